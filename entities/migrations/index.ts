@@ -1,0 +1,4 @@
+import { Accounts } from './0001-accounts.ts';
+
+/** In the order in which they run. Listed rather than discovered: nothing is read from disk at start. */
+export const migrations = [{ name: '0001-accounts', class: Accounts }];

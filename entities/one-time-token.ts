@@ -1,0 +1,21 @@
+import { defineEntity, p } from '@mikro-orm/core';
+
+export type TokenPurpose = 'verify-email' | 'reset-password';
+
+const OneTimeTokenSchema = defineEntity({
+  name: 'OneTimeToken',
+  tableName: 'one_time_tokens',
+  properties: {
+    id: p.string().primary(),
+    userId: p.string(),
+    purpose: p.string().$type<TokenPurpose>(),
+    tokenHash: p.string().hidden(),
+    expiresAt: p.bigint('number'),
+    used: p.boolean(),
+  },
+});
+
+/** A mailed token, known only by its hash. (user, purpose) is unique: a newer token replaces, and so kills, the older. */
+export class OneTimeToken extends OneTimeTokenSchema.class {}
+
+OneTimeTokenSchema.setClass(OneTimeToken);

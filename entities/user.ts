@@ -1,0 +1,96 @@
+import { defineEntity, p } from '@mikro-orm/core';
+import { v7 as uuidv7 } from 'uuid';
+
+export type Role = 'user' | 'admin';
+
+/** What a user may change about himself; `null` clears an optional field. */
+export interface ProfileChange {
+  name?: string | undefined;
+  bio?: string | null | undefined;
+  location?: string | null | undefined;
+  website?: string | null | undefined;
+  avatar?: string | null | undefined;
+}
+
+const UserSchema = defineEntity({
+  name: 'User',
+  tableName: 'users',
+  properties: {
+    id: p.string().primary(),
+    email: p.string(),
+    name: p.string(),
+    bio: p.string().nullable(),
+    location: p.string().nullable(),
+    website: p.string().nullable(),
+    avatar: p.string().nullable(),
+    provider: p.string(),
+    role: p.string().$type<Role>(),
+    emailVerified: p.boolean(),
+    passwordHash: p.string().nullable().hidden(),
+    sessionEpoch: p.integer(),
+    createdAt: p.bigint('number'),
+    updatedAt: p.bigint('number'),
+  },
+});
+
+/**
+ * A person with an account. The session epoch is the rule that ends sessions: each session carries the epoch it was made
+ * in, and raising it in the transaction of a change ends every earlier one at that commit, whatever the session store does.
+ */
+export class User extends UserSchema.class {
+  /** A user nobody has verified yet. `email` must be normalized; the unique key on it decides who is first. */
+  static register(values: { email: string; name: string; passwordHash: string }): User {
+    const user = new User();
+    const now = Date.now();
+    user.id = `user_${uuidv7()}`;
+    user.email = values.email;
+    user.name = values.name;
+    user.bio = user.location = user.website = user.avatar = null;
+    user.provider = 'email';
+    user.role = 'user';
+    user.emailVerified = false;
+    user.passwordHash = values.passwordHash;
+    user.sessionEpoch = 0;
+    user.createdAt = user.updatedAt = now;
+    return user;
+  }
+
+  /** Changes what is given and nothing else; the empty string clears an optional field like `null`. */
+  changeProfile({ name, bio, location, website, avatar }: ProfileChange): void {
+    if (name !== undefined) this.name = name;
+    if (bio !== undefined) this.bio = bio || null;
+    if (location !== undefined) this.location = location || null;
+    if (website !== undefined) this.website = website || null;
+    if (avatar !== undefined) this.avatar = avatar || null;
+    this.updatedAt = Date.now();
+  }
+
+  verifyEmail(): void {
+    this.emailVerified = true;
+    this.updatedAt = Date.now();
+  }
+
+  /** A new password ends every session that the old one opened. */
+  changePassword(hash: string): void {
+    this.passwordHash = hash;
+    this.endSessions();
+  }
+
+  endSessions(): void {
+    this.sessionEpoch += 1;
+    this.updatedAt = Date.now();
+  }
+
+  /**
+   * The owner of the inbox takes over an account that somebody registered and never verified: nothing that person may
+   * have written or opened survives ("Pre-hijacked accounts", USENIX Security 2022).
+   */
+  claim(): void {
+    this.passwordHash = null;
+    this.changeProfile({ bio: null, location: null, website: null, avatar: null });
+    this.endSessions();
+    this.verifyEmail();
+  }
+}
+
+UserSchema.setClass(User);

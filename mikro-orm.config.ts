@@ -1,0 +1,5 @@
+import { loadConfig } from './server/config.ts';
+import { databaseOptions } from './server/parts/database/options.ts';
+
+/** For the MikroORM command line: the same database that the service would use with this environment. */
+export default databaseOptions(loadConfig());

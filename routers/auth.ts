@@ -1,0 +1,175 @@
+import { z } from 'zod';
+import { ServiceError } from '../server/errors.ts';
+import * as fields from './fields.ts';
+import { currentSession, publicProcedure, router, sessionProcedure } from './trpc.ts';
+
+const done = z.object({ success: z.literal(true), message: z.string() });
+const answer = (message: string) => ({ success: true as const, message });
+
+export const auth = router({
+  register: publicProcedure
+    .meta({
+      openapi: {
+        method: 'POST',
+        path: '/auth/register',
+        summary: 'Create an account',
+        description: 'A mail with a link is sent; the account can be used once that is confirmed.',
+        tags: ['Authentication'],
+        protect: false,
+        status: 201,
+        errors: ['VALIDATION_FAILED', 'EMAIL_TAKEN', 'RATE_LIMITED'],
+      },
+    })
+    .input(z.object({ name: fields.name, email: fields.email, password: fields.newPassword }))
+    .output(done.extend({ user: z.object({ id: z.string(), email: z.string(), name: z.string() }) }))
+    .mutation(async ({ ctx, input }) => {
+      const { id, email, name } = await ctx.accounts.register(input, ctx.clientAddress);
+      return {
+        ...answer('Registration successful. Please check your email to verify your account.'),
+        user: { id, email, name },
+      };
+    }),
+
+  verifyEmail: publicProcedure
+    .meta({
+      openapi: {
+        method: 'POST',
+        path: '/auth/verify-email',
+        summary: 'Confirm an email address with the mailed token',
+        tags: ['Authentication'],
+        protect: false,
+        errors: ['INVALID_TOKEN', 'RATE_LIMITED'],
+      },
+    })
+    .input(z.object({ token: fields.mailedToken }))
+    .output(done)
+    .mutation(async ({ ctx, input }) => {
+      await ctx.accounts.verifyEmail(input.token, ctx.clientAddress);
+      return answer('Your email is verified. You can log in now.');
+    }),
+
+  resendVerification: publicProcedure
+    .meta({
+      openapi: {
+        method: 'POST',
+        path: '/auth/resend-verification',
+        summary: 'Send the verification mail again',
+        description: 'The answer is the same whether there is such an account or not.',
+        tags: ['Authentication'],
+        protect: false,
+        errors: ['VALIDATION_FAILED', 'RATE_LIMITED'],
+      },
+    })
+    .input(z.object({ email: fields.email }))
+    .output(done)
+    .mutation(async ({ ctx, input }) => {
+      await ctx.accounts.resendVerification(input.email, ctx.clientAddress);
+      return answer('If this address waits for its verification, a new link is on its way.');
+    }),
+
+  login: publicProcedure
+    .meta({
+      openapi: {
+        method: 'POST',
+        path: '/auth/login',
+        summary: 'Log in with email and password',
+        description: 'Sets the session cookie `auth_session`. A session that came along ends.',
+        tags: ['Authentication'],
+        protect: false,
+        errors: ['VALIDATION_FAILED', 'INVALID_CREDENTIALS', 'EMAIL_NOT_VERIFIED', 'RATE_LIMITED'],
+      },
+    })
+    .input(z.object({ email: fields.email, password: fields.password }))
+    .output(
+      done.extend({
+        user: z.object({ id: z.string(), email: z.string(), name: z.string(), provider: z.string() }),
+      }),
+    )
+    .mutation(async ({ ctx, input }) => {
+      const { user, ...session } = await ctx.accounts.logIn(input, {
+        clientAddress: ctx.clientAddress,
+        formerToken: ctx.sessionToken,
+      });
+      ctx.cookies.setSession(session);
+      ctx.noteUser(user.id);
+      const { id, email, name, provider } = user;
+      return { ...answer('You are logged in.'), user: { id, email, name, provider } };
+    }),
+
+  logout: publicProcedure
+    .meta({
+      openapi: {
+        method: 'POST',
+        path: '/auth/logout',
+        summary: 'End the current session',
+        tags: ['Authentication'],
+        protect: true,
+        errors: [],
+      },
+    })
+    .output(done)
+    .mutation(async ({ ctx }) => {
+      const session = await currentSession(ctx);
+      // Only once the end is certain does the browser forget its cookie: a logout that failed can be tried again.
+      if (session && ctx.sessionToken) await ctx.accounts.sessions.end(ctx.sessionToken);
+      ctx.cookies.clearSession();
+      if (!session) throw new ServiceError('UNAUTHENTICATED');
+      return answer('You are logged out.');
+    }),
+
+  logoutAll: sessionProcedure
+    .meta({
+      openapi: {
+        method: 'POST',
+        path: '/auth/logout-all',
+        summary: 'End every session of the logged-in user, on all devices',
+        tags: ['Authentication'],
+        protect: true,
+        errors: [],
+      },
+    })
+    .output(done)
+    .mutation(async ({ ctx }) => {
+      await ctx.accounts.users.endSessions(ctx.session.user.id);
+      ctx.cookies.clearSession();
+      return answer('You are logged out on all devices.');
+    }),
+
+  forgotPassword: publicProcedure
+    .meta({
+      openapi: {
+        method: 'POST',
+        path: '/auth/forgot-password',
+        summary: 'Ask for a mail with a link to set a new password',
+        description: 'The answer is the same whether there is such an account or not. A newer link kills the older.',
+        tags: ['Authentication'],
+        protect: false,
+        errors: ['VALIDATION_FAILED', 'RATE_LIMITED'],
+      },
+    })
+    .input(z.object({ email: fields.email }))
+    .output(done)
+    .mutation(async ({ ctx, input }) => {
+      await ctx.accounts.forgotPassword(input.email, ctx.clientAddress);
+      return answer('If an account with this email exists, a link to reset its password is on its way.');
+    }),
+
+  resetPassword: publicProcedure
+    .meta({
+      openapi: {
+        method: 'POST',
+        path: '/auth/reset-password',
+        summary: 'Set a new password with the mailed token',
+        description: 'Ends every session of the user and logs nobody in. A refused password leaves the token usable.',
+        tags: ['Authentication'],
+        protect: false,
+        errors: ['VALIDATION_FAILED', 'INVALID_TOKEN', 'RATE_LIMITED'],
+      },
+    })
+    .input(z.object({ token: fields.mailedToken, email: fields.mailedEmail, password: fields.newPassword }))
+    .output(done)
+    .mutation(async ({ ctx, input }) => {
+      await ctx.accounts.resetPassword(input, ctx.clientAddress);
+      return answer('Your password is changed. You can log in with it now.');
+    }),
+});

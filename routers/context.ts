@@ -1,0 +1,24 @@
+import type { Accounts } from '../server/accounts/index.ts';
+import type { Session } from '../server/accounts/sessions.ts';
+
+/** What a procedure sees of its request, whichever surface it came in by. Implemented by `server/http/context.ts`. */
+export interface Context {
+  accounts: Accounts;
+  /** The client's address as limits count it: an IPv6 /64 is one address. */
+  clientAddress: string;
+  /** The session token that came along, if it has the shape of one. */
+  sessionToken: string | undefined;
+  cookies: {
+    setSession(session: { token: string; expiresAt: number }): void;
+    clearSession(): void;
+  };
+  /** Who it was, for the log. */
+  noteUser(userId: string): void;
+  /** Rejects when the database does not answer. */
+  pingDatabase(): Promise<void>;
+  /** Another status for this answer over REST; over /trpc the output alone tells. */
+  setStatus(status: number): void;
+  version: string;
+}
+
+export type SessionContext = Context & { session: Session };

@@ -1,0 +1,26 @@
+import type { AnyTRPCProcedure, TRPCProcedureType } from '@trpc/server';
+import { auth } from './auth.ts';
+import { health } from './health.ts';
+import { profile } from './profile.ts';
+import { createCallerFactory, type Meta, router } from './trpc.ts';
+import { users } from './users.ts';
+
+/** Every procedure of the service. REST paths: see each procedure's `openapi`. */
+export const appRouter = router({ auth, users, profile, health });
+
+export type AppRouter = typeof appRouter;
+
+/** The same procedures without HTTP, for callers in this process. */
+export const createCaller = createCallerFactory(appRouter);
+
+interface RestProcedure {
+  /** Such as `auth.login`. */
+  name: string;
+  type: TRPCProcedureType;
+  openapi: NonNullable<Meta['openapi']>;
+}
+
+/** The procedures that have a path of their own. */
+export const restProcedures: RestProcedure[] = Object.entries<AnyTRPCProcedure>(appRouter._def.procedures as never)
+  .map(([name, { _def }]) => ({ name, type: _def.type, openapi: (_def.meta as Meta | undefined)?.openapi }))
+  .filter((procedure): procedure is RestProcedure => procedure.openapi !== undefined);

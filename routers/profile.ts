@@ -1,0 +1,53 @@
+import { z } from 'zod';
+import type { Account } from '../server/accounts/users.ts';
+import * as fields from './fields.ts';
+import { router, sessionProcedure } from './trpc.ts';
+import { publicUser, toPublicUser } from './users.ts';
+
+const profileOutput = publicUser.extend({ emailVerified: z.boolean() }).meta({ id: 'Profile' });
+
+const toProfile = (account: Account) => ({ ...toPublicUser(account), emailVerified: account.emailVerified });
+
+/** Every field optional: only what is sent changes. An empty string or null clears a field that may be empty. */
+const change = z.object({
+  name: fields.name.optional(),
+  bio: fields.bio.nullable().optional(),
+  location: fields.location.nullable().optional(),
+  website: fields.webAddress.nullable().optional(),
+  avatar: fields.webAddress.nullable().optional(),
+});
+
+export const profile = router({
+  get: sessionProcedure
+    .meta({
+      openapi: {
+        method: 'GET',
+        path: '/api/profile',
+        summary: 'The profile of the logged-in user',
+        tags: ['Profile'],
+        protect: true,
+        errors: [],
+      },
+    })
+    .output(z.object({ user: profileOutput }))
+    .query(({ ctx }) => ({ user: toProfile(ctx.session.user) })),
+
+  update: sessionProcedure
+    .meta({
+      openapi: {
+        method: 'PUT',
+        path: '/api/profile',
+        summary: 'Change the profile of the logged-in user',
+        description: 'Only what is sent changes. An empty string or null clears bio, location, website or avatar.',
+        tags: ['Profile'],
+        protect: true,
+        errors: ['VALIDATION_FAILED'],
+      },
+    })
+    .input(change)
+    .output(z.object({ success: z.literal(true), user: profileOutput }))
+    .mutation(async ({ ctx, input }) => {
+      const { id, sessionEpoch } = ctx.session.user;
+      return { success: true as const, user: toProfile(await ctx.accounts.users.update(id, sessionEpoch, input)) };
+    }),
+});

@@ -1,0 +1,93 @@
+import { initTRPC, type TRPCError } from '@trpc/server';
+import { ZodError } from 'zod';
+import { type ErrorCode, type ErrorDetails, ServiceError } from '../server/errors.ts';
+import type { Context } from './context.ts';
+
+/** How a procedure appears over REST, and what its entry in /openapi.json says. */
+export type Meta = {
+  openapi?: {
+    method: 'GET' | 'POST' | 'PUT';
+    /** With at most one `{parameter}`. */
+    path: `/${string}`;
+    summary: string;
+    description?: string;
+    tags: string[];
+    /** Whether it needs the session cookie. */
+    protect: boolean;
+    /** The status of success; 200 unless said otherwise. */
+    status?: number;
+    /** A status of failure that has the body of success. */
+    failureStatus?: number;
+    /** The refusals it answers beyond those that every call can meet. */
+    errors: ErrorCode[];
+  };
+};
+
+const t = initTRPC
+  .context<Context>()
+  .meta<Meta>()
+  .create({
+    isDev: false,
+    errorFormatter({ shape, error }) {
+      const { message, code, status, details } = serviceErrorOf(error);
+      return {
+        ...shape,
+        message,
+        data: { code, httpStatus: status, path: shape.data.path, ...(details && { details }) },
+      };
+    },
+  });
+
+export const { router, createCallerFactory } = t;
+export const publicProcedure = t.procedure;
+
+/** For logged-in callers. Runs before the input is read: who has no session costs no more than finding that out. */
+export const sessionProcedure = t.procedure.use(async ({ ctx, next }) => {
+  const session = await currentSession(ctx);
+  if (!session) throw new ServiceError('UNAUTHENTICATED');
+  return next({ ctx: { session } });
+});
+
+export const adminProcedure = sessionProcedure.use(({ ctx, next }) => {
+  if (ctx.session.user.role !== 'admin') throw new ServiceError('FORBIDDEN');
+  return next();
+});
+
+/** The caller's session, its cookie set again where that is due. Rejects when nobody can tell. */
+export async function currentSession({ accounts, sessionToken, cookies, noteUser }: Context) {
+  const session = sessionToken === undefined ? null : await accounts.sessions.validate(sessionToken);
+  if (!session || sessionToken === undefined) return null;
+  noteUser(session.user.id);
+  if (session.fresh) cookies.setSession({ token: sessionToken, expiresAt: session.expiresAt });
+  return session;
+}
+
+const codeOfTrpc: Partial<Record<TRPCError['code'], ErrorCode>> = {
+  BAD_REQUEST: 'VALIDATION_FAILED',
+  PARSE_ERROR: 'VALIDATION_FAILED',
+  NOT_FOUND: 'NOT_FOUND',
+  METHOD_NOT_SUPPORTED: 'NOT_FOUND',
+  PAYLOAD_TOO_LARGE: 'PAYLOAD_TOO_LARGE',
+  UNSUPPORTED_MEDIA_TYPE: 'UNSUPPORTED_MEDIA_TYPE',
+};
+
+/** The one error that both surfaces answer for whatever ended a procedure. */
+export function serviceErrorOf(error: TRPCError): ServiceError {
+  const { cause } = error;
+  if (cause instanceof ServiceError) return cause;
+  if (cause instanceof ZodError && error.code === 'BAD_REQUEST') {
+    return new ServiceError('VALIDATION_FAILED', { details: detailsOf(cause) });
+  }
+  return new ServiceError(codeOfTrpc[error.code] ?? 'INTERNAL', { cause: cause ?? error });
+}
+
+/** The first broken rule of each field. */
+function detailsOf({ issues }: ZodError): ErrorDetails {
+  const details: ErrorDetails = {};
+  for (const issue of issues) {
+    const field = issue.path.length > 0 ? issue.path.join('.') : 'body';
+    const rule = issue.code === 'custom' ? String(issue.params?.['rule'] ?? issue.code) : issue.code;
+    if (!Object.hasOwn(details, field)) details[field] = { message: issue.message, rule };
+  }
+  return details;
+}

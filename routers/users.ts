@@ -1,0 +1,136 @@
+import { z } from 'zod';
+import type { Account } from '../server/accounts/users.ts';
+import { ServiceError } from '../server/errors.ts';
+import { adminProcedure, publicProcedure, router } from './trpc.ts';
+
+const LARGEST_PAGE = 100;
+
+const listed = z.object({
+  id: z.string(),
+  name: z.string(),
+  email: z.string(),
+  avatar: z.string().nullable(),
+  provider: z.string(),
+  createdAt: z.int().meta({ description: 'Unix seconds', example: 1_700_000_000 }),
+});
+
+const profiled = listed.extend({
+  bio: z.string().nullable(),
+  location: z.string().nullable(),
+  website: z.string().nullable(),
+});
+
+const userId = z.string().meta({ example: 'user_01931b6e-7a54-7c3c-9d0a-3f4f5f6a7b8c' });
+const isUserId = (text: string) => /^user_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text);
+
+const toListed = ({ id, name, email, avatar, provider, createdAt }: Account) => ({
+  id,
+  name,
+  email,
+  avatar,
+  provider,
+  createdAt: Math.floor(createdAt / 1000),
+});
+
+/** The public view of a user: what GET /api/users/:id answers. */
+export const publicUser = z.object(profiled.shape).meta({ id: 'User' });
+
+export const toPublicUser = (account: Account) => ({
+  ...toListed(account),
+  bio: account.bio,
+  location: account.location,
+  website: account.website,
+});
+
+const success = z.object({ success: z.literal(true), message: z.string() });
+
+export const users = router({
+  list: publicProcedure
+    .meta({
+      openapi: {
+        method: 'GET',
+        path: '/api/users',
+        summary: 'List users, newest first',
+        tags: ['Users'],
+        protect: false,
+        errors: ['VALIDATION_FAILED'],
+      },
+    })
+    .input(
+      z.object({
+        limit: z.coerce
+          .number<number>()
+          .int()
+          .min(1)
+          .max(LARGEST_PAGE)
+          .optional()
+          .meta({
+            description: `How many at most, 1 to ${LARGEST_PAGE}; as many as that unless given`,
+          }),
+        cursor: z
+          .string()
+          .refine(isUserId, { error: 'Must be a cursor from an earlier page', params: { rule: 'invalid_cursor' } })
+          .optional()
+          .meta({ description: 'nextCursor of the page before' }),
+        q: z
+          .string()
+          .trim()
+          .max(254)
+          .refine((text) => text.isWellFormed(), {
+            error: 'Contains characters that are not allowed',
+            params: { rule: 'invalid_characters' },
+          })
+          .optional()
+          .meta({ description: 'Only users whose name or email starts with this' }),
+      }),
+    )
+    .output(
+      z.object({
+        data: z.array(listed),
+        nextCursor: z.string().optional().meta({ description: 'Only where more follow' }),
+      }),
+    )
+    .query(async ({ ctx, input: { limit = LARGEST_PAGE, cursor, q } }) => {
+      const { users: found, ...next } = await ctx.accounts.users.list({ limit, cursor, q: q || undefined });
+      return { data: found.map(toListed), ...next };
+    }),
+
+  get: publicProcedure
+    .meta({
+      openapi: {
+        method: 'GET',
+        path: '/api/users/{id}',
+        summary: 'One user',
+        tags: ['Users'],
+        protect: false,
+        errors: ['NOT_FOUND'],
+      },
+    })
+    .input(z.object({ id: userId }))
+    .output(z.object({ data: publicUser }))
+    .query(async ({ ctx, input: { id } }) => {
+      const user = isUserId(id) ? await ctx.accounts.users.find(id) : undefined;
+      if (!user) throw new ServiceError('NOT_FOUND', { message: 'User not found' });
+      return { data: toPublicUser(user) };
+    }),
+
+  endSessions: adminProcedure
+    .meta({
+      openapi: {
+        method: 'POST',
+        path: '/api/users/{id}/end-sessions',
+        summary: 'End every session of a user (administrators)',
+        tags: ['Users'],
+        protect: true,
+        errors: ['FORBIDDEN', 'NOT_FOUND'],
+      },
+    })
+    .input(z.object({ id: userId }))
+    .output(success)
+    .mutation(async ({ ctx, input: { id } }) => {
+      if (!isUserId(id) || !(await ctx.accounts.users.endSessions(id))) {
+        throw new ServiceError('NOT_FOUND', { message: 'User not found' });
+      }
+      return { success: true as const, message: 'Every session of the user has ended' };
+    }),
+});

@@ -1,0 +1,47 @@
+import { ServiceError } from '../errors.ts';
+import type { Deps } from './index.ts';
+import type { Account } from './users.ts';
+
+export interface Login {
+  user: Account;
+  token: string;
+  expiresAt: number;
+}
+
+/** Login by password. */
+export const createLogin = ({ database, passwords, users, sessions, limits }: Deps) => {
+  /** Unless the password has changed meanwhile: then the stored hash is another, and stays. */
+  const renewHash = async (userId: string, password: string, outdated: string) => {
+    const hash = await passwords.hash(password);
+    await database.read((tables) =>
+      tables
+        .updateTable('users')
+        .set({ password_hash: hash })
+        .where('id', '=', userId)
+        .where('password_hash', '=', outdated)
+        .execute(),
+    );
+  };
+
+  return {
+    /**
+     * A new session; the one that came along (`formerToken`) ends, so that nobody can plant one (session fixation).
+     * Unknown address, wrong password and an account without one are told apart neither by answer nor by time:
+     * INVALID_CREDENTIALS. EMAIL_NOT_VERIFIED only with the right password.
+     */
+    async logIn(
+      { email, password }: { email: string; password: string },
+      { clientAddress, formerToken }: { clientAddress: string; formerToken: string | undefined },
+    ): Promise<Login> {
+      await limits.enforce('login', clientAddress);
+      const found = await users.findCredential(email);
+      const isRight = await passwords.verify(password, found?.passwordHash ?? null);
+      if (!found?.passwordHash || !isRight) throw new ServiceError('INVALID_CREDENTIALS');
+      const { passwordHash, ...user } = found;
+      if (!user.emailVerified) throw new ServiceError('EMAIL_NOT_VERIFIED');
+      if (passwords.isOutdated(passwordHash)) await renewHash(user.id, password, passwordHash);
+      if (formerToken) await sessions.end(formerToken);
+      return { user, ...(await sessions.create(user)) };
+    },
+  };
+};

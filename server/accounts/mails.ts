@@ -1,0 +1,109 @@
+import type { MailKind, OutboxMail } from '../../entities/index.ts';
+import type { Mail } from '../parts/mail/index.ts';
+import type { OneTimeTokens } from './one-time-tokens.ts';
+import type { Users } from './users.ts';
+
+type Recipient = { name: string; email: string };
+type Message = Omit<Mail, 'id'>;
+
+interface Content {
+  subject: string;
+  paragraphs: string[];
+  button?: { label: string; url: string };
+  closing: string;
+}
+
+/** What each kind of mail says. `link` is present where the kind comes with a token. */
+const contents: Record<MailKind, (site: string, link: string) => Content> = {
+  'verify-email': (site, link) => ({
+    subject: `Verify your email for ${site}`,
+    paragraphs: [`Please confirm that this address is yours, so that you can log in to ${site}.`],
+    button: { label: 'Verify email', url: link },
+    closing: 'The link works once and for 24 hours. If you did not create an account, you can ignore this mail.',
+  }),
+  'reset-password': (site, link) => ({
+    subject: `Reset your password for ${site}`,
+    paragraphs: [`Somebody, probably you, asked for a new password for your account at ${site}.`],
+    button: { label: 'Set new password', url: link },
+    closing:
+      'The link works once and for one hour. If you did not ask for it, you can ignore this mail: your password stays.',
+  }),
+  'password-changed': (site) => ({
+    subject: `Your password for ${site} was changed`,
+    paragraphs: [
+      `The password of your account at ${site} was just changed, and every device was logged out.`,
+      'If that was not you, ask for a new password at once: whoever did it can read your mail.',
+    ],
+    closing: 'You need not do anything if you changed it yourself.',
+  }),
+};
+
+const pages: Partial<Record<MailKind, (token: string, email: string) => string>> = {
+  'verify-email': (token) => `/verify-email?token=${token}`,
+  'reset-password': (token, email) => `/reset-password?token=${token}&email=${encodeURIComponent(email)}`,
+};
+
+export type MailComposer = (due: Pick<OutboxMail, 'kind' | 'userId' | 'tokenId'>) => Promise<Message | undefined>;
+
+/**
+ * Makes the mail that an outbox row stands for, or undefined when its user is gone. Links start with the configured public
+ * address, never with what a request named. A token that was replaced meanwhile makes a link that is refused, no harm.
+ */
+export const createMailComposer =
+  ({ appUrl, users, tokens }: { appUrl: string; users: Users; tokens: OneTimeTokens }): MailComposer =>
+  async ({ kind, userId, tokenId }) => {
+    const user = await users.find(userId);
+    if (!user) return undefined;
+    const page = pages[kind];
+    const purpose = kind === 'password-changed' ? undefined : kind;
+    const link = page && purpose && tokenId ? appUrl + page(tokens.derive(purpose, tokenId), user.email) : '';
+    return render(user, contents[kind](new URL(appUrl).host, link));
+  };
+
+function render({ name, email }: Recipient, { subject, paragraphs, button, closing }: Content): Message {
+  const greeting = `Hello ${name},`;
+  const text = [greeting, ...paragraphs, ...(button ? [`${button.label}:\n${button.url}`] : []), closing].join('\n\n');
+  return {
+    to: { name, address: email },
+    subject,
+    text: `${text}\n`,
+    html: renderHtml(subject, greeting, paragraphs, button, closing),
+  };
+}
+
+const font = "font-family:-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;font-size:16px;line-height:1.5";
+
+/** Tables and inline styles: what mail programs agree on. Everything variable is escaped. */
+function renderHtml(
+  subject: string,
+  greeting: string,
+  paragraphs: string[],
+  button: Content['button'],
+  closing: string,
+): string {
+  const paragraph = (words: string) => `<p style="margin:0 0 16px">${escapeHtml(words)}</p>`;
+  const action = button
+    ? `<p style="margin:24px 0"><a href="${escapeHtml(button.url)}" style="display:inline-block;padding:12px 24px;border-radius:6px;background:#1d4ed8;color:#ffffff;font-weight:600;text-decoration:none">${escapeHtml(button.label)}</a></p>
+<p style="margin:0 0 16px;font-size:14px;color:#52525b">If the button does not work, open this address:<br><a href="${escapeHtml(button.url)}" style="color:#1d4ed8;word-break:break-all">${escapeHtml(button.url)}</a></p>`
+    : '';
+  return `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${escapeHtml(subject)}</title></head>
+<body style="margin:0;padding:0;background:#f4f4f5">
+<table role="presentation" width="100%" cellpadding="0" cellspacing="0" style="background:#f4f4f5"><tr><td align="center" style="padding:24px 12px">
+<table role="presentation" width="100%" cellpadding="0" cellspacing="0" style="max-width:560px;background:#ffffff;border-radius:8px"><tr><td style="padding:32px;color:#18181b;${font}">
+${paragraph(greeting)}
+${paragraphs.map(paragraph).join('\n')}
+${action}
+<p style="margin:0;font-size:14px;color:#52525b">${escapeHtml(closing)}</p>
+</td></tr></table>
+</td></tr></table>
+</body>
+</html>
+`;
+}
+
+const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
+
+/** For text and for quoted attributes. */
+export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (sign) => entities[sign] ?? sign);

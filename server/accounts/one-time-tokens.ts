@@ -1,0 +1,78 @@
+import { createHash, createHmac } from 'node:crypto';
+import type { Kysely } from 'kysely';
+import { v4 as randomId } from 'uuid';
+import type { TokenPurpose } from '../../entities/index.ts';
+import { type Database, sql } from '../parts/database/index.ts';
+import type { Tables } from '../parts/database/tables.ts';
+
+const HOUR_MS = 60 * 60 * 1000;
+
+export const TOKEN_LIFE_MS: Record<TokenPurpose, number> = {
+  'verify-email': 24 * HOUR_MS,
+  'reset-password': HOUR_MS,
+};
+
+export interface FoundToken {
+  id: string;
+  userId: string;
+  email: string;
+  used: boolean;
+  expired: boolean;
+}
+
+const hashOf = (token: string) => createHash('sha256').update(token).digest('base64url');
+
+/**
+ * Mailed single-use tokens. A token is the HMAC of its row's random id under the application secret: it can be made again
+ * when its mail goes out, yet neither the table nor the mail queue holds it. Who uses or replaces one holds the lock on its
+ * user (`lockUser`), so that a token works once, also under a race.
+ */
+export const createOneTimeTokens = ({ database, secret }: { database: Database; secret: string }) => {
+  const derive = (purpose: TokenPurpose, id: string) =>
+    createHmac('sha256', secret).update(`one-time-token:${purpose}:${id}`).digest('base64url');
+
+  return {
+    derive,
+
+    /** A new token, which kills the older one of the same purpose. Answers the id it can be derived from. */
+    async issue(tables: Kysely<Tables>, userId: string, purpose: TokenPurpose): Promise<string> {
+      const id = randomId();
+      await this.revoke(tables, userId, purpose);
+      await tables
+        .insertInto('one_time_tokens')
+        .values({
+          id,
+          user_id: userId,
+          purpose,
+          token_hash: hashOf(derive(purpose, id)),
+          expires_at: sql`${database.now} + ${TOKEN_LIFE_MS[purpose]}`,
+          used: 0,
+        })
+        .execute();
+      return id;
+    },
+
+    async revoke(tables: Kysely<Tables>, userId: string, purpose: TokenPurpose): Promise<void> {
+      await tables.deleteFrom('one_time_tokens').where('user_id', '=', userId).where('purpose', '=', purpose).execute();
+    },
+
+    /** The token as it stands now, used and expired ones included; undefined when nobody was ever sent it. */
+    async find(tables: Kysely<Tables>, purpose: TokenPurpose, token: string): Promise<FoundToken | undefined> {
+      const row = await tables
+        .selectFrom('one_time_tokens as token')
+        .innerJoin('users as user', 'user.id', 'token.user_id')
+        .select(['token.id', 'token.user_id as userId', 'user.email', 'token.used'])
+        .select(sql<number>`${sql.ref('token.expires_at')} <= ${database.now}`.as('expired'))
+        .where('token.token_hash', '=', hashOf(token))
+        .where('token.purpose', '=', purpose)
+        .executeTakeFirst();
+      return row && { ...row, used: row.used === 1, expired: row.expired === 1 };
+    },
+
+    async markUsed(tables: Kysely<Tables>, id: string): Promise<void> {
+      await tables.updateTable('one_time_tokens').set({ used: 1 }).where('id', '=', id).execute();
+    },
+  };
+};
+
+export type OneTimeTokens = ReturnType<typeof createOneTimeTokens>;

@@ -1,0 +1,59 @@
+import { pbkdf2, randomBytes, timingSafeEqual } from 'node:crypto';
+import { availableParallelism } from 'node:os';
+import { promisify } from 'node:util';
+import pLimit from 'p-limit';
+import { ServiceError } from '../errors.ts';
+
+const derive = promisify(pbkdf2);
+
+const SALT_BYTES = 16;
+const HASH_BYTES = 32;
+const CORES = availableParallelism();
+/** About a second of work: who would wait longer is told to come back. */
+const QUEUE_PER_CORE = 64;
+
+/** A stand-in to hash against where there is nothing to compare with, so that it takes as long. */
+const nobody = { salt: randomBytes(SALT_BYTES), hash: randomBytes(HASH_BYTES) };
+
+/**
+ * PBKDF2 with SHA-256, stored as `<iterations>:<salt_base64>:<hash_base64>` (interface.md section 5.6). Runs on libuv's
+ * threads, as many at once as there are cores; rejects with SERVICE_UNAVAILABLE when the queue is full.
+ */
+export function createPasswords({ iterations }: { iterations: number }) {
+  const limit = pLimit(CORES);
+
+  const run = (password: string, salt: Buffer, rounds: number): Promise<Buffer> => {
+    if (limit.pendingCount >= CORES * QUEUE_PER_CORE) {
+      throw new ServiceError('SERVICE_UNAVAILABLE', { cause: new Error('the password queue is full'), retryAfter: 2 });
+    }
+    return limit(() => derive(password, salt, rounds, HASH_BYTES, 'sha256'));
+  };
+
+  return {
+    async hash(password: string): Promise<string> {
+      const salt = randomBytes(SALT_BYTES);
+      const hash = await run(password, salt, iterations);
+      return `${iterations}:${salt.toString('base64')}:${hash.toString('base64')}`;
+    },
+
+    /** Takes the same time whether there is a stored hash or not (`null`: no such user, or one without a password). */
+    async verify(password: string, stored: string | null): Promise<boolean> {
+      if (stored === null) {
+        await run(password, nobody.salt, iterations);
+        return false;
+      }
+      const [rounds, salt, hash] = parse(stored);
+      return timingSafeEqual(await run(password, salt, rounds), hash);
+    },
+
+    /** Whether a stored hash was made with another count than the configured one. */
+    isOutdated: (stored: string): boolean => parse(stored)[0] !== iterations,
+  };
+}
+
+export type Passwords = ReturnType<typeof createPasswords>;
+
+function parse(stored: string): [iterations: number, salt: Buffer, hash: Buffer] {
+  const [rounds = '', salt = '', hash = ''] = stored.split(':');
+  return [Number(rounds), Buffer.from(salt, 'base64'), Buffer.from(hash, 'base64')];
+}

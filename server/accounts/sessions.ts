@@ -1,0 +1,75 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { KeyValueStore } from '../parts/key-value/index.ts';
+import type { Account, Users } from './users.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+/** interface.md section 8; sliding: used in its second half, a session gets its whole life again. */
+export const SESSION_LIFE_MS = 7 * DAY_MS;
+/** However much it is used, a session ends this long after its login. */
+const SESSION_CAP_MS = 30 * DAY_MS;
+
+interface StoredSession {
+  userId: string;
+  /** The user's session epoch at login: once the user's is higher, this session has ended. */
+  epoch: number;
+  createdAt: number;
+  expiresAt: number;
+}
+
+/** A session that is valid now. `fresh`: its cookie must be set again. Times in milliseconds since 1970. */
+export interface Session {
+  user: Account;
+  createdAt: number;
+  expiresAt: number;
+  fresh: boolean;
+}
+
+/** 256 random bits; the store knows only their hash, so that a leaked store opens nothing. */
+const newToken = () => randomBytes(32).toString('base64url');
+const keyOf = (token: string) => `session:${createHash('sha256').update(token).digest('base64url')}`;
+
+/** The shape of every token that was ever given out; anything else is not worth a look into the store. */
+export const isSessionToken = (text: string): boolean => /^[A-Za-z0-9_-]{43}$/.test(text);
+
+/** Sessions live in the key-value store; whether one has been ended is for the user's row to say. */
+export function createSessions({ store, users }: { store: KeyValueStore; users: Users }) {
+  const save = (token: string, session: StoredSession, ifExists: boolean) =>
+    store.set(keyOf(token), JSON.stringify(session), { ttlMs: session.expiresAt - Date.now(), ifExists });
+
+  return {
+    /** A new session. The epoch must have been read before the credential was checked. */
+    async create({ id, sessionEpoch }: Pick<Account, 'id' | 'sessionEpoch'>) {
+      const token = newToken();
+      const createdAt = Date.now();
+      const expiresAt = createdAt + SESSION_LIFE_MS;
+      await save(token, { userId: id, epoch: sessionEpoch, createdAt, expiresAt }, false);
+      return { token, expiresAt };
+    },
+
+    /** One look into the store and one row read. Rejects when either is out of reach: an outage is no logout. */
+    async validate(token: string): Promise<Session | null> {
+      const stored = await store.get(keyOf(token));
+      if (stored === null) return null;
+      const session = JSON.parse(stored) as StoredSession;
+      const now = Date.now();
+      if (session.expiresAt <= now) return null;
+      const user = await users.find(session.userId);
+      if (!user || user.sessionEpoch !== session.epoch) return null;
+
+      const expiresAt = renewedExpiry(session, now);
+      const fresh = expiresAt > session.expiresAt;
+      // Only over the stored session: one that was logged out in this moment must not come back.
+      if (fresh && !(await save(token, { ...session, expiresAt }, true))) return null;
+      return { user, createdAt: session.createdAt, expiresAt, fresh };
+    },
+
+    end: (token: string): Promise<void> => store.delete(keyOf(token)),
+  };
+}
+
+export type Sessions = ReturnType<typeof createSessions>;
+
+function renewedExpiry({ createdAt, expiresAt }: StoredSession, now: number): number {
+  const isInSecondHalf = expiresAt - now < SESSION_LIFE_MS / 2;
+  return isInSecondHalf ? Math.min(now + SESSION_LIFE_MS, createdAt + SESSION_CAP_MS) : expiresAt;
+}

@@ -1,0 +1,131 @@
+import { LockMode } from '@mikro-orm/core';
+import { type ProfileChange, type Role, User } from '../../entities/index.ts';
+import { ServiceError } from '../errors.ts';
+import { type Database, type EntityManager, sql } from '../parts/database/index.ts';
+
+/** What is known of a user outside the entity: everything but his password. `createdAt` in milliseconds since 1970. */
+export interface Account {
+  id: string;
+  email: string;
+  name: string;
+  bio: string | null;
+  location: string | null;
+  website: string | null;
+  avatar: string | null;
+  provider: string;
+  role: Role;
+  emailVerified: boolean;
+  sessionEpoch: number;
+  createdAt: number;
+}
+
+const columns = [
+  'id',
+  'email',
+  'name',
+  'bio',
+  'location',
+  'website',
+  'avatar',
+  'provider',
+  'role',
+  'email_verified as emailVerified',
+  'session_epoch as sessionEpoch',
+  'created_at as createdAt',
+] as const;
+
+const accountOf = (user: User): Account => ({
+  id: user.id,
+  email: user.email,
+  name: user.name,
+  bio: user.bio ?? null,
+  location: user.location ?? null,
+  website: user.website ?? null,
+  avatar: user.avatar ?? null,
+  provider: user.provider,
+  role: user.role,
+  emailVerified: user.emailVerified,
+  sessionEpoch: user.sessionEpoch,
+  createdAt: user.createdAt,
+});
+
+const toAccount = <Row extends { emailVerified: number }>(row: Row) =>
+  ({ ...row, emailVerified: row.emailVerified === 1 }) as Omit<Row, 'emailVerified'> & { emailVerified: boolean };
+
+/**
+ * A user's row, locked until the transaction ends. Every change that concerns a user's tokens, mails or sessions takes this
+ * lock first: so they happen one after the other, and never wait for each other in a circle.
+ */
+export const lockUser = (em: EntityManager, where: { id: string } | { email: string }): Promise<User | null> =>
+  em.findOne(User, where, { lockMode: LockMode.PESSIMISTIC_WRITE });
+
+export interface UserPage {
+  users: Account[];
+  /** Where the next page starts; absent on the last one. */
+  nextCursor?: string;
+}
+
+export const createUsers = (database: Database) => ({
+  /** One row by its key: the read behind every authenticated request. */
+  async find(id: string): Promise<Account | undefined> {
+    const row = await database.read((tables) =>
+      tables.selectFrom('users').select(columns).where('id', '=', id).executeTakeFirst(),
+    );
+    return row && toAccount(row);
+  },
+
+  /** What a login needs. `email` must be normalized. */
+  async findCredential(email: string): Promise<(Account & { passwordHash: string | null }) | undefined> {
+    const row = await database.read((tables) =>
+      tables
+        .selectFrom('users')
+        .select([...columns, 'password_hash as passwordHash'])
+        .where('email', '=', email)
+        .executeTakeFirst(),
+    );
+    return row && toAccount(row);
+  },
+
+  /** Newest first; ids are time-ordered, so a page is a stretch of the primary key, whatever the number of users. */
+  async list({ limit, cursor, q }: { limit: number; cursor?: string | undefined; q?: string | undefined }) {
+    const rows = await database.read((tables) => {
+      let query = tables.selectFrom('users').select(columns).orderBy('id', 'desc');
+      if (cursor !== undefined) query = query.where('id', '<', cursor);
+      if (q !== undefined) {
+        const prefix = `${q.replace(/[|%_]/g, '|$&')}%`;
+        query = query.where((where) =>
+          where.or([
+            sql<boolean>`name like ${prefix} escape '|'`,
+            // The column is ASCII: compared with anything else it could not use its index.
+            ...(isAscii(q) ? [sql<boolean>`email like ${prefix.toLowerCase()} escape '|'`] : []),
+          ]),
+        );
+      }
+      return query.limit(limit + 1).execute();
+    });
+    const users = rows.slice(0, limit).map(toAccount);
+    const last = users.at(-1);
+    return { users, ...(rows.length > limit && last && { nextCursor: last.id }) } satisfies UserPage;
+  },
+
+  /** Changes only what is given. `epoch` is that of the caller's session: one that has ended meanwhile changes nothing. */
+  update: (id: string, epoch: number, change: ProfileChange): Promise<Account> =>
+    database.transaction(async (em) => {
+      const user = await lockUser(em, { id });
+      if (user?.sessionEpoch !== epoch) throw new ServiceError('UNAUTHENTICATED');
+      user.changeProfile(change);
+      return accountOf(user);
+    }),
+
+  /** Ends every session of the user, at once on every instance. Answers whether there is such a user. */
+  endSessions: (id: string): Promise<boolean> =>
+    database.transaction(async (em) => {
+      const user = await lockUser(em, { id });
+      user?.endSessions();
+      return user !== null;
+    }),
+});
+
+export type Users = ReturnType<typeof createUsers>;
+
+const isAscii = (text: string) => /^[\0-\x7f]*$/.test(text);

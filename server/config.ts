@@ -1,0 +1,164 @@
+import { existsSync } from 'node:fs';
+import { z } from 'zod';
+
+/**
+ * The environment, parsed once: the only place that reads it. `parseConfig` collects every problem and tells them together;
+ * outside production each part that is not configured gets its embedded form (decisions.md, "Configuration").
+ */
+
+type Environment = Record<string, string | undefined>;
+
+const withoutTrailingSlash = (text: string) => text.replace(/\/+$/, '');
+
+const addressOf = (...protocols: string[]) =>
+  z.string().refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), {
+    error: `must be an address that starts with ${protocols.map((protocol) => `${protocol}//`).join(' or ')}`,
+  });
+
+const whole = (min: number, max = Number.MAX_SAFE_INTEGER) =>
+  z
+    .string()
+    .regex(/^\d+$/, 'must be a whole number')
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, `must be between ${min} and ${max}`);
+
+/** `5/900`: five times in 900 seconds. */
+const rate = (points: number, seconds: number) =>
+  z
+    .string()
+    .regex(/^[1-9]\d{0,8}\/[1-9]\d{0,6}$/, 'must look like 5/900: how often / in how many seconds')
+    .default(`${points}/${seconds}`)
+    .transform((text) => {
+      const [most, window] = text.split('/').map(Number) as [number, number];
+      return { points: most, seconds: window };
+    });
+
+const origins = z
+  .string()
+  .default('')
+  .transform((text) =>
+    text
+      .split(',')
+      .map((origin) => withoutTrailingSlash(origin.trim()))
+      .filter(Boolean),
+  )
+  .refine((list) => list.every((origin) => URL.canParse(origin) && new URL(origin).origin === origin), {
+    error: 'must be origins like https://app.example.com, separated by commas',
+  });
+
+/** Every variable, in the order of .env.example. */
+const variables = {
+  NODE_ENV: z.string().default('development'),
+  PORT: whole(1, 65535).default(3000),
+  HOST: z.string().optional(),
+  APP_URL: addressOf('http:', 'https:').transform(withoutTrailingSlash).optional(),
+  ALLOWED_ORIGINS: origins,
+  API_HOST: z
+    .string()
+    .regex(/^[A-Za-z0-9.:/*_-]+$/, 'must be a host or an origin')
+    .optional(),
+  APP_SECRET: z.string().min(32, 'must have at least 32 characters').optional(),
+  DATABASE_URL: addressOf('mysql:').optional(),
+  REDIS_URL: addressOf('redis:', 'rediss:').optional(),
+  SMTP_URL: addressOf('smtp:', 'smtps:').optional(),
+  MAIL_FROM: z
+    .string()
+    .regex(/^(?:[^<>\r\n]*<[^<>@\s]+@[^<>@\s]+>|[^<>@\s]+@[^<>@\s]+)$/, 'must be an address, or Name <address>')
+    .optional(),
+  COOKIE_DOMAIN: z
+    .string()
+    .regex(/^\.?[A-Za-z0-9.-]+$/, 'must be a domain name')
+    .optional(),
+  TRUST_PROXY: whole(0, 16).default(0),
+  DATA_DIR: z.string().default('.data'),
+  LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('info'),
+  PASSWORD_ITERATIONS: whole(1, 10_000_000).default(100_000),
+  LIMIT_LOGIN: rate(5, 15 * 60),
+  LIMIT_REGISTER: rate(100, 60 * 60),
+  LIMIT_MAIL: rate(3, 60 * 60),
+  LIMIT_MAIL_REQUEST: rate(1000, 60 * 60),
+  LIMIT_TOKEN: rate(20, 15 * 60),
+};
+
+export const variableNames = Object.keys(variables);
+
+/** What production cannot do without, because nothing embedded stands in for it there. */
+const required = [
+  'APP_URL',
+  'APP_SECRET',
+  'DATABASE_URL',
+  'REDIS_URL',
+  'SMTP_URL',
+  'MAIL_FROM',
+] as const satisfies (keyof typeof variables)[];
+
+const schema = z.object(variables);
+
+/** The environment as given cannot be used; the message names every variable that is missing or malformed. */
+export class ConfigError extends Error {
+  constructor(problems: string[]) {
+    super(`The configuration cannot be used:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
+    this.name = 'ConfigError';
+  }
+}
+
+export type Config = ReturnType<typeof parseConfig>;
+export type Rate = { points: number; seconds: number };
+
+/** Parses an environment; an empty variable counts as unset. Throws ConfigError with every problem in it. */
+export function parseConfig(environment: Environment) {
+  const env = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+  const parsed = schema.safeParse(env);
+  const problems = parsed.success ? [] : parsed.error.issues.map((issue) => `${issue.path.join('.')} ${issue.message}`);
+  if (env['NODE_ENV'] === 'production') {
+    const missing = required.filter((name) => env[name] === undefined);
+    problems.push(...missing.map((name) => `${name} is missing: production needs it`));
+  }
+  if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
+  return Object.freeze(assemble(parsed.data));
+}
+
+function assemble(env: z.output<typeof schema>) {
+  const isProduction = env.NODE_ENV === 'production';
+  const appUrl = env.APP_URL ?? `http://localhost:${env.PORT}`;
+  return {
+    production: isProduction,
+    port: env.PORT,
+    host: env.HOST ?? (isProduction ? '0.0.0.0' : '127.0.0.1'),
+    /** Public base address, without a slash at the end. */
+    appUrl,
+    /** Origins whose browsers may call us: our own, and the further front ends. */
+    origins: new Set([
+      new URL(appUrl).origin,
+      ...env.ALLOWED_ORIGINS,
+      // Until an address is set, every name of this machine is ours.
+      ...(env.APP_URL ? [] : [`http://127.0.0.1:${env.PORT}`, `http://[::1]:${env.PORT}`]),
+    ]),
+    apiHost: env.API_HOST ?? new URL(appUrl).host,
+    /** Undefined outside production: then a secret is made once and kept in dataDir. */
+    appSecret: env.APP_SECRET,
+    databaseUrl: env.DATABASE_URL,
+    redisUrl: env.REDIS_URL,
+    smtpUrl: env.SMTP_URL,
+    mailFrom: env.MAIL_FROM ?? 'Account service <no-reply@localhost>',
+    cookieDomain: env.COOKIE_DOMAIN,
+    /** How many proxies stand in front and append to X-Forwarded-For. */
+    trustedProxies: env.TRUST_PROXY,
+    dataDir: env.DATA_DIR,
+    logLevel: env.LOG_LEVEL,
+    passwordIterations: env.PASSWORD_ITERATIONS,
+    rates: {
+      login: env.LIMIT_LOGIN,
+      register: env.LIMIT_REGISTER,
+      mail: env.LIMIT_MAIL,
+      mailRequest: env.LIMIT_MAIL_REQUEST,
+      token: env.LIMIT_TOKEN,
+    },
+  };
+}
+
+/** The configuration of this process; a file `.env` in the working directory adds what the environment leaves unset. */
+export function loadConfig(): Config {
+  if (existsSync('.env')) process.loadEnvFile('.env');
+  return parseConfig(process.env);
+}

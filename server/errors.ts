@@ -1,0 +1,68 @@
+/**
+ * Everything that can go wrong on purpose, in one catalogue: a code, its HTTP status and the sentence that callers read
+ * (interface.md section 7). What is private to a failure travels as `cause` and ends in the log, never in an answer.
+ */
+const catalogue = {
+  VALIDATION_FAILED: [400, 'Validation failed'],
+  INVALID_TOKEN: [400, 'Invalid or expired token'],
+  INVALID_STATE: [400, 'Invalid state parameter'],
+  INVALID_CREDENTIALS: [401, 'Invalid email or password'],
+  UNAUTHENTICATED: [401, 'Please log in'],
+  EMAIL_NOT_VERIFIED: [403, 'Please verify your email before logging in'],
+  FORBIDDEN: [403, 'You do not have permission to do this'],
+  ORIGIN_MISMATCH: [403, 'Requests from this origin are not accepted'],
+  NOT_FOUND: [404, 'Not found'],
+  EMAIL_TAKEN: [409, 'Email already registered'],
+  PAYLOAD_TOO_LARGE: [413, 'The request body is too large'],
+  UNSUPPORTED_MEDIA_TYPE: [415, 'The content type of the request body is not supported here'],
+  RATE_LIMITED: [429, 'Too many attempts'],
+  INTERNAL: [500, 'Something went wrong on our side'],
+  SERVICE_UNAVAILABLE: [503, 'The service is temporarily unavailable, please try again shortly'],
+} as const satisfies Record<string, readonly [status: number, message: string]>;
+
+export type ErrorCode = keyof typeof catalogue;
+export const errorCodes = Object.keys(catalogue) as ErrorCode[];
+
+/** What was wrong with a field, by field name: a sentence for people and the name of the broken rule for programs. */
+export type ErrorDetails = Record<string, { message: string; rule: string }>;
+
+interface ErrorOptions {
+  message?: string;
+  details?: ErrorDetails;
+  /** Seconds after which trying again makes sense; becomes the Retry-After header. */
+  retryAfter?: number;
+  /** The limit that was reached, for the RateLimit headers. */
+  limit?: { points: number; seconds: number };
+  cause?: unknown;
+}
+
+/** An expected failure. `message`, `code` and `details` are public; `cause` is not. */
+export class ServiceError extends Error {
+  readonly code: ErrorCode;
+  readonly status: number;
+  readonly details: ErrorDetails | undefined;
+  readonly retryAfter: number | undefined;
+  readonly limit: { points: number; seconds: number } | undefined;
+
+  constructor(code: ErrorCode, { message, details, retryAfter, limit, cause }: ErrorOptions = {}) {
+    super(message ?? catalogue[code][1], { cause });
+    this.name = 'ServiceError';
+    this.code = code;
+    this.status = catalogue[code][0];
+    this.details = details;
+    this.retryAfter = retryAfter;
+    this.limit = limit;
+  }
+
+  /** The error body of interface.md section 7. */
+  toJSON(): { message: string; code: ErrorCode; details?: ErrorDetails } {
+    return { message: this.message, code: this.code, ...(this.details && { details: this.details }) };
+  }
+}
+
+/** The status a code is answered with. */
+export const statusOf = (code: ErrorCode): number => catalogue[code][0];
+
+/** A part of the house that does not answer (database, key-value store): 503, try again soon. */
+export const unavailable = (cause: unknown): ServiceError =>
+  new ServiceError('SERVICE_UNAVAILABLE', { cause, retryAfter: 1 });

@@ -1,0 +1,56 @@
+import Router from '@koa/router';
+import Koa from 'koa';
+import type { Accounts } from '../accounts/index.ts';
+import type { Config } from '../config.ts';
+import type { Log } from '../log.ts';
+import type { Database } from '../parts/database/index.ts';
+import type { KeyValueStore } from '../parts/key-value/index.ts';
+import { contextFactory } from './context.ts';
+import { devMail } from './dev-mail.ts';
+import { answerFailures } from './failures.ts';
+import { openApiDocument } from './openapi.ts';
+import { probes } from './probes.ts';
+import { requestLog } from './request-log.ts';
+import { rest } from './rest.ts';
+import { rpc } from './rpc.ts';
+import { crossOrigin, originCheck, securityHeaders } from './security.ts';
+
+interface Parts {
+  accounts: Accounts;
+  database: Database;
+  store: KeyValueStore;
+  log: Log;
+}
+
+/** All that HTTP reaches, in the order in which a request meets it. */
+export function createApp(config: Config, { accounts, database, store, log }: Parts): Koa {
+  const app = new Koa();
+  const headers = securityHeaders(config);
+  const createContext = contextFactory(config, { accounts, database });
+
+  app.use((ctx, next) => {
+    ctx.set(headers);
+    return next();
+  });
+  app.use(requestLog(log));
+  app.use(answerFailures(log));
+  app.use(crossOrigin(config));
+  app.use(originCheck(config));
+  app.use(rest(createContext));
+  app.use(rpc(createContext, log));
+  app.use(documents(config).routes());
+  app.use(probes({ database, store }).routes());
+  if (!config.production) app.use(devMail(config).routes());
+
+  // What fails once an answer is on its way: mostly clients that left.
+  app.on('error', (error) => log.debug({ err: error }, 'an answer could not be sent'));
+  return app;
+}
+
+function documents({ appUrl }: Pick<Config, 'appUrl'>): Router {
+  const document = openApiDocument(appUrl);
+  return new Router().get('/openapi.json', (ctx) => {
+    ctx.state['route'] = ctx.path;
+    ctx.body = document;
+  });
+}

@@ -1,0 +1,27 @@
+import ipaddr from 'ipaddr.js';
+
+/** Leading bits of an IPv6 address that one customer is given: whoever has one address has them all. */
+const IPV6_PREFIX_BITS = 64;
+
+/**
+ * Who is asking, as limits count it: the socket's address, or with `trustedProxies` proxies in front the entry of
+ * X-Forwarded-For that the outermost of them wrote, counted from the right, for anybody can write the ones further left.
+ * `::ffff:1.2.3.4` is `1.2.3.4`; an IPv6 /64 is one address.
+ */
+export function clientAddress(
+  socketAddress: string | undefined,
+  forwardedFor: string | undefined,
+  trustedProxies: number,
+): string {
+  const entries = forwardedFor ? forwardedFor.split(',').map((entry) => entry.trim()) : [];
+  const entry = trustedProxies > 0 ? entries.at(-Math.min(trustedProxies, entries.length)) : undefined;
+  const address = entry && ipaddr.isValid(entry) ? entry : (socketAddress ?? '');
+  return ipaddr.isValid(address) ? grouped(address) : 'unknown';
+}
+
+function grouped(address: string): string {
+  const parsed = ipaddr.process(address);
+  if (parsed.kind() === 'ipv4') return parsed.toString();
+  const bytes = parsed.toByteArray().fill(0, IPV6_PREFIX_BITS / 8);
+  return `${ipaddr.fromByteArray(bytes).toString()}/${IPV6_PREFIX_BITS}`;
+}

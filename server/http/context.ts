@@ -1,0 +1,38 @@
+import type { Context as KoaContext } from 'koa';
+import packageJson from '../../package.json' with { type: 'json' };
+import type { Context } from '../../routers/context.ts';
+import type { Accounts } from '../accounts/index.ts';
+import type { Config } from '../config.ts';
+import type { Database } from '../parts/database/index.ts';
+import { clientAddress } from './client-address.ts';
+import { readSessionCookie, sessionCookies } from './session-cookie.ts';
+
+export const version: string = packageJson.version;
+
+/** What the middlewares of one request share. */
+export interface RequestState {
+  id: string;
+  /** The path as the service knows it, with placeholders: what was sent may carry a token. */
+  route?: string;
+  userId?: string;
+}
+
+/** Makes a procedure's view of a Koa request. */
+export const contextFactory =
+  (config: Config, { accounts, database }: { accounts: Accounts; database: Database }) =>
+  (ctx: KoaContext): Context => ({
+    accounts,
+    clientAddress: clientAddress(ctx.req.socket.remoteAddress, ctx.get('X-Forwarded-For'), config.trustedProxies),
+    sessionToken: readSessionCookie(ctx.get('Cookie')),
+    cookies: sessionCookies(ctx, config),
+    noteUser(userId) {
+      ctx.state['userId'] = userId;
+    },
+    pingDatabase: () => database.ping(),
+    setStatus(status) {
+      ctx.status = status;
+    },
+    version,
+  });
+
+export type ContextFactory = ReturnType<typeof contextFactory>;

@@ -1,0 +1,51 @@
+import { TRPCError } from '@trpc/server';
+import { type Context, HttpError, type Middleware } from 'koa';
+import { serviceErrorOf } from '../../routers/trpc.ts';
+import { type ErrorCode, ServiceError } from '../errors.ts';
+import type { Log } from '../log.ts';
+
+/** The one place where every failure of a request ends: as the error body of interface.md section 7. */
+export function answerFailures(log: Log): Middleware {
+  return async (ctx, next) => {
+    try {
+      await next();
+      if (ctx.status === 404 && ctx.body === undefined) throw new ServiceError('NOT_FOUND');
+    } catch (thrown) {
+      const error = toServiceError(thrown);
+      noteFailure(ctx, error, log);
+      ctx.status = error.status;
+      ctx.body = error.toJSON();
+    }
+  };
+}
+
+/** The headers that go with an error, and for what nobody is meant to see a line in the log. */
+export function noteFailure(ctx: Context, error: ServiceError, log: Log): void {
+  if (error.retryAfter !== undefined) ctx.set('Retry-After', String(error.retryAfter));
+  if (error.limit) {
+    ctx.set('RateLimit-Limit', String(error.limit.points));
+    ctx.set('RateLimit-Remaining', '0');
+    ctx.set('RateLimit-Reset', String(error.retryAfter));
+  }
+  // What is left of a body that was too large is not worth receiving.
+  if (error.code === 'PAYLOAD_TOO_LARGE') ctx.set('Connection', 'close');
+  if (error.status >= 500) {
+    const level = error.code === 'INTERNAL' ? 'error' : 'warn';
+    log[level]({ id: ctx.state['id'], err: error.cause ?? error }, error.message);
+  }
+}
+
+const codeOfStatus: Record<number, ErrorCode> = {
+  400: 'VALIDATION_FAILED',
+  404: 'NOT_FOUND',
+  413: 'PAYLOAD_TOO_LARGE',
+  415: 'UNSUPPORTED_MEDIA_TYPE',
+};
+
+export function toServiceError(thrown: unknown): ServiceError {
+  if (thrown instanceof ServiceError) return thrown;
+  if (thrown instanceof TRPCError) return serviceErrorOf(thrown);
+  // Koa and the body parser put a status on what is the caller's fault.
+  const status = thrown instanceof HttpError || thrown instanceof Error ? (thrown as { status?: unknown }).status : 0;
+  return new ServiceError(codeOfStatus[Number(status)] ?? 'INTERNAL', { cause: thrown });
+}

@@ -1,0 +1,68 @@
+import { generateOpenApiDocument, type OpenAPIObject } from 'trpc-to-openapi';
+import { z } from 'zod';
+import { appRouter, restProcedures } from '../../routers/index.ts';
+import type { Meta } from '../../routers/trpc.ts';
+import { type ErrorCode, errorCodes, statusOf } from '../errors.ts';
+import { version } from './context.ts';
+
+const SESSION = 'session';
+
+const errorBody = z
+  .object({
+    message: z.string().meta({ description: 'A sentence for people' }),
+    code: z.enum(errorCodes as [ErrorCode, ...ErrorCode[]]),
+    details: z
+      .record(z.string(), z.object({ message: z.string(), rule: z.string() }))
+      .optional()
+      .meta({ description: 'What was wrong with a field, by its name' }),
+  })
+  .meta({ id: 'Error' });
+
+/** What every call can meet, by what it is: everybody, whoever sends a body, whoever changes something, whoever needs a session. */
+const common: ErrorCode[] = ['INTERNAL', 'SERVICE_UNAVAILABLE'];
+const withBody: ErrorCode[] = ['VALIDATION_FAILED', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'];
+const changing: ErrorCode[] = ['ORIGIN_MISMATCH'];
+const withSession: ErrorCode[] = ['UNAUTHENTICATED'];
+
+type Responses = Record<string, Record<string, unknown>>;
+type Operation = { requestBody?: unknown; responses: Responses; parameters?: unknown };
+
+/** The document at /openapi.json: made from the procedures by trpc-to-openapi, then given our statuses and error bodies. */
+export function openApiDocument(baseUrl: string): OpenAPIObject {
+  const document = generateOpenApiDocument(appRouter, {
+    title: 'Account service',
+    version,
+    baseUrl,
+    description: 'Accounts, profiles and uploads. The session is the cookie `auth_session`, set at login.',
+    securitySchemes: { [SESSION]: { type: 'apiKey', in: 'cookie', name: 'auth_session' } },
+    defs: { Error: errorBody },
+  });
+  for (const { openapi } of restProcedures) {
+    const paths = document.paths as Record<string, Record<string, Operation>>;
+    const operation = paths[openapi.path]?.[openapi.method.toLowerCase()];
+    if (operation) operation.responses = responsesOf(openapi, operation);
+  }
+  return document;
+}
+
+function responsesOf(openapi: NonNullable<Meta['openapi']>, operation: Operation): Responses {
+  const success = operation.responses['200'] ?? {};
+  const codes = new Set([
+    ...openapi.errors,
+    ...(operation.requestBody ? withBody : []),
+    ...(openapi.method === 'GET' ? [] : changing),
+    ...(openapi.protect ? withSession : []),
+    ...common,
+  ]);
+  const byStatus = Map.groupBy(codes, statusOf);
+  return {
+    [openapi.status ?? 200]: success,
+    ...Object.fromEntries([...byStatus].map(([status, group]) => [status, errorResponse(group)])),
+    ...(openapi.failureStatus && { [openapi.failureStatus]: { ...success, description: 'The service does not work' } }),
+  };
+}
+
+const errorResponse = (codes: ErrorCode[]) => ({
+  description: codes.join(', '),
+  content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+});

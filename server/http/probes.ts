@@ -1,0 +1,28 @@
+import Router from '@koa/router';
+import type { Database } from '../parts/database/index.ts';
+import type { KeyValueStore } from '../parts/key-value/index.ts';
+
+/**
+ * For whoever runs the process. /livez: it runs, restarting it would mend nothing. /readyz: the parts that requests need
+ * answer, so it may be sent some; 503 names the ones that do not.
+ */
+export function probes({ database, store }: { database: Database; store: KeyValueStore }): Router {
+  const state = (part: { ping(): Promise<void> }) =>
+    part.ping().then(
+      () => 'ok',
+      () => 'unreachable',
+    );
+
+  return new Router()
+    .get('/livez', (ctx) => {
+      ctx.state['route'] = ctx.path;
+      ctx.body = { status: 'ok' };
+    })
+    .get('/readyz', async (ctx) => {
+      ctx.state['route'] = ctx.path;
+      const [databaseState, storeState] = await Promise.all([state(database), state(store)]);
+      const isReady = databaseState === 'ok' && storeState === 'ok';
+      ctx.status = isReady ? 200 : 503;
+      ctx.body = { status: isReady ? 'ok' : 'error', database: databaseState, keyValueStore: storeState };
+    });
+}

@@ -1,0 +1,22 @@
+import { randomUUID } from 'node:crypto';
+import type { Middleware } from 'koa';
+import type { Log } from '../log.ts';
+
+/** Gives each request an id, which goes back as X-Request-Id, and writes a line about it. Paths appear as their pattern. */
+export function requestLog(log: Log): Middleware {
+  return async (ctx, next) => {
+    const started = performance.now();
+    const id = randomUUID();
+    ctx.state['id'] = id;
+    ctx.set('X-Request-Id', id);
+    await next();
+    log.info({
+      id,
+      method: ctx.method,
+      route: ctx.state['route'] ?? '(none)',
+      status: ctx.status,
+      ms: Math.round((performance.now() - started) * 10) / 10,
+      ...(ctx.state['userId'] !== undefined && { user: ctx.state['userId'] }),
+    });
+  };
+}

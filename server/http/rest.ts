@@ -1,0 +1,92 @@
+import { callTRPCProcedure, type TRPCProcedureType } from '@trpc/server';
+import type { Context, Middleware } from 'koa';
+import { koaBody } from 'koa-body';
+import { appRouter, restProcedures } from '../../routers/index.ts';
+import { ServiceError } from '../errors.ts';
+import type { ContextFactory } from './context.ts';
+
+interface Route {
+  /** The procedure's name, such as `auth.login`. */
+  procedure: string;
+  type: TRPCProcedureType;
+  path: string;
+  status: number;
+  parameter: string | undefined;
+}
+
+interface Match {
+  route: Route;
+  parameters: Record<string, string>;
+}
+
+const JSON_LIMIT = '100kb';
+
+/**
+ * The OpenAPI adapter: every procedure that declares a method and a path is a route. A request is matched by look-up, its
+ * input is handed over unread, so that a procedure may refuse before a byte of the body is received.
+ */
+export function rest(createContext: ContextFactory): Middleware {
+  return async (ctx, next) => {
+    const match = find(ctx.method === 'HEAD' ? 'GET' : ctx.method, ctx.path);
+    if (!match) return next();
+    const { route, parameters } = match;
+    ctx.state['route'] = route.path;
+    ctx.status = route.status;
+    ctx.body = await callTRPCProcedure({
+      router: appRouter,
+      path: route.procedure,
+      type: route.type,
+      ctx: createContext(ctx),
+      getRawInput: async () => ({ ...(await readInput(ctx, route.type)), ...parameters }),
+      signal: undefined,
+      batchIndex: 0,
+    });
+  };
+}
+
+const keyOf = (method: string, path: string) => `${method} ${path}`;
+
+const routes = new Map<string, Route>(
+  restProcedures.map(({ name, type, openapi: { method, path, status = 200 } }) => [
+    keyOf(method, path.replace(/\{\w+\}/, '*')),
+    { procedure: name, type, path, status, parameter: /\{(\w+)\}/.exec(path)?.[1] },
+  ]),
+);
+
+/** The path itself, or the path with one of its segments taken for the parameter. */
+function find(method: string, path: string): Match | undefined {
+  const exact = routes.get(keyOf(method, path));
+  if (exact) return exact.parameter ? undefined : { route: exact, parameters: {} };
+  const segments = path.split('/');
+  if (segments.length > 8) return undefined;
+  for (let i = segments.length - 1; i > 0; i--) {
+    const route = routes.get(keyOf(method, segments.with(i, '*').join('/')));
+    if (route?.parameter) return { route, parameters: { [route.parameter]: decode(segments[i] ?? '') } };
+  }
+  return undefined;
+}
+
+/** RFC 3986 section 2.1; what is not well encoded names nothing. */
+function decode(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch (error) {
+    throw new ServiceError('NOT_FOUND', { cause: error });
+  }
+}
+
+const parseJson = koaBody({ jsonLimit: JSON_LIMIT, multipart: false, urlencoded: false, text: false });
+
+/** The query of a read, else the JSON object in the body. */
+async function readInput(ctx: Context, type: TRPCProcedureType): Promise<object> {
+  if (type === 'query') return ctx.query;
+  if (!ctx.is('application/json')) throw new ServiceError('UNSUPPORTED_MEDIA_TYPE');
+  await parseJson(ctx, async () => undefined);
+  const { body } = ctx.request;
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw new ServiceError('VALIDATION_FAILED', {
+      details: { body: { message: 'Must be a JSON object', rule: 'invalid_type' } },
+    });
+  }
+  return body;
+}

@@ -1,0 +1,53 @@
+import { fetchRequestHandler } from '@trpc/server/adapters/fetch';
+import type { Context, Middleware } from 'koa';
+import { appRouter } from '../../routers/index.ts';
+import { serviceErrorOf } from '../../routers/trpc.ts';
+import { ServiceError } from '../errors.ts';
+import type { Log } from '../log.ts';
+import type { ContextFactory } from './context.ts';
+import { noteFailure } from './failures.ts';
+
+const ENDPOINT = '/trpc';
+const BODY_LIMIT = 100 * 1024;
+/** A client sends the calls of one tick together; more than this in one request is not a client. */
+const LARGEST_BATCH = 10;
+
+/** The procedures for typed clients, under /trpc, with the same checks, limits, cookies and error codes as over REST. */
+export function rpc(createContext: ContextFactory, log: Log): Middleware {
+  return async (ctx, next) => {
+    if (!ctx.path.startsWith(`${ENDPOINT}/`)) return next();
+    ctx.state['route'] = ctx.path.length < 100 ? ctx.path : ENDPOINT;
+    const response = await fetchRequestHandler({
+      endpoint: ENDPOINT,
+      router: appRouter,
+      req: toRequest(ctx),
+      maxBatchSize: LARGEST_BATCH,
+      createContext: () => ({ ...createContext(ctx), setStatus: () => undefined }),
+      onError: ({ error }) => noteFailure(ctx, serviceErrorOf(error), log),
+    });
+    ctx.status = response.status;
+    for (const [name, value] of response.headers) ctx.set(name, value);
+    ctx.body = await response.text();
+    ctx.type = 'json';
+  };
+}
+
+/** The body is passed on as it arrives, and only if a procedure asks for it. */
+function toRequest(ctx: Context): Request {
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(ctx.req.headers)) headers.set(name, String(value));
+  // Where it was sent has been seen to by now: only path and query still matter.
+  const url = `http://localhost${ctx.url}`;
+  if (ctx.method === 'GET' || ctx.method === 'HEAD') return new Request(url, { method: ctx.method, headers });
+  const body = ReadableStream.from(limited(ctx.req));
+  return new Request(url, { method: ctx.method, headers, body, duplex: 'half' });
+}
+
+async function* limited(chunks: AsyncIterable<Uint8Array>) {
+  let size = 0;
+  for await (const chunk of chunks) {
+    size += chunk.byteLength;
+    if (size > BODY_LIMIT) throw new ServiceError('PAYLOAD_TOO_LARGE');
+    yield chunk;
+  }
+}

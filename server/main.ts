@@ -1,0 +1,89 @@
+import { accessSync, constants, mkdirSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createAccounts } from './accounts/index.ts';
+import { banner } from './banner.ts';
+import { ConfigError, loadConfig } from './config.ts';
+import { createApp } from './http/app.ts';
+import { securityHeaders } from './http/security.ts';
+import { createHttpServer } from './http/server.ts';
+import { createLog, type Log } from './log.ts';
+import { type Database, openDatabase } from './parts/database/index.ts';
+import { openKeyValueStore } from './parts/key-value/index.ts';
+import { openMail } from './parts/mail/index.ts';
+import { applicationSecret } from './secret.ts';
+
+/** SIGTERM to exit: the time for requests in flight, and for all of it. */
+const DRAIN_MS = 7000;
+const SHUTDOWN_MS = 9500;
+const LONGEST_WAIT_MS = 2000;
+
+async function start(): Promise<void> {
+  const config = loadConfig();
+  const embedded = !config.databaseUrl || !config.redisUrl || !config.smtpUrl || !config.appSecret;
+  if (embedded) prepareDataDir(config.dataDir);
+
+  const log = createLog(config);
+  const database = await openDatabase(config);
+  const store = openKeyValueStore(config, log);
+  const mail = openMail(config);
+  const accounts = createAccounts(config, { database, store, mail, secret: applicationSecret(config), log });
+  const server = createHttpServer(createApp(config, { accounts, database, store, log }), securityHeaders(config));
+
+  await server.listen(config.port, config.host);
+
+  const stop = async () => {
+    log.info('stopping: what is in flight is finished');
+    setTimeout(() => process.exit(1), SHUTDOWN_MS).unref();
+    await server.drain(DRAIN_MS);
+    await accounts.outbox.stop();
+    mail.close();
+    await Promise.all([store.close(), database.close()]);
+    log.info('stopped');
+    log.flush(() => process.exit(0));
+  };
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.once(signal, () => {
+      process.once(signal, () => process.exit(1));
+      void stop();
+    });
+  }
+
+  // Listening from the first moment on: health answers, everything else is refused until the database is there.
+  await migrateWhenReachable(database, log);
+  accounts.outbox.start();
+  if (config.production) log.info({ host: config.host, port: config.port }, 'ready');
+  else process.stdout.write(banner(config));
+}
+
+/** Waits for a database that is not up yet, as long as it takes. */
+async function migrateWhenReachable(database: Database, log: Log): Promise<void> {
+  for (let wait = 100; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
+    try {
+      const applied = await database.migrate();
+      if (applied.length > 0) log.info({ applied }, 'the schema was brought up to date');
+      return;
+    } catch (error) {
+      log.warn({ err: error }, 'the database is not ready, waiting for it');
+      await delay(wait);
+    }
+  }
+}
+
+function prepareDataDir(dataDir: string): void {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  accessSync(dataDir, constants.W_OK);
+}
+
+/** What an operator can mend is told in a line; anything else with its stack. */
+function explain(error: unknown): string {
+  if (error instanceof ConfigError) return error.message;
+  const { code, path, port, stack } = error as NodeJS.ErrnoException & { port?: number };
+  if (code === 'EADDRINUSE') return `Port ${port} is taken: set PORT to another one, or stop what listens there.`;
+  if (path) return `DATA_DIR cannot be used: ${(error as Error).message}`;
+  return stack ?? String(error);
+}
+
+start().catch((error: unknown) => {
+  process.stderr.write(`${explain(error)}\n`);
+  process.exit(1);
+});

@@ -1,0 +1,35 @@
+import { join } from 'node:path';
+import { Migrator } from '@mikro-orm/migrations';
+import { defineConfig as defineMySqlConfig, MySqlDriver } from '@mikro-orm/mysql';
+import { type Options, SqliteDriver } from '@mikro-orm/sql';
+import { OneTimeToken, OutboxMail, User } from '../../../entities/index.ts';
+import { migrations } from '../../../entities/migrations/index.ts';
+import type { Config } from '../../config.ts';
+import { sqliteDialect } from './sqlite-dialect.ts';
+
+const CONNECTIONS = 10;
+
+const common = {
+  entities: [User, OneTimeToken, OutboxMail],
+  extensions: [Migrator],
+  migrations: { migrationsList: migrations, snapshot: false, silent: true },
+  /** Writes go through short-lived forks; nothing may gather in a shared one. */
+  allowGlobalContext: false,
+} satisfies Options;
+
+/** MikroORM on MySQL or MariaDB where DATABASE_URL names one, else on a SQLite file in DATA_DIR. */
+export function databaseOptions({ databaseUrl, dataDir }: Pick<Config, 'databaseUrl' | 'dataDir'>): Options {
+  if (!databaseUrl) {
+    const file = join(dataDir, 'database.sqlite');
+    return { ...common, driver: SqliteDriver, dbName: file, driverOptions: sqliteDialect(file) };
+  }
+  return defineMySqlConfig({
+    ...common,
+    driver: MySqlDriver,
+    clientUrl: databaseUrl,
+    timezone: 'Z',
+    pool: { min: 1, max: CONNECTIONS },
+    // A queue with an end: past it a request is told at once that the database is busy, instead of waiting in memory.
+    driverOptions: { connectTimeout: 3000, queueLimit: 1000, enableKeepAlive: true },
+  }) as Options;
+}

@@ -1,0 +1,39 @@
+import type { MailKind, MailState, Role, TokenPurpose } from '../../../entities/index.ts';
+
+/** What Kysely sees of the entities' tables: rows as the drivers give them, booleans as 0 or 1, times in milliseconds. */
+export interface Tables {
+  users: {
+    id: string;
+    email: string;
+    name: string;
+    bio: string | null;
+    location: string | null;
+    website: string | null;
+    avatar: string | null;
+    provider: string;
+    role: Role;
+    email_verified: number;
+    password_hash: string | null;
+    session_epoch: number;
+    created_at: number;
+  };
+  one_time_tokens: {
+    id: string;
+    user_id: string;
+    purpose: TokenPurpose;
+    token_hash: string;
+    expires_at: number;
+    used: number;
+  };
+  outbox: {
+    id: string;
+    kind: MailKind;
+    user_id: string;
+    token_id: string | null;
+    state: MailState;
+    attempts: number;
+    due_at: number;
+    expires_at: number;
+    created_at: number;
+  };
+}

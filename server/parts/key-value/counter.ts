@@ -1,0 +1,17 @@
+import { type RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible';
+import type { Consumption } from './index.ts';
+
+/** Counts one use under a key. The library rejects with the record it resolves with, once the allowance is used up. */
+export const counterOf =
+  (limiter: RateLimiterAbstract) =>
+  async (key: string): Promise<Consumption> => {
+    const outcome = await limiter.consume(key).catch((rejected: unknown) => {
+      if (rejected instanceof RateLimiterRes) return rejected;
+      throw rejected;
+    });
+    return {
+      allowed: outcome.consumedPoints <= limiter.points,
+      remaining: outcome.remainingPoints,
+      msBeforeNext: outcome.msBeforeNext,
+    };
+  };

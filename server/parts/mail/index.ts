@@ -1,0 +1,29 @@
+import type { Config } from '../../config.ts';
+import { mailbox } from './mailbox.ts';
+import { smtpTransport } from './smtp.ts';
+
+export { type KeptMail, readMailbox } from './mailbox.ts';
+
+export interface Mail {
+  /** Unique and stable: a mail that is sent twice carries the same one, so that it can be recognized. */
+  id: string;
+  to: { name: string; address: string };
+  subject: string;
+  text: string;
+  html: string;
+}
+
+/** The mail server said that it will never take this mail. Any other error of `send` is worth another try. */
+export class MailRefused extends Error {
+  override name = 'MailRefused';
+}
+
+export interface MailTransport {
+  /** Resolves once the mail is taken over by the other side; rejects within the time limit. */
+  send(mail: Mail): Promise<void>;
+  close(): void;
+}
+
+/** SMTP where SMTP_URL names a server, else a mailbox in DATA_DIR. */
+export const openMail = (config: Pick<Config, 'smtpUrl' | 'mailFrom' | 'dataDir'>): MailTransport =>
+  config.smtpUrl ? smtpTransport(config.smtpUrl, config.mailFrom) : mailbox(config.dataDir, config.mailFrom);

@@ -1,0 +1,39 @@
+import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Mail, MailTransport } from './index.ts';
+
+/** A mail as it is kept, with the time at which it was sent (ISO 8601). */
+export interface KeptMail extends Omit<Mail, 'to'> {
+  to: string;
+  from: string;
+  at: string;
+}
+
+const folder = (dataDir: string) => join(dataDir, 'mail');
+
+/** The embedded form: each mail a JSON file in DATA_DIR/mail. */
+export const mailbox = (dataDir: string, from: string): MailTransport => ({
+  async send({ to, ...mail }) {
+    const kept: KeptMail = { ...mail, to: to.address, from, at: new Date().toISOString() };
+    await mkdir(folder(dataDir), { recursive: true, mode: 0o700 });
+    const file = join(folder(dataDir), `${mail.id}.json`);
+    // A reader sees a whole mail or none.
+    await writeFile(`${file}.part`, JSON.stringify(kept), { mode: 0o600 });
+    await rename(`${file}.part`, file);
+  },
+  close: () => undefined,
+});
+
+/** The kept mails, newest first, at most `limit`; only those to one address if it is given. */
+export async function readMailbox(dataDir: string, { to, limit }: { to?: string | undefined; limit: number }) {
+  const names = await readdir(folder(dataDir)).catch(() => []);
+  // Ids are time-ordered, so the names sort by age.
+  const newestFirst = names.filter((name) => name.endsWith('.json')).sort((a, b) => (a < b ? 1 : -1));
+  const mails: KeptMail[] = [];
+  for (const name of newestFirst) {
+    if (mails.length === limit) break;
+    const mail = JSON.parse(await readFile(join(folder(dataDir), name), 'utf8')) as KeptMail;
+    if (to === undefined || mail.to === to.toLowerCase()) mails.push(mail);
+  }
+  return mails;
+}

@@ -1,0 +1,53 @@
+import { createTransport, type SendMailOptions } from 'nodemailer';
+import { type Mail, MailRefused, type MailTransport } from './index.ts';
+
+/** A mail server may be slow, but not for ever: the whole delivery of one mail, in milliseconds. */
+const DELIVERY_LIMIT_MS = 45_000;
+
+export function smtpTransport(url: string, from: string): MailTransport {
+  const transport = createTransport({
+    url,
+    pool: true,
+    maxConnections: 5,
+    connectionTimeout: 10_000,
+    greetingTimeout: 10_000,
+    socketTimeout: DELIVERY_LIMIT_MS,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  });
+  const sender = /<([^>]+)>/.exec(from)?.[1] ?? from;
+  const domain = sender.slice(sender.lastIndexOf('@') + 1);
+
+  return {
+    async send({ id, to, subject, text, html }: Mail) {
+      const message: SendMailOptions = {
+        from,
+        // An object and an explicit envelope: a string would be parsed, and could name a second recipient.
+        to,
+        envelope: { from: sender, to: [to.address] },
+        messageId: `<${id}@${domain}>`,
+        subject,
+        text,
+        html,
+        headers: { 'Auto-Submitted': 'auto-generated' },
+      };
+      const limit = Promise.withResolvers<never>();
+      const timer = setTimeout(() => limit.reject(new Error('the mail server took too long')), DELIVERY_LIMIT_MS);
+      try {
+        await Promise.race([transport.sendMail(message), limit.promise]);
+      } catch (error) {
+        throw isRefusal(error) ? new MailRefused('the mail server refused the mail', { cause: error }) : error;
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+
+    close: () => transport.close(),
+  };
+}
+
+/** RFC 5321 section 4.2.1: 5yz is final. Only for this mail, though: refused credentials (EAUTH) are ours to mend. */
+function isRefusal(error: unknown): boolean {
+  const { code, responseCode } = error as { code?: unknown; responseCode?: unknown };
+  return (code === 'EENVELOPE' || code === 'EMESSAGE') && Number(responseCode) >= 500;
+}

@@ -1,0 +1,39 @@
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { DatabaseSync, type StatementSync } from 'node:sqlite';
+
+/** As many statements as the service has, and some room. */
+const CACHED_STATEMENTS = 200;
+
+/**
+ * A SQLite file behind both embedded parts. In WAL mode an acknowledged write outlives the process however it ends;
+ * `synchronous = normal` trades the last moments before a power cut for a tenth of the latency, which suits embedded use.
+ */
+export class SqliteFile {
+  readonly #database: DatabaseSync;
+  readonly #statements = new Map<string, StatementSync>();
+
+  constructor(path: string) {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    this.#database = new DatabaseSync(path);
+    this.#database.exec('pragma busy_timeout = 4000; pragma journal_mode = wal; pragma synchronous = normal;');
+  }
+
+  /** A statement made ready once for each text. */
+  prepare(sql: string): StatementSync {
+    const cached = this.#statements.get(sql);
+    if (cached) return cached;
+    const statement = this.#database.prepare(sql);
+    if (this.#statements.size >= CACHED_STATEMENTS) this.#statements.clear();
+    this.#statements.set(sql, statement);
+    return statement;
+  }
+
+  exec(sql: string): void {
+    this.#database.exec(sql);
+  }
+
+  close(): void {
+    if (this.#database.isOpen) this.#database.close();
+  }
+}

@@ -1,0 +1,15 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    globalSetup: 'test/rig/global-setup.ts',
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: 20_000,
+    hookTimeout: 60_000,
+    // The default reporter prints the seed; `vitest --sequence.seed=N` repeats an order.
+    sequence: { shuffle: { files: true, tests: true } },
+    reporters: ['default', './test/rig/reporter.ts'],
+  },
+});
