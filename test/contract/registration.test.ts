@@ -245,9 +245,12 @@ everywhere((scenario) => {
   test('an address gets three links an hour; past that the newest stays good', async () => {
     const { call, stack } = scenario();
     const person = await registered(scenario());
-    for (let i = 0; i < 6; i++) {
-      expect((await call('auth.resendVerification', { email: person.email })).status).toBe(200);
+    const ask = async () => expect((await call('auth.resendVerification', { email: person.email })).status).toBe(200);
+    for (const count of [2, 3]) {
+      await ask();
+      await mailedToken(stack, person.email, 'verify-email', count);
     }
+    for (let i = 0; i < 4; i++) await ask();
     const token = await mailedToken(stack, person.email, 'verify-email', 3);
     const rows = await stack.database("select id from outbox where user_id = ? and kind = 'verify-email'", [person.id]);
     expect(rows).toHaveLength(3);
