@@ -4,6 +4,7 @@ import { koaBody } from 'koa-body';
 import { appRouter, restProcedures } from '../../routers/index.ts';
 import { ServiceError } from '../errors.ts';
 import type { ContextFactory } from './context.ts';
+import { toServiceError } from './failures.ts';
 
 interface Route {
   /** The procedure's name, such as `auth.login`. */
@@ -81,7 +82,9 @@ const parseJson = koaBody({ jsonLimit: JSON_LIMIT, multipart: false, urlencoded:
 async function readInput(ctx: Context, type: TRPCProcedureType): Promise<object> {
   if (type === 'query') return ctx.query;
   if (!ctx.is('application/json')) throw new ServiceError('UNSUPPORTED_MEDIA_TYPE');
-  await parseJson(ctx, async () => undefined);
+  await parseJson(ctx, async () => undefined).catch((error: unknown) => {
+    throw toServiceError(error);
+  });
   const { body } = ctx.request;
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new ServiceError('VALIDATION_FAILED', {
