@@ -18,6 +18,8 @@ export type Meta = {
     status?: number;
     /** A status of failure that has the body of success. */
     failureStatus?: number;
+    /** Whether success sets or clears the session cookie. */
+    setsCookie?: boolean;
     /** The refusals it answers beyond those that every call can meet. */
     errors: ErrorCode[];
   };

@@ -42,11 +42,15 @@ export function openApiDocument(baseUrl: string): OpenAPIObject {
     const operation = paths[openapi.path]?.[openapi.method.toLowerCase()];
     if (operation) operation.responses = responsesOf(openapi, operation);
   }
+  // The library's own error bodies, which nothing here answers.
+  for (const name of Object.keys(document.components?.schemas ?? {})) {
+    if (name.startsWith('error.')) delete document.components?.schemas?.[name];
+  }
   return document;
 }
 
 function responsesOf(openapi: NonNullable<Meta['openapi']>, operation: Operation): Responses {
-  const success = operation.responses['200'] ?? {};
+  const success = { ...operation.responses['200'], ...(openapi.setsCookie && { headers: { 'Set-Cookie': cookie } }) };
   const codes = new Set([
     ...openapi.errors,
     ...(operation.requestBody ? withBody : []),
@@ -62,7 +66,16 @@ function responsesOf(openapi: NonNullable<Meta['openapi']>, operation: Operation
   };
 }
 
+const cookie = {
+  description: 'The session cookie `auth_session`; with Max-Age=0 it is cleared',
+  schema: { type: 'string' },
+};
+const retryAfter = { description: 'Seconds after which to try again', schema: { type: 'integer' } };
+
 const errorResponse = (codes: ErrorCode[]) => ({
   description: codes.join(', '),
+  ...(codes.some((code) => code === 'RATE_LIMITED' || code === 'SERVICE_UNAVAILABLE') && {
+    headers: { 'Retry-After': retryAfter },
+  }),
   content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
 });

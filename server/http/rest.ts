@@ -78,9 +78,12 @@ function decode(segment: string): string {
 
 const parseJson = koaBody({ jsonLimit: JSON_LIMIT, multipart: false, urlencoded: false, text: false });
 
+const hasBody = (ctx: Context) => ctx.get('Transfer-Encoding') !== '' || Number(ctx.get('Content-Length')) > 0;
+
 /** The query of a read, else the JSON object in the body. */
 async function readInput(ctx: Context, type: TRPCProcedureType): Promise<object> {
   if (type === 'query') return ctx.query;
+  if (!hasBody(ctx)) return {};
   if (!ctx.is('application/json')) throw new ServiceError('UNSUPPORTED_MEDIA_TYPE');
   await parseJson(ctx, async () => undefined).catch((error: unknown) => {
     throw toServiceError(error);

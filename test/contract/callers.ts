@@ -1,5 +1,6 @@
 import { createTRPCUntypedClient, httpLink, TRPCClientError } from '@trpc/client';
 import { clientAddress } from '../rig/address.ts';
+import { expectDocumented } from './document.ts';
 
 /** What came back, the same for both surfaces. `code` and `details` are those of an error; `data` is the answer. */
 export interface Reply {
@@ -72,6 +73,7 @@ const overRest =
       ...(hasBody && { body: JSON.stringify(body) }),
     });
     const answer = (await response.json()) as Record<string, unknown>;
+    if (procedure in paths) await expectDocumented(url, method, pattern, response.status, answer);
     const refusal = response.ok || !('code' in answer) ? {} : answer;
     return reply(response, answer, refusal);
   };

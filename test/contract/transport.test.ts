@@ -44,7 +44,7 @@ onBothStacks((stack) => {
     ['an answer', 'GET', '/api/users', 200],
     ['health', 'GET', '/api/health', 200],
     ['the document', 'GET', '/openapi.json', 200],
-    ['a refused login', 'POST', '/auth/login', 415],
+    ['a refused login', 'POST', '/auth/login', 400],
     ['no session', 'GET', '/api/profile', 401],
     ['nothing there', 'GET', '/nope', 404],
     ['an unknown procedure', 'GET', '/trpc/nope', 404],
