@@ -15,8 +15,26 @@ export function requireBinaries(): void {
   const missing = missingParts();
   if (missing.length === 0) return;
   const list = missing.map(({ names, replacedBy }) => `${names.join(' or ')} (or set ${replacedBy})`).join(', ');
-  const packages = missing.map((part) => part.debianPackage);
-  const need = `The tests need these on the PATH: ${list}. On Debian: apt-get install ${packages.join(' ')}`;
+  const need = installOnDebian(
+    list,
+    missing.map((part) => part.debianPackage),
+  );
+  if (missingParts().length > 0) throw new Error(need);
+}
+
+/** The path of a program that only some tests need; installed like those above if it is missing. */
+export function requireBinary({ names, debianPackage }: { names: string[]; debianPackage: string }): string {
+  const installed = findBinary(names);
+  if (installed !== undefined) return installed;
+  const need = installOnDebian(names.join(' or '), [debianPackage]);
+  const path = findBinary(names);
+  if (path === undefined) throw new Error(need);
+  return path;
+}
+
+/** Answers the sentence that says what is needed, for whoever still does not find it. */
+function installOnDebian(what: string, packages: string[]): string {
+  const need = `The tests need these on the PATH: ${what}. On Debian: apt-get install ${packages.join(' ')}`;
   const isRootOnDebian = process.getuid?.() === 0 && existsSync('/etc/debian_version');
   if (!isRootOnDebian) throw new Error(need);
   try {
@@ -24,7 +42,7 @@ export function requireBinaries(): void {
   } catch (cause) {
     throw new Error(`${need}\n${(cause as Error).message}`, { cause });
   }
-  if (missingParts().length > 0) throw new Error(need);
+  return need;
 }
 
 const missingParts = () =>
@@ -49,8 +67,10 @@ function isExecutable(path: string): boolean {
 function install(packages: string[]): void {
   console.log(`Installing ${packages.join(', ')} …`);
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-  run('apt-get', ['update'], env);
-  run('apt-get', ['install', '-y', '--no-install-recommends', ...packages], env);
+  // Another test file may be installing something too: its lock is waited for.
+  const wait = '-oDPkg::Lock::Timeout=300';
+  run('apt-get', [wait, 'update'], env);
+  run('apt-get', [wait, 'install', '-y', '--no-install-recommends', ...packages], env);
 }
 
 function run(file: string, args: string[], env: NodeJS.ProcessEnv): void {

@@ -1,0 +1,24 @@
+import { type Browser, chromium } from 'playwright-core';
+import { requireBinary } from './debian.ts';
+
+const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
+
+/** Nothing of its own goes out: what a test sees on the network is what the page did. */
+const quiet = [
+  '--disable-gpu',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  '--no-first-run',
+];
+
+/**
+ * A headless Chromium or Chrome from the PATH; on Debian, as root, Debian's own is installed if there is none. Close it
+ * after the last test.
+ */
+export const startChromium = (): Promise<Browser> =>
+  chromium.launch({
+    executablePath: requireBinary({ names, debianPackage: 'chromium' }),
+    // Chromium's sandbox does not work for root, who runs the tests in a container.
+    args: process.getuid?.() === 0 ? ['--no-sandbox', ...quiet] : quiet,
+  });
