@@ -14,9 +14,15 @@ export function answerFailures(log: Log): Middleware {
       const error = toServiceError(thrown);
       noteFailure(ctx, error, log);
       ctx.status = error.status;
-      ctx.body = error.toJSON();
+      ctx.body = ctx.state['plainRefusals'] && error.code !== 'UNAUTHENTICATED' ? plain(error) : error.toJSON();
     }
   };
+}
+
+/** `{error}`: one sentence, about the first thing that is wrong. */
+function plain({ message, details }: ServiceError): { error: string } {
+  const [first] = Object.values(details ?? {});
+  return { error: first?.message ?? message };
 }
 
 /** The headers that go with an error, and for what nobody is meant to see a line in the log. */

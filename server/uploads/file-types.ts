@@ -35,7 +35,10 @@ const types = {
     matches: (start) => textAt(start, 0, 4) === 'RIFF' && textAt(start, 8, 12) === 'WEBP',
   },
   'image/gif': { extension: 'gif', matches: startsWith('474946383761', '474946383961') },
-  'image/avif': { extension: 'avif', matches: (start) => brands(start).some((brand) => /^(?:avi[fs]|mi[fa][1f])$/.test(brand)) },
+  'image/avif': {
+    extension: 'avif',
+    matches: (start) => brands(start).some((brand) => /^(?:avi[fs]|mi[fa][1f])$/.test(brand)),
+  },
   // Readers find the header anywhere in the first kilobyte, and writers count on that.
   'application/pdf': { extension: 'pdf', matches: (start) => start.includes('%PDF-') },
   'video/mp4': { extension: 'mp4', matches: (start) => firstBoxes.has(textAt(start, 4, 8)) },

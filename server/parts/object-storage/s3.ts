@@ -66,7 +66,8 @@ export function s3Storage(s3: NonNullable<Config['s3']>, { createBucket }: { cre
 
     async prepare() {
       if (await exchange(() => client.bucketExists(bucket))) return;
-      if (!createBucket) throw new ConfigError([`S3_BUCKET names no bucket: there is no "${bucket}" at ${s3.endpoint}`]);
+      if (!createBucket)
+        throw new ConfigError([`S3_BUCKET names no bucket: there is no "${bucket}" at ${s3.endpoint}`]);
       await exchange(() => client.makeBucket(bucket, s3.region));
       // What is uploaded is there to be seen. A storage without policies shows its buckets in another way.
       await client.setBucketPolicy(bucket, publicReading(bucket)).catch(() => undefined);
@@ -136,7 +137,9 @@ class Sha256 {
 
 function bytesOf(data: string | ArrayBuffer | ArrayBufferView): string | Uint8Array {
   if (typeof data === 'string') return data;
-  return ArrayBuffer.isView(data) ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength) : new Uint8Array(data);
+  return ArrayBuffer.isView(data)
+    ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
+    : new Uint8Array(data);
 }
 
 /** Tried twice where the connection had died meanwhile: every exchange here may be repeated. */
