@@ -22,6 +22,8 @@ export type Meta = {
     contentTypes?: ['multipart/form-data'];
     /** Its refusals are `{error}` (interface.md section 7, "upload validation failures"); a missing session is as everywhere. */
     plainRefusals?: boolean;
+    /** Whether success sets or clears the session cookie. */
+    setsCookie?: boolean;
     /** The refusals it answers beyond those that every call can meet. */
     errors: ErrorCode[];
   };

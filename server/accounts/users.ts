@@ -73,7 +73,7 @@ export interface UserPage {
   nextCursor?: string;
 }
 
-export const createUsers = (database: Database, avatarChanged: AvatarChanged) => ({
+export const createUsers = (database: Database, avatarChanged: AvatarChanged = async () => undefined) => ({
   /** One row by its key: the read behind every authenticated request. */
   async find(id: string): Promise<Account | undefined> {
     const row = await database.read((tables) =>

@@ -44,11 +44,15 @@ export function openApiDocument(baseUrl: string): OpenAPIObject {
     const operation = paths[openapi.path]?.[openapi.method.toLowerCase()];
     if (operation) operation.responses = responsesOf(openapi, operation);
   }
+  // The library's own error bodies, which nothing here answers.
+  for (const name of Object.keys(document.components?.schemas ?? {})) {
+    if (name.startsWith('error.')) delete document.components?.schemas?.[name];
+  }
   return document;
 }
 
 function responsesOf(openapi: NonNullable<Meta['openapi']>, operation: Operation): Responses {
-  const success = operation.responses['200'] ?? {};
+  const success = { ...operation.responses['200'], ...(openapi.setsCookie && { headers: { 'Set-Cookie': cookie } }) };
   const codes = new Set([
     ...openapi.errors,
     ...(operation.requestBody ? withBody : []),
@@ -66,6 +70,12 @@ function responsesOf(openapi: NonNullable<Meta['openapi']>, operation: Operation
   };
 }
 
+const cookie = {
+  description: 'The session cookie `auth_session`; with Max-Age=0 it is cleared',
+  schema: { type: 'string' },
+};
+const retryAfter = { description: 'Seconds after which to try again', schema: { type: 'integer' } };
+
 /** Who may not ask at all is told so as everywhere. */
 const neverPlain = new Set<ErrorCode>(['UNAUTHENTICATED', 'ORIGIN_MISMATCH']);
 
@@ -73,6 +83,9 @@ const errorResponse = (codes: ErrorCode[], plainRefusals = false) => {
   const body = plainRefusals && !codes.some((code) => neverPlain.has(code)) ? 'UploadError' : 'Error';
   return {
     description: codes.join(', '),
+    ...(codes.some((code) => code === 'RATE_LIMITED' || code === 'SERVICE_UNAVAILABLE') && {
+      headers: { 'Retry-After': retryAfter },
+    }),
     content: { 'application/json': { schema: { $ref: `#/components/schemas/${body}` } } },
   };
 };
