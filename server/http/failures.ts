@@ -33,8 +33,6 @@ export function noteFailure(ctx: Context, error: ServiceError, log: Log): void {
     ctx.set('RateLimit-Remaining', '0');
     ctx.set('RateLimit-Reset', String(error.retryAfter));
   }
-  // What is left of a body that was too large is not worth receiving.
-  if (error.code === 'PAYLOAD_TOO_LARGE') ctx.set('Connection', 'close');
   if (error.status >= 500) {
     const level = error.code === 'INTERNAL' ? 'error' : 'warn';
     log[level]({ id: ctx.state['id'], err: error.cause ?? error }, error.message);

@@ -41,7 +41,7 @@ function toRequest(ctx: Context): Request {
   const url = `http://localhost${ctx.url}`;
   if (takesForm(ctx)) return new FormRequest(url, { method: ctx.method, headers }, () => readForm(ctx));
   if (ctx.method === 'GET' || ctx.method === 'HEAD') return new Request(url, { method: ctx.method, headers });
-  const body = ReadableStream.from(limited(ctx.req));
+  const body = ReadableStream.from(limited(ctx.req.iterator({ destroyOnReturn: false })));
   return new Request(url, { method: ctx.method, headers, body, duplex: 'half' });
 }
 

@@ -1,4 +1,5 @@
-import type { Context, Middleware } from 'koa';
+import type { IncomingMessage } from 'node:http';
+import type { Middleware } from 'koa';
 
 /** What is read, and thrown away, of a body that was answered without having been read. */
 const READ_ON_BYTES = 128 * 1024;
@@ -7,27 +8,30 @@ const LINGER_MS = 1000;
 const LOOK_EVERY_MS = 20;
 
 /**
- * Who is answered before all of his body has come is not listened to for the rest of it: a little is read, since most bodies
- * end there, then nothing, and soon the connection closes. Closing at once could destroy the answer on its way.
+ * Who is answered before all of his body has come is not listened to for the rest of it. His connection closes, yet only
+ * its sending half at once: closed as a whole while he sends, it would often take the answer with it (RFC 9112 section 9.6).
  */
 export function unreadBodies(): Middleware {
   return async (ctx, next) => {
-    try {
-      await next();
-    } finally {
-      ctx.res.once('finish', () => {
-        if (!ctx.req.complete) stopListening(ctx);
-      });
-    }
+    await next();
+    const { req } = ctx;
+    const hasBody = req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length']) > 0;
+    if (!hasBody || req.complete || req.socket.destroyed) return;
+    ctx.set('Connection', 'close');
+    lingerAtTheEnd(req);
   };
 }
 
-function stopListening({ req: { socket }, req }: Context): void {
-  const start = socket.bytesRead;
-  const end = performance.now() + LINGER_MS;
-  const timer = setInterval(() => {
-    if (req.complete || socket.destroyed) clearInterval(timer);
-    else if (performance.now() >= end) socket.destroy();
-    else if (socket.bytesRead - start > READ_ON_BYTES) socket.pause();
-  }, LOOK_EVERY_MS).unref();
+function lingerAtTheEnd({ socket }: IncomingMessage): void {
+  // What Node calls once the answer is written.
+  socket.destroySoon = () => {
+    socket.end();
+    const start = socket.bytesRead;
+    const end = performance.now() + LINGER_MS;
+    const timer = setInterval(() => {
+      if (socket.destroyed) clearInterval(timer);
+      else if (performance.now() >= end) socket.destroy();
+      else if (socket.bytesRead - start > READ_ON_BYTES) socket.pause();
+    }, LOOK_EVERY_MS);
+  };
 }

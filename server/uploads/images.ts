@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import pLimit from 'p-limit';
-import sharp, { type ResizeOptions } from 'sharp';
+import sharp, { type ResizeOptions, type Sharp } from 'sharp';
 import { ServiceError } from '../errors.ts';
 
 /** interface.md, POST /api/upload/image. */
@@ -9,6 +9,8 @@ const allowedTypes = new Set(['image/jpeg', 'image/png', 'image/webp', 'image/gi
 const signatures = ['ffd8ff', '89504e47'];
 const MAX_PIXELS = 24_000_000;
 const MAX_SECONDS = 20;
+/** Of memory for one image; who needs more is converted alone. */
+const HEAVY_BYTES = 100_000_000;
 
 const CORES = availableParallelism();
 /** Some seconds of work: who would wait longer is told to come back. */
@@ -42,9 +44,17 @@ sharp.cache(false);
 sharp.block({ operation: ['VipsForeignLoad'] });
 sharp.unblock({ operation: ['VipsForeignLoadJpeg', 'VipsForeignLoadPng'] });
 
+const open = (bytes: Uint8Array): Sharp => sharp(bytes, { limitInputPixels: MAX_PIXELS, failOn: 'error', pages: 1 });
+
+/** An image that comes in passes must be in memory as a whole; others go through line by line. Looks at the header only. */
+async function isHeavy(bytes: Uint8Array): Promise<boolean> {
+  const { isProgressive, width, height, channels } = await open(bytes).metadata();
+  return Boolean(isProgressive) && width * height * channels * 2 > HEAVY_BYTES;
+}
+
 /** WebP in sRGB, upright, the first frame only, without metadata. Rejects with whatever sharp says. */
 export async function toWebp(bytes: Uint8Array, purpose: ImagePurpose): Promise<WebpImage> {
-  const { data, info } = await sharp(bytes, { limitInputPixels: MAX_PIXELS, failOn: 'error', pages: 1 })
+  const { data, info } = await open(bytes)
     .autoOrient()
     .resize(sizes[purpose])
     .toColourspace('srgb')
@@ -57,9 +67,10 @@ export async function toWebp(bytes: Uint8Array, purpose: ImagePurpose): Promise<
 /** Conversions, as many at once as there are cores, in a queue that ends: past it SERVICE_UNAVAILABLE. */
 export function createImages() {
   const limit = pLimit(CORES);
+  const oneByOne = pLimit(1);
 
   const requireRoom = () => {
-    if (limit.pendingCount < CORES * QUEUE_PER_CORE) return;
+    if (limit.pendingCount + oneByOne.pendingCount < CORES * QUEUE_PER_CORE) return;
     throw new ServiceError('SERVICE_UNAVAILABLE', { cause: new Error('the image queue is full'), retryAfter: 5 });
   };
 
@@ -77,7 +88,11 @@ export function createImages() {
         throw refused('The file does not begin like a JPEG or PNG image', 'signature');
       }
       requireRoom();
-      return limit(() => toWebp(bytes, purpose)).catch((error: unknown) => {
+      const run = async () => {
+        const work = () => limit(() => toWebp(bytes, purpose));
+        return (await isHeavy(bytes)) ? oneByOne(work) : work();
+      };
+      return run().catch((error: unknown) => {
         throw isTooManyPixels(error)
           ? refused('The image has more than 24 million pixels', 'too_many_pixels')
           : refused('The image is damaged', 'damaged', error);
