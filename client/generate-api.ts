@@ -86,7 +86,7 @@ function subschema(schema: unknown): JsonSchema {
   if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) {
     throw new Error(`There is no type for ${JSON.stringify(schema)}`);
   }
-  return schema;
+  return schema as JsonSchema;
 }
 
 const literal = (value: unknown) => (typeof value === 'string' ? `'${value}'` : JSON.stringify(value));
@@ -107,22 +107,29 @@ const declare = (name: string, schema: JsonSchema) =>
     ? `export interface ${name} ${print(schema)}\n`
     : `export type ${name} = ${print(schema)};\n`;
 
+/** What tRPC keeps of a procedure. */
+type Definition = AnyTRPCProcedure['_def'] & {
+  meta: Meta | undefined;
+  inputs: z.ZodType[];
+  output: z.ZodType;
+};
+
 type Tree = { [name: string]: Tree | string };
 
 /** The procedures, nested as in the router, and on the way the types of their inputs and outputs. */
 function procedures(): Tree {
   const tree: Tree = {};
-  for (const [path, { _def }] of Object.entries<AnyTRPCProcedure>(appRouter._def.procedures as never)) {
-    const { inputs, output } = _def as unknown as { inputs: z.ZodType[]; output: z.ZodType };
-    const { openapi } = (_def.meta ?? {}) as Meta;
+  for (const [path, procedure] of Object.entries<AnyTRPCProcedure>(appRouter._def.procedures as never)) {
+    const { type, meta, inputs, output } = procedure._def as Definition;
+    const openapi = meta?.openapi;
     const name = typeName(path);
     const [input] = inputs;
     if (input) named.set(`${name}Input`, jsonSchema(input, 'input'));
     named.set(`${name}Output`, jsonSchema(output, 'output'));
     const isOptional = input?.safeParse(undefined).success;
     const inputType = input ? `${name}Input${isOptional ? ' | void' : ''}` : 'void';
-    const kind = _def.type === 'query' ? 'Query' : 'Mutation';
-    const doc = comment([openapi?.summary, openapi?.description].filter(Boolean).join('. '), '');
+    const kind = type === 'query' ? 'Query' : 'Mutation';
+    const doc = comment([meta?.summary, openapi?.summary, openapi?.description].filter(Boolean).join('. '), '');
     const [leaf = '', ...parents] = path.split('.').reverse();
     let place = tree;
     for (const parent of parents.reverse()) {

@@ -55,6 +55,28 @@ const uploadTypes = z
     error: 'must be media types that the service knows, such as image/png,application/pdf, separated by commas',
   });
 
+const serviceName = '[A-Za-z0-9][A-Za-z0-9._-]{0,63}';
+export const isServiceName = (text: string): boolean => new RegExp(`^${serviceName}$`).test(text);
+
+const serviceTokens = z
+  .string()
+  .default('')
+  .transform((text) =>
+    text
+      .split(',')
+      .map((entry) => entry.trim())
+      .filter(Boolean),
+  )
+  .refine((list) => list.every((entry) => new RegExp(`^${serviceName}:[0-9a-f]{64}$`, 'i').test(entry)), {
+    error: 'must be entries like name:sha256-in-hex, separated by commas, as `npm run service-token` prints them',
+  })
+  .transform((list) =>
+    list.map((entry) => {
+      const [name, sha256] = entry.split(':') as [string, string];
+      return { name, sha256 };
+    }),
+  );
+
 /** Every variable, in the order of .env.example. */
 const variables = {
   NODE_ENV: z.string().default('development'),
@@ -88,6 +110,7 @@ const variables = {
     .regex(/^\.?[A-Za-z0-9.-]+$/, 'must be a domain name')
     .optional(),
   TRUST_PROXY: whole(0, 16).default(0),
+  SERVICE_TOKENS: serviceTokens,
   DATA_DIR: z.string().default('.data'),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('info'),
   PASSWORD_ITERATIONS: whole(1, 10_000_000).default(100_000),
@@ -178,6 +201,8 @@ function assemble(env: z.output<typeof schema>) {
     cookieDomain: env.COOKIE_DOMAIN,
     /** How many proxies stand in front and append to X-Forwarded-For. */
     trustedProxies: env.TRUST_PROXY,
+    /** Other services that may call `service.*`; one may have several tokens. */
+    serviceTokens: env.SERVICE_TOKENS,
     dataDir: env.DATA_DIR,
     logLevel: env.LOG_LEVEL,
     passwordIterations: env.PASSWORD_ITERATIONS,
