@@ -1,4 +1,3 @@
-import Router from '@koa/router';
 import Koa from 'koa';
 import type { Accounts } from '../accounts/index.ts';
 import type { Config } from '../config.ts';
@@ -9,9 +8,9 @@ import type { ObjectStorage } from '../parts/object-storage/index.ts';
 import type { Uploads } from '../uploads/index.ts';
 import { contextFactory } from './context.ts';
 import { devMail } from './dev-mail.ts';
+import { docs } from './docs.ts';
 import { answerFailures } from './failures.ts';
 import { files } from './files.ts';
-import { openApiDocument } from './openapi.ts';
 import { probes } from './probes.ts';
 import { requestLog } from './request-log.ts';
 import { rest } from './rest.ts';
@@ -45,7 +44,7 @@ export function createApp(config: Config, { accounts, uploads, database, store, 
   app.use(originCheck(config));
   app.use(rest(createContext));
   app.use(rpc(createContext, log));
-  app.use(documents(config).routes());
+  app.use(docs(config).routes());
   if (objects.served) app.use(files(objects.served).routes());
   app.use(probes({ database, store }).routes());
   if (!config.production) app.use(devMail(config).routes());
@@ -53,12 +52,4 @@ export function createApp(config: Config, { accounts, uploads, database, store, 
   // What fails once an answer is on its way: mostly clients that left.
   app.on('error', (error) => log.debug({ err: error }, 'an answer could not be sent'));
   return app;
-}
-
-function documents({ appUrl }: Pick<Config, 'appUrl'>): Router {
-  const document = openApiDocument(appUrl);
-  return new Router().get('/openapi.json', (ctx) => {
-    ctx.state['route'] = ctx.path;
-    ctx.body = document;
-  });
 }
