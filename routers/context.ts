@@ -4,7 +4,7 @@ import type { Accounts } from '../server/accounts/index.ts';
 export interface Context {
   accounts: Accounts;
   /** The client's address as limits count it: an IPv6 /64 is one address. */
-  clientAddress: string;
+  clientAddress(): string;
   /** The session token that came along, if it has the shape of one. */
   sessionToken: string | undefined;
   cookies: {

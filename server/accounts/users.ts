@@ -1,5 +1,5 @@
 import { LockMode } from '@mikro-orm/core';
-import type { Kysely } from 'kysely';
+import type { CompiledQuery, Kysely } from 'kysely';
 import { type ProfileChange, type Role, User } from '../../entities/index.ts';
 import { ServiceError } from '../errors.ts';
 import { type Database, type EntityManager, sql } from '../parts/database/index.ts';
@@ -51,6 +51,8 @@ const accountOf = (user: User): Account => ({
   createdAt: user.createdAt,
 });
 
+type AccountRow = Omit<Account, 'emailVerified'> & { emailVerified: number };
+
 const toAccount = <Row extends { emailVerified: number }>(row: Row) =>
   ({ ...row, emailVerified: row.emailVerified === 1 }) as Omit<Row, 'emailVerified'> & { emailVerified: boolean };
 
@@ -67,57 +69,62 @@ export interface UserPage {
   nextCursor?: string;
 }
 
-export const createUsers = (database: Database) => ({
-  /** One row by its key: the read behind every authenticated request. */
-  async find(id: string): Promise<Account | undefined> {
-    const row = await database.read((tables) =>
-      tables.selectFrom('users').select(columns).where('id', '=', id).executeTakeFirst(),
-    );
-    return row && toAccount(row);
-  },
+export const createUsers = (database: Database) => {
+  let byId: CompiledQuery<AccountRow> | undefined;
 
-  /** What a login needs. `email` must be normalized. */
-  async findCredential(email: string): Promise<(Account & { passwordHash: string | null }) | undefined> {
-    const row = await database.read((tables) =>
-      tables
-        .selectFrom('users')
-        .select([...columns, 'password_hash as passwordHash'])
-        .where('email', '=', email)
-        .executeTakeFirst(),
-    );
-    return row && toAccount(row);
-  },
+  return {
+    /** One row by its key: the read behind every authenticated request, so its SQL is made once. */
+    find(id: string): Promise<Account | undefined> {
+      return database.read(async (tables) => {
+        byId ??= tables.selectFrom('users').select(columns).where('id', '=', '').compile();
+        const { rows } = await tables.executeQuery<AccountRow>({ ...byId, parameters: [id] });
+        return rows[0] && toAccount(rows[0]);
+      });
+    },
 
-  /** Newest first; ids are time-ordered, so a page is a stretch of the primary key, whatever the number of users. */
-  async list({ limit, cursor, q }: { limit: number; cursor?: string | undefined; q?: string | undefined }) {
-    const rows = await database.read((tables) => {
-      let query = tables.selectFrom('users').select(columns).orderBy('id', 'desc');
-      if (cursor !== undefined) query = query.where('id', '<', cursor);
-      if (q !== undefined) query = query.where('id', 'in', newestMatches(tables, { q, cursor, limit: limit + 1 }));
-      return query.limit(limit + 1).execute();
-    });
-    const users = rows.slice(0, limit).map(toAccount);
-    const last = users.at(-1);
-    return { users, ...(rows.length > limit && last && { nextCursor: last.id }) } satisfies UserPage;
-  },
+    /** What a login needs. `email` must be normalized. */
+    async findCredential(email: string): Promise<(Account & { passwordHash: string | null }) | undefined> {
+      const row = await database.read((tables) =>
+        tables
+          .selectFrom('users')
+          .select([...columns, 'password_hash as passwordHash'])
+          .where('email', '=', email)
+          .executeTakeFirst(),
+      );
+      return row && toAccount(row);
+    },
 
-  /** Changes only what is given. `epoch` is that of the caller's session: one that has ended meanwhile changes nothing. */
-  update: (id: string, epoch: number, change: ProfileChange): Promise<Account> =>
-    database.transaction(async (em) => {
-      const user = await lockUser(em, { id });
-      if (user?.sessionEpoch !== epoch) throw new ServiceError('UNAUTHENTICATED');
-      user.changeProfile(change);
-      return accountOf(user);
-    }),
+    /** Newest first; ids are time-ordered, so a page is a stretch of the primary key, whatever the number of users. */
+    async list({ limit, cursor, q }: { limit: number; cursor?: string | undefined; q?: string | undefined }) {
+      const rows = await database.read((tables) => {
+        let query = tables.selectFrom('users').select(columns).orderBy('id', 'desc');
+        if (cursor !== undefined) query = query.where('id', '<', cursor);
+        if (q !== undefined) query = query.where('id', 'in', newestMatches(tables, { q, cursor, limit: limit + 1 }));
+        return query.limit(limit + 1).execute();
+      });
+      const users = rows.slice(0, limit).map(toAccount);
+      const last = users.at(-1);
+      return { users, ...(rows.length > limit && last && { nextCursor: last.id }) } satisfies UserPage;
+    },
 
-  /** Ends every session of the user, at once on every instance. Answers whether there is such a user. */
-  endSessions: (id: string): Promise<boolean> =>
-    database.transaction(async (em) => {
-      const user = await lockUser(em, { id });
-      user?.endSessions();
-      return user !== null;
-    }),
-});
+    /** Changes only what is given. `epoch` is that of the caller's session: one that has ended meanwhile changes nothing. */
+    update: (id: string, epoch: number, change: ProfileChange): Promise<Account> =>
+      database.transaction(async (em) => {
+        const user = await lockUser(em, { id });
+        if (user?.sessionEpoch !== epoch) throw new ServiceError('UNAUTHENTICATED');
+        user.changeProfile(change);
+        return accountOf(user);
+      }),
+
+    /** Ends every session of the user, at once on every instance. Answers whether there is such a user. */
+    endSessions: (id: string): Promise<boolean> =>
+      database.transaction(async (em) => {
+        const user = await lockUser(em, { id });
+        user?.endSessions();
+        return user !== null;
+      }),
+  };
+};
 
 export type Users = ReturnType<typeof createUsers>;
 

@@ -14,7 +14,7 @@ export const contextFactory =
   (config: Config, { accounts, database }: { accounts: Accounts; database: Database }) =>
   (ctx: KoaContext): Context => ({
     accounts,
-    clientAddress: clientAddress(ctx.req.socket.remoteAddress, ctx.get('X-Forwarded-For'), config.trustedProxies),
+    clientAddress: () => clientAddress(ctx.req.socket.remoteAddress, ctx.get('X-Forwarded-For'), config.trustedProxies),
     sessionToken: readSessionCookie(ctx.get('Cookie')),
     cookies: sessionCookies(ctx, config),
     noteUser(userId) {
