@@ -60,7 +60,10 @@ export const webAddress = z
   .meta({ maxLength: 2048, example: 'https://example.com/ada' });
 
 /** What a mailed link carries. Anything that cannot be it is a wrong token like any other: no matter of validation. */
-const mailed = z.unknown().transform((value) => (typeof value === 'string' && value.length <= 1024 ? value : ''));
+const mailed = z
+  .unknown()
+  .optional()
+  .transform((value) => (typeof value === 'string' && value.length <= 1024 ? value : ''));
 
 export const mailedToken = mailed.meta({ type: 'string', example: 'q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA' });
 export const mailedEmail = mailed

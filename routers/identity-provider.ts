@@ -52,6 +52,7 @@ export const idp = router({
         description: 'A success sets the session cookie `auth_session`. A session that came along ends.',
         tags: ['Authentication'],
         protect: false,
+        setsCookie: true,
         redirect: Object.values(locations).join(', '),
         errors: ['INVALID_STATE', 'NOT_FOUND'],
       },

@@ -20,6 +20,8 @@ export type Meta = {
     failureStatus?: number;
     /** Its output `{location}` is answered as a redirect (302), described here. */
     redirect?: string;
+    /** Whether success sets or clears the session cookie. */
+    setsCookie?: boolean;
     /** The refusals it answers beyond those that every call can meet. */
     errors: ErrorCode[];
   };

@@ -57,32 +57,34 @@ export const users = router({
       },
     })
     .input(
-      z.object({
-        limit: z.coerce
-          .number<number>()
-          .int()
-          .min(1)
-          .max(LARGEST_PAGE)
-          .optional()
-          .meta({
-            description: `How many at most, 1 to ${LARGEST_PAGE}; as many as that unless given`,
-          }),
-        cursor: z
-          .string()
-          .refine(isUserId, { error: 'Must be a cursor from an earlier page', params: { rule: 'invalid_cursor' } })
-          .optional()
-          .meta({ description: 'nextCursor of the page before' }),
-        q: z
-          .string()
-          .trim()
-          .max(254)
-          .refine((text) => text.isWellFormed(), {
-            error: 'Contains characters that are not allowed',
-            params: { rule: 'invalid_characters' },
-          })
-          .optional()
-          .meta({ description: 'Only users whose name or email starts with this' }),
-      }),
+      z
+        .object({
+          limit: z.coerce
+            .number<number>()
+            .int()
+            .min(1)
+            .max(LARGEST_PAGE)
+            .optional()
+            .meta({
+              description: `How many at most, 1 to ${LARGEST_PAGE}; as many as that unless given`,
+            }),
+          cursor: z
+            .string()
+            .refine(isUserId, { error: 'Must be a cursor from an earlier page', params: { rule: 'invalid_cursor' } })
+            .optional()
+            .meta({ description: 'nextCursor of the page before' }),
+          q: z
+            .string()
+            .trim()
+            .max(254)
+            .refine((text) => text.isWellFormed(), {
+              error: 'Contains characters that are not allowed',
+              params: { rule: 'invalid_characters' },
+            })
+            .optional()
+            .meta({ description: 'Only users whose name or email starts with this' }),
+        })
+        .optional(),
     )
     .output(
       z.object({
@@ -90,7 +92,7 @@ export const users = router({
         nextCursor: z.string().optional().meta({ description: 'Only where more follow' }),
       }),
     )
-    .query(async ({ ctx, input: { limit = LARGEST_PAGE, cursor, q } }) => {
+    .query(async ({ ctx, input: { limit = LARGEST_PAGE, cursor, q } = {} }) => {
       const { users: found, ...next } = await ctx.accounts.users.list({ limit, cursor, q: q || undefined });
       return { data: found.map(toListed), ...next };
     }),

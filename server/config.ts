@@ -164,5 +164,7 @@ function assemble(env: z.output<typeof schema>) {
 /** The configuration of this process; a file `.env` in the working directory adds what the environment leaves unset. */
 export function loadConfig(): Config {
   if (existsSync('.env')) process.loadEnvFile('.env');
+  // libuv reads this when its first thread starts. With its four, a short file access would wait behind password hashes.
+  process.env['UV_THREADPOOL_SIZE'] ??= '16';
   return parseConfig(process.env);
 }

@@ -17,6 +17,7 @@ import { applicationSecret } from './secret.ts';
 /** SIGTERM to exit: the time for requests in flight, and for all of it. */
 const DRAIN_MS = 7000;
 const SHUTDOWN_MS = 9500;
+const REPEATED_SIGNAL_MS = 500;
 const LONGEST_WAIT_MS = 2000;
 
 async function start(): Promise<void> {
@@ -48,12 +49,15 @@ async function start(): Promise<void> {
     log.info('stopped');
     log.flush(() => process.exit(0));
   };
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.once(signal, () => {
-      process.once(signal, () => process.exit(1));
-      void stop();
-    });
-  }
+  let stoppingSince: number | undefined;
+  const onSignal = () => {
+    // A terminal and npm may both pass on one keystroke; whoever asks again later does not want to wait.
+    if (stoppingSince !== undefined && Date.now() - stoppingSince > REPEATED_SIGNAL_MS) process.exit(1);
+    if (stoppingSince !== undefined) return;
+    stoppingSince = Date.now();
+    void stop();
+  };
+  process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
 
   // Listening from the first moment on: health answers, everything else is refused until the database is there.
   await migrateWhenReachable(database, log);

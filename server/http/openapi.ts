@@ -49,11 +49,15 @@ export function openApiDocument({
   document.paths = Object.fromEntries(
     Object.entries(document.paths ?? {}).map(([path, item]) => [pathOf({ path }, identityProvider.name), item]),
   );
+  // The library's own error bodies, which nothing here answers.
+  for (const name of Object.keys(document.components?.schemas ?? {})) {
+    if (name.startsWith('error.')) delete document.components?.schemas?.[name];
+  }
   return document;
 }
 
 function responsesOf(openapi: NonNullable<Meta['openapi']>, operation: Operation): Responses {
-  const success = operation.responses['200'] ?? {};
+  const success = { ...operation.responses['200'], ...(openapi.setsCookie && { headers: { 'Set-Cookie': cookie } }) };
   const codes = new Set([
     ...openapi.errors,
     ...(operation.requestBody ? withBody : []),
@@ -63,18 +67,30 @@ function responsesOf(openapi: NonNullable<Meta['openapi']>, operation: Operation
   ]);
   const byStatus = Map.groupBy(codes, statusOf);
   return {
-    ...(openapi.redirect ? { 302: redirectResponse(openapi.redirect) } : { [openapi.status ?? 200]: success }),
+    ...(openapi.redirect ? { 302: redirectResponse(openapi) } : { [openapi.status ?? 200]: success }),
     ...Object.fromEntries([...byStatus].map(([status, group]) => [status, errorResponse(group)])),
     ...(openapi.failureStatus && { [openapi.failureStatus]: { ...success, description: 'The service does not work' } }),
   };
 }
 
-const redirectResponse = (description: string) => ({
-  description,
-  headers: { Location: { description: 'Where the browser goes', schema: { type: 'string' } } },
+const cookie = {
+  description: 'The session cookie `auth_session`; with Max-Age=0 it is cleared',
+  schema: { type: 'string' },
+};
+const retryAfter = { description: 'Seconds after which to try again', schema: { type: 'integer' } };
+
+const redirectResponse = ({ redirect, setsCookie }: NonNullable<Meta['openapi']>) => ({
+  description: redirect,
+  headers: {
+    Location: { description: 'Where the browser goes', schema: { type: 'string' } },
+    ...(setsCookie && { 'Set-Cookie': cookie }),
+  },
 });
 
 const errorResponse = (codes: ErrorCode[]) => ({
   description: codes.join(', '),
+  ...(codes.some((code) => code === 'RATE_LIMITED' || code === 'SERVICE_UNAVAILABLE') && {
+    headers: { 'Retry-After': retryAfter },
+  }),
   content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
 });

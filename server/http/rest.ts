@@ -6,6 +6,7 @@ import { pathOf } from '../../routers/trpc.ts';
 import type { Config } from '../config.ts';
 import { ServiceError } from '../errors.ts';
 import type { ContextFactory } from './context.ts';
+import { toServiceError } from './failures.ts';
 
 interface Route {
   /** The procedure's name, such as `auth.login`. */
@@ -100,11 +101,16 @@ function decode(segment: string): string {
 
 const parseJson = koaBody({ jsonLimit: JSON_LIMIT, multipart: false, urlencoded: false, text: false });
 
+const hasBody = (ctx: Context) => ctx.get('Transfer-Encoding') !== '' || Number(ctx.get('Content-Length')) > 0;
+
 /** The query of a read, else the JSON object in the body. */
 async function readInput(ctx: Context, type: TRPCProcedureType): Promise<object> {
   if (type === 'query') return ctx.query;
+  if (!hasBody(ctx)) return {};
   if (!ctx.is('application/json')) throw new ServiceError('UNSUPPORTED_MEDIA_TYPE');
-  await parseJson(ctx, async () => undefined);
+  await parseJson(ctx, async () => undefined).catch((error: unknown) => {
+    throw toServiceError(error);
+  });
   const { body } = ctx.request;
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new ServiceError('VALIDATION_FAILED', {

@@ -1,0 +1,112 @@
+import { createTRPCUntypedClient, httpLink, TRPCClientError } from '@trpc/client';
+import { clientAddress } from '../rig/address.ts';
+import { expectDocumented } from './document.ts';
+
+/** What came back, the same for both surfaces. `code` and `details` are those of an error; `data` is the answer. */
+export interface Reply {
+  status: number;
+  headers: Headers;
+  /** Values of every Set-Cookie header. */
+  setCookies: string[];
+  message: string | undefined;
+  code: string | undefined;
+  details: Record<string, { message: string; rule: string }> | undefined;
+  // biome-ignore lint/suspicious/noExplicitAny: a black box: what is in it is for the test to say
+  data: any;
+}
+
+export interface CallOptions {
+  /** The session token to send as cookie. */
+  session?: string | undefined;
+  /** The client's address; a fresh one unless given, so that no test uses up another's limits. */
+  address?: string;
+  headers?: Record<string, string>;
+}
+
+export type Surface = 'rest' | 'trpc';
+
+/** A caller of one surface, by the names of the procedures. */
+export type Call = (procedure: string, input?: unknown, options?: CallOptions) => Promise<Reply>;
+
+/** interface.md section 4 and decisions.md, by procedure. */
+export const paths: Record<string, [method: string, path: string]> = {
+  'auth.register': ['POST', '/auth/register'],
+  'auth.login': ['POST', '/auth/login'],
+  'auth.logout': ['POST', '/auth/logout'],
+  'auth.logoutAll': ['POST', '/auth/logout-all'],
+  'auth.verifyEmail': ['POST', '/auth/verify-email'],
+  'auth.resendVerification': ['POST', '/auth/resend-verification'],
+  'auth.forgotPassword': ['POST', '/auth/forgot-password'],
+  'auth.resetPassword': ['POST', '/auth/reset-password'],
+  'users.list': ['GET', '/api/users'],
+  'users.get': ['GET', '/api/users/{id}'],
+  'users.endSessions': ['POST', '/api/users/{id}/end-sessions'],
+  'profile.get': ['GET', '/api/profile'],
+  'profile.update': ['PUT', '/api/profile'],
+  health: ['GET', '/api/health'],
+};
+
+const headersOf = ({ session, address = clientAddress(), headers }: CallOptions): Record<string, string> => ({
+  'x-forwarded-for': address,
+  ...(session !== undefined && { cookie: `auth_session=${session}` }),
+  ...headers,
+});
+
+export const callerOf = (surface: Surface, url: string): Call => (surface === 'rest' ? overRest(url) : overTrpc(url));
+
+const overRest =
+  (url: string): Call =>
+  async (procedure, input, options = {}) => {
+    const [method, pattern] = paths[procedure] ?? ['GET', '/unknown'];
+    const fields = { ...(input as Record<string, unknown> | undefined) };
+    const path = pattern.replace(/\{(\w+)\}/, (_, name: string) => {
+      const value = encodeURIComponent(String(fields[name]));
+      delete fields[name];
+      return value;
+    });
+    const hasBody = method !== 'GET' && input !== undefined;
+    const query = method === 'GET' ? `?${new URLSearchParams(fields as Record<string, string>)}` : '';
+    const body = Array.isArray(input) || typeof input !== 'object' ? input : fields;
+    const response = await fetch(url + path + query, {
+      method,
+      headers: { ...headersOf(options), ...(hasBody && { 'content-type': 'application/json' }) },
+      ...(hasBody && { body: JSON.stringify(body) }),
+    });
+    const answer = (await response.json()) as Record<string, unknown>;
+    if (procedure in paths) await expectDocumented(url, method, pattern, response.status, answer);
+    const refusal = response.ok || !('code' in answer) ? {} : answer;
+    return reply(response, answer, refusal);
+  };
+
+const overTrpc =
+  (url: string): Call =>
+  async (procedure, input, options = {}) => {
+    let response: Response | undefined;
+    const client = createTRPCUntypedClient({
+      links: [
+        httpLink({
+          url: `${url}/trpc`,
+          headers: headersOf(options),
+          fetch: async (...request) => {
+            response = await fetch(...(request as Parameters<typeof fetch>));
+            return response;
+          },
+        }),
+      ],
+    });
+    const [method] = paths[procedure] ?? ['GET'];
+    try {
+      const data = await (method === 'GET' ? client.query(procedure, input) : client.mutation(procedure, input));
+      return reply(response, data, {});
+    } catch (error) {
+      if (!(error instanceof TRPCClientError) || !error.data) throw error;
+      return reply(response, undefined, { message: error.message, ...error.data });
+    }
+  };
+
+function reply(response: Response | undefined, data: unknown, refusal: Partial<Reply>): Reply {
+  if (!response) throw new Error('nothing was sent');
+  const { message, code, details } = refusal;
+  const setCookies = response.headers.getSetCookie();
+  return { status: response.status, headers: response.headers, setCookies, message, code, details, data };
+}

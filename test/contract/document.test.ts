@@ -1,0 +1,40 @@
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { expect, test } from 'vitest';
+import { paths } from './callers.ts';
+import type { OpenApiDocument } from './document.ts';
+import { onBothStacks } from './scenario.ts';
+
+/** That real answers are as documented is asserted with each call over REST: see callers.ts. */
+onBothStacks((stack) => {
+  const load = async () => (await (await fetch(`${stack().url}/openapi.json`)).json()) as OpenApiDocument;
+
+  test('the document is valid OpenAPI 3.1', async () => {
+    const document = await load();
+    expect(document.openapi).toMatch(/^3\.1\./);
+    expect(await new Validator().validate({ ...document })).toEqual({ valid: true });
+  });
+
+  test('it has every path of the contract, and no other', async () => {
+    const document = await load();
+    const documented = Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+    );
+    expect(documented.sort()).toEqual(
+      Object.values(paths)
+        .map(([method, path]) => `${method} ${path}`)
+        .sort(),
+    );
+  });
+
+  test('every error body is ours', async () => {
+    const { paths: documented, components } = await load();
+    expect(Object.keys(components.schemas).sort()).toEqual(['Error', 'Profile', 'User']);
+    for (const methods of Object.values(documented)) {
+      for (const [method, { responses }] of Object.entries(methods)) {
+        const errors = Object.entries(responses).filter(([status]) => Number(status) >= 400);
+        expect(errors.map(([status]) => status)).toEqual(expect.arrayContaining(['500', '503']));
+        if (method !== 'get') expect(errors.map(([status]) => status)).toContain('403');
+      }
+    }
+  });
+});

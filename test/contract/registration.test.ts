@@ -1,0 +1,259 @@
+import { expect, test } from 'vitest';
+import { clientAddress, freshEmail } from '../rig/address.ts';
+import {
+  everywhere,
+  expectRefusal,
+  logIn,
+  mailedToken,
+  PASSWORD,
+  registered,
+  sessionIn,
+  verified,
+} from './scenario.ts';
+
+everywhere((scenario) => {
+  const valid = () => ({ name: 'Ada Lovelace', email: freshEmail(), password: PASSWORD });
+
+  test('registration answers who was registered and mails one link, nobody is logged in', async () => {
+    const { call, stack } = scenario();
+    const person = valid();
+    const reply = await call('auth.register', person);
+    expect([200, 201]).toContain(reply.status);
+    expect(reply.data).toEqual({
+      success: true,
+      message: expect.stringMatching(/check your email/i),
+      user: { id: expect.stringMatching(/^user_[0-9a-f-]{36}$/), email: person.email, name: person.name },
+    });
+    expect(sessionIn(reply)).toBeUndefined();
+    const mail = await stack.waitForMail({ to: person.email });
+    expect(mail.text).toContain(`${stack.appUrl}/verify-email?token=`);
+    expect(mail.to).toEqual([person.email]);
+    expect(await stack.mailsTo(person.email)).toHaveLength(1);
+  });
+
+  test('an address is registered once, whatever its case', async () => {
+    const { call } = scenario();
+    const person = await registered(scenario());
+    for (const email of [person.email, person.email.toUpperCase()]) {
+      expectRefusal(await call('auth.register', { ...valid(), email }), 409, 'EMAIL_TAKEN', 'Email already registered');
+    }
+  });
+
+  test.each([
+    ['a list of two', 'v@example.test, evil@example.test'],
+    ['a header in it', 'v@example.test\r\nBcc: evil@example.test'],
+    ['a quoted second one', '"evil@example.test x"@b.test'],
+    ['a line end', 'v@example.test\n'],
+    ['a space before', ' v@example.test'],
+    ['a local part of 65', `${'a'.repeat(65)}@example.test`],
+    ['255 characters', `a@${'b'.repeat(60)}.${'c'.repeat(60)}.${'d'.repeat(60)}.${'e'.repeat(60)}.${'f'.repeat(9)}`],
+    ['a letter beyond ASCII', 'josé@example.test'],
+    ['a dotless i', 'ı@example.test'],
+    ['NUL', 'a\0@example.test'],
+    ['no domain', 'ada@'],
+    ['no dot in the domain', 'ada@localhost'],
+    ['two dots', 'a..b@example.test'],
+    ['nothing', ''],
+    ['100 kB of nothing', 'a'.repeat(90_000)],
+  ])('an email with %s is refused and nothing is mailed', async (_, email) => {
+    const { call, stack } = scenario();
+    const reply = await call('auth.register', { ...valid(), email });
+    expectRefusal(reply, 400, 'VALIDATION_FAILED', 'Validation failed');
+    expect(reply.details).toHaveProperty('email.rule', 'invalid_email');
+    expect(await stack.mailsTo('evil@example.test')).toEqual([]);
+    expect(await stack.mailsTo('v@example.test')).toEqual([]);
+  });
+
+  test.each([
+    ['Aa1!aaa', 'too_short'],
+    [`Aa1!${'a'.repeat(125)}`, 'too_long'],
+    ['analytical-1843', 'uppercase'],
+    ['ANALYTICAL-1843', 'lowercase'],
+    ['Analytical-Engine', 'digit'],
+    ['Analytical1843', 'symbol'],
+    ['\ud800Analytical-1843', 'invalid_characters'],
+  ])('the password %s breaks the rule %s', async (password, rule) => {
+    const reply = await scenario().call('auth.register', { ...valid(), password });
+    expectRefusal(reply, 400, 'VALIDATION_FAILED');
+    expect(reply.details).toHaveProperty('password.rule', rule);
+  });
+
+  test.each([
+    ['eight characters', 'Aa1!aaaa'],
+    ['128 characters', `Aa1!${'a'.repeat(124)}`],
+    ['a space for the symbol', 'Analytical 1843'],
+    ['emoji', 'Analytical🎉1843'],
+    ['letters of another script', 'ПарольНовый-1843'],
+    ['spaces at both ends', '  Analytical-1843  '],
+  ])('a password of %s logs in exactly as it was given', async (_, password) => {
+    const person = await verified(scenario(), { password });
+    const address = clientAddress();
+    await logIn(scenario().call, person, { address });
+    for (const other of [password.trim(), `${password.slice(0, -1)}x`].filter((text) => text !== password)) {
+      const reply = await scenario().call('auth.login', { email: person.email, password: other }, { address });
+      expectRefusal(reply, 401, 'INVALID_CREDENTIALS');
+    }
+  });
+
+  test.each([
+    ['one visible character', ' a ', 'too_short'],
+    ['101 characters', 'a'.repeat(101), 'too_long'],
+    ['NUL', 'a\0b', 'invalid_characters'],
+    ['a lone surrogate', 'a\ud800b', 'invalid_characters'],
+    ['zero-width characters only', '\u200b\u200b\u200b', 'invisible'],
+    ['a line break', 'Ada\nhttps://evil.test', 'invalid_characters'],
+  ])('a name of %s is refused', async (_, name, rule) => {
+    const reply = await scenario().call('auth.register', { ...valid(), name });
+    expectRefusal(reply, 400, 'VALIDATION_FAILED');
+    expect(reply.details).toHaveProperty('name.rule', rule);
+  });
+
+  test.each([
+    ['spaces around it', '  Ada Lovelace ', 'Ada Lovelace'],
+    ['100 emoji', '🎉'.repeat(100), '🎉'.repeat(100)],
+    ['a change of direction', 'Ada \u202eecalevoL', 'Ada \u202eecalevoL'],
+    ['markup', '<b>"Ada" & \'Co\'</b>', '<b>"Ada" & \'Co\'</b>'],
+  ])('a name with %s is stored as it is answered, and escaped in mails', async (_, name, stored) => {
+    const { call, stack } = scenario();
+    const person = await registered(scenario(), { name });
+    const { data } = await call('users.get', { id: person.id });
+    expect(data.data.name).toBe(stored);
+    const mail = await stack.waitForMail({ to: person.email });
+    expect(mail.html).not.toContain('<b>');
+    expect(mail.text).toContain(stored);
+  });
+
+  test('what a caller may not decide is not taken from him', async () => {
+    const { call, stack } = scenario();
+    const person = valid();
+    const { data } = await call('auth.register', {
+      ...person,
+      id: 'user_0',
+      emailVerified: true,
+      provider: 'google',
+      role: 'admin',
+      createdAt: 1,
+      passwordHash: 'x',
+      sessionEpoch: 9,
+    });
+    const [row] = await stack.database('select * from users where email = ?', [person.email]);
+    expect(row).toMatchObject({
+      id: data.user.id,
+      email_verified: 0,
+      provider: 'email',
+      role: 'user',
+      session_epoch: 0,
+    });
+    expectRefusal(await call('auth.login', person), 403, 'EMAIL_NOT_VERIFIED');
+  });
+
+  test.each([
+    { email: 0 },
+    { email: ['a@b.test'] },
+    { email: { $gt: '' } },
+    { email: null },
+    { password: true },
+    { password: ['Analytical-1843'] },
+    { name: 7 },
+    { name: {} },
+  ])('%j instead of text is refused', async (wrong) => {
+    const { call } = scenario();
+    const [field] = Object.keys(wrong);
+    for (const procedure of 'name' in wrong ? ['auth.register'] : ['auth.register', 'auth.login']) {
+      const reply = await call(procedure, { ...valid(), ...wrong });
+      expectRefusal(reply, 400, 'VALIDATION_FAILED');
+      expect(reply.details).toHaveProperty(`${field}.rule`);
+    }
+  });
+
+  test('the stored hash has the documented form', async () => {
+    const { stack } = scenario();
+    const { email } = await registered(scenario());
+    const [row] = await stack.database('select password_hash from users where email = ?', [email]);
+    const [iterations, salt = '', hash = ''] = String(row?.['password_hash']).split(':');
+    expect(iterations).toBe('100000');
+    expect(Buffer.from(salt, 'base64')).toHaveLength(16);
+    expect(Buffer.from(hash, 'base64')).toHaveLength(32);
+  });
+
+  test('a mailed token verifies its account, once and again, and logs nobody in', async () => {
+    const { call, stack } = scenario();
+    const person = await registered(scenario());
+    const token = await mailedToken(stack, person.email, 'verify-email');
+    expectRefusal(await call('auth.login', person), 403, 'EMAIL_NOT_VERIFIED', /verify your email before logging in/);
+    for (let i = 0; i < 2; i++) {
+      const reply = await call('auth.verifyEmail', { token });
+      expect(reply.data).toEqual({ success: true, message: expect.any(String) });
+      expect(sessionIn(reply)).toBeUndefined();
+    }
+    await logIn(call, person);
+  });
+
+  test.each([
+    ['missing', undefined],
+    ['empty', ''],
+    ['wrong', 'x'.repeat(43)],
+    ['a list', ['x']],
+    ['a number', 1],
+    ['very long', 'x'.repeat(90_000)],
+  ])('a verification token that is %s is invalid', async (_, token) => {
+    const reply = await scenario().call('auth.verifyEmail', { token });
+    expectRefusal(reply, 400, 'INVALID_TOKEN', 'Invalid or expired token');
+  });
+
+  test('a truncated, an expired and a reset token verify nothing', async () => {
+    const { call, stack } = scenario();
+    const person = await registered(scenario());
+    const token = await mailedToken(stack, person.email, 'verify-email');
+    await call('auth.forgotPassword', { email: person.email });
+    const reset = await mailedToken(stack, person.email, 'reset-password');
+    await stack.database('update one_time_tokens set expires_at = expires_at - 86401000 where user_id = ?', [
+      person.id,
+    ]);
+    for (const wrong of [token.slice(0, -1), reset, token]) {
+      expectRefusal(await call('auth.verifyEmail', { token: wrong }), 400, 'INVALID_TOKEN');
+    }
+    expectRefusal(await call('auth.login', person), 403, 'EMAIL_NOT_VERIFIED');
+  });
+
+  test('twenty confirmations at once verify once and fail none', async () => {
+    const { call, stack } = scenario();
+    const person = await registered(scenario());
+    const token = await mailedToken(stack, person.email, 'verify-email');
+    const replies = await Promise.all(Array.from({ length: 20 }, () => call('auth.verifyEmail', { token })));
+    expect(replies.map(({ status }) => status)).toEqual(Array(20).fill(200));
+    await logIn(call, person);
+  });
+
+  test('asking again mails the unverified a newer link and tells nobody anything', async () => {
+    const { call, stack } = scenario();
+    const waiting = await registered(scenario());
+    const done = await verified(scenario());
+    const first = await mailedToken(stack, waiting.email, 'verify-email');
+    const unknown = freshEmail();
+    const answers = await Promise.all(
+      [waiting.email, done.email, unknown].map((email) => call('auth.resendVerification', { email })),
+    );
+    for (const { status, data } of answers) expect({ status, data }).toEqual({ status: 200, data: answers[0]?.data });
+    const second = await mailedToken(stack, waiting.email, 'verify-email', 2);
+    expectRefusal(await call('auth.verifyEmail', { token: first }), 400, 'INVALID_TOKEN');
+    expect((await call('auth.verifyEmail', { token: second })).status).toBe(200);
+    expect(await stack.mailsTo(done.email)).toHaveLength(1);
+    expect(await stack.mailsTo(unknown)).toEqual([]);
+  });
+
+  test('an address gets three links an hour; past that the newest stays good', async () => {
+    const { call, stack } = scenario();
+    const person = await registered(scenario());
+    const ask = async () => expect((await call('auth.resendVerification', { email: person.email })).status).toBe(200);
+    for (const count of [2, 3]) {
+      await ask();
+      await mailedToken(stack, person.email, 'verify-email', count);
+    }
+    for (let i = 0; i < 4; i++) await ask();
+    const token = await mailedToken(stack, person.email, 'verify-email', 3);
+    const rows = await stack.database("select id from outbox where user_id = ? and kind = 'verify-email'", [person.id]);
+    expect(rows).toHaveLength(3);
+    expect((await call('auth.verifyEmail', { token })).status).toBe(200);
+  });
+});

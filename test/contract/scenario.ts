@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { freshEmail } from '../rig/address.ts';
+import { type Stack, type StackName, type StackOptions, startStack } from '../rig/stack.ts';
+import { type Call, type CallOptions, callerOf, type Reply, type Surface } from './callers.ts';
+
+export const PASSWORD = 'Analytical-Engine-1843';
+
+interface Scenario {
+  stack: Stack;
+  call: Call;
+}
+
+/** Runs the same tests on embedded and on real parts. */
+export function onBothStacks(define: (stack: () => Stack, name: StackName) => void, options?: StackOptions): void {
+  describe.each(['embedded', 'real'] as const)('on %s parts', (name) => onStack(name, define, options));
+}
+
+export function onStack(
+  name: StackName,
+  define: (stack: () => Stack, name: StackName) => void,
+  options?: StackOptions,
+): void {
+  let stack: Stack | undefined;
+  beforeAll(async () => {
+    stack = await startStack(name, options);
+  });
+  afterAll(() => stack?.stop());
+  define(() => {
+    if (!stack) throw new Error('the stack did not start');
+    return stack;
+  }, name);
+}
+
+/** Runs the same tests on both stacks, through both surfaces: the contract does not depend on either. */
+export function everywhere(define: (scenario: () => Scenario, surface: Surface) => void, options?: StackOptions): void {
+  onBothStacks((stack) => {
+    describe.each(['rest', 'trpc'] as const)('over %s', (surface) => {
+      define(() => ({ stack: stack(), call: callerOf(surface, stack().url) }), surface);
+    });
+  }, options);
+}
+
+export interface Person {
+  email: string;
+  password: string;
+  name: string;
+}
+
+/** Somebody who has registered; nothing verified yet. */
+export async function registered({ call }: Scenario, changes: Partial<Person> = {}): Promise<Person & { id: string }> {
+  const person = { email: freshEmail(), password: PASSWORD, name: 'Ada Lovelace', ...changes };
+  const reply = await call('auth.register', person);
+  expect(reply).toMatchObject({ code: undefined, data: { success: true } });
+  return { ...person, id: reply.data.user.id };
+}
+
+/** The token in the `count`th mail to an address whose link leads to a page. */
+export async function mailedToken(stack: Stack, to: string, page: 'verify-email' | 'reset-password', count = 1) {
+  const subject = page === 'verify-email' ? 'Verify your email' : 'Reset your password';
+  const { text } = await stack.waitForMail({ to, subject, count });
+  const link = new URL(text.match(/https?:\/\/\S+/)?.[0] ?? '');
+  expect(link.pathname).toBe(`/${page}`);
+  return link.searchParams.get('token') ?? '';
+}
+
+export async function verified(scenario: Scenario, changes: Partial<Person> = {}): Promise<Person & { id: string }> {
+  const person = await registered(scenario, changes);
+  const token = await mailedToken(scenario.stack, person.email, 'verify-email');
+  expect((await scenario.call('auth.verifyEmail', { token })).status).toBe(200);
+  return person;
+}
+
+/** The session token that an answer sets, or '' where it clears the cookie, or undefined where it does neither. */
+export function sessionIn({ setCookies }: Reply): string | undefined {
+  return setCookies.map((cookie) => /^auth_session=([^;]*)/.exec(cookie)?.[1]).find((value) => value !== undefined);
+}
+
+export async function logIn(call: Call, { email, password }: Person, options?: CallOptions): Promise<string> {
+  const reply = await call('auth.login', { email, password }, options);
+  expect(reply).toMatchObject({ code: undefined, status: 200 });
+  const session = sessionIn(reply);
+  expect(session).toMatch(/^[A-Za-z0-9_-]{43}$/);
+  return session ?? '';
+}
+
+export async function loggedIn(scenario: Scenario, changes: Partial<Person> = {}) {
+  const person = await verified(scenario, changes);
+  return { ...person, session: await logIn(scenario.call, person) };
+}
+
+export const isAlive = async (call: Call, session: string): Promise<boolean> => {
+  const { status } = await call('profile.get', undefined, { session });
+  expect([200, 401]).toContain(status);
+  return status === 200;
+};
+
+/** Status, code and text of a refusal at once, and that nobody was logged in by it. */
+export function expectRefusal(reply: Reply, status: number, code: string, message?: string | RegExp): void {
+  expect(reply).toMatchObject({ status, code, ...(typeof message === 'string' && { message }) });
+  if (message instanceof RegExp) expect(reply.message).toMatch(message);
+  expect(sessionIn(reply) || undefined).toBeUndefined();
+  expect(JSON.stringify(reply.data ?? '')).not.toMatch(/\bat \S+:\d+/);
+}

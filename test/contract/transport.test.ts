@@ -1,0 +1,318 @@
+import { connect } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import { clientAddress, freshEmail } from '../rig/address.ts';
+import { inTime } from '../rig/until.ts';
+import { callerOf, paths } from './callers.ts';
+import { isAlive, loggedIn, onBothStacks, onStack, PASSWORD } from './scenario.ts';
+
+/** interface.md section 5, to the letter. */
+const securityHeaders = (apiHost: string) => ({
+  'content-security-policy': `default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data: https:; font-src 'self'; connect-src 'self' ${apiHost}; frame-ancestors 'none'; base-uri 'self'; form-action 'self'`,
+  'x-content-type-options': 'nosniff',
+  'x-xss-protection': '1; mode=block',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'strict-origin-when-cross-origin',
+  'strict-transport-security': 'max-age=31536000; includeSubDomains; preload',
+});
+
+const posts = Object.entries(paths).filter(([, [method]]) => method !== 'GET');
+
+onBothStacks((stack) => {
+  const send = (path: string, init: RequestInit & { headers?: Record<string, string> } = {}) =>
+    fetch(stack().url + path, { ...init, headers: { 'x-forwarded-for': clientAddress(), ...init.headers } });
+  const json = { 'content-type': 'application/json' };
+  const person = () => ({ name: 'Ada Lovelace', email: freshEmail(), password: PASSWORD });
+  const countUsers = async () => (await stack().database('select count(*) as n from users'))[0]?.['n'];
+
+  /** Sends bytes as they are and resolves to all that comes back until the connection closes. */
+  const sendRaw = (bytes: string) =>
+    inTime(
+      new Promise<string>((resolve, reject) => {
+        const socket = connect(stack().services[0]?.port ?? 0, '127.0.0.1', () => socket.write(bytes));
+        let answer = '';
+        socket.on('data', (chunk) => {
+          answer += chunk;
+        });
+        socket.on('close', () => resolve(answer));
+        socket.on('error', reject);
+      }),
+      { within: 5000, what: 'the end of the connection' },
+    );
+
+  test.each([
+    ['an answer', 'GET', '/api/users', 200],
+    ['health', 'GET', '/api/health', 200],
+    ['the document', 'GET', '/openapi.json', 200],
+    ['a refused login', 'POST', '/auth/login', 400],
+    ['no session', 'GET', '/api/profile', 401],
+    ['nothing there', 'GET', '/nope', 404],
+    ['an unknown procedure', 'GET', '/trpc/nope', 404],
+    ['an odd method', 'DELETE', '/api/profile', 404],
+  ])('%s carries every security header and says nothing of what it is made of', async (_, method, path, status) => {
+    const response = await send(path, { method });
+    expect(response.status).toBe(status);
+    const headers = Object.fromEntries(response.headers);
+    expect(headers).toMatchObject(securityHeaders(new URL(stack().appUrl).host));
+    expect(headers['content-type']).toBe('application/json; charset=utf-8');
+    expect(headers).not.toHaveProperty('x-powered-by');
+    expect(headers).not.toHaveProperty('server');
+  });
+
+  test.each([
+    [
+      'a content length and chunks',
+      'POST /auth/login HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+      400,
+    ],
+    [
+      'two content lengths',
+      'POST /auth/login HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\nabcd',
+      400,
+    ],
+    [
+      'an odd transfer encoding',
+      'POST /auth/login HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n',
+      400,
+    ],
+    ['no host', 'GET /api/health HTTP/1.1\r\n\r\n', 400],
+    ['20 kB of headers', `GET /api/health HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
+    ['no HTTP at all', 'hello\r\n\r\n', 400],
+  ])('a request with %s is refused and its connection closed', async (_, bytes, status) => {
+    const answer = await sendRaw(bytes);
+    expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    if (!bytes.includes('GET /api/health HTTP/1.1\r\n\r\n')) {
+      for (const [name, value] of Object.entries(securityHeaders(new URL(stack().appUrl).host))) {
+        expect(answer.toLowerCase()).toContain(`${name}: ${value}`.toLowerCase());
+      }
+    }
+    expect((await send('/api/health')).status).toBe(200);
+  });
+
+  test.each(['https://evil.test', 'null', 'http://localhost.evil.test', 'http://localhost'])(
+    'nothing changes for a page of %s',
+    async (origin) => {
+      const before = await countUsers();
+      for (const [procedure, [method, path]] of posts) {
+        for (const target of [path, `/trpc/${procedure}`]) {
+          const response = await send(target, {
+            method: target === path ? method : 'POST',
+            headers: { ...json, origin },
+            body: JSON.stringify(person()),
+          });
+          expect(response.status).toBe(403);
+          expect(await response.json()).toMatchObject({ code: 'ORIGIN_MISMATCH' });
+          expect(response.headers.get('access-control-allow-origin')).toBeNull();
+        }
+      }
+      expect(await countUsers()).toBe(before);
+    },
+  );
+
+  test('a logout from another site fails, and so does any request that a browser calls cross-site', async () => {
+    const call = callerOf('rest', stack().url);
+    const { session } = await loggedIn({ stack: stack(), call });
+    for (const headers of [{ origin: 'https://evil.test' }, { 'sec-fetch-site': 'cross-site' }] as const) {
+      const reply = await call('auth.logout', undefined, { session, headers: { ...headers } });
+      expect(reply).toMatchObject({ status: 403, code: 'ORIGIN_MISMATCH', setCookies: [] });
+    }
+    expect(await isAlive(call, session)).toBe(true);
+    const own = { origin: new URL(stack().appUrl).origin, 'sec-fetch-site': 'same-origin' };
+    expect((await call('auth.logout', undefined, { session, headers: own })).status).toBe(200);
+  });
+
+  test('reading is open to nobody’s scripts but ours', async () => {
+    const response = await send('/api/users', { headers: { origin: 'https://evil.test' } });
+    expect(response.headers.get('access-control-allow-origin')).toBeNull();
+    const preflight = await send('/auth/login', {
+      method: 'OPTIONS',
+      headers: { origin: 'https://evil.test', 'access-control-request-method': 'POST' },
+    });
+    expect(preflight.headers.get('access-control-allow-origin')).toBeNull();
+    const own = await send('/api/users', { headers: { origin: new URL(stack().appUrl).origin } });
+    expect(own.headers.get('access-control-allow-origin')).toBe(new URL(stack().appUrl).origin);
+    expect(own.headers.get('access-control-allow-credentials')).toBe('true');
+  });
+
+  test.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', ''])(
+    'JSON that comes as %j is not read',
+    async (type) => {
+      const before = await countUsers();
+      for (const path of ['/auth/register', '/trpc/auth.register']) {
+        const response = await send(path, {
+          method: 'POST',
+          headers: { 'content-type': type },
+          body: new TextEncoder().encode(JSON.stringify(person())),
+        });
+        expect([400, 415]).toContain(response.status);
+      }
+      expect(await countUsers()).toBe(before);
+    },
+  );
+
+  test('a charset with the content type is no offence', async () => {
+    const response = await send('/auth/register', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json; charset=utf-8' },
+      body: JSON.stringify(person()),
+    });
+    expect(response.status).toBe(201);
+  });
+
+  test.each([
+    ['nothing', ''],
+    ['half an object', '{"email":'],
+    ['a list', '[]'],
+    ['a number', '1'],
+    ['null', 'null'],
+    ['text', '"x"'],
+    ['a list in a list, 40,000 deep', `${'['.repeat(40_000)}`],
+    ['10,000 keys', JSON.stringify(Object.fromEntries(Array.from({ length: 8000 }, (_, i) => [`k${i}`, 1])))],
+    ['a prototype', '{"__proto__":{"emailVerified":true},"name":"Ada","email":"proto@x.test","password":"x"}'],
+    ['a constructor', '{"constructor":{"prototype":{"emailVerified":true}}}'],
+  ])('a body of %s is refused', async (_, body) => {
+    for (const path of ['/auth/register', '/trpc/auth.register']) {
+      const response = await send(path, { method: 'POST', headers: json, body });
+      expect(response.status).toBe(400);
+      const text = await response.text();
+      expect(text).toContain('VALIDATION_FAILED');
+      expect(text).not.toMatch(/\bat \S+:\d+/);
+    }
+  });
+
+  test('more than 100 kB is refused, announced or not, packed or not', async () => {
+    const body = JSON.stringify({ ...person(), bio: 'x'.repeat(200_000) });
+    const chunks = async function* () {
+      for (let i = 0; i < body.length; i += 10_000) yield new TextEncoder().encode(body.slice(i, i + 10_000));
+    };
+    const attempts: [string, RequestInit & { duplex?: 'half'; headers: Record<string, string> }][] = [
+      ['/auth/register', { headers: json, body }],
+      ['/trpc/auth.register', { headers: json, body }],
+      ['/auth/register', { headers: json, body: ReadableStream.from(chunks()), duplex: 'half' }],
+      ['/trpc/auth.register', { headers: json, body: ReadableStream.from(chunks()), duplex: 'half' }],
+      ['/auth/register', { headers: { ...json, 'content-encoding': 'gzip' }, body: gzipSync(body) }],
+    ];
+    for (const [path, init] of attempts) {
+      const response = await send(path, { method: 'POST', ...init });
+      expect(response.status).toBe(413);
+      expect(await response.text()).toContain('PAYLOAD_TOO_LARGE');
+    }
+  });
+
+  test('two hundred logins in one batch are no login', async () => {
+    const { email, password } = person();
+    const names = Array(200).fill('auth.login').join(',');
+    const input = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [i, { email, password }]));
+    const started = performance.now();
+    const response = await send(`/trpc/${names}?batch=1`, {
+      method: 'POST',
+      headers: json,
+      body: JSON.stringify(input),
+    });
+    expect([400, 404]).toContain(response.status);
+    expect(performance.now() - started).toBeLessThan(1000);
+  });
+
+  test('in a batch each login counts by itself', async () => {
+    const { email, password } = person();
+    const names = Array(10).fill('auth.login').join(',');
+    const input = Object.fromEntries(Array.from({ length: 10 }, (_, i) => [i, { email, password }]));
+    const response = await send(`/trpc/${names}?batch=1`, {
+      method: 'POST',
+      headers: json,
+      body: JSON.stringify(input),
+    });
+    const answers = (await response.json()) as { error: { data: { code: string } } }[];
+    const codes = answers.map(({ error }) => error.data.code).sort();
+    expect(codes).toEqual([...Array(5).fill('INVALID_CREDENTIALS'), ...Array(5).fill('RATE_LIMITED')]);
+  });
+
+  test.each(['TRACE', 'DELETE', 'PATCH', 'PUT', 'HEAD', 'GET'])('%s /auth/login is nothing', async (method) => {
+    const answer = await sendRaw(
+      `${method} /auth/login HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
+    );
+    expect(answer).toMatch(/^HTTP\/1\.1 40[45] /);
+  });
+
+  test('HEAD answers like GET, without a body', async () => {
+    const response = await send('/api/users', { method: 'HEAD' });
+    expect(response.status).toBe(200);
+    expect(await response.text()).toBe('');
+  });
+
+  test('a request that changes something is not made by reading', async () => {
+    const before = await countUsers();
+    const input = encodeURIComponent(JSON.stringify(person()));
+    for (const path of [`/trpc/auth.register?input=${input}`, `/auth/register?${new URLSearchParams(person())}`]) {
+      expect((await send(path)).status).toBeGreaterThanOrEqual(400);
+    }
+    expect(await countUsers()).toBe(before);
+  });
+
+  test('a client that leaves in the middle of its body costs nothing', async () => {
+    await Promise.all(
+      Array.from({ length: 20 }, async (_, i) => {
+        const path = i % 2 ? '/auth/register' : '/trpc/auth.register';
+        const head = `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{"name"`;
+        await new Promise<void>((resolve) => {
+          const socket = connect(stack().services[0]?.port ?? 0, '127.0.0.1', () =>
+            socket.write(head, () => socket.destroy()),
+          );
+          socket.on('close', () => resolve());
+        });
+      }),
+    );
+    expect((await send('/api/health')).status).toBe(200);
+  });
+
+  test('each request has an id of its own, which its log line carries', async () => {
+    const first = await send('/livez');
+    const second = await send('/livez');
+    const id = first.headers.get('x-request-id') ?? '';
+    expect(id).toMatch(/^[0-9a-f-]{36}$/);
+    expect(second.headers.get('x-request-id')).not.toBe(id);
+    expect(stack().services[0]?.output()).toContain(id);
+  });
+
+  test('the probes tell whether it lives and whether it can work', async () => {
+    expect(await (await send('/livez')).json()).toEqual({ status: 'ok' });
+    expect(await (await send('/readyz')).json()).toEqual({ status: 'ok', database: 'ok', keyValueStore: 'ok' });
+  });
+});
+
+describe('further front ends', () => {
+  onStack(
+    'embedded',
+    (stack) => {
+      test('may call us from their pages, with the cookie', async () => {
+        const origin = 'https://app.example.test';
+        const preflight = await fetch(`${stack().url}/auth/login`, {
+          method: 'OPTIONS',
+          headers: {
+            origin,
+            'access-control-request-method': 'POST',
+            'access-control-request-headers': 'content-type',
+          },
+        });
+        expect(preflight.status).toBe(204);
+        expect(preflight.headers.get('access-control-allow-origin')).toBe(origin);
+        expect(preflight.headers.get('access-control-allow-credentials')).toBe('true');
+        expect(preflight.headers.get('access-control-allow-headers')).toBe('content-type');
+        const call = callerOf('rest', stack().url);
+        const headers = { origin, 'sec-fetch-site': 'cross-site' };
+        const reply = await call('auth.login', { email: freshEmail(), password: PASSWORD }, { headers });
+        expect(reply.code).toBe('INVALID_CREDENTIALS');
+        expect(reply.headers.get('access-control-allow-origin')).toBe(origin);
+      });
+
+      test('the cookie is shared with the configured domain', async () => {
+        const call = callerOf('rest', stack().url);
+        const reply = await call('auth.logout');
+        expect(reply.setCookies).toEqual([
+          'auth_session=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0; Domain=example.test',
+        ]);
+      });
+    },
+    { env: { ALLOWED_ORIGINS: 'https://app.example.test, https://admin.example.test', COOKIE_DOMAIN: 'example.test' } },
+  );
+});

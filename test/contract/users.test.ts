@@ -1,0 +1,229 @@
+import { createServer } from 'node:http';
+import { expect, test } from 'vitest';
+import { everywhere, expectRefusal, loggedIn, registered, verified } from './scenario.ts';
+
+const LISTED = ['avatar', 'createdAt', 'email', 'id', 'name', 'provider'];
+const PUBLIC = ['avatar', 'bio', 'createdAt', 'email', 'id', 'location', 'name', 'provider', 'website'];
+const PROFILE = [
+  'avatar',
+  'bio',
+  'createdAt',
+  'email',
+  'emailVerified',
+  'id',
+  'location',
+  'name',
+  'provider',
+  'website',
+];
+
+everywhere((scenario, surface) => {
+  test('each answer has exactly the documented fields', async () => {
+    const { call } = scenario();
+    const { session, id, email, name } = await loggedIn(scenario());
+    const list = await call('users.list');
+    for (const user of list.data.data) expect(Object.keys(user).sort()).toEqual(LISTED);
+    const one = await call('users.get', { id });
+    expect(Object.keys(one.data.data).sort()).toEqual(PUBLIC);
+    const profile = await call('profile.get', undefined, { session });
+    expect(Object.keys(profile.data.user).sort()).toEqual(PROFILE);
+    expect(profile.data.user).toMatchObject({ id, email, name, provider: 'email', emailVerified: true, bio: null });
+    const age = Date.now() / 1000 - profile.data.user.createdAt;
+    expect(age).toBeGreaterThanOrEqual(0);
+    expect(age).toBeLessThan(60);
+  });
+
+  test.each([
+    'user_',
+    "user_1'--",
+    'user_01931b6e-7a54-7c3c-9d0a-3f4f5f6a7b8c',
+    '../..',
+    'x'.repeat(10_000),
+    '\0',
+    'é',
+  ])('the id %s names nobody', async (id) => {
+    expectRefusal(await scenario().call('users.get', { id }), 404, 'NOT_FOUND', 'User not found');
+  });
+
+  test('the list is newest first, in pages that miss and repeat nobody', async () => {
+    const { call } = scenario();
+    const ids: string[] = [];
+    for (let i = 0; i < 5; i++) ids.push((await registered(scenario(), { name: `Page ${surface} ${i}` })).id);
+    const seen: string[] = [];
+    let cursor: string | undefined;
+    do {
+      const { data }: { data: { data: { id: string }[]; nextCursor?: string } } = await call('users.list', {
+        limit: 2,
+        q: `Page ${surface}`,
+        ...(cursor && { cursor }),
+      });
+      expect(data.data.length).toBeLessThanOrEqual(2);
+      seen.push(...data.data.map(({ id }) => id));
+      cursor = data.nextCursor;
+      expect('nextCursor' in data).toBe(cursor !== undefined);
+    } while (cursor);
+    expect(seen).toEqual([...ids].reverse());
+    const { data } = await call('users.list');
+    expect(data.data.map(({ id }: { id: string }) => id)).toEqual(
+      data.data
+        .map(({ id }: { id: string }) => id)
+        .sort()
+        .reverse(),
+    );
+  });
+
+  test('q finds the beginning of a name or an email and takes no sign for more than itself', async () => {
+    const { call } = scenario();
+    const tag = `${Math.random()}`.slice(2, 10);
+    const named = await registered(scenario(), { name: `Zoë ${tag}` });
+    const addressed = await registered(scenario(), { email: `zoë_%${tag}@x.test`.replace('ë', 'e').replace('%', 'p') });
+    const find = async (q: string) => {
+      const { data } = await call('users.list', { q });
+      return data.data.map(({ id }: { id: string }) => id);
+    };
+    expect(await find(`zoë ${tag}`)).toEqual([named.id]);
+    expect(await find(`ZOE_P${tag}`)).toEqual([addressed.id]);
+    expect(await find(`zoe%${tag}`)).toEqual([]);
+    expect(await find(tag)).toEqual([]);
+    expect(await find('%')).toEqual([]);
+    expect(await find("' or 1=1 -- ")).toEqual([]);
+  });
+
+  test.each([{ limit: 0 }, { limit: 101 }, { limit: 1.5 }, { limit: 'x' }, { cursor: 'x' }, { q: 'x'.repeat(300) }])(
+    'a page with %j is refused',
+    async (input) => {
+      const reply = await scenario().call('users.list', input);
+      expectRefusal(reply, 400, 'VALIDATION_FAILED');
+      expect(reply.details).toHaveProperty(Object.keys(input)[0] ?? '');
+    },
+  );
+
+  test('only what is sent changes, and the answer is what is stored', async () => {
+    const { call } = scenario();
+    const { session, name } = await loggedIn(scenario());
+    const update = (input: unknown) => call('profile.update', input, { session });
+    const all = {
+      bio: 'Writes.\nA lot.',
+      location: 'London',
+      website: 'https://ada.test/',
+      avatar: 'https://ada.test/a',
+    };
+    const first = await update(all);
+    expect(first.data).toMatchObject({ success: true, user: { name, ...all } });
+    const second = await update({ name: '  Countess  ', bio: '' });
+    expect(second.data.user).toMatchObject({ ...all, name: 'Countess', bio: null });
+    const third = await update({ website: '', avatar: null, location: '   ' });
+    expect(third.data.user).toMatchObject({ name: 'Countess', website: null, avatar: null, location: null });
+    const { data } = await call('profile.get', undefined, { session });
+    expect(data.user).toEqual(third.data.user);
+    expect((await update({})).data.user).toEqual(third.data.user);
+  });
+
+  test('no other field of anybody changes', async () => {
+    const { call, stack } = scenario();
+    const { session, id } = await loggedIn(scenario());
+    await verified(scenario());
+    const snapshot = async () => {
+      const rows = await stack.database('select * from users order by id');
+      return rows.map(({ updated_at, ...row }) => row);
+    };
+    const before = await snapshot();
+    const reply = await call(
+      'profile.update',
+      {
+        id: 'user_x',
+        email: 'evil@example.test',
+        emailVerified: false,
+        provider: 'google',
+        role: 'admin',
+        createdAt: 1,
+        sessionEpoch: 7,
+        passwordHash: 'x',
+      },
+      { session },
+    );
+    expect(reply.data.user.id).toBe(id);
+    expect(await snapshot()).toEqual(before);
+  });
+
+  test.each([
+    ['name', 'a', 'too_short'],
+    ['name', 'a'.repeat(101), 'too_long'],
+    ['name', '', 'too_short'],
+    ['name', null, 'invalid_type'],
+    ['name', 5, 'invalid_type'],
+    ['bio', 'a'.repeat(501), 'too_long'],
+    ['bio', 'a\0', 'invalid_characters'],
+    ['bio', ['a'], 'invalid_type'],
+    ['bio', 'x'.repeat(90_000), 'too_long'],
+    ['location', 'a'.repeat(101), 'too_long'],
+    ['location', {}, 'invalid_type'],
+    ['website', 'javascript:alert(1)', 'invalid_url'],
+    ['website', 'data:text/html,x', 'invalid_url'],
+    ['website', 'vbscript:x', 'invalid_url'],
+    ['website', '//evil.test', 'invalid_url'],
+    ['website', 'https:evil.test', 'invalid_url'],
+    ['website', 'https:\\\\evil.test', 'invalid_url'],
+    ['website', ' https://ada.test', 'invalid_url'],
+    ['website', 'https://u:p@ada.test', 'invalid_url'],
+    ['website', 'https://ada.test/\0', 'invalid_url'],
+    ['website', 'https://ada.test/\n', 'invalid_url'],
+    ['website', `https://ada.test/${'x'.repeat(2048)}`, 'invalid_url'],
+    ['website', `https://${'x'.repeat(90_000)}`, 'invalid_url'],
+    ['avatar', 'javascript:alert(1)', 'invalid_url'],
+    ['avatar', 'file:///etc/passwd', 'invalid_url'],
+    ['avatar', true, 'invalid_type'],
+  ])('%s of %j is refused', async (field, value, rule) => {
+    const { call } = scenario();
+    const { session } = await loggedIn(scenario());
+    const started = performance.now();
+    const reply = await call('profile.update', { [field]: value }, { session });
+    expect(performance.now() - started).toBeLessThan(500);
+    expectRefusal(reply, 400, 'VALIDATION_FAILED');
+    expect(reply.details).toHaveProperty([field, 'rule'], rule);
+  });
+
+  test('500 emoji fit into a bio', async () => {
+    const { session } = await loggedIn(scenario());
+    const reply = await scenario().call('profile.update', { bio: '🎉'.repeat(500) }, { session });
+    expect(reply.data.user.bio).toBe('🎉'.repeat(500));
+  });
+
+  test('the service never fetches what a profile links to', async () => {
+    let hits = 0;
+    const listener = createServer((_, response) => {
+      hits++;
+      response.end();
+    });
+    await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
+    const { port } = listener.address() as { port: number };
+    const url = `http://127.0.0.1:${port}/picture`;
+    const { session, id } = await loggedIn(scenario());
+    expect((await scenario().call('profile.update', { website: url, avatar: url }, { session })).status).toBe(200);
+    expect((await scenario().call('users.get', { id })).data.data.avatar).toBe(url);
+    listener.close();
+    expect(hits).toBe(0);
+  });
+
+  test('profiles are for the logged-in', async () => {
+    const { call } = scenario();
+    for (const [procedure, input] of [
+      ['profile.get', undefined],
+      ['profile.update', { name: 'Ada' }],
+    ] as const) {
+      expectRefusal(await call(procedure, input), 401, 'UNAUTHENTICATED');
+      expectRefusal(await call(procedure, input, { session: 'A'.repeat(43) }), 401, 'UNAUTHENTICATED');
+    }
+  });
+
+  test('health tells state, time and version', async () => {
+    const { status, data } = await scenario().call('health');
+    expect(status).toBe(200);
+    expect(data).toEqual({
+      status: 'ok',
+      db: 'connected',
+      timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+      version: expect.stringMatching(/^\d+\.\d+\.\d+$/),
+    });
+  });
+});

@@ -1,0 +1,126 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { type Call, callerOf } from '../contract/callers.ts';
+import { mailedToken, PASSWORD, registered, verified } from '../contract/scenario.ts';
+import { freshEmail } from '../rig/address.ts';
+import type { SmtpSink } from '../rig/smtp.ts';
+import { type Stack, startStack } from '../rig/stack.ts';
+import { until } from '../rig/until.ts';
+
+let stack: Stack;
+let call: Call;
+let smtp: SmtpSink;
+
+beforeAll(async () => {
+  stack = await startStack('real', { instances: 2 });
+  call = callerOf('rest', stack.url);
+  if (!stack.smtp) throw new Error('the real stack has a mail server');
+  smtp = stack.smtp;
+});
+afterAll(() => stack.stop());
+beforeEach(() => smtp.behave('accept'));
+
+const stateOf = async (email: string, kind = 'verify-email') => {
+  const [row] = await stack.database(
+    'select o.state, o.attempts from outbox o join users u on u.id = o.user_id where u.email = ? and o.kind = ?',
+    [email, kind],
+  );
+  return row as { state: string; attempts: number };
+};
+const settled = (email: string, state: string) =>
+  until(async () => (await stateOf(email)).state === state, { within: 15_000, what: `${state} mail to ${email}` });
+
+test('each mail goes out once, though two processes deliver', async () => {
+  const people = await Promise.all(Array.from({ length: 30 }, () => registered({ stack, call })));
+  for (const { email } of people) {
+    await stack.waitForMail({ to: email });
+    await settled(email, 'sent');
+    expect(await stack.mailsTo(email)).toHaveLength(1);
+    expect(await stateOf(email)).toMatchObject({ attempts: 1 });
+  }
+});
+
+test('with the mail server away a registration takes no longer, and its mail arrives when it is back', async () => {
+  await smtp.stop();
+  const started = performance.now();
+  const { email } = await registered({ stack, call });
+  expect(performance.now() - started).toBeLessThan(1000);
+  await until(async () => (await stateOf(email)).attempts >= 1);
+  await smtp.start();
+  await stack.waitForMail({ to: email });
+  await settled(email, 'sent');
+});
+
+test('a refusal for now is tried again', async () => {
+  smtp.behave('refuse-temporarily');
+  const before = smtp.attempts().length;
+  const { email } = await registered({ stack, call });
+  await until(() =>
+    smtp
+      .attempts()
+      .slice(before)
+      .some(({ outcome }) => outcome === 'refused'),
+  );
+  smtp.behave('accept');
+  await stack.waitForMail({ to: email });
+  await settled(email, 'sent');
+  expect((await stateOf(email)).attempts).toBeGreaterThan(1);
+});
+
+test('a refusal for good is the end, after one attempt', async () => {
+  smtp.behave('refuse-permanently');
+  const { email } = await registered({ stack, call });
+  await settled(email, 'dead');
+  expect(await stateOf(email)).toEqual({ state: 'dead', attempts: 1 });
+  const output = stack.services.map((service) => service.output()).join();
+  expect(output).toContain('refused for good');
+  expect(output).not.toContain(email);
+});
+
+test('a mail whose fate is unknown goes out again as the same mail with the same link', async () => {
+  smtp.behave('drop-after-data');
+  const before = smtp.attempts().length;
+  const { email } = await registered({ stack, call });
+  await until(() =>
+    smtp
+      .attempts()
+      .slice(before)
+      .some(({ outcome }) => outcome === 'dropped'),
+  );
+  smtp.behave('accept');
+  const token = await mailedToken(stack, email, 'verify-email');
+  expect((await call('auth.verifyEmail', { token })).status).toBe(200);
+});
+
+test('a mail nobody has use for any more is dropped', async () => {
+  const person = await verified({ stack, call });
+  await smtp.stop();
+  await call('auth.forgotPassword', { email: person.email });
+  await stack.database("update outbox set expires_at = created_at where kind = 'reset-password' and user_id = ?", [
+    person.id,
+  ]);
+  await smtp.start();
+  await until(async () => (await stateOf(person.email, 'reset-password')).state === 'dropped', { within: 15_000 });
+  expect((await stack.mailsTo(person.email)).filter(({ subject }) => subject.startsWith('Reset'))).toEqual([]);
+});
+
+test('what was accepted before a kill -9 is mailed after it', async () => {
+  smtp.behave({ slow: 3000 });
+  const people = await Promise.all(
+    Array.from({ length: 10 }, async () => {
+      const email = freshEmail();
+      const reply = await call('auth.register', { name: 'Ada Lovelace', email, password: PASSWORD });
+      expect(reply.status).toBe(201);
+      return email;
+    }),
+  );
+  await stack.services[0]?.kill();
+  smtp.behave('accept');
+  // The leases of the killed process run out; here they are taken away, rather than waited for.
+  await stack.database("update outbox set due_at = 0 where state = 'pending'");
+  for (const email of people) await stack.waitForMail({ to: email });
+  for (const email of people) {
+    const mails = await stack.mailsTo(email);
+    expect(new Set(mails.map(({ messageId, text }) => messageId + text)).size).toBe(1);
+  }
+  await stack.services[0]?.restart();
+});

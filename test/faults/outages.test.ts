@@ -1,0 +1,193 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Call, callerOf } from '../contract/callers.ts';
+import { isAlive, loggedIn, logIn, mailedToken, PASSWORD } from '../contract/scenario.ts';
+import { clientAddress, freshEmail } from '../rig/address.ts';
+import { startMysql } from '../rig/mysql.ts';
+import type { PrivateServer } from '../rig/private-server.ts';
+import { startRedis } from '../rig/redis.ts';
+import { type Service, startService } from '../rig/service.ts';
+import { type Stack, startStack } from '../rig/stack.ts';
+import { until } from '../rig/until.ts';
+
+/** Faults are made on servers of these tests' own, so the tests of this file run one after the other. */
+let mysql: PrivateServer;
+let redis: PrivateServer;
+let stack: Stack;
+let call: Call;
+
+beforeAll(async () => {
+  [mysql, redis] = await Promise.all([startMysql(), startRedis({ appendfsync: 'always' })]);
+  stack = await startStack('real', { mysqlUrl: mysql.url, redisUrl: redis.url });
+  call = callerOf('rest', stack.url);
+});
+afterAll(async () => {
+  await stack.stop();
+  await Promise.all([mysql.stop(), redis.stop()]);
+});
+
+const timed = async <T>(work: Promise<T>): Promise<[T, number]> => {
+  const started = performance.now();
+  return [await work, performance.now() - started];
+};
+
+const somebody = () => ({ name: 'Ada Lovelace', email: freshEmail(), password: PASSWORD });
+
+/** Each kind of request that needs the database. */
+const databaseRequests = (session: string): [string, unknown][] => [
+  ['profile.get', undefined],
+  ['users.list', undefined],
+  ['auth.login', { email: freshEmail(), password: PASSWORD }],
+  ['auth.register', somebody()],
+  ['auth.forgotPassword', { email: freshEmail() }],
+  ['auth.resetPassword', { token: 'x'.repeat(43), email: freshEmail(), password: PASSWORD }],
+  ['profile.update', { name: session.slice(0, 8) }],
+  ['auth.logoutAll', undefined],
+];
+
+const expectUnavailable = async (session: string, requests: [string, unknown][], within: number) => {
+  const replies = await Promise.all(requests.map(([procedure, input]) => timed(call(procedure, input, { session }))));
+  for (const [i, [reply, ms]] of replies.entries()) {
+    expect([requests[i]?.[0], reply.status, reply.code]).toEqual([requests[i]?.[0], 503, 'SERVICE_UNAVAILABLE']);
+    expect(reply.headers.get('retry-after')).toBe('1');
+    expect(reply.setCookies).toEqual([]);
+    expect(ms).toBeLessThan(within);
+  }
+};
+
+const recovers = async (within: number) => {
+  const [, ms] = await timed(
+    until(async () => (await call('users.list')).status === 200 && (await call('health')).status === 200, { within }),
+  );
+  expect(ms).toBeLessThan(within);
+};
+
+describe('the database', () => {
+  test.each([
+    ['stopped', false],
+    ['killed', true],
+  ])('%s: all that needs it is 503, health says so, nothing acknowledged is lost', async (_, kill) => {
+    const { session, ...person } = await loggedIn({ stack, call });
+    await mysql.down({ kill });
+    await expectUnavailable(session, databaseRequests(session), 5000);
+    const [health, ms] = await timed(call('health'));
+    expect(health.status).toBe(503);
+    expect(health.data).toMatchObject({ status: 'error', db: 'disconnected' });
+    expect(ms).toBeLessThan(2000);
+    expect((await fetch(`${stack.url}/livez`)).status).toBe(200);
+    expect((await fetch(`${stack.url}/readyz`)).status).toBe(503);
+    await mysql.up();
+    await recovers(3000);
+    expect(await isAlive(call, session)).toBe(true);
+    await logIn(call, person);
+  });
+
+  test('hung: every request is answered within five seconds, and soon after it goes on', async () => {
+    const { session, ...person } = await loggedIn({ stack, call });
+    mysql.pause();
+    const flood = Array.from({ length: 100 }, () => call('profile.get', undefined, { session }));
+    await expectUnavailable(session, databaseRequests(session), 5000);
+    for (const { status } of await Promise.all(flood)) expect(status).toBe(503);
+    const [health, ms] = await timed(call('health'));
+    expect(health.data).toMatchObject({ db: 'disconnected' });
+    expect(ms).toBeLessThan(2000);
+    mysql.resume();
+    await recovers(3000);
+    expect(await isAlive(call, session)).toBe(true);
+    const { data } = await call('profile.get', undefined, { session });
+    // What was refused has not happened.
+    expect(data.user.name).toBe(person.name);
+  });
+});
+
+describe('Redis', () => {
+  const protectedRequests: [string, unknown][] = [
+    ['profile.get', undefined],
+    ['profile.update', { name: 'Ada' }],
+    ['auth.logout', undefined],
+    ['auth.logoutAll', undefined],
+    ['auth.login', { email: freshEmail(), password: PASSWORD }],
+  ];
+
+  test.each([
+    ['stopped', () => redis.down(), () => redis.up()],
+    ['killed', () => redis.down({ kill: true }), () => redis.up()],
+    ['hung', async () => redis.pause(), async () => redis.resume()],
+  ])('%s: nobody is logged in or out by it, and a reset still ends every session', async (_, down, up) => {
+    const { session, ...person } = await loggedIn({ stack, call });
+    const { email } = person;
+    const kept = await loggedIn({ stack, call });
+    await call('auth.forgotPassword', { email });
+    const token = await mailedToken(stack, email, 'reset-password');
+    await down();
+    await expectUnavailable(session, protectedRequests, 1000);
+    expect((await call('users.list')).status).toBe(200);
+    expect((await call('health')).status).toBe(200);
+    const password = 'Difference-Engine-1822';
+    const [reset, ms] = await timed(call('auth.resetPassword', { token, email, password }));
+    expect(reset.status).toBe(200);
+    expect(ms).toBeLessThan(1500);
+    await up();
+    const started = performance.now();
+    await until(async () => (await call('profile.get', undefined, { session: kept.session })).status === 200, {
+      within: 2000,
+    });
+    expect(performance.now() - started).toBeLessThan(2000);
+    expect(await isAlive(call, session)).toBe(false);
+    await logIn(call, { ...person, password });
+  });
+});
+
+describe('parts that come up late', () => {
+  const startedWhile = async (server: PrivateServer, check: (service: Service) => Promise<void>) => {
+    await server.down();
+    const { PORT, DATA_DIR, APP_URL, ...env } = stack.services[0]?.env ?? {};
+    const service = await startService({ env, ready: false });
+    try {
+      await check(service);
+      await server.up();
+      await until(async () => (await fetch(`${service.url}/readyz`)).status === 200, { within: 5000 });
+      const late = callerOf('rest', service.url);
+      expect((await late('users.list')).status).toBe(200);
+      expect((await late('profile.get')).status).toBe(401);
+    } finally {
+      await service.stop();
+      await server.restart();
+    }
+  };
+
+  test('a database that is not there yet is waited for, with a word in the log', () =>
+    startedWhile(mysql, async ({ url, output }) => {
+      expect((await callerOf('rest', url)('health')).data).toMatchObject({ db: 'disconnected' });
+      expect((await callerOf('rest', url)('users.list')).status).toBe(503);
+      await until(() => output().includes('waiting for it'));
+    }));
+
+  test('Redis that is not there yet is looked for', () =>
+    startedWhile(redis, async ({ url, output }) => {
+      const early = callerOf('rest', url);
+      await until(async () => (await early('health')).status === 200);
+      expect((await early('profile.get', undefined, { session: 'x'.repeat(43) })).status).toBe(503);
+      await until(() => output().includes('Redis does not answer'));
+    }));
+});
+
+test('SIGTERM finishes what is in flight and exits 0', async () => {
+  const { PORT, DATA_DIR, APP_URL, ...env } = stack.services[0]?.env ?? {};
+  const service = await startService({ env });
+  const leaving = callerOf('rest', service.url);
+  const address = clientAddress();
+  const inFlight = Array.from({ length: 60 }, () => leaving('auth.register', somebody(), { address }));
+  const first = await Promise.race(inFlight);
+  expect(first.status).toBe(201);
+  const [code, ms] = await timed(service.stop());
+  expect(code).toBe(0);
+  expect(ms).toBeLessThan(10_000);
+  const outcomes = await Promise.allSettled(inFlight);
+  const answered = outcomes.filter((outcome) => outcome.status === 'fulfilled').map(({ value }) => value);
+  for (const { status } of answered) expect(status).toBe(201);
+  // Whatever was on a connection has been answered; only what was still in the client's queue has found no server.
+  expect(answered.length).toBeGreaterThan(1);
+  const ids = answered.map(({ data }) => data.user.id);
+  const rows = await stack.database(`select id from users where id in (${ids.map(() => '?').join(',')})`, ids);
+  expect(rows).toHaveLength(ids.length);
+});

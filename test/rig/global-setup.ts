@@ -1,0 +1,30 @@
+import type { TestProject } from 'vitest/node';
+import { requireBinaries } from './debian.ts';
+import { startMysql } from './mysql.ts';
+import type { PrivateServer } from './private-server.ts';
+import { startRedis } from './redis.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    mysqlUrl: string;
+    redisUrl: string;
+  }
+}
+
+/** One MySQL and one Redis for the whole run; each stack takes a database of its own in both. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  requireBinaries();
+  const started = await Promise.allSettled([startMysql(), startRedis()]);
+  const teardown = async () => {
+    const servers = started.filter((start) => start.status === 'fulfilled').map(({ value }) => value);
+    await Promise.all(servers.map((server: PrivateServer) => server.stop()));
+  };
+  const [mysql, redis] = started;
+  if (mysql.status === 'fulfilled' && redis.status === 'fulfilled') {
+    project.provide('mysqlUrl', mysql.value.url);
+    project.provide('redisUrl', redis.value.url);
+    return teardown;
+  }
+  await teardown();
+  throw started.find((start) => start.status === 'rejected')?.reason;
+}

@@ -1,0 +1,24 @@
+/** A mail as a test sees it, wherever it was kept. */
+export interface Mail {
+  /** The recipients it was really handed over for (the envelope), not what its header says. */
+  to: string[];
+  /** The address in the From header. */
+  from: string;
+  subject: string;
+  text: string;
+  html: string;
+  /** The same for two copies of one mail. */
+  messageId: string;
+}
+
+export interface MailQuery {
+  to: string;
+  /** A part of the subject, or a pattern for it. */
+  subject?: string | RegExp;
+}
+
+/** Whether the mail is one that the query asks for; addresses are compared without regard to case. */
+export function matches(mail: Mail, { to, subject = '' }: MailQuery): boolean {
+  const isRecipient = mail.to.some((address) => address.toLowerCase() === to.toLowerCase());
+  return isRecipient && (subject instanceof RegExp ? subject.test(mail.subject) : mail.subject.includes(subject));
+}

@@ -1,0 +1,137 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { createConnection } from 'mysql2/promise';
+import { temporaryDirectory } from './custodian.ts';
+import { findBinary } from './debian.ts';
+import { freePort } from './port.ts';
+import { foreignServer, type PrivateServer, startPrivateServer } from './private-server.ts';
+
+const run = promisify(execFile);
+const user = 'rig';
+const password = 'rig-password';
+
+const env = { PATH: `${process.env.PATH}:/usr/sbin`, LC_ALL: 'C' };
+const runsAs = process.getuid?.() === 0 ? ['--user=root'] : [];
+
+/** Which server this is, and the first arguments that keep it from reading the machine's own configuration. */
+interface Flavour {
+  binary: string;
+  isMysql: boolean;
+  first: string[];
+}
+
+/**
+ * A private MySQL, or else MariaDB, in a fresh directory: whichever `mysqld` comes first on the PATH. With MYSQL_URL (an
+ * account that may create databases) that server is used instead.
+ */
+export async function startMysql(): Promise<PrivateServer> {
+  const given = process.env.MYSQL_URL;
+  if (given) return foreignServer(given, 'MYSQL_URL');
+  const flavour = await findFlavour();
+  const directory = temporaryDirectory('mysql');
+  await initialize(flavour, directory);
+  await writeFile(join(directory, 'init.sql'), accountStatements);
+  const port = await freePort();
+  const url = `mysql://${user}:${password}@127.0.0.1:${port}`;
+  return startPrivateServer({
+    name: flavour.isMysql ? 'MySQL' : 'MariaDB',
+    url,
+    port,
+    directory,
+    command: { file: flavour.binary, args: serverArguments(flavour, directory, port), env },
+    answers: () => answers(url),
+  });
+}
+
+/** A fresh, empty database under a random name; resolves to its own address. */
+export async function createDatabase(serverUrl: string): Promise<string> {
+  const url = new URL(serverUrl);
+  url.pathname = `/account_${randomBytes(6).toString('hex')}`;
+  // The character set by name: a server without configuration files may still default to latin1.
+  await execute(serverUrl, `CREATE DATABASE ${url.pathname.slice(1)} CHARACTER SET utf8mb4`);
+  return url.href;
+}
+
+/** Drops what createDatabase() made. */
+export async function dropDatabase(databaseUrl: string): Promise<void> {
+  await execute(databaseUrl, `DROP DATABASE IF EXISTS ${new URL(databaseUrl).pathname.slice(1)}`);
+}
+
+async function findFlavour(): Promise<Flavour> {
+  const binary = findBinary(['mysqld', 'mariadbd']);
+  if (binary === undefined) throw new Error('neither mysqld nor mariadbd is installed');
+  const { stdout } = await run(binary, ['--version'], { env });
+  // Debian's MariaDB also answers to the name mysqld.
+  if (stdout.includes('MariaDB')) return { binary, isMysql: false, first: ['--no-defaults'] };
+  return { binary, isMysql: true, first: (await bringsNoDefaults(binary)) ? [] : ['--no-defaults'] };
+}
+
+// A wrapper script may pass --no-defaults itself. MySQL knows it only as its first argument and refuses a second one.
+async function bringsNoDefaults(binary: string): Promise<boolean> {
+  try {
+    await run(binary, ['--no-defaults', ...runsAs, '--secure-file-priv=', '--validate-config'], { env });
+    return false;
+  } catch (error) {
+    return String((error as { stderr?: string }).stderr).includes("unknown option '--no-defaults'");
+  }
+}
+
+async function initialize({ binary, isMysql, first }: Flavour, directory: string): Promise<void> {
+  const datadir = `--datadir=${join(directory, 'data')}`;
+  if (isMysql) {
+    await run(
+      binary,
+      [...first, ...runsAs, '--secure-file-priv=', '--skip-log-bin', '--initialize-insecure', datadir],
+      {
+        env,
+      },
+    );
+    return;
+  }
+  const installer = findBinary(['mariadb-install-db', 'mysql_install_db']);
+  if (installer === undefined) throw new Error('mariadb-install-db, which belongs to MariaDB, is not installed');
+  const quick = ['--skip-test-db', '--auth-root-authentication-method=normal'];
+  await run(installer, [...first, ...runsAs, ...quick, datadir], { env });
+}
+
+// Run at every start. By address, not name: names are not resolved.
+const accountStatements = `
+CREATE USER IF NOT EXISTS '${user}'@'127.0.0.1' IDENTIFIED BY '${password}';
+GRANT ALL ON *.* TO '${user}'@'127.0.0.1' WITH GRANT OPTION;
+`;
+
+// Small, but as durable as in production: what was answered must survive a kill.
+const serverArguments = ({ isMysql, first }: Flavour, directory: string, port: number): string[] => [
+  ...first,
+  ...runsAs,
+  `--datadir=${join(directory, 'data')}`,
+  `--socket=${join(directory, 'mysqld.sock')}`,
+  `--pid-file=${join(directory, 'mysqld.pid')}`,
+  `--init-file=${join(directory, 'init.sql')}`,
+  `--port=${port}`,
+  '--bind-address=127.0.0.1',
+  '--skip-name-resolve',
+  '--skip-log-bin',
+  '--max-connections=400',
+  '--innodb-flush-log-at-trx-commit=1',
+  '--innodb-buffer-pool-size=64M',
+  ...(isMysql ? ['--performance-schema=OFF', '--secure-file-priv=', '--mysqlx=OFF'] : []),
+];
+
+async function answers(url: string): Promise<boolean> {
+  await execute(url, 'SELECT 1');
+  return true;
+}
+
+async function execute(url: string, sql: string): Promise<void> {
+  const connection = await createConnection({ uri: url, connectTimeout: 5_000 });
+  try {
+    await connection.query(sql);
+  } finally {
+    // end() would wait for a server that has stopped answering.
+    connection.destroy();
+  }
+}

@@ -1,0 +1,160 @@
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { temporaryDirectory } from './custodian.ts';
+import { accepts, freePort } from './port.ts';
+import { type ProcessGroup, signalIfThere, spawnGroup, whenGone, whenReady } from './process-group.ts';
+
+const root = join(import.meta.dirname, '../..');
+
+export interface ServiceOptions {
+  /** Beside, or in place of, what the rig sets; undefined takes a variable away. */
+  env?: Record<string, string | undefined>;
+  /** False: the service counts as started once its port accepts connections, for parts that are down from the start. */
+  ready?: boolean;
+}
+
+/** One process of the service under test, as `npm start` runs it. */
+export interface Service {
+  /** Where it listens: http://127.0.0.1:port. */
+  readonly url: string;
+  /** Its public address, APP_URL. */
+  readonly appUrl: string;
+  readonly port: number;
+  readonly dataDir: string;
+  readonly env: Readonly<Record<string, string>>;
+  /**
+   * Resolves to the exit code that `npm start` ends with, which is the service's own, once the running process is gone:
+   * 128 + n if signal n ended the service alone, null if npm was killed with it.
+   */
+  readonly exited: Promise<number | null>;
+  /** Everything it has written, over all restarts. */
+  output(): string;
+  /** SIGTERM to the service itself; resolves to the exit code. Past `within` ms (15 s) it is killed, and this rejects. */
+  stop(options?: { within?: number }): Promise<number | null>;
+  /** SIGKILL to the whole process group; resolves once it is gone. */
+  kill(): Promise<void>;
+  /** To the service's own process, not to npm. */
+  signal(name: NodeJS.Signals): void;
+  /** Stops it if it runs, and starts it again on the same port, data and environment. */
+  restart(): Promise<void>;
+}
+
+/**
+ * Starts the service and resolves once GET /readyz answers 200. Rejects, with all output, if the process ends or 20 s pass
+ * before that. The data directory is removed when the test process ends.
+ */
+export async function startService({ env: changes = {}, ready = true }: ServiceOptions = {}): Promise<Service> {
+  const env = await environment(changes);
+  const port = Number(env.PORT);
+  const url = `http://127.0.0.1:${port}`;
+  let earlierOutput = '';
+  const launch = async () => {
+    const group = spawnGroup({ file: 'npm', args: ['start'], env, cwd: root });
+    const condition = ready ? () => isReady(url) : () => accepts(port);
+    await whenReady(group, condition, { what: `the service on port ${port}`, within: 20_000 });
+    return group;
+  };
+  let group = await launch();
+
+  const signal = (name: NodeJS.Signals) => {
+    if (group.isRunning()) signalIfThere(nodeProcess(group) ?? group.pid, name);
+  };
+  const stop = ({ within = 15_000 } = {}) => {
+    signal('SIGTERM');
+    return whenGone(group, { what: `the end of the service on port ${port} after SIGTERM`, within });
+  };
+  return {
+    url,
+    appUrl: env.APP_URL ?? '',
+    port,
+    dataDir: env.DATA_DIR ?? '',
+    env,
+    get exited() {
+      return group.exited;
+    },
+    output: () => earlierOutput + group.output(),
+    stop,
+    async kill() {
+      group.signal('SIGKILL');
+      await group.exited;
+    },
+    signal,
+    async restart() {
+      await stop();
+      earlierOutput += group.output();
+      group = await launch();
+    },
+  };
+}
+
+// Nothing of the test run's own environment reaches the service but what npm needs to find Node and itself.
+async function environment(changes: Record<string, string | undefined>): Promise<Record<string, string>> {
+  const port = changes.PORT ?? String(await freePort());
+  const all = {
+    PATH: process.env.PATH,
+    HOME: process.env.HOME,
+    TMPDIR: process.env.TMPDIR,
+    npm_config_update_notifier: 'false',
+    npm_config_logs_max: '0',
+    HOST: '127.0.0.1',
+    APP_URL: `http://localhost:${port}`,
+    TRUST_PROXY: '1',
+    ...changes,
+    PORT: port,
+    DATA_DIR: changes.DATA_DIR ?? temporaryDirectory('data'),
+  };
+  return Object.fromEntries(Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined));
+}
+
+async function isReady(url: string): Promise<boolean> {
+  const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(2_000) });
+  await response.body?.cancel();
+  return response.status === 200;
+}
+
+/**
+ * The Node process that npm started. Signals go to it directly: what npm passes on ends at the shell in between, if the
+ * start script needs one. Undefined before it runs, and where there is no /proc.
+ */
+function nodeProcess({ pid: npm }: ProcessGroup): number | undefined {
+  const members = processes().filter(({ pid, group }) => group === npm && pid !== npm && isNode(pid));
+  const pids = new Set(members.map(({ pid }) => pid));
+  // The service may have processes of its own below it.
+  return members.find(({ parent }) => !pids.has(parent))?.pid;
+}
+
+function processes(): { pid: number; parent: number; group: number }[] {
+  return entries('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((name) => {
+      const stat = textOf(`/proc/${name}/stat`);
+      // proc_pid_stat(5): pid (name) state parent group …; the name may hold anything, parentheses too.
+      const [, parent, group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+      return parent && group ? [{ pid: Number(name), parent: Number(parent), group: Number(group) }] : [];
+    });
+}
+
+function entries(directory: string): string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return [];
+  }
+}
+
+// Empty for a process that ended meanwhile.
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+function isNode(pid: number): boolean {
+  try {
+    return basename(readlinkSync(`/proc/${pid}/exe`)).startsWith('node');
+  } catch {
+    return false;
+  }
+}

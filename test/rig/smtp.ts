@@ -1,0 +1,189 @@
+import { EventEmitter } from 'node:events';
+import type { Socket } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import { setTimeout as pause } from 'node:timers/promises';
+import PostalMime from 'postal-mime';
+import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from 'smtp-server';
+import { type Mail, type MailQuery, matches } from './mail.ts';
+import { freePort } from './port.ts';
+import { inTime } from './until.ts';
+
+/**
+ * What the sink does from now on: take every mail; answer 550 or 451 to each recipient; accept a connection and never
+ * greet; read a whole mail, then cut the connection without an answer and without keeping the mail; or take every mail,
+ * but answer each only after so many ms.
+ */
+export type Behaviour =
+  | 'accept'
+  | 'refuse-permanently'
+  | 'refuse-temporarily'
+  | 'hang-at-greeting'
+  | 'drop-after-data'
+  | { slow: number };
+
+export interface ReceivedMail extends Mail {
+  raw: string;
+}
+
+/** One thing that the sink has done to a client. `to` is empty where no recipient was named yet. */
+export interface Attempt {
+  outcome: 'accepted' | 'refused' | 'hung' | 'dropped';
+  to: string[];
+}
+
+export interface SmtpSink {
+  readonly url: string;
+  readonly port: number;
+  /** What was taken, oldest first. */
+  mails(): ReceivedMail[];
+  /** The first mail that matches, of those that came after `after`; waits for it at most `within` ms (10 s). */
+  waitFor(query: MailQuery & { after?: Mail; within?: number }): Promise<ReceivedMail>;
+  /** What was done so far, oldest first: also mails that were not taken, and clients that were left hanging. */
+  attempts(): Attempt[];
+  /** Resolves once so many attempts with this outcome were made, at most `within` ms from now (10 s). */
+  waitForAttempts(query: { outcome: Attempt['outcome']; count?: number; within?: number }): Promise<Attempt[]>;
+  behave(behaviour: Behaviour): void;
+  /** Refuses connections from now on and cuts those that are open. Mails and behaviour stay. */
+  stop(): Promise<void>;
+  /** Listens again, on the same port. */
+  start(): Promise<void>;
+}
+
+const refusals = {
+  'refuse-permanently': { responseCode: 550, message: '5.1.1 No such user here' },
+  'refuse-temporarily': { responseCode: 451, message: '4.3.0 Try again later' },
+};
+
+/** A mail server on 127.0.0.1 that keeps what it is given and can be told to misbehave. */
+export async function startSmtpSink(): Promise<SmtpSink> {
+  const port = await freePort();
+  const mails: ReceivedMail[] = [];
+  const attempts: Attempt[] = [];
+  const changes = new EventEmitter().setMaxListeners(0);
+  let behaviour: Behaviour = 'accept';
+
+  const note = (outcome: Attempt['outcome'], to: string[]) => {
+    attempts.push({ outcome, to });
+    changes.emit('change');
+  };
+
+  const receive = async (stream: SMTPServerDataStream, session: SMTPServerSession, cut: () => void) => {
+    const to = session.envelope.rcptTo.map(({ address }) => address);
+    const raw = await buffer(stream);
+    if (behaviour === 'drop-after-data') {
+      cut();
+      note('dropped', to);
+      return;
+    }
+    if (typeof behaviour === 'object') await pause(behaviour.slow);
+    mails.push(await parse(raw, to));
+    note('accepted', to);
+  };
+
+  const listen = () =>
+    openListener(port, {
+      greet(proceed) {
+        if (behaviour === 'hang-at-greeting') note('hung', []);
+        else proceed();
+      },
+      refusal(address) {
+        if (behaviour !== 'refuse-permanently' && behaviour !== 'refuse-temporarily') return undefined;
+        note('refused', [address]);
+        return refusals[behaviour];
+      },
+      receive,
+    });
+  let close: (() => Promise<void>) | undefined = await listen();
+
+  const wait = async <T>(find: () => T | undefined, within: number, what: string): Promise<T> => {
+    const { promise, resolve } = Promise.withResolvers<T>();
+    const look = () => {
+      const found = find();
+      if (found !== undefined) resolve(found);
+    };
+    changes.on('change', look);
+    look();
+    return inTime(promise, { within, what }).finally(() => changes.off('change', look));
+  };
+
+  return {
+    url: `smtp://127.0.0.1:${port}`,
+    port,
+    mails: () => [...mails],
+    waitFor({ after, within = 10_000, ...query }) {
+      const first = after === undefined ? 0 : mails.indexOf(after as ReceivedMail) + 1;
+      const find = () => mails.slice(first).find((mail) => matches(mail, query));
+      return wait(find, within, `a mail to ${query.to}, subject ${query.subject ?? 'any'}`);
+    },
+    attempts: () => [...attempts],
+    waitForAttempts({ outcome, count = 1, within = 10_000 }) {
+      const find = () => {
+        const found = attempts.filter((attempt) => attempt.outcome === outcome);
+        return found.length >= count ? found : undefined;
+      };
+      return wait(find, within, `${count} delivery attempts that were ${outcome}`);
+    },
+    behave(next) {
+      behaviour = next;
+    },
+    async stop() {
+      await close?.();
+      close = undefined;
+    },
+    async start() {
+      close ??= await listen();
+    },
+  };
+}
+
+interface Handlers {
+  /** Lets the greeting go out, or not. */
+  greet(proceed: () => void): void;
+  /** The answer to a recipient that is not taken. */
+  refusal(address: string): { responseCode: number; message: string } | undefined;
+  /** Takes a mail; `cut` ends the connection. */
+  receive(stream: SMTPServerDataStream, session: SMTPServerSession, cut: () => void): Promise<void>;
+}
+
+/** Listens on the port; resolves to the function that closes it, with every connection. */
+async function openListener(port: number, { greet, refusal, receive }: Handlers): Promise<() => Promise<void>> {
+  const sockets = new Set<Socket>();
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['STARTTLS', 'AUTH'],
+    disableReverseLookup: true,
+    onConnect: (_session, done) => greet(done),
+    onRcptTo({ address }, _session, done) {
+      const answer = refusal(address);
+      done(answer && Object.assign(new Error(answer.message), { responseCode: answer.responseCode }));
+    },
+    onData(stream, session, done) {
+      const cut = () => {
+        for (const socket of sockets) if (socket.remotePort === session.remotePort) socket.destroy();
+      };
+      receive(stream, session, cut).then(() => done(), done);
+    },
+  });
+  server.server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  const { promise: listening, resolve, reject } = Promise.withResolvers<void>();
+  server.once('error', reject);
+  server.listen(port, '127.0.0.1', () => resolve());
+  await listening;
+  // From here on errors are those of single connections, which a client that gives up causes.
+  server.off('error', reject).on('error', () => undefined);
+
+  return () => {
+    const { promise: closed, resolve: done } = Promise.withResolvers<void>();
+    server.close(() => done());
+    for (const socket of sockets) socket.destroy();
+    return closed;
+  };
+}
+
+async function parse(raw: Buffer, to: string[]): Promise<ReceivedMail> {
+  const { from, subject = '', text = '', html = '', messageId = '' } = await PostalMime.parse(raw);
+  return { to, from: from?.address ?? '', subject, text, html, messageId, raw: raw.toString('utf8') };
+}

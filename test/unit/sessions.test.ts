@@ -1,0 +1,101 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest';
+import { User } from '../../entities/index.ts';
+import { createSessions, type Sessions } from '../../server/accounts/sessions.ts';
+import { createUsers } from '../../server/accounts/users.ts';
+import { parseConfig } from '../../server/config.ts';
+import { createLog } from '../../server/log.ts';
+import { type Database, openDatabase } from '../../server/parts/database/index.ts';
+import { type KeyValueStore, openKeyValueStore } from '../../server/parts/key-value/index.ts';
+import { nextDatabase } from '../rig/redis.ts';
+
+const DAY = 24 * 60 * 60 * 1000;
+
+/** A session over weeks: the clock of the process is moved, database and store are real. */
+describe.each(['embedded', 'Redis'])('sessions in the %s store', (kind) => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'account-sessions-'));
+  const user = User.register({ email: 'ada@example.test', name: 'Ada', passwordHash: 'x' });
+  let database: Database;
+  let store: KeyValueStore;
+  let sessions: Sessions;
+
+  beforeAll(async () => {
+    const redisUrl = kind === 'Redis' ? await nextDatabase(inject('redisUrl')) : undefined;
+    const config = parseConfig({ DATA_DIR: dataDir, LOG_LEVEL: 'silent', REDIS_URL: redisUrl });
+    database = await openDatabase(config);
+    await database.migrate();
+    await database.transaction(async (em) => {
+      await em.insert(user);
+    });
+    store = openKeyValueStore(config, createLog(config));
+    await vi.waitFor(() => store.ping());
+    sessions = createSessions({ store, users: createUsers(database) });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+  afterAll(async () => {
+    await Promise.all([database.close(), store.close()]);
+    rmSync(dataDir, { recursive: true });
+  });
+
+  const startAt = (time: number) => vi.useFakeTimers({ toFake: ['Date'], now: time });
+  const daysLater = (days: number) => vi.setSystemTime(Date.now() + days * DAY);
+
+  test('in its first half it is left as it is', async () => {
+    startAt(Date.now());
+    const { token, expiresAt } = await sessions.create(user);
+    expect(expiresAt - Date.now()).toBe(7 * DAY);
+    daysLater(3.4);
+    expect(await sessions.validate(token)).toMatchObject({ fresh: false, expiresAt, user: { id: user.id } });
+  });
+
+  test('in its second half it gets its whole life again, once', async () => {
+    startAt(Date.now());
+    const { token } = await sessions.create(user);
+    daysLater(3.6);
+    const expiresAt = Date.now() + 7 * DAY;
+    expect(await sessions.validate(token)).toMatchObject({ fresh: true, expiresAt });
+    expect(await sessions.validate(token)).toMatchObject({ fresh: false, expiresAt });
+    daysLater(6.9);
+    expect(await sessions.validate(token)).toMatchObject({ fresh: true });
+  });
+
+  test('unused for seven days it has expired', async () => {
+    startAt(Date.now());
+    const { token } = await sessions.create(user);
+    daysLater(7);
+    expect(await sessions.validate(token)).toBeNull();
+  });
+
+  test('used every day it ends thirty days after its login', async () => {
+    startAt(Date.now());
+    const start = Date.now();
+    const { token } = await sessions.create(user);
+    for (let day = 1; day < 30; day++) {
+      daysLater(1);
+      const session = await sessions.validate(token);
+      expect(session?.expiresAt).toBeLessThanOrEqual(start + 30 * DAY);
+    }
+    daysLater(1);
+    expect(await sessions.validate(token)).toBeNull();
+  });
+
+  test('renewing never brings back one that was ended in the same moment', async () => {
+    startAt(Date.now());
+    const { token } = await sessions.create(user);
+    daysLater(3.6);
+    await Promise.all([sessions.validate(token), sessions.end(token), sessions.validate(token)]);
+    expect(await sessions.validate(token)).toBeNull();
+  });
+
+  test('a higher epoch of the user ends it', async () => {
+    const users = createUsers(database);
+    const { token } = await sessions.create((await users.find(user.id)) ?? user);
+    expect(await sessions.validate(token)).not.toBeNull();
+    await users.endSessions(user.id);
+    expect(await sessions.validate(token)).toBeNull();
+  });
+});
