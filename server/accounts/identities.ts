@@ -39,18 +39,14 @@ const pictureIn = ({ picture = '' }: ProvidedIdentity) => (isWebAddress(picture)
 export const createIdentities = (deps: Deps, provider: string) => {
   const { database, tokens, mailToken, outbox } = deps;
 
-  const linkedUser = async (em: EntityManager, tables: Kysely<Tables>, { issuer, subject }: ProvidedIdentity) => {
-    const find = () =>
-      tables
-        .selectFrom('identities')
-        .select('user_id as id')
-        .where('issuer', '=', issuer)
-        .where('subject', '=', subject)
-        .executeTakeFirst();
-    const found = await find();
-    const user = found ? await lockUser(em, found) : null;
-    // Between the look and the lock the account's owner may have claimed it, and cut this identity off.
-    return user && (await find())?.id === user.id ? user : null;
+  const linkedTo = async (tables: Kysely<Tables>, { issuer, subject }: ProvidedIdentity) => {
+    const identity = await tables
+      .selectFrom('identities')
+      .select('user_id')
+      .where('issuer', '=', issuer)
+      .where('subject', '=', subject)
+      .executeTakeFirst();
+    return identity?.user_id;
   };
 
   const isTaken = async (tables: Kysely<Tables>, email: string) =>
@@ -105,36 +101,45 @@ export const createIdentities = (deps: Deps, provider: string) => {
     return user.emailVerified ? admitted(user) : mailVerification(tables, user);
   };
 
-  const admitOnce = (identity: ProvidedIdentity): Promise<Admission> =>
+  /**
+   * The user is locked before anything is decided. Undefined if the look before the lock and the one after it differ: another
+   * login has linked this identity meanwhile, or the account's owner has cut it off.
+   */
+  const admitOnce = (identity: ProvidedIdentity): Promise<Admission | undefined> =>
     database.transaction(async (em, tables) => {
-      const linked = await linkedUser(em, tables, identity);
-      if (linked) return welcomeBack(em, tables, linked, identity);
+      const linkedId = await linkedTo(tables, identity);
+      if (linkedId !== undefined) {
+        const user = await lockUser(em, { id: linkedId });
+        const isStillLinked = (await linkedTo(tables, identity)) === user?.id;
+        return user && isStillLinked ? welcomeBack(em, tables, user, identity) : undefined;
+      }
       const email = addressIn(identity);
       if (email === undefined) return { result: 'unusable' };
-      const owner = await lockUser(em, { email });
-      if (!owner) return create(em, tables, email, identity);
-      return identity.emailVerified ? link(em, tables, owner, identity) : { result: 'email-unverified' };
+      const user = await lockUser(em, { email });
+      if ((await linkedTo(tables, identity)) !== undefined) return undefined;
+      if (!user) return create(em, tables, email, identity);
+      return identity.emailVerified ? link(em, tables, user, identity) : { result: 'email-unverified' };
     });
 
   return {
     /**
-     * Finds, claims or creates the user, in one transaction. Of two that come at once the unique keys decide who was first;
-     * the other looks again and finds what the first has made.
+     * Finds, claims or creates the user, in one transaction. Of two that come at once the lock or a unique key decides who
+     * was first; the other looks again and finds what the first has made.
      */
     async admit(identity: ProvidedIdentity): Promise<Admission> {
       if (!isKey(identity.issuer) || !isKey(identity.subject)) return { result: 'unusable' };
-      for (let attempt = 1; ; attempt++) {
-        try {
-          const admission = await admitOnce(identity);
-          if (admission.result === 'unverified') outbox.wake();
-          return admission;
-        } catch (error) {
-          if (!isDuplicate(error)) throw error;
-          if (attempt === ATTEMPTS) throw unavailable(error);
-        }
+      for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+        const admission = await admitOnce(identity).catch(undefinedIfDuplicate);
+        if (admission?.result === 'unverified') outbox.wake();
+        if (admission) return admission;
       }
+      throw unavailable(new Error('others were first each time'));
     },
   };
+};
+
+const undefinedIfDuplicate = (error: unknown): undefined => {
+  if (!isDuplicate(error)) throw error;
 };
 
 export type Identities = ReturnType<typeof createIdentities>;

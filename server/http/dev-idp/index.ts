@@ -9,7 +9,7 @@ import type { Log } from '../../log.ts';
 import type { KeyValueStore } from '../../parts/key-value/index.ts';
 import { devPage } from '../dev-page.ts';
 import { createPeople, personIn } from './people.ts';
-import { createProvider } from './provider.ts';
+import { createProvider, SESSION_COOKIE } from './provider.ts';
 
 const MOUNT = '/dev/idp';
 
@@ -81,7 +81,7 @@ export function devIdentityProvider(config: Config, { store, secret, log }: Part
         return (ctx.method === 'GET' ? showForm(ctx) : submitForm(ctx)).catch(expired);
       }
       // Nobody is remembered: each login may be another person's.
-      if (ctx.path === `${MOUNT}/auth`) delete ctx.req.headers.cookie;
+      ctx.req.headers.cookie = withoutCookie(ctx.get('Cookie'), SESSION_COOKIE);
       ctx.respond = false;
       Object.assign(ctx.req, { originalUrl: ctx.req.url });
       ctx.req.url = ctx.req.url?.slice(MOUNT.length) || '/';
@@ -89,6 +89,13 @@ export function devIdentityProvider(config: Config, { store, secret, log }: Part
     },
   };
 }
+
+/** Nor its signature, whose name begins alike. */
+const withoutCookie = (header: string, name: string) =>
+  header
+    .split(/; */)
+    .filter((pair) => !pair.startsWith(name))
+    .join('; ');
 
 function isInstalled(): boolean {
   try {

@@ -8,6 +8,7 @@ import { devPage } from '../dev-page.ts';
 import { storeAdapter } from './adapter.ts';
 import type { People } from './people.ts';
 
+export const SESSION_COOKIE = 'dev_idp_session';
 const HOUR_SECONDS = 60 * 60;
 
 interface Parts {
@@ -39,7 +40,7 @@ export async function createProvider({ client, mount, people, store, secret, log
     pkce: { required: () => true },
     cookies: {
       keys: [createHmac('sha256', secret).update('dev-idp:cookies').digest('base64url')],
-      names: { session: 'dev_idp_session', interaction: 'dev_idp_interaction', resume: 'dev_idp_resume' },
+      names: { session: SESSION_COOKIE, interaction: 'dev_idp_interaction', resume: 'dev_idp_resume' },
       long: { signed: true, httpOnly: true, sameSite: 'lax', path: mount },
     },
     ttl: {
