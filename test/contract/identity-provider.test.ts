@@ -1,7 +1,10 @@
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { afterAll, describe, expect, test } from 'vitest';
 import { Browser } from '../provider/browser.ts';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { atInstance, begin, loginsThrough, somebody, usersWith } from '../provider/login.ts';
+import type { Stack } from '../rig/stack.ts';
 import { callerOf } from './callers.ts';
 import { isAlive, loggedIn, onBothStacks, sessionIn } from './scenario.ts';
 
@@ -9,6 +12,17 @@ import { isAlive, loggedIn, onBothStacks, sessionIn } from './scenario.ts';
 const provider = await startHostileProvider();
 const logInAs = loginsThrough(provider);
 afterAll(() => provider.close());
+
+/** As if so many milliseconds had passed for every login that has begun and not ended. */
+async function makeFlowsOlder({ redis, services }: Stack, ms: number): Promise<void> {
+  if (redis) {
+    for (const key of await redis.keys('login-flow:*')) await redis.pexpire(key, (await redis.pttl(key)) - ms);
+    return;
+  }
+  const store = new DatabaseSync(join(services[0]?.dataDir ?? '', 'key-value.sqlite'), { timeout: 5_000 });
+  store.prepare("update entries set expires_at = expires_at - ? where key like 'login-flow:%'").run(ms);
+  store.close();
+}
 
 onBothStacks(
   (stack) => {
@@ -133,6 +147,17 @@ onBothStacks(
         const again = new Browser();
         again.cookies.set('acme_oauth_state', cookie);
         await refused(again, callback);
+      });
+
+      test('lasts ten minutes', async () => {
+        const { browser, request } = await begin(stack());
+        const callback = atInstance(stack(), provider.authorize(request, somebody()));
+        await makeFlowsOlder(stack(), 599_000);
+        const late = await begin(stack());
+        const lateCallback = atInstance(stack(), provider.authorize(late.request, somebody()));
+        expect(await browser.redirectOf(callback)).toBe('/dashboard');
+        await makeFlowsOlder(stack(), 600_000);
+        await refused(late.browser, lateCallback);
       });
 
       test('is used up by a login that was declined', async () => {

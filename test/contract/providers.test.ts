@@ -5,6 +5,7 @@ import { type Claims, environmentFor } from '../provider/hostile.ts';
 import { atInstance, begin, freshSubject, profileOf } from '../provider/login.ts';
 import { startOpenIdProvider } from '../provider/openid.ts';
 import { freshEmail } from '../rig/address.ts';
+import { type Stack, startStack } from '../rig/stack.ts';
 import { onBothStacks } from './scenario.ts';
 
 /** The kinds of provider: GitHub, a certified OpenID provider of an operator's own, and the embedded one. */
@@ -100,21 +101,26 @@ describe('a certified provider, by four variables', () => {
   );
 });
 
+/** What a person does on the page of the embedded provider. */
+const typeAt = async (stack: Pick<Stack, 'url' | 'appUrl'>, form: Record<string, string>, browser = new Browser()) => {
+  const { request } = await begin(stack, browser, 'idp');
+  expect(request.href).toMatch(`${stack.appUrl}/dev/idp/auth?`);
+  const page = new URL(await browser.redirectOf(request), request);
+  const shown = await browser.go(page);
+  expect(await shown.text()).toContain('<form method="post">');
+  const resume = await browser.redirectOf(page, {
+    method: 'POST',
+    headers: { origin: stack.appUrl },
+    body: new URLSearchParams(form),
+  });
+  return { browser, callback: new URL(await browser.redirectOf(resume)) };
+};
+
 describe('the embedded provider', () => {
   onBothStacks((stack) => {
-    /** What a person does on its page. */
     const comeAs = async (form: Record<string, string>, browser = new Browser()) => {
-      const { request } = await begin(stack(), browser, 'idp');
-      expect(request.href).toMatch(`${stack().appUrl}/dev/idp/auth?`);
-      const page = new URL(await browser.redirectOf(request), request);
-      const shown = await browser.go(page);
-      expect(await shown.text()).toContain('<form method="post">');
-      const resume = await browser.redirectOf(page, {
-        method: 'POST',
-        headers: { origin: stack().appUrl },
-        body: new URLSearchParams(form),
-      });
-      return { browser, location: await browser.redirectOf(await browser.redirectOf(resume)) };
+      const { callback } = await typeAt(stack(), form, browser);
+      return { browser, location: await browser.redirectOf(callback) };
     };
 
     test('lets in whoever is typed, as the same user for the same subject', async () => {
@@ -164,5 +170,42 @@ describe('the embedded provider', () => {
       });
       expect(response.status).toBe(403);
     });
+  });
+
+  test('a login may end at another instance than it began', async () => {
+    const stack = await startStack('real', { instances: 2 });
+    try {
+      const form = { email: freshEmail(), name: 'Ada', verified: 'yes', action: 'login' };
+      const { browser, callback } = await typeAt(stack, form);
+      expect(await browser.redirectOf(atInstance(stack.services[1] ?? stack, callback))).toBe('/dashboard');
+    } finally {
+      await stack.stop();
+    }
+  });
+});
+
+describe('production', () => {
+  test('has no provider unless one is configured', async () => {
+    const stack = await startStack('real', { env: { NODE_ENV: 'production' } });
+    try {
+      for (const path of ['/auth/idp', '/auth/idp/callback?code=x&state=y', '/dev/idp', '/dev/idp/auth', '/dev/mail']) {
+        expect((await new Browser().go(stack.url + path)).status).toBe(404);
+      }
+    } finally {
+      await stack.stop();
+    }
+  });
+
+  test('sets its cookies for https only', async () => {
+    const env = { NODE_ENV: 'production', ...environmentFor(openId, 'work') };
+    const stack = await startStack('real', { env });
+    try {
+      const { browser } = await begin(stack, new Browser(), 'work');
+      expect(browser.setCookies).toEqual([
+        expect.stringMatching(/^work_oauth_state=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=600; Secure$/),
+      ]);
+    } finally {
+      await stack.stop();
+    }
   });
 });
