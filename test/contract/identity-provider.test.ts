@@ -127,7 +127,9 @@ onBothStacks(
         const person = somebody();
         const callback = atInstance(stack(), provider.authorize(request, person));
         change(callback, browser);
+        const asked = provider.calls.length;
         await refused(browser, callback);
+        expect(provider.calls).toHaveLength(asked);
         expect(await usersWith(stack(), person.email)).toEqual([]);
       });
 

@@ -19,9 +19,8 @@ export interface Lie {
   iss?: string;
   /** The challenge of another flow: the code was injected. */
   challenge?: string;
-  /** In place of the right answers. */
+  /** In place of the right answer of the token endpoint. */
   token?: Answer;
-  keys?: Answer;
 }
 
 interface Grant {
@@ -40,7 +39,7 @@ export async function startHostileProvider() {
   const keys = { keys: [{ ...(await exportJWK(publicKey)), kid: 'one', alg: 'RS256', use: 'sig' }] };
   const grants = new Map<string, Grant>();
   const told = new Map<string, Claims>();
-  const state: { discovery: Answer | undefined; keys: Answer | undefined } = { discovery: undefined, keys: undefined };
+  let discovery: Answer | undefined;
   const calls: string[] = [];
 
   const sign = async (claims: Claims, signature: Lie['signature']): Promise<string> => {
@@ -67,7 +66,6 @@ export async function startHostileProvider() {
     grants.delete(code);
     const { claims, lie } = grant;
     if (lie.token) return lie.token;
-    if (lie.keys) state.keys = lie.keys;
     const accessToken = randomBytes(16).toString('hex');
     told.set(accessToken, { ...(lie.userinfo ?? claims), sub: lie.userinfo?.['sub'] ?? claims['sub'] });
     const idToken = {
@@ -87,7 +85,7 @@ export async function startHostileProvider() {
     switch (url.pathname) {
       case '/.well-known/openid-configuration':
         return (
-          state.discovery ?? {
+          discovery ?? {
             body: {
               issuer: server.url,
               authorization_endpoint: `${server.url}/authorize`,
@@ -101,7 +99,7 @@ export async function startHostileProvider() {
           }
         );
       case '/keys':
-        return state.keys ?? { body: keys };
+        return { body: keys };
       case '/token':
         return exchange(new URLSearchParams(body), headers.authorization);
       case '/userinfo':
@@ -117,7 +115,7 @@ export async function startHostileProvider() {
     calls,
     /** The answer to discovery from now on; undefined is the right one. */
     setDiscovery(answer: Answer | undefined) {
-      state.discovery = answer;
+      discovery = answer;
     },
 
     /** What an authorization request comes to: the address that the browser is sent back to. */
