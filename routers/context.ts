@@ -1,5 +1,4 @@
 import type { Accounts } from '../server/accounts/index.ts';
-import type { Session } from '../server/accounts/sessions.ts';
 
 /** What a procedure sees of its request, whichever surface it came in by. Implemented by `server/http/context.ts`. */
 export interface Context {
@@ -24,5 +23,3 @@ export interface Context {
   setStatus(status: number): void;
   version: string;
 }
-
-export type SessionContext = Context & { session: Session };

@@ -14,7 +14,7 @@ import { probes } from './probes.ts';
 import { requestLog } from './request-log.ts';
 import { rest } from './rest.ts';
 import { rpc } from './rpc.ts';
-import { crossOrigin, originCheck, securityHeaders } from './security.ts';
+import { crossOrigin, originCheck, requireHost, securityHeaders } from './security.ts';
 
 interface Parts {
   accounts: Accounts;
@@ -36,6 +36,7 @@ export function createApp(config: Config, { accounts, database, store, devIdenti
   });
   app.use(requestLog(log));
   app.use(answerFailures(log));
+  app.use(requireHost);
   app.use(crossOrigin(config));
   app.use(originCheck(config));
   app.use(rest(config, createContext));

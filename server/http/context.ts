@@ -10,14 +10,6 @@ import { readStateCookie, stateCookie } from './state-cookie.ts';
 
 export const version: string = packageJson.version;
 
-/** What the middlewares of one request share. */
-export interface RequestState {
-  id: string;
-  /** The path as the service knows it, with placeholders: what was sent may carry a token. */
-  route?: string;
-  userId?: string;
-}
-
 /** Makes a procedure's view of a Koa request. */
 export const contextFactory =
   (config: Config, { accounts, database }: { accounts: Accounts; database: Database }) =>

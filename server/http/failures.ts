@@ -1,8 +1,11 @@
+import type { IncomingMessage } from 'node:http';
 import { TRPCError } from '@trpc/server';
 import { type Context, HttpError, type Middleware } from 'koa';
 import { serviceErrorOf } from '../../routers/trpc.ts';
 import { type ErrorCode, ServiceError } from '../errors.ts';
 import type { Log } from '../log.ts';
+
+const DISCARDED_BYTES = 512 * 1024;
 
 /** The one place where every failure of a request ends: as the error body of interface.md section 7. */
 export function answerFailures(log: Log): Middleware {
@@ -15,8 +18,24 @@ export function answerFailures(log: Log): Middleware {
       noteFailure(ctx, error, log);
       ctx.status = error.status;
       ctx.body = error.toJSON();
+    } finally {
+      discardRest(ctx.req);
     }
   };
+}
+
+/**
+ * Receives what is left of a body that nobody wanted, for a client that still sends would take a closed connection for the
+ * answer; but not much of it: whoever sends on is cut off.
+ */
+function discardRest(request: IncomingMessage): void {
+  if (request.complete) return;
+  let left = DISCARDED_BYTES;
+  request.on('data', (chunk: Buffer) => {
+    left -= chunk.length;
+    if (left < 0) request.destroy();
+  });
+  request.resume();
 }
 
 /** The headers that go with an error, and for what nobody is meant to see a line in the log. */
@@ -27,8 +46,6 @@ export function noteFailure(ctx: Context, error: ServiceError, log: Log): void {
     ctx.set('RateLimit-Remaining', '0');
     ctx.set('RateLimit-Reset', String(error.retryAfter));
   }
-  // What is left of a body that was too large is not worth receiving.
-  if (error.code === 'PAYLOAD_TOO_LARGE') ctx.set('Connection', 'close');
   if (error.status >= 500) {
     const level = error.code === 'INTERNAL' ? 'error' : 'warn';
     log[level]({ id: ctx.state['id'], err: error.cause ?? error }, error.message);

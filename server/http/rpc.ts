@@ -39,7 +39,7 @@ function toRequest(ctx: Context): Request {
   // Where it was sent has been seen to by now: only path and query still matter.
   const url = `http://localhost${ctx.url}`;
   if (ctx.method === 'GET' || ctx.method === 'HEAD') return new Request(url, { method: ctx.method, headers });
-  const body = ReadableStream.from(limited(ctx.req));
+  const body = ReadableStream.from(limited(ctx.req.iterator({ destroyOnReturn: false })));
   return new Request(url, { method: ctx.method, headers, body, duplex: 'half' });
 }
 
