@@ -1,12 +1,15 @@
 import { z } from 'zod';
 import { ServiceError } from '../server/errors.ts';
 import * as fields from './fields.ts';
+import { idp } from './identity-provider.ts';
 import { currentSession, publicProcedure, router, sessionProcedure } from './trpc.ts';
 
 const done = z.object({ success: z.literal(true), message: z.string() });
 const answer = (message: string) => ({ success: true as const, message });
 
 export const auth = router({
+  idp,
+
   register: publicProcedure
     .meta({
       openapi: {

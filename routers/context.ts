@@ -7,9 +7,13 @@ export interface Context {
   clientAddress(): string;
   /** The session token that came along, if it has the shape of one. */
   sessionToken: string | undefined;
+  /** The state of a login through the identity provider that this browser began. */
+  stateCookie: string | undefined;
   cookies: {
     setSession(session: { token: string; expiresAt: number }): void;
     clearSession(): void;
+    setState(state: string): void;
+    clearState(): void;
   };
   /** Who it was, for the log. */
   noteUser(userId: string): void;

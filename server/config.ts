@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
+import { identityProviderOf, identityProviderProblems, identityProviderVariables } from './identity-provider-config.ts';
 
 /**
  * The environment, parsed once: the only place that reads it. `parseConfig` collects every problem and tells them together;
@@ -65,6 +66,7 @@ const variables = {
     .string()
     .regex(/^(?:[^<>\r\n]*<[^<>@\s]+@[^<>@\s]+>|[^<>@\s]+@[^<>@\s]+)$/, 'must be an address, or Name <address>')
     .optional(),
+  ...identityProviderVariables,
   COOKIE_DOMAIN: z
     .string()
     .regex(/^\.?[A-Za-z0-9.-]+$/, 'must be a domain name')
@@ -114,6 +116,7 @@ export function parseConfig(environment: Environment) {
     const missing = required.filter((name) => env[name] === undefined);
     problems.push(...missing.map((name) => `${name} is missing: production needs it`));
   }
+  problems.push(...identityProviderProblems(env));
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   return Object.freeze(assemble(parsed.data));
 }
@@ -141,6 +144,7 @@ function assemble(env: z.output<typeof schema>) {
     redisUrl: env.REDIS_URL,
     smtpUrl: env.SMTP_URL,
     mailFrom: env.MAIL_FROM ?? 'Account service <no-reply@localhost>',
+    identityProvider: identityProviderOf(env, appUrl),
     cookieDomain: env.COOKIE_DOMAIN,
     /** How many proxies stand in front and append to X-Forwarded-For. */
     trustedProxies: env.TRUST_PROXY,

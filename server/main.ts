@@ -4,10 +4,12 @@ import { createAccounts } from './accounts/index.ts';
 import { banner } from './banner.ts';
 import { ConfigError, loadConfig } from './config.ts';
 import { createApp } from './http/app.ts';
+import { devIdentityProvider } from './http/dev-idp/index.ts';
 import { securityHeaders } from './http/security.ts';
 import { createHttpServer } from './http/server.ts';
 import { createLog, type Log } from './log.ts';
 import { type Database, openDatabase } from './parts/database/index.ts';
+import { openIdentityProvider } from './parts/identity-provider/index.ts';
 import { openKeyValueStore } from './parts/key-value/index.ts';
 import { openMail } from './parts/mail/index.ts';
 import { applicationSecret } from './secret.ts';
@@ -27,8 +29,13 @@ async function start(): Promise<void> {
   const database = await openDatabase(config);
   const store = openKeyValueStore(config, log);
   const mail = openMail(config);
-  const accounts = createAccounts(config, { database, store, mail, secret: applicationSecret(config), log });
-  const server = createHttpServer(createApp(config, { accounts, database, store, log }), securityHeaders(config));
+  const secret = applicationSecret(config);
+  const embeddedProvider = devIdentityProvider(config, { store, secret, log });
+  const providerClient = config.identityProvider.client ?? embeddedProvider?.client;
+  const identityProvider = providerClient && openIdentityProvider(providerClient);
+  const accounts = createAccounts(config, { database, store, mail, identityProvider, secret, log });
+  const app = createApp(config, { accounts, database, store, devIdentityProvider: embeddedProvider, log });
+  const server = createHttpServer(app, securityHeaders(config));
 
   await server.listen(config.port, config.host);
 
@@ -56,7 +63,7 @@ async function start(): Promise<void> {
   await migrateWhenReachable(database, log);
   accounts.outbox.start();
   if (config.production) log.info({ host: config.host, port: config.port }, 'ready');
-  else process.stdout.write(banner(config));
+  else process.stdout.write(banner(config, { embeddedProvider: embeddedProvider !== undefined }));
 }
 
 /** Waits for a database that is not up yet, as long as it takes. */

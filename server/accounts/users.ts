@@ -36,7 +36,7 @@ const columns = [
   'created_at as createdAt',
 ] as const;
 
-const accountOf = (user: User): Account => ({
+export const accountOf = (user: User): Account => ({
   id: user.id,
   email: user.email,
   name: user.name,

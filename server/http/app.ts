@@ -6,6 +6,7 @@ import type { Log } from '../log.ts';
 import type { Database } from '../parts/database/index.ts';
 import type { KeyValueStore } from '../parts/key-value/index.ts';
 import { contextFactory } from './context.ts';
+import type { DevIdentityProvider } from './dev-idp/index.ts';
 import { devMail } from './dev-mail.ts';
 import { answerFailures } from './failures.ts';
 import { openApiDocument } from './openapi.ts';
@@ -19,11 +20,12 @@ interface Parts {
   accounts: Accounts;
   database: Database;
   store: KeyValueStore;
+  devIdentityProvider: DevIdentityProvider | undefined;
   log: Log;
 }
 
 /** All that HTTP reaches, in the order in which a request meets it. */
-export function createApp(config: Config, { accounts, database, store, log }: Parts): Koa {
+export function createApp(config: Config, { accounts, database, store, devIdentityProvider, log }: Parts): Koa {
   const app = new Koa();
   const headers = securityHeaders(config);
   const createContext = contextFactory(config, { accounts, database });
@@ -37,19 +39,20 @@ export function createApp(config: Config, { accounts, database, store, log }: Pa
   app.use(requireHost);
   app.use(crossOrigin(config));
   app.use(originCheck(config));
-  app.use(rest(createContext));
+  app.use(rest(config, createContext));
   app.use(rpc(createContext, log));
   app.use(documents(config).routes());
   app.use(probes({ database, store }).routes());
   if (!config.production) app.use(devMail(config).routes());
+  if (devIdentityProvider) app.use(devIdentityProvider.middleware);
 
   // What fails once an answer is on its way: mostly clients that left.
   app.on('error', (error) => log.debug({ err: error }, 'an answer could not be sent'));
   return app;
 }
 
-function documents({ appUrl }: Pick<Config, 'appUrl'>): Router {
-  const document = openApiDocument(appUrl);
+function documents(config: Pick<Config, 'appUrl' | 'identityProvider'>): Router {
+  const document = openApiDocument(config);
   return new Router().get('/openapi.json', (ctx) => {
     ctx.state['route'] = ctx.path;
     ctx.body = document;

@@ -6,6 +6,7 @@ import type { Config } from '../config.ts';
 import type { Database } from '../parts/database/index.ts';
 import { clientAddress } from './client-address.ts';
 import { readSessionCookie, sessionCookies } from './session-cookie.ts';
+import { readStateCookie, stateCookie } from './state-cookie.ts';
 
 export const version: string = packageJson.version;
 
@@ -16,7 +17,8 @@ export const contextFactory =
     accounts,
     clientAddress: () => clientAddress(ctx.req.socket.remoteAddress, ctx.get('X-Forwarded-For'), config.trustedProxies),
     sessionToken: readSessionCookie(ctx.get('Cookie')),
-    cookies: sessionCookies(ctx, config),
+    stateCookie: readStateCookie(ctx.get('Cookie'), config),
+    cookies: { ...sessionCookies(ctx, config), ...stateCookie(ctx, config) },
     noteUser(userId) {
       ctx.state['userId'] = userId;
     },
