@@ -41,7 +41,7 @@ onBothStacks(
           code_challenge_method: 'S256',
         });
         expect(browser.setCookies).toEqual([
-          `acme_oauth_state=${request.searchParams.get('state')}; Path=/; HttpOnly; SameSite=Lax; Max-Age=600`,
+          `acme_oauth_state=${request.searchParams.get('state')}; Path=/; HttpOnly; SameSite=Lax; Max-Age=600; Secure`,
         ]);
       });
 
@@ -145,7 +145,7 @@ onBothStacks(
         const callback = atInstance(stack(), provider.authorize(request, somebody()));
         const cookie = browser.cookies.get('acme_oauth_state') ?? '';
         expect(await browser.redirectOf(callback)).toBe('/dashboard');
-        expect(browser.setCookies).toContain('acme_oauth_state=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0');
+        expect(browser.setCookies).toContain('acme_oauth_state=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0; Secure');
         const again = new Browser();
         again.cookies.set('acme_oauth_state', cookie);
         await refused(again, callback);

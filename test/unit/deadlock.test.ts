@@ -16,13 +16,14 @@ test('two transactions that wait for each other both end well, whichever of the 
       return users.map(({ id }) => id);
     });
     let tries = 0;
+    let held = 0;
     const bothHold = Promise.withResolvers<void>();
     const write = (order: string[]) =>
       database.transaction(async (_em, tables) => {
         tries++;
         for (const id of order) {
           await tables.updateTable('users').set({ name: 'c' }).where('id', '=', id).execute();
-          if (tries >= 2) bothHold.resolve();
+          if (++held >= 2) bothHold.resolve();
           await bothHold.promise;
         }
       });
