@@ -93,12 +93,19 @@ test('a mail whose fate is unknown goes out again as the same mail with the same
 
 test('a mail nobody has use for any more is dropped', async () => {
   const person = await verified({ stack, call });
-  await smtp.stop();
+  smtp.behave('refuse-temporarily');
+  const before = smtp.attempts().length;
   await call('auth.forgotPassword', { email: person.email });
+  await until(() =>
+    smtp
+      .attempts()
+      .slice(before)
+      .some(({ outcome }) => outcome === 'refused'),
+  );
   await stack.database("update outbox set expires_at = created_at where kind = 'reset-password' and user_id = ?", [
     person.id,
   ]);
-  await smtp.start();
+  smtp.behave('accept');
   await until(async () => (await stateOf(person.email, 'reset-password')).state === 'dropped', { within: 15_000 });
   expect((await stack.mailsTo(person.email)).filter(({ subject }) => subject.startsWith('Reset'))).toEqual([]);
 });

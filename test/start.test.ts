@@ -1,0 +1,150 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, describe, expect, inject, test } from 'vitest';
+import { callerOf } from './contract/callers.ts';
+import { expectRefusal, isAlive, loggedIn, logIn, onStack, PASSWORD, sessionIn } from './contract/scenario.ts';
+import { clientAddress, freshEmail } from './rig/address.ts';
+import { createDatabase } from './rig/mysql.ts';
+import { startService } from './rig/service.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'account-start-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** What a start that must fail says, beside npm's own words. */
+async function failureOf(env: Record<string, string>): Promise<string> {
+  const { PATH, HOME } = process.env;
+  const start = promisify(execFile)('npm', ['start', '--silent'], { env: { PATH, HOME, ...env }, timeout: 15_000 });
+  const failure = await start.then(
+    () => ({ code: 0, stderr: '' }),
+    (error: { code: number; stderr: string }) => error,
+  );
+  expect(failure.code).toBe(1);
+  return failure.stderr;
+}
+
+test('a taken port is said in one line', async () => {
+  const service = await startService();
+  const message = await failureOf({ PORT: String(service.port), APP_URL: service.appUrl }).finally(() =>
+    service.stop(),
+  );
+  expect(message).toContain(`Port ${service.port} is taken`);
+  expect(message).not.toMatch(/\bat \S+:\d+/);
+});
+
+test('an unusable DATA_DIR is said in one line', async () => {
+  const file = join(folder, 'file');
+  writeFileSync(file, '');
+  const message = await failureOf({ DATA_DIR: join(file, 'data') });
+  expect(message).toContain('DATA_DIR cannot be used');
+  expect(message).not.toMatch(/\bat \S+:\d+/);
+});
+
+test('production names all that is missing, and does not start', async () => {
+  const message = await failureOf({ NODE_ENV: 'production', APP_URL: 'nonsense' });
+  for (const name of ['APP_URL', 'APP_SECRET', 'DATABASE_URL', 'REDIS_URL', 'SMTP_URL', 'MAIL_FROM']) {
+    expect(message).toContain(name);
+  }
+});
+
+test('the banner says where everything is and which parts are embedded', async () => {
+  const service = await startService();
+  await service.stop();
+  const output = service.output();
+  for (const line of [service.appUrl, '/openapi.json', '/dev/mail', 'database, key-value store, mail']) {
+    expect(output).toContain(line);
+  }
+});
+
+test('npm run migrate brings an empty database up to date, and a second time changes nothing', async () => {
+  const env = { ...process.env, DATABASE_URL: await createDatabase(inject('mysqlUrl')) };
+  const migrate = () => promisify(execFile)('npm', ['run', 'migrate'], { env });
+  expect((await migrate()).stdout).toContain('Applied 0001-accounts');
+  expect((await migrate()).stdout).toContain('up to date');
+});
+
+describe('after a restart', () => {
+  onStack('embedded', (stack) => {
+    test('users, sessions and counted attempts are still there', async () => {
+      const call = callerOf('rest', stack().url);
+      const { session, ...person } = await loggedIn({ stack: stack(), call });
+      const address = clientAddress();
+      for (let i = 0; i < 5; i++) await call('auth.login', { email: freshEmail(), password: PASSWORD }, { address });
+      await stack().services[0]?.restart();
+      expect(await isAlive(call, session)).toBe(true);
+      expectRefusal(await call('auth.login', person, { address }), 429, 'RATE_LIMITED');
+      await logIn(call, person);
+    });
+  });
+});
+
+describe('a hash with another iteration count', () => {
+  onStack(
+    'embedded',
+    (stack) => {
+      test('is replaced at login by one with the configured count', async () => {
+        const call = callerOf('rest', stack().url);
+        const { session, ...person } = await loggedIn({ stack: stack(), call });
+        const read = async () => {
+          const [row] = await stack().database('select password_hash as hash from users where id = ?', [person.id]);
+          return String(row?.['hash']);
+        };
+        const current = await read();
+        expect(current).toMatch(/^20000:/);
+        // PBKDF2-SHA256 of the password with the salt "saltsaltsaltsalt" and one round.
+        const outdated = `1:${Buffer.from('saltsaltsaltsalt').toString('base64')}:${await oneRound(person.password)}`;
+        await stack().database('update users set password_hash = ? where id = ?', [outdated, person.id]);
+        expectRefusal(
+          await call('auth.login', { ...person, password: 'Wrong-Password-1' }),
+          401,
+          'INVALID_CREDENTIALS',
+        );
+        expect(await read()).toBe(outdated);
+        await logIn(call, person);
+        const renewed = await read();
+        expect(renewed).toMatch(/^20000:/);
+        await logIn(call, person);
+        expect(await read()).toBe(renewed);
+        expect(await isAlive(call, session)).toBe(true);
+      });
+    },
+    { env: { PASSWORD_ITERATIONS: '20000' } },
+  );
+});
+
+async function oneRound(password: string): Promise<string> {
+  const key = await crypto.subtle.importKey('raw', new TextEncoder().encode(password), 'PBKDF2', false, ['deriveBits']);
+  const salt = new TextEncoder().encode('saltsaltsaltsalt');
+  const bits = await crypto.subtle.deriveBits({ name: 'PBKDF2', hash: 'SHA-256', salt, iterations: 1 }, key, 256);
+  return Buffer.from(bits).toString('base64');
+}
+
+describe('in production', () => {
+  onStack(
+    'real',
+    (stack) => {
+      test('the cookie is Secure, nothing is under /dev, and the log is JSON without secrets', async () => {
+        const call = callerOf('rest', stack().url);
+        const { session, ...person } = await loggedIn({ stack: stack(), call });
+        const reply = await call('auth.login', person);
+        expect(reply.setCookies).toEqual([
+          `auth_session=${sessionIn(reply)}; Path=/; HttpOnly; SameSite=Strict; Max-Age=604800; Secure`,
+        ]);
+        for (const path of ['/dev/mail', '/dev/idp', '/dev']) {
+          expect((await fetch(stack().url + path)).status).toBe(404);
+        }
+        const service = stack().services[0];
+        await service?.restart();
+        const lines = (service?.output() ?? '').split('\n').filter((line) => line.startsWith('{'));
+        expect(lines.length).toBeGreaterThan(3);
+        const requests = lines.map((line) => JSON.parse(line)).filter(({ route }) => route === '/auth/login');
+        expect(requests[0]).toMatchObject({ method: 'POST', status: 200, user: person.id, id: expect.any(String) });
+        expect(requests[0].ms).toBeGreaterThan(0);
+        for (const secret of [person.email, PASSWORD, session]) expect(service?.output()).not.toContain(secret);
+      });
+    },
+    { env: { NODE_ENV: 'production' } },
+  );
+});
