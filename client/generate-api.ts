@@ -44,8 +44,13 @@ function refine({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; jsonSc
 /** Whether the schema takes anything at all and then makes something of it. */
 function isLenient(schema: z.core.$ZodType): boolean {
   const { def } = schema._zod as z.core.$ZodTypes['_zod'];
-  if (def.type === 'pipe') return isLenient(def.in);
-  if (def.type === 'optional') return isLenient(def.innerType);
+  return def.type === 'pipe' && takesAnything(def.in);
+}
+
+function takesAnything(schema: z.core.$ZodType): boolean {
+  const { def } = schema._zod as z.core.$ZodTypes['_zod'];
+  if (def.type === 'pipe') return takesAnything(def.in);
+  if (def.type === 'optional') return takesAnything(def.innerType);
   return def.type === 'unknown';
 }
 

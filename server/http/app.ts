@@ -7,6 +7,7 @@ import type { KeyValueStore } from '../parts/key-value/index.ts';
 import type { ObjectStorage } from '../parts/object-storage/index.ts';
 import type { Uploads } from '../uploads/index.ts';
 import { contextFactory } from './context.ts';
+import type { DevIdentityProvider } from './dev-idp/index.ts';
 import { devMail } from './dev-mail.ts';
 import { docs } from './docs.ts';
 import { answerFailures } from './failures.ts';
@@ -15,7 +16,7 @@ import { probes } from './probes.ts';
 import { requestLog } from './request-log.ts';
 import { rest } from './rest.ts';
 import { rpc } from './rpc.ts';
-import { crossOrigin, originCheck, securityHeaders } from './security.ts';
+import { crossOrigin, originCheck, requireHost, securityHeaders } from './security.ts';
 import { unreadBodies } from './unread-body.ts';
 
 interface Parts {
@@ -24,11 +25,15 @@ interface Parts {
   database: Database;
   store: KeyValueStore;
   objects: ObjectStorage;
+  devIdentityProvider: DevIdentityProvider | undefined;
   log: Log;
 }
 
 /** All that HTTP reaches, in the order in which a request meets it. */
-export function createApp(config: Config, { accounts, uploads, database, store, objects, log }: Parts): Koa {
+export function createApp(
+  config: Config,
+  { accounts, uploads, database, store, objects, devIdentityProvider, log }: Parts,
+): Koa {
   const app = new Koa();
   const headers = securityHeaders(config);
   const createContext = contextFactory(config, { accounts, uploads, database });
@@ -40,14 +45,16 @@ export function createApp(config: Config, { accounts, uploads, database, store, 
   app.use(requestLog(log));
   app.use(unreadBodies());
   app.use(answerFailures(log));
+  app.use(requireHost);
   app.use(crossOrigin(config));
   app.use(originCheck(config));
-  app.use(rest(createContext));
+  app.use(rest(config, createContext));
   app.use(rpc(createContext, log));
   app.use(docs(config).routes());
   if (objects.served) app.use(files(objects.served).routes());
   app.use(probes({ database, store }).routes());
   if (!config.production) app.use(devMail(config).routes());
+  if (devIdentityProvider) app.use(devIdentityProvider.middleware);
 
   // What fails once an answer is on its way: mostly clients that left.
   app.on('error', (error) => log.debug({ err: error }, 'an answer could not be sent'));

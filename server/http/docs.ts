@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import Router from '@koa/router';
+import type { Config } from '../config.ts';
 import { openApiDocument } from './openapi.ts';
 
 /** The parts of Swagger UI that the page loads, straight from its package. */
@@ -8,8 +9,8 @@ const assets = ['swagger-ui.css', 'swagger-ui-bundle.js'];
 const DAY_SECONDS = 24 * 60 * 60;
 
 /** /openapi.json, and /docs, which shows it and lets one log in and try each call. All of it comes from this service. */
-export function docs({ appUrl }: { appUrl: string }): Router {
-  const document = openApiDocument(appUrl);
+export function docs(config: Pick<Config, 'appUrl' | 'identityProvider'>): Router {
+  const document = openApiDocument(config);
   const router = new Router()
     .get('/openapi.json', (ctx) => {
       ctx.state['route'] = ctx.path;

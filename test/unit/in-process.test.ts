@@ -34,7 +34,15 @@ beforeAll(async () => {
   store = openKeyValueStore(config, log);
   const uploads = createUploads(config, { database, objects: openObjectStorage(config, secret), log });
   const { avatarChanged } = uploads;
-  accounts = createAccounts(config, { database, store, mail: openMail(config), avatarChanged, secret, log });
+  accounts = createAccounts(config, {
+    database,
+    store,
+    mail: openMail(config),
+    avatarChanged,
+    identityProvider: undefined,
+    secret,
+    log,
+  });
   caller = inProcessCaller('worker', { accounts, uploads, pingDatabase: () => database.ping(), version: '1' });
 });
 afterEach(() => {
