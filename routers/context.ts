@@ -1,9 +1,11 @@
 import type { Accounts } from '../server/accounts/index.ts';
 import type { Session } from '../server/accounts/sessions.ts';
+import type { Uploads } from '../server/uploads/index.ts';
 
 /** What a procedure sees of its request, whichever surface it came in by. Implemented by `server/http/context.ts`. */
 export interface Context {
   accounts: Accounts;
+  uploads: Uploads;
   /** The client's address as limits count it: an IPv6 /64 is one address. */
   clientAddress: string;
   /** The session token that came along, if it has the shape of one. */

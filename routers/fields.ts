@@ -30,6 +30,9 @@ export const name = text(100, isOneLine)
 export const bio = text(500, isStorable).meta({ example: 'Writes about engines.' });
 export const location = text(100, isOneLine).meta({ example: 'London' });
 
+/** What a file was called where it came from. Nothing is made of it, so any text will do. */
+export const filename = z.string().min(1).max(1024).meta({ example: 'holiday.png' });
+
 const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?';
 const mailAddress = new RegExp(
   `^[a-z0-9!#$%&'*+/=?^_{|}~-]+(?:\\.[a-z0-9!#$%&'*+/=?^_{|}~-]+)*@(?:${label}\\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])$`,

@@ -3,10 +3,11 @@ import { auth } from './auth.ts';
 import { health } from './health.ts';
 import { profile } from './profile.ts';
 import { createCallerFactory, type Meta, router } from './trpc.ts';
+import { upload } from './upload.ts';
 import { users } from './users.ts';
 
 /** Every procedure of the service. REST paths: see each procedure's `openapi`. */
-export const appRouter = router({ auth, users, profile, health });
+export const appRouter = router({ auth, users, profile, upload, health });
 
 export type AppRouter = typeof appRouter;
 

@@ -18,6 +18,10 @@ export type Meta = {
     status?: number;
     /** A status of failure that has the body of success. */
     failureStatus?: number;
+    /** What it takes, where that is not JSON. */
+    contentTypes?: ['multipart/form-data'];
+    /** Its refusals are `{error}` (interface.md section 7, "upload validation failures"); a missing session is as everywhere. */
+    plainRefusals?: boolean;
     /** Whether success sets or clears the session cookie. */
     setsCookie?: boolean;
     /** The refusals it answers beyond those that every call can meet. */

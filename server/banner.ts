@@ -2,8 +2,13 @@ import type { Config } from './config.ts';
 
 /** What to know on the first day: where everything is, and which parts are stand-ins. */
 export function banner(config: Config): string {
-  const { appUrl, databaseUrl, redisUrl, smtpUrl, dataDir } = config;
-  const embedded = [!databaseUrl && 'database', !redisUrl && 'key-value store', !smtpUrl && 'mail'].filter(Boolean);
+  const { appUrl, databaseUrl, redisUrl, smtpUrl, s3, dataDir } = config;
+  const embedded = [
+    !databaseUrl && 'database',
+    !redisUrl && 'key-value store',
+    !smtpUrl && 'mail',
+    !s3 && 'object storage',
+  ].filter(Boolean);
   const lines = [
     ['Account service', appUrl],
     ['API description', `${appUrl}/openapi.json`],

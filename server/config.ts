@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
+import { defaultUploadTypes, isUploadType } from './uploads/file-types.ts';
 
 /**
  * The environment, parsed once: the only place that reads it. `parseConfig` collects every problem and tells them together;
@@ -46,6 +47,14 @@ const origins = z
     error: 'must be origins like https://app.example.com, separated by commas',
   });
 
+const uploadTypes = z
+  .string()
+  .default(defaultUploadTypes.join(','))
+  .transform((text) => text.split(',').map((type) => type.trim()))
+  .refine((list) => list.every(isUploadType), {
+    error: 'must be media types that the service knows, such as image/png,application/pdf, separated by commas',
+  });
+
 /** Every variable, in the order of .env.example. */
 const variables = {
   NODE_ENV: z.string().default('development'),
@@ -65,6 +74,15 @@ const variables = {
     .string()
     .regex(/^(?:[^<>\r\n]*<[^<>@\s]+@[^<>@\s]+>|[^<>@\s]+@[^<>@\s]+)$/, 'must be an address, or Name <address>')
     .optional(),
+  S3_ENDPOINT: addressOf('http:', 'https:').transform(withoutTrailingSlash).optional(),
+  S3_REGION: z.string().default('us-east-1'),
+  S3_BUCKET: z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, 'must be the name of a bucket')
+    .optional(),
+  S3_ACCESS_KEY: z.string().optional(),
+  S3_SECRET_KEY: z.string().optional(),
+  S3_PUBLIC_URL: addressOf('http:', 'https:').transform(withoutTrailingSlash).optional(),
   COOKIE_DOMAIN: z
     .string()
     .regex(/^\.?[A-Za-z0-9.-]+$/, 'must be a domain name')
@@ -78,6 +96,10 @@ const variables = {
   LIMIT_MAIL: rate(3, 60 * 60),
   LIMIT_MAIL_REQUEST: rate(1000, 60 * 60),
   LIMIT_TOKEN: rate(20, 15 * 60),
+  LIMIT_UPLOAD: rate(120, 60 * 60),
+  UPLOAD_TYPES: uploadTypes,
+  // At most what S3 takes in one PUT.
+  UPLOAD_MAX_BYTES: whole(1, 5 * 1024 ** 3).default(50 * 1024 ** 2),
 };
 
 export const variableNames = Object.keys(variables);
@@ -90,7 +112,14 @@ const required = [
   'REDIS_URL',
   'SMTP_URL',
   'MAIL_FROM',
+  'S3_ENDPOINT',
+  'S3_BUCKET',
+  'S3_ACCESS_KEY',
+  'S3_SECRET_KEY',
 ] as const satisfies (keyof typeof variables)[];
+
+/** What goes together: outside production all of them or none. */
+const s3 = ['S3_ENDPOINT', 'S3_BUCKET', 'S3_ACCESS_KEY', 'S3_SECRET_KEY'] as const satisfies (keyof typeof variables)[];
 
 const schema = z.object(variables);
 
@@ -113,6 +142,9 @@ export function parseConfig(environment: Environment) {
   if (env['NODE_ENV'] === 'production') {
     const missing = required.filter((name) => env[name] === undefined);
     problems.push(...missing.map((name) => `${name} is missing: production needs it`));
+  } else if (s3.some((name) => env[name] !== undefined)) {
+    const missing = s3.filter((name) => env[name] === undefined);
+    problems.push(...missing.map((name) => `${name} is missing: the others of S3 need it`));
   }
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   return Object.freeze(assemble(parsed.data));
@@ -141,6 +173,8 @@ function assemble(env: z.output<typeof schema>) {
     redisUrl: env.REDIS_URL,
     smtpUrl: env.SMTP_URL,
     mailFrom: env.MAIL_FROM ?? 'Account service <no-reply@localhost>',
+    s3: s3Of(env),
+    uploads: { types: env.UPLOAD_TYPES.filter(isUploadType), maxBytes: env.UPLOAD_MAX_BYTES },
     cookieDomain: env.COOKIE_DOMAIN,
     /** How many proxies stand in front and append to X-Forwarded-For. */
     trustedProxies: env.TRUST_PROXY,
@@ -153,8 +187,17 @@ function assemble(env: z.output<typeof schema>) {
       mail: env.LIMIT_MAIL,
       mailRequest: env.LIMIT_MAIL_REQUEST,
       token: env.LIMIT_TOKEN,
+      upload: env.LIMIT_UPLOAD,
     },
   };
+}
+
+/** Undefined outside production: then files are kept in dataDir and served by the service itself. */
+function s3Of(env: z.output<typeof schema>) {
+  const { S3_ENDPOINT: endpoint, S3_BUCKET: bucket, S3_ACCESS_KEY: accessKey, S3_SECRET_KEY: secretKey } = env;
+  if (!endpoint || !bucket || !accessKey || !secretKey) return undefined;
+  const publicUrl = env.S3_PUBLIC_URL ?? `${endpoint}/${bucket}`;
+  return { endpoint, region: env.S3_REGION, bucket, accessKey, secretKey, publicUrl };
 }
 
 /** The configuration of this process; a file `.env` in the working directory adds what the environment leaves unset. */

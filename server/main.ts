@@ -10,25 +10,35 @@ import { createLog, type Log } from './log.ts';
 import { type Database, openDatabase } from './parts/database/index.ts';
 import { openKeyValueStore } from './parts/key-value/index.ts';
 import { openMail } from './parts/mail/index.ts';
+import { type ObjectStorage, openObjectStorage } from './parts/object-storage/index.ts';
 import { applicationSecret } from './secret.ts';
+import { createUploads } from './uploads/index.ts';
 
 /** SIGTERM to exit: the time for requests in flight, and for all of it. */
 const DRAIN_MS = 7000;
 const SHUTDOWN_MS = 9500;
 const REPEATED_SIGNAL_MS = 500;
 const LONGEST_WAIT_MS = 2000;
+const STORAGE_RETRY_MS = 5000;
 
 async function start(): Promise<void> {
   const config = loadConfig();
-  const embedded = !config.databaseUrl || !config.redisUrl || !config.smtpUrl || !config.appSecret;
+  const embedded = !config.databaseUrl || !config.redisUrl || !config.smtpUrl || !config.s3 || !config.appSecret;
   if (embedded) prepareDataDir(config.dataDir);
 
   const log = createLog(config);
   const database = await openDatabase(config);
   const store = openKeyValueStore(config, log);
   const mail = openMail(config);
-  const accounts = createAccounts(config, { database, store, mail, secret: applicationSecret(config), log });
-  const server = createHttpServer(createApp(config, { accounts, database, store, log }), securityHeaders(config));
+  const secret = applicationSecret(config);
+  const objects = openObjectStorage(config, secret);
+  const uploads = createUploads(config, { database, objects, log });
+  const { avatarChanged } = uploads;
+  const accounts = createAccounts(config, { database, store, mail, avatarChanged, secret, log });
+  const app = createApp(config, { accounts, uploads, database, store, objects, log });
+  const server = createHttpServer(app, securityHeaders(config));
+
+  await prepareStorage(objects, log);
 
   await server.listen(config.port, config.host);
 
@@ -36,8 +46,9 @@ async function start(): Promise<void> {
     log.info('stopping: what is in flight is finished');
     setTimeout(() => process.exit(1), SHUTDOWN_MS).unref();
     await server.drain(DRAIN_MS);
-    await accounts.outbox.stop();
+    await Promise.all([accounts.outbox.stop(), uploads.inspection.stop()]);
     mail.close();
+    objects.close();
     await Promise.all([store.close(), database.close()]);
     log.info('stopped');
     log.flush(() => process.exit(0));
@@ -55,6 +66,7 @@ async function start(): Promise<void> {
   // Listening from the first moment on: health answers, everything else is refused until the database is there.
   await migrateWhenReachable(database, log);
   accounts.outbox.start();
+  uploads.inspection.start();
   if (config.production) log.info({ host: config.host, port: config.port }, 'ready');
   else process.stdout.write(banner(config));
 }
@@ -70,6 +82,18 @@ async function migrateWhenReachable(database: Database, log: Log): Promise<void>
       log.warn({ err: error }, 'the database is not ready, waiting for it');
       await delay(wait);
     }
+  }
+}
+
+/** A bucket that is missing stops the start; a storage that does not answer is looked for again, uploads wait for it. */
+async function prepareStorage(objects: ObjectStorage, log: Log): Promise<void> {
+  try {
+    await objects.prepare();
+  } catch (error) {
+    if (error instanceof ConfigError) throw error;
+    log.warn({ err: error }, 'the object storage does not answer, uploads wait for it');
+    const again = () => prepareStorage(objects, log).catch((late) => log.error({ err: late }, 'uploads cannot work'));
+    setTimeout(again, STORAGE_RETRY_MS).unref();
   }
 }
 

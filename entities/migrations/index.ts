@@ -1,4 +1,8 @@
 import { Accounts } from './0001-accounts.ts';
+import { Uploads } from './0003-uploads.ts';
 
 /** In the order in which they run. Listed rather than discovered: nothing is read from disk at start. */
-export const migrations = [{ name: '0001-accounts', class: Accounts }];
+export const migrations = [
+  { name: '0001-accounts', class: Accounts },
+  { name: '0003-uploads', class: Uploads },
+];

@@ -15,7 +15,7 @@ import { createPasswords, type Passwords } from './passwords.ts';
 import { createRecovery } from './recovery.ts';
 import { createRegistration } from './registration.ts';
 import { createSessions, type Sessions } from './sessions.ts';
-import { createUsers, type Users } from './users.ts';
+import { type AvatarChanged, createUsers, type Users } from './users.ts';
 
 /** What the rules about people work with. */
 export interface Deps {
@@ -34,14 +34,15 @@ interface Parts {
   database: Database;
   store: KeyValueStore;
   mail: MailTransport;
+  avatarChanged: AvatarChanged;
   /** Key of everything that is derived. */
   secret: string;
   log: Log;
 }
 
 /** The rules about people, on the given parts. `outbox.start` sets its worker going. */
-export function createAccounts(config: Config, { database, store, mail, secret, log }: Parts) {
-  const users = createUsers(database);
+export function createAccounts(config: Config, { database, store, mail, avatarChanged, secret, log }: Parts) {
+  const users = createUsers(database, avatarChanged);
   const tokens = createOneTimeTokens({ database, secret });
   const compose = createMailComposer({ appUrl: config.appUrl, users, tokens });
   const outbox = createOutbox({ database, mail, rate: config.rates.mail, compose, log });
@@ -56,6 +57,7 @@ export function createAccounts(config: Config, { database, store, mail, secret, 
   return {
     users,
     sessions,
+    limits,
     outbox,
     ...createRegistration(deps),
     ...createLogin(deps),

@@ -16,6 +16,8 @@ const limits = {
   mailRequest: { whenDown: 'allow' },
   /** Tokens that nobody was ever sent, per client address. */
   token: { whenDown: 'allow' },
+  /** Addresses and images, per user. Without the store there is no session either. */
+  upload: { whenDown: 'refuse' },
 } as const satisfies Record<string, { whenDown: 'refuse' | 'allow' }>;
 
 export type LimitName = keyof typeof limits;

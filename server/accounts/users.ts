@@ -1,7 +1,9 @@
 import { LockMode } from '@mikro-orm/core';
+import type { Kysely } from 'kysely';
 import { type ProfileChange, type Role, User } from '../../entities/index.ts';
 import { ServiceError } from '../errors.ts';
 import { type Database, type EntityManager, sql } from '../parts/database/index.ts';
+import type { Tables } from '../parts/database/tables.ts';
 
 /** What is known of a user outside the entity: everything but his password. `createdAt` in milliseconds since 1970. */
 export interface Account {
@@ -59,13 +61,19 @@ const toAccount = <Row extends { emailVerified: number }>(row: Row) =>
 export const lockUser = (em: EntityManager, where: { id: string } | { email: string }): Promise<User | null> =>
   em.findOne(User, where, { lockMode: LockMode.PESSIMISTIC_WRITE });
 
+/** Told within the transaction that changes a profile's avatar; what it throws undoes the change. */
+export type AvatarChanged = (
+  tables: Kysely<Tables>,
+  change: { userId: string; former: string | null; next: string | null },
+) => Promise<void>;
+
 export interface UserPage {
   users: Account[];
   /** Where the next page starts; absent on the last one. */
   nextCursor?: string;
 }
 
-export const createUsers = (database: Database) => ({
+export const createUsers = (database: Database, avatarChanged: AvatarChanged = async () => undefined) => ({
   /** One row by its key: the read behind every authenticated request. */
   async find(id: string): Promise<Account | undefined> {
     const row = await database.read((tables) =>
@@ -110,10 +118,13 @@ export const createUsers = (database: Database) => ({
 
   /** Changes only what is given. `epoch` is that of the caller's session: one that has ended meanwhile changes nothing. */
   update: (id: string, epoch: number, change: ProfileChange): Promise<Account> =>
-    database.transaction(async (em) => {
+    database.transaction(async (em, tables) => {
       const user = await lockUser(em, { id });
       if (user?.sessionEpoch !== epoch) throw new ServiceError('UNAUTHENTICATED');
+      const former = user.avatar ?? null;
       user.changeProfile(change);
+      const next = user.avatar ?? null;
+      if (next !== former) await avatarChanged(tables, { userId: id, former, next });
       return accountOf(user);
     }),
 

@@ -5,40 +5,48 @@ import type { Config } from '../config.ts';
 import type { Log } from '../log.ts';
 import type { Database } from '../parts/database/index.ts';
 import type { KeyValueStore } from '../parts/key-value/index.ts';
+import type { ObjectStorage } from '../parts/object-storage/index.ts';
+import type { Uploads } from '../uploads/index.ts';
 import { contextFactory } from './context.ts';
 import { devMail } from './dev-mail.ts';
 import { answerFailures } from './failures.ts';
+import { files } from './files.ts';
 import { openApiDocument } from './openapi.ts';
 import { probes } from './probes.ts';
 import { requestLog } from './request-log.ts';
 import { rest } from './rest.ts';
 import { rpc } from './rpc.ts';
 import { crossOrigin, originCheck, securityHeaders } from './security.ts';
+import { unreadBodies } from './unread-body.ts';
 
 interface Parts {
   accounts: Accounts;
+  uploads: Uploads;
   database: Database;
   store: KeyValueStore;
+  objects: ObjectStorage;
   log: Log;
 }
 
 /** All that HTTP reaches, in the order in which a request meets it. */
-export function createApp(config: Config, { accounts, database, store, log }: Parts): Koa {
+export function createApp(config: Config, { accounts, uploads, database, store, objects, log }: Parts): Koa {
   const app = new Koa();
   const headers = securityHeaders(config);
-  const createContext = contextFactory(config, { accounts, database });
+  const createContext = contextFactory(config, { accounts, uploads, database });
 
   app.use((ctx, next) => {
     ctx.set(headers);
     return next();
   });
   app.use(requestLog(log));
+  app.use(unreadBodies());
   app.use(answerFailures(log));
   app.use(crossOrigin(config));
   app.use(originCheck(config));
   app.use(rest(createContext));
   app.use(rpc(createContext, log));
   app.use(documents(config).routes());
+  if (objects.served) app.use(files(objects.served).routes());
   app.use(probes({ database, store }).routes());
   if (!config.production) app.use(devMail(config).routes());
 

@@ -4,6 +4,7 @@ import type { Context } from '../../routers/context.ts';
 import type { Accounts } from '../accounts/index.ts';
 import type { Config } from '../config.ts';
 import type { Database } from '../parts/database/index.ts';
+import type { Uploads } from '../uploads/index.ts';
 import { clientAddress } from './client-address.ts';
 import { readSessionCookie, sessionCookies } from './session-cookie.ts';
 
@@ -15,13 +16,16 @@ export interface RequestState {
   /** The path as the service knows it, with placeholders: what was sent may carry a token. */
   route?: string;
   userId?: string;
+  /** Refusals are answered as `{error}`. */
+  plainRefusals?: boolean;
 }
 
 /** Makes a procedure's view of a Koa request. */
 export const contextFactory =
-  (config: Config, { accounts, database }: { accounts: Accounts; database: Database }) =>
+  (config: Config, { accounts, uploads, database }: { accounts: Accounts; uploads: Uploads; database: Database }) =>
   (ctx: KoaContext): Context => ({
     accounts,
+    uploads,
     clientAddress: clientAddress(ctx.req.socket.remoteAddress, ctx.get('X-Forwarded-For'), config.trustedProxies),
     sessionToken: readSessionCookie(ctx.get('Cookie')),
     cookies: sessionCookies(ctx, config),

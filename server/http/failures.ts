@@ -14,9 +14,15 @@ export function answerFailures(log: Log): Middleware {
       const error = toServiceError(thrown);
       noteFailure(ctx, error, log);
       ctx.status = error.status;
-      ctx.body = error.toJSON();
+      ctx.body = ctx.state['plainRefusals'] && error.code !== 'UNAUTHENTICATED' ? plain(error) : error.toJSON();
     }
   };
+}
+
+/** `{error}`: one sentence, about the first thing that is wrong. */
+function plain({ message, details }: ServiceError): { error: string } {
+  const [first] = Object.values(details ?? {});
+  return { error: first?.message ?? message };
 }
 
 /** The headers that go with an error, and for what nobody is meant to see a line in the log. */
@@ -27,8 +33,6 @@ export function noteFailure(ctx: Context, error: ServiceError, log: Log): void {
     ctx.set('RateLimit-Remaining', '0');
     ctx.set('RateLimit-Reset', String(error.retryAfter));
   }
-  // What is left of a body that was too large is not worth receiving.
-  if (error.code === 'PAYLOAD_TOO_LARGE') ctx.set('Connection', 'close');
   if (error.status >= 500) {
     const level = error.code === 'INTERNAL' ? 'error' : 'warn';
     log[level]({ id: ctx.state['id'], err: error.cause ?? error }, error.message);

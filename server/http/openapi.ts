@@ -18,6 +18,8 @@ const errorBody = z
   })
   .meta({ id: 'Error' });
 
+const plainErrorBody = z.object({ error: z.string() }).meta({ id: 'UploadError' });
+
 /** What every call can meet, by what it is: everybody, whoever sends a body, whoever changes something, whoever needs a session. */
 const common: ErrorCode[] = ['INTERNAL', 'SERVICE_UNAVAILABLE'];
 const withBody: ErrorCode[] = ['VALIDATION_FAILED', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'];
@@ -35,7 +37,7 @@ export function openApiDocument(baseUrl: string): OpenAPIObject {
     baseUrl,
     description: 'Accounts, profiles and uploads. The session is the cookie `auth_session`, set at login.',
     securitySchemes: { [SESSION]: { type: 'apiKey', in: 'cookie', name: 'auth_session' } },
-    defs: { Error: errorBody },
+    defs: { Error: errorBody, UploadError: plainErrorBody },
   });
   for (const { openapi } of restProcedures) {
     const paths = document.paths as Record<string, Record<string, Operation>>;
@@ -61,7 +63,9 @@ function responsesOf(openapi: NonNullable<Meta['openapi']>, operation: Operation
   const byStatus = Map.groupBy(codes, statusOf);
   return {
     [openapi.status ?? 200]: success,
-    ...Object.fromEntries([...byStatus].map(([status, group]) => [status, errorResponse(group)])),
+    ...Object.fromEntries(
+      [...byStatus].map(([status, group]) => [status, errorResponse(group, openapi.plainRefusals)]),
+    ),
     ...(openapi.failureStatus && { [openapi.failureStatus]: { ...success, description: 'The service does not work' } }),
   };
 }
@@ -72,10 +76,16 @@ const cookie = {
 };
 const retryAfter = { description: 'Seconds after which to try again', schema: { type: 'integer' } };
 
-const errorResponse = (codes: ErrorCode[]) => ({
-  description: codes.join(', '),
-  ...(codes.some((code) => code === 'RATE_LIMITED' || code === 'SERVICE_UNAVAILABLE') && {
-    headers: { 'Retry-After': retryAfter },
-  }),
-  content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
-});
+/** Who may not ask at all is told so as everywhere. */
+const neverPlain = new Set<ErrorCode>(['UNAUTHENTICATED', 'ORIGIN_MISMATCH']);
+
+const errorResponse = (codes: ErrorCode[], plainRefusals = false) => {
+  const body = plainRefusals && !codes.some((code) => neverPlain.has(code)) ? 'UploadError' : 'Error';
+  return {
+    description: codes.join(', '),
+    ...(codes.some((code) => code === 'RATE_LIMITED' || code === 'SERVICE_UNAVAILABLE') && {
+      headers: { 'Retry-After': retryAfter },
+    }),
+    content: { 'application/json': { schema: { $ref: `#/components/schemas/${body}` } } },
+  };
+};

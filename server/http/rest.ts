@@ -5,6 +5,7 @@ import { appRouter, restProcedures } from '../../routers/index.ts';
 import { ServiceError } from '../errors.ts';
 import type { ContextFactory } from './context.ts';
 import { toServiceError } from './failures.ts';
+import { readForm } from './multipart.ts';
 
 interface Route {
   /** The procedure's name, such as `auth.login`. */
@@ -13,6 +14,8 @@ interface Route {
   path: string;
   status: number;
   parameter: string | undefined;
+  takesForm: boolean;
+  plainRefusals: boolean;
 }
 
 interface Match {
@@ -32,13 +35,15 @@ export function rest(createContext: ContextFactory): Middleware {
     if (!match) return next();
     const { route, parameters } = match;
     ctx.state['route'] = route.path;
+    ctx.state['plainRefusals'] = route.plainRefusals;
     ctx.status = route.status;
     ctx.body = await callTRPCProcedure({
       router: appRouter,
       path: route.procedure,
       type: route.type,
       ctx: createContext(ctx),
-      getRawInput: async () => ({ ...(await readInput(ctx, route.type)), ...parameters }),
+      getRawInput: async () =>
+        route.takesForm ? readForm(ctx) : { ...(await readInput(ctx, route.type)), ...parameters },
       signal: undefined,
       batchIndex: 0,
     });
@@ -48,9 +53,17 @@ export function rest(createContext: ContextFactory): Middleware {
 const keyOf = (method: string, path: string) => `${method} ${path}`;
 
 const routes = new Map<string, Route>(
-  restProcedures.map(({ name, type, openapi: { method, path, status = 200 } }) => [
+  restProcedures.map(({ name, type, openapi: { method, path, status = 200, contentTypes, plainRefusals = false } }) => [
     keyOf(method, path.replace(/\{\w+\}/, '*')),
-    { procedure: name, type, path, status, parameter: /\{(\w+)\}/.exec(path)?.[1] },
+    {
+      procedure: name,
+      type,
+      path,
+      status,
+      parameter: /\{(\w+)\}/.exec(path)?.[1],
+      takesForm: contentTypes !== undefined,
+      plainRefusals,
+    },
   ]),
 );
 

@@ -1,11 +1,12 @@
 import { fetchRequestHandler } from '@trpc/server/adapters/fetch';
 import type { Context, Middleware } from 'koa';
-import { appRouter } from '../../routers/index.ts';
+import { appRouter, restProcedures } from '../../routers/index.ts';
 import { serviceErrorOf } from '../../routers/trpc.ts';
 import { ServiceError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { ContextFactory } from './context.ts';
 import { noteFailure } from './failures.ts';
+import { readForm } from './multipart.ts';
 
 const ENDPOINT = '/trpc';
 const BODY_LIMIT = 100 * 1024;
@@ -38,10 +39,28 @@ function toRequest(ctx: Context): Request {
   for (const [name, value] of Object.entries(ctx.req.headers)) headers.set(name, String(value));
   // Where it was sent has been seen to by now: only path and query still matter.
   const url = `http://localhost${ctx.url}`;
+  if (takesForm(ctx)) return new FormRequest(url, { method: ctx.method, headers }, () => readForm(ctx));
   if (ctx.method === 'GET' || ctx.method === 'HEAD') return new Request(url, { method: ctx.method, headers });
-  const body = ReadableStream.from(limited(ctx.req));
+  const body = ReadableStream.from(limited(ctx.req.iterator({ destroyOnReturn: false })));
   return new Request(url, { method: ctx.method, headers, body, duplex: 'half' });
 }
+
+/** A form is read with the limits that hold over REST, and only if its procedure asks for it. */
+class FormRequest extends Request {
+  override readonly formData: () => Promise<FormData>;
+
+  constructor(url: string, init: RequestInit, read: () => Promise<FormData>) {
+    super(url, init);
+    this.formData = read;
+  }
+}
+
+const formPaths = new Set(
+  restProcedures.filter(({ openapi }) => openapi.contentTypes).map(({ name }) => `${ENDPOINT}/${name}`),
+);
+
+const takesForm = (ctx: Context) =>
+  ctx.method === 'POST' && formPaths.has(ctx.path) && Boolean(ctx.is('multipart/form-data'));
 
 async function* limited(chunks: AsyncIterable<Uint8Array>) {
   let size = 0;

@@ -43,6 +43,9 @@ export const paths: Record<string, [method: string, path: string]> = {
   'users.endSessions': ['POST', '/api/users/{id}/end-sessions'],
   'profile.get': ['GET', '/api/profile'],
   'profile.update': ['PUT', '/api/profile'],
+  'upload.presign': ['POST', '/api/upload/presign'],
+  'upload.confirm': ['POST', '/api/upload/confirm'],
+  'upload.image': ['POST', '/api/upload/image'],
   health: ['GET', '/api/health'],
 };
 

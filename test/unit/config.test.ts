@@ -10,6 +10,10 @@ const production = {
   REDIS_URL: 'redis://127.0.0.1',
   SMTP_URL: 'smtp://127.0.0.1',
   MAIL_FROM: 'Accounts <no-reply@example.com>',
+  S3_ENDPOINT: 'https://s3.example.com/',
+  S3_BUCKET: 'accounts',
+  S3_ACCESS_KEY: 'key',
+  S3_SECRET_KEY: 'secret',
 };
 
 const problemsOf = (environment: Record<string, string>): string => {
@@ -79,6 +83,24 @@ test.each([
   ['PASSWORD_ITERATIONS', '-1'],
   ['LIMIT_LOGIN', '5'],
   ['LIMIT_LOGIN', '0/900'],
+  ['S3_ENDPOINT', 's3.example.com'],
+  ['S3_BUCKET', 'Not_A_Bucket'],
+  ['UPLOAD_TYPES', 'image/png,text/html'],
+  ['UPLOAD_MAX_BYTES', '0'],
 ])('%s=%s is refused by name', (name, value) => {
   expect(problemsOf({ [name]: value })).toContain(name);
+});
+
+test('an object storage is configured as a whole, and shows its objects itself unless something stands in front', () => {
+  const { NODE_ENV, S3_BUCKET, ...partly } = production;
+  expect(problemsOf(partly)).toContain('S3_BUCKET');
+  expect(problemsOf({ S3_BUCKET })).toContain('S3_ENDPOINT');
+  expect(parseConfig(production).s3).toMatchObject({
+    endpoint: 'https://s3.example.com',
+    region: 'us-east-1',
+    publicUrl: 'https://s3.example.com/accounts',
+  });
+  expect(parseConfig({ ...production, S3_PUBLIC_URL: 'https://cdn.example.com/' }).s3?.publicUrl).toBe(
+    'https://cdn.example.com',
+  );
 });

@@ -1,4 +1,4 @@
-import type { MailKind, MailState, Role, TokenPurpose } from '../../../entities/index.ts';
+import type { MailKind, MailState, Role, TokenPurpose, UploadPurpose, UploadState } from '../../../entities/index.ts';
 
 /** What Kysely sees of the entities' tables: rows as the drivers give them, booleans as 0 or 1, times in milliseconds. */
 export interface Tables {
@@ -34,6 +34,17 @@ export interface Tables {
     attempts: number;
     due_at: number;
     expires_at: number;
+    created_at: number;
+  };
+  uploads: {
+    object_key: string;
+    user_id: string;
+    purpose: UploadPurpose;
+    content_type: string;
+    size: number;
+    state: UploadState;
+    expires_at: number;
+    due_at: number | null;
     created_at: number;
   };
 }

@@ -1,0 +1,123 @@
+import { z } from 'zod';
+import * as fields from './fields.ts';
+import { router, sessionProcedure } from './trpc.ts';
+
+/** The form of POST /api/upload/image; over /trpc a FormData with the same two fields. Anything else in it is ignored. */
+const imageForm = z
+  .instanceof(FormData, { error: 'Must be multipart/form-data' })
+  .transform((form) => Object.fromEntries(form))
+  .pipe(
+    z.object({
+      file: z
+        .file('The part file is missing')
+        .meta({ description: 'A JPEG or PNG image of at most 5 MB and 24 megapixels' }),
+      type: z
+        .enum(['avatar', 'post'], 'The part type must be avatar or post')
+        .meta({ description: 'avatar: 512×512, cut from the centre; post: fits into 1600×1600' }),
+    }),
+  );
+
+/** Counted before the input is read. */
+const uploadProcedure = sessionProcedure.use(async ({ ctx, next }) => {
+  await ctx.accounts.limits.enforce('upload', ctx.session.user.id);
+  return next();
+});
+
+/** What has no place in the queue is not worth receiving, and costs the user nothing. */
+const imageProcedure = sessionProcedure
+  .use(({ ctx, next }) => {
+    ctx.uploads.images.requireRoom();
+    return next();
+  })
+  .concat(uploadProcedure);
+
+const originalName = (name: string) => [...name].slice(0, 255).join('');
+
+export const upload = router({
+  presign: uploadProcedure
+    .meta({
+      openapi: {
+        method: 'POST',
+        path: '/api/upload/presign',
+        summary: 'Get an address to upload a file to',
+        description:
+          'PUT the file to presignedUrl within expiresIn seconds, with exactly the declared Content-Type and Content-Length. No further step is needed: a file that is as declared is kept.',
+        tags: ['Uploads'],
+        protect: true,
+        errors: ['VALIDATION_FAILED', 'RATE_LIMITED'],
+      },
+    })
+    .input(
+      z.object({
+        filename: fields.filename,
+        contentType: z.string().max(255).meta({ example: 'image/png' }),
+        size: z.int().min(1).meta({ description: 'Bytes', example: 48_213 }),
+      }),
+    )
+    .output(
+      z.object({
+        success: z.literal(true),
+        presignedUrl: z.string(),
+        publicUrl: z.string(),
+        key: z.string(),
+        expiresIn: z.int(),
+      }),
+    )
+    .mutation(async ({ ctx, input: { contentType, size } }) => {
+      const { presignedUrl, publicUrl, key, expiresIn } = await ctx.uploads.presign(ctx.session.user.id, {
+        contentType,
+        size,
+      });
+      return { success: true as const, presignedUrl, publicUrl, key, expiresIn };
+    }),
+
+  confirm: sessionProcedure
+    .meta({
+      openapi: {
+        method: 'POST',
+        path: '/api/upload/confirm',
+        summary: 'Ask whether a direct upload is as it was declared',
+        description: 'Optional. A file that is not as declared is deleted at once, and 400 says so.',
+        tags: ['Uploads'],
+        protect: true,
+        plainRefusals: true,
+        errors: ['VALIDATION_FAILED', 'NOT_FOUND'],
+      },
+    })
+    .input(z.object({ key: z.string().max(64).meta({ example: 'uploads/0b6f1f5e-7a54-4c3c-9d0a-3f4f5f6a7b8c.png' }) }))
+    .output(z.object({ success: z.literal(true), key: z.string(), contentType: z.string(), size: z.int() }))
+    .mutation(async ({ ctx, input }) => {
+      const { objectKey, contentType, size } = await ctx.uploads.confirm(ctx.session.user.id, input.key);
+      return { success: true as const, key: objectKey, contentType, size };
+    }),
+
+  image: imageProcedure
+    .meta({
+      openapi: {
+        method: 'POST',
+        path: '/api/upload/image',
+        summary: 'Upload an image, which is converted to WebP',
+        description: 'Stores the image and changes nothing else: a profile shows it after PUT /api/profile.',
+        tags: ['Uploads'],
+        protect: true,
+        contentTypes: ['multipart/form-data'],
+        plainRefusals: true,
+        errors: ['VALIDATION_FAILED', 'RATE_LIMITED'],
+      },
+    })
+    .input(imageForm)
+    .output(
+      z.object({
+        success: z.literal(true),
+        url: z.string(),
+        originalName: z.string(),
+        size: z.int(),
+        width: z.int(),
+        height: z.int(),
+      }),
+    )
+    .mutation(async ({ ctx, input: { file, type } }) => {
+      const { url, size, width, height } = await ctx.uploads.storeImage(ctx.session.user.id, file, type);
+      return { success: true as const, url, originalName: originalName(file.name), size, width, height };
+    }),
+});

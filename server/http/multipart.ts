@@ -1,0 +1,95 @@
+import { Busboy, type BusboyInstance } from '@fastify/busboy';
+import type { Context } from 'koa';
+import { ServiceError } from '../errors.ts';
+import { MAX_IMAGE_BYTES } from '../uploads/images.ts';
+
+/** What surrounds the file in a form: boundaries, headers, the other fields. */
+const MAX_OVERHEAD_BYTES = 64 * 1024;
+const MAX_BODY_BYTES = MAX_IMAGE_BYTES + MAX_OVERHEAD_BYTES;
+const limits = {
+  fileSize: MAX_IMAGE_BYTES,
+  files: 1,
+  fields: 4,
+  parts: 5,
+  fieldSize: 1024,
+  headerPairs: 16,
+  headerSize: 16 * 1024,
+};
+
+/** Forms of all requests together, in memory at once. */
+const MAX_HELD_BYTES = 192 * 1024 * 1024;
+let held = 0;
+
+/**
+ * The multipart/form-data of a request, in memory: nothing touches the disk. It stops at the first byte too many, part too
+ * many, or broken line, and rejects with VALIDATION_FAILED; with SERVICE_UNAVAILABLE while too many forms are being held.
+ */
+export async function readForm(ctx: Context): Promise<FormData> {
+  if (!ctx.is('multipart/form-data')) throw refused('Must be multipart/form-data', 'content_type');
+  if (ctx.request.length > MAX_BODY_BYTES) throw tooLarge();
+  const { req, res } = ctx;
+  const parser = createParser(ctx);
+  const form = new FormData();
+  const { promise, resolve, reject } = Promise.withResolvers<FormData>();
+
+  let received = 0;
+  res.once('close', () => {
+    held -= received;
+  });
+  const receive = (chunk: Buffer) => {
+    received += chunk.length;
+    held += chunk.length;
+    if (received > MAX_BODY_BYTES) reject(tooLarge());
+    if (held > MAX_HELD_BYTES) reject(busy());
+  };
+  const cutOff = () => {
+    if (!req.complete) reject(refused('The body was cut off', 'malformed'));
+  };
+
+  parser.on('file', (name, stream, filename, _encoding, type) => {
+    const chunks: Buffer<ArrayBuffer>[] = [];
+    stream.on('data', (chunk) => chunks.push(chunk));
+    stream.on('limit', () => reject(tooLarge()));
+    stream.on('error', (error) => reject(refused('The form is malformed', 'malformed', error)));
+    stream.on('end', () => form.append(name, new File(chunks, filename, { type })));
+  });
+  parser.on('field', (name, value, _nameTruncated, isTruncated) => {
+    if (isTruncated || form.has(name))
+      reject(refused(`The part ${name.slice(0, 100)} is too long or sent twice`, 'malformed'));
+    form.append(name, value);
+  });
+  for (const limit of ['partsLimit', 'filesLimit', 'fieldsLimit'] as const) {
+    parser.on(limit, () => reject(refused('The form has too many parts', 'too_many_parts')));
+  }
+  parser.on('error', (error) => reject(refused('The form is malformed', 'malformed', error)));
+  parser.on('finish', () => resolve(form));
+
+  req.on('data', receive).once('error', cutOff).once('close', cutOff).pipe(parser);
+  try {
+    return await promise;
+  } finally {
+    req.unpipe(parser).off('data', receive).off('error', cutOff).off('close', cutOff).pause();
+  }
+}
+
+function createParser({ headers }: Context): BusboyInstance {
+  try {
+    return new Busboy({
+      headers: { ...headers, 'content-type': headers['content-type'] ?? '' },
+      limits,
+      // The name is only ever text: as sent.
+      preservePath: true,
+      isPartAFile: (_field, _type, filename) => filename !== undefined,
+    });
+  } catch (error) {
+    throw refused('The form is malformed', 'malformed', error);
+  }
+}
+
+const refused = (message: string, rule: string, cause?: unknown) =>
+  new ServiceError('VALIDATION_FAILED', { message, details: { body: { message, rule } }, cause });
+
+const tooLarge = () => refused('The image is larger than 5 MB', 'too_large');
+
+const busy = () =>
+  new ServiceError('SERVICE_UNAVAILABLE', { cause: new Error('too many forms are held in memory'), retryAfter: 5 });

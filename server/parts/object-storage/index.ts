@@ -1,0 +1,71 @@
+import type { Readable } from 'node:stream';
+import type { Config } from '../../config.ts';
+import { diskStorage } from './disk.ts';
+import { s3Storage } from './s3.ts';
+
+export interface PutAddress {
+  key: string;
+  contentType: string;
+  /** Bytes, exactly. */
+  size: number;
+  expiresInSeconds: number;
+}
+
+/** An object as it is found: its size in bytes and the bytes it starts with. */
+export interface FoundObject {
+  size: number;
+  start: Buffer;
+}
+
+/**
+ * Objects by key. Whatever needs the storage answers or rejects with SERVICE_UNAVAILABLE within the time limit; making
+ * addresses is computation only.
+ */
+export interface ObjectStorage {
+  /** An address for one PUT of just this key, type and length: the storage itself refuses anything else. */
+  presignPut(address: PutAddress): Promise<string>;
+  /** Stores all of it or nothing that could be seen. */
+  put(key: string, bytes: Uint8Array, contentType: string): Promise<void>;
+  /** Undefined where there is no such object. */
+  find(key: string, startBytes: number): Promise<FoundObject | undefined>;
+  /** No error where there is none. */
+  delete(key: string): Promise<void>;
+  /** Where everybody can read the object. */
+  publicUrl(key: string): string;
+  /** Sees to it that there is a place to store in. Rejects with ConfigError where only an operator can help. */
+  prepare(): Promise<void>;
+  /** Where no server of its own does: how the service serves the files and receives what is sent to their addresses. */
+  served?: ServedFiles;
+  close(): void;
+}
+
+export interface IncomingFile {
+  key: string;
+  query: URLSearchParams;
+  contentType: string;
+  /** Undefined where the sender did not say. */
+  contentLength: number | undefined;
+  body: Readable;
+}
+
+export interface ServedFile {
+  size: number;
+  modifiedAt: Date;
+  /** The bytes from `start` to `end`, both included. */
+  read(range: { start: number; end: number }): Readable;
+  /** For a file that is not read. */
+  close(): Promise<void>;
+}
+
+export interface ServedFiles {
+  /** Rejects with FORBIDDEN, before the body is read, what the address was not made for. */
+  receive(file: IncomingFile): Promise<void>;
+  open(key: string): Promise<ServedFile | undefined>;
+}
+
+/** S3 where the configuration names one, else a directory in DATA_DIR. `secret` signs the addresses of the latter. */
+export const openObjectStorage = (
+  config: Pick<Config, 's3' | 'production' | 'dataDir' | 'appUrl'>,
+  secret: string,
+): ObjectStorage =>
+  config.s3 ? s3Storage(config.s3, { createBucket: !config.production }) : diskStorage({ ...config, secret });

@@ -1,0 +1,68 @@
+import { LockMode } from '@mikro-orm/core';
+import type { Kysely } from 'kysely';
+import { Upload } from '../../entities/index.ts';
+import { ServiceError } from '../errors.ts';
+import type { Database } from '../parts/database/index.ts';
+import type { Tables } from '../parts/database/tables.ts';
+import type { ObjectStorage } from '../parts/object-storage/index.ts';
+import type { Records } from './records.ts';
+
+/** How long an avatar outlives its place in the profile: pages and caches still show it. */
+export const REPLACED_MS = 24 * 60 * 60_000;
+
+interface Parts {
+  database: Database;
+  objects: ObjectStorage;
+  records: Records;
+}
+
+export interface AvatarChange {
+  userId: string;
+  former: string | null;
+  next: string | null;
+}
+
+/** What happens to avatars that profiles show no more. */
+export function createAvatars({ database, objects, records }: Parts) {
+  const base = objects.publicUrl('');
+
+  /** The key of an address of ours, whatever query a client has added to it. */
+  const keyOf = (address: string | null): string | undefined => {
+    const url = address ? URL.parse(address) : null;
+    const plain = url ? url.origin + url.pathname : '';
+    return plain.startsWith(base) ? plain.slice(base.length) : undefined;
+  };
+
+  return {
+    /**
+     * In the transaction that changes the profile. The locks on the two rows are what `condemn` waits for, so that a
+     * profile never comes to show what is being deleted: that is refused with VALIDATION_FAILED.
+     */
+    async changed(tables: Kysely<Tables>, { userId, former, next }: AvatarChange): Promise<void> {
+      const [formerKey, nextKey] = [keyOf(former), keyOf(next)];
+      if (formerKey && formerKey !== nextKey) await records.replace(tables, formerKey, userId, REPLACED_MS);
+      if (!nextKey || (await records.reprieve(tables, nextKey, REPLACED_MS))) return;
+      throw new ServiceError('VALIDATION_FAILED', {
+        details: { avatar: { message: 'This image has been deleted', rule: 'deleted' } },
+      });
+    },
+
+    /** Whether a replaced avatar may be deleted: no profile shows it, and from now on none can. */
+    condemn: (objectKey: string): Promise<boolean> =>
+      database.transaction(async (em, tables) => {
+        const upload = await em.findOne(Upload, { objectKey }, { lockMode: LockMode.PESSIMISTIC_WRITE });
+        if (upload?.state !== 'replaced') return false;
+        const shown = await tables
+          .selectFrom('users')
+          .select('id')
+          // A prefix, for the address may carry a query. A wildcard in it could only spare too much.
+          .where('avatar', 'like', `${objects.publicUrl(objectKey)}%`)
+          .limit(1)
+          .executeTakeFirst();
+        if (!shown) upload.state = 'doomed';
+        return !shown;
+      }),
+  };
+}
+
+export type Avatars = ReturnType<typeof createAvatars>;

@@ -1,0 +1,103 @@
+import { randomUUID } from 'node:crypto';
+import type { Config } from '../config.ts';
+import { ServiceError } from '../errors.ts';
+import type { Log } from '../log.ts';
+import type { Database } from '../parts/database/index.ts';
+import type { ObjectStorage } from '../parts/object-storage/index.ts';
+import { createAvatars } from './avatars.ts';
+import { extensionOf, isUploadType, type UploadType } from './file-types.ts';
+import { createImages, type ImagePurpose, type SentImage } from './images.ts';
+import { createInspection, FIRST_LOOK_MS } from './inspection.ts';
+import { createRecords } from './records.ts';
+
+/** interface.md section 8. */
+const ADDRESS_SECONDS = 300;
+/** Longer than storing an image can take; then nobody waits for it any more. */
+const STORING_MS = 60_000;
+
+interface Parts {
+  database: Database;
+  objects: ObjectStorage;
+  log: Log;
+}
+
+export interface UploadAddress {
+  presignedUrl: string;
+  publicUrl: string;
+  key: string;
+  /** Seconds. */
+  expiresIn: number;
+}
+
+export interface StoredImage {
+  url: string;
+  size: number;
+  width: number;
+  height: number;
+}
+
+/** The rules about files, on the given parts. `inspection.start` sets its worker going. */
+export function createUploads(config: Pick<Config, 'uploads'>, { database, objects, log }: Parts) {
+  const { types, maxBytes } = config.uploads;
+  const records = createRecords(database);
+  const avatars = createAvatars({ database, objects, records });
+  const inspection = createInspection({ objects, records, avatars, log });
+  const images = createImages();
+
+  const requireType = (contentType: string): UploadType => {
+    if (isUploadType(contentType) && types.includes(contentType)) return contentType;
+    throw invalid('contentType', 'not_allowed', `Must be one of ${types.join(', ')}`);
+  };
+
+  return {
+    inspection,
+    images,
+    avatarChanged: avatars.changed,
+
+    /** An address to which the user may send one file of just this type and size, under a key of its own. */
+    async presign(userId: string, declared: { contentType: string; size: number }): Promise<UploadAddress> {
+      const contentType = requireType(declared.contentType);
+      const { size } = declared;
+      if (size > maxBytes) throw invalid('size', 'too_large', `Must be at most ${maxBytes} bytes`);
+      const key = newKey(extensionOf(contentType));
+      await records.expect({
+        objectKey: key,
+        userId,
+        purpose: 'direct',
+        contentType,
+        size,
+        lifeMs: ADDRESS_SECONDS * 1000,
+        marginMs: FIRST_LOOK_MS,
+      });
+      const presignedUrl = await objects.presignPut({ key, contentType, size, expiresInSeconds: ADDRESS_SECONDS });
+      return { presignedUrl, publicUrl: objects.publicUrl(key), key, expiresIn: ADDRESS_SECONDS };
+    },
+
+    /** Converts an image and stores it. Rejects with VALIDATION_FAILED, or with SERVICE_UNAVAILABLE and nothing stored. */
+    async storeImage(userId: string, file: SentImage, purpose: ImagePurpose): Promise<StoredImage> {
+      const { bytes, width, height } = await images.convert(file, purpose);
+      const key = newKey('webp');
+      const contentType = 'image/webp';
+      const size = bytes.length;
+      await records.expect({ objectKey: key, userId, purpose, contentType, size, lifeMs: STORING_MS, marginMs: 0 });
+      await objects.put(key, bytes, contentType);
+      if (!(await records.keep(key))) {
+        throw new ServiceError('SERVICE_UNAVAILABLE', {
+          cause: new Error('storing an image took too long'),
+          retryAfter: 5,
+        });
+      }
+      return { url: objects.publicUrl(key), size, width, height };
+    },
+
+    confirm: inspection.confirm,
+  };
+}
+
+export type Uploads = ReturnType<typeof createUploads>;
+
+/** Nothing of what the user sent is in it, and nobody can guess it. */
+const newKey = (extension: string): string => `uploads/${randomUUID()}.${extension}`;
+
+const invalid = (field: string, rule: string, message: string) =>
+  new ServiceError('VALIDATION_FAILED', { details: { [field]: { message, rule } } });

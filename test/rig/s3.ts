@@ -1,0 +1,127 @@
+import { randomBytes } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import type { Server } from 'node:http';
+import { createRequire } from 'node:module';
+import { buffer } from 'node:stream/consumers';
+import type Koa from 'koa';
+import { Client } from 'minio';
+import { temporaryDirectory } from './custodian.ts';
+import { freePort } from './port.ts';
+
+/** What the storage does from now on: work; answer 503 SlowDown; take a request and never answer; cut it off in the middle. */
+export type S3Behaviour = 'work' | 'slow-down' | 'hang' | 'reset';
+
+export interface S3 {
+  readonly url: string;
+  readonly bucket: string;
+  /** For the service under test. */
+  readonly env: Record<string, string>;
+  keys(): Promise<string[]>;
+  read(key: string): Promise<Buffer>;
+  put(key: string, bytes: Uint8Array): Promise<void>;
+  /** Method and path of every request so far that needed a signature, oldest first. */
+  requests(): string[];
+  behave(behaviour: S3Behaviour): void;
+  /** Refuses connections until start(). What is stored stays. */
+  down(): Promise<void>;
+  up(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+// The package brings no types: of all it has, this is what is used.
+interface S3rver extends Pick<Koa, 'middleware' | 'callback'> {
+  run(): Promise<unknown>;
+  close(): Promise<void>;
+  httpServer: Server;
+}
+const S3rver = createRequire(import.meta.url)('@20minutes/s3rver') as new (options: object) => S3rver;
+
+const accessKey = 'S3RVER';
+const secretKey = 'S3RVER';
+
+/** A storage on 127.0.0.1 that checks signatures, and lets nobody write without one. */
+export async function startS3(): Promise<S3> {
+  const port = await freePort();
+  const directory = temporaryDirectory('s3');
+  const bucket = `uploads-${randomBytes(4).toString('hex')}`;
+  const client = new Client({
+    endPoint: '127.0.0.1',
+    port,
+    useSSL: false,
+    accessKey,
+    secretKey,
+    region: 'us-east-1',
+  });
+  const requests: string[] = [];
+  let behaviour: S3Behaviour = 'work';
+
+  const guard: Koa.Middleware = async (ctx, next) => {
+    const isSigned = Boolean(ctx.get('Authorization')) || 'X-Amz-Signature' in ctx.query;
+    if (!isSigned && ctx.method !== 'GET' && ctx.method !== 'HEAD') {
+      ctx.status = 403;
+      ctx.body = '<Error><Code>AccessDenied</Code></Error>';
+      return;
+    }
+    // The rig's own look inside is not what a fault is made for.
+    const isOurs = ctx.get('User-Agent').includes('rig');
+    if (isSigned && !isOurs) requests.push(`${ctx.method} ${ctx.path}`);
+    if (isOurs || behaviour === 'work') {
+      await next();
+      return;
+    }
+    if (behaviour === 'slow-down') {
+      ctx.status = 503;
+      ctx.body = '<Error><Code>SlowDown</Code></Error>';
+      return;
+    }
+    ctx.respond = false;
+    if (behaviour === 'reset')
+      ctx.req.once('data', () => ctx.req.socket.destroy()).once('end', () => ctx.req.socket.destroy());
+  };
+  client.setAppInfo('rig', '1');
+
+  const open = async () => {
+    const server = new S3rver({ address: '127.0.0.1', port, silent: true, directory, resetOnClose: false });
+    server.middleware.unshift(guard);
+    await server.run();
+    return server;
+  };
+  let server: S3rver | undefined = await open();
+  const down = async () => {
+    server?.httpServer.closeAllConnections();
+    await server?.close();
+    server = undefined;
+  };
+
+  return {
+    url: `http://127.0.0.1:${port}`,
+    bucket,
+    env: {
+      S3_ENDPOINT: `http://127.0.0.1:${port}`,
+      S3_BUCKET: bucket,
+      S3_ACCESS_KEY: accessKey,
+      S3_SECRET_KEY: secretKey,
+    },
+    async keys() {
+      const found: string[] = [];
+      for await (const { name } of client.listObjectsV2(bucket, '', true)) found.push(name);
+      return found;
+    },
+    read: async (key) => buffer(await client.getObject(bucket, key)),
+    async put(key, bytes) {
+      await client.putObject(bucket, key, Buffer.from(bytes));
+    },
+    requests: () => [...requests],
+    behave(next) {
+      behaviour = next;
+    },
+    down,
+    async up() {
+      server ??= await open();
+    },
+    async stop() {
+      await down();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,182 @@
+import { crc32, deflateSync } from 'node:zlib';
+import sharp, { type Sharp } from 'sharp';
+
+/** Images made by code, the good ones and the hostile ones. */
+
+/** A word that must be found nowhere in what is stored. */
+export const MARKER = 'ALIEN-7f3a';
+
+export const flat = (width: number, height: number, background = '#3366cc'): Sharp =>
+  sharp({ create: { width, height, channels: 3, background } });
+
+export const png = (width = 300, height = 200): Promise<Buffer> => flat(width, height).png().toBuffer();
+export const jpeg = (width = 300, height = 200): Promise<Buffer> => flat(width, height).jpeg().toBuffer();
+
+/** Noise, so that it is as large as a photograph. */
+export const photograph = (width: number, height: number, quality = 80): Promise<Buffer> =>
+  sharp({
+    create: { width, height, channels: 3, background: '#808080', noise: { type: 'gaussian', mean: 128, sigma: 25 } },
+  })
+    .blur(1.2)
+    .jpeg({ quality })
+    .toBuffer();
+
+function chunk(type: string, data: Buffer): Buffer {
+  const body = Buffer.concat([Buffer.from(type, 'latin1'), data]);
+  const frame = Buffer.alloc(8);
+  frame.writeUInt32BE(data.length, 0);
+  frame.writeUInt32BE(crc32(body), 4);
+  return Buffer.concat([frame.subarray(0, 4), body, frame.subarray(4)]);
+}
+
+interface PngHeader {
+  width: number;
+  height: number;
+  bitDepth?: number;
+  /** 0 grey, 2 RGB, 6 RGBA. */
+  colorType?: number;
+  interlaced?: boolean;
+}
+
+const channels: Record<number, number> = { 0: 1, 2: 3, 6: 4 };
+const pngSignature = Buffer.from('89504e470d0a1a0a', 'hex');
+
+/** A PNG whose pixels are all zero: large in memory, small on the wire. Extra chunks come before the pixels. */
+export function emptyPng(
+  { width, height, bitDepth = 8, colorType = 0, interlaced = false }: PngHeader,
+  extra: Buffer[] = [],
+) {
+  const header = Buffer.alloc(13);
+  header.writeUInt32BE(width, 0);
+  header.writeUInt32BE(height, 4);
+  header.set([bitDepth, colorType, 0, 0, interlaced ? 1 : 0], 8);
+  const bitsPerPixel = bitDepth * (channels[colorType] ?? 1);
+  const passes = interlaced ? adam7(width, height) : [[width, height] as const];
+  const raw = passes
+    .filter(([w, h]) => w > 0 && h > 0)
+    .reduce((sum, [w, h]) => sum + (1 + Math.ceil((w * bitsPerPixel) / 8)) * h, 0);
+  return Buffer.concat([
+    pngSignature,
+    chunk('IHDR', header),
+    ...extra,
+    chunk('IDAT', deflateSync(Buffer.alloc(raw), { level: 9 })),
+    chunk('IEND', Buffer.alloc(0)),
+  ]);
+}
+
+const adam7 = (width: number, height: number) =>
+  [
+    [0, 0, 8, 8],
+    [4, 0, 8, 8],
+    [0, 4, 4, 8],
+    [2, 0, 4, 4],
+    [0, 2, 2, 4],
+    [1, 0, 2, 2],
+    [0, 1, 1, 2],
+  ].map(([x = 0, y = 0, dx = 1, dy = 1]) => [Math.ceil((width - x) / dx), Math.ceil((height - y) / dy)] as const);
+
+const compressedText = (bytes: number) =>
+  chunk('zTXt', Buffer.concat([Buffer.from('Comment\0\0', 'latin1'), deflateSync(Buffer.alloc(bytes, 'x'))]));
+
+const compressedProfile = (bytes: number) =>
+  chunk('iCCP', Buffer.concat([Buffer.from('profile\0\0', 'latin1'), deflateSync(Buffer.alloc(bytes))]));
+
+/** What costs much to decode and little to send; all of it is refused, or converted within bounds. */
+export const bombs: [name: string, make: () => Buffer, expected: 200 | 400 | 'either'][] = [
+  ['30000×30000 pixels in 1 bit', () => emptyPng({ width: 30_000, height: 30_000, bitDepth: 1 }), 400],
+  ['16383×16383 pixels in 1 bit', () => emptyPng({ width: 16_383, height: 16_383, bitDepth: 1 }), 400],
+  ['one row of 24 million and one pixels', () => emptyPng({ width: 24_000_001, height: 1, bitDepth: 1 }), 400],
+  ['60 MB of compressed text', () => emptyPng({ width: 64, height: 64 }, [compressedText(60e6)]), 'either'],
+  [
+    '60 MB of compressed colour profile',
+    () => emptyPng({ width: 64, height: 64 }, [compressedProfile(60e6)]),
+    'either',
+  ],
+  [
+    '24 megapixels, interlaced, 16 bits, RGBA',
+    () => emptyPng({ width: 6000, height: 4000, bitDepth: 16, colorType: 6, interlaced: true }),
+    'either',
+  ],
+];
+
+const withBadSum = (image: Buffer): Buffer => {
+  const copy = Buffer.from(image);
+  // The checksum of the header chunk.
+  copy.writeUInt32BE((copy.readUInt32BE(29) ^ 0xffff) >>> 0, 29);
+  return copy;
+};
+
+/** What only pretends to be an image. `contentType` is an allowed one wherever the bytes are the subject. */
+export const impostors: [name: string, make: () => Buffer | Promise<Buffer>, contentType: string][] = [
+  ['GIF bytes', () => flat(8, 8).gif().toBuffer(), 'image/gif'],
+  ['WebP bytes', () => flat(8, 8).webp().toBuffer(), 'image/webp'],
+  ['AVIF bytes', () => flat(8, 8).avif().toBuffer(), 'image/png'],
+  ['SVG bytes', () => Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>'), 'image/png'],
+  ['HTML bytes', () => Buffer.from('<!doctype html><script>alert(1)</script>'), 'image/jpeg'],
+  ['a PDF', () => Buffer.from('%PDF-1.7\n1 0 obj'), 'image/png'],
+  ['a program', () => Buffer.from('7f454c460201010000000000', 'hex'), 'image/png'],
+  ['nothing', () => Buffer.alloc(0), 'image/png'],
+  ['three bytes', () => Buffer.from('89504e', 'hex'), 'image/png'],
+  ['a signature and junk', () => Buffer.concat([pngSignature, Buffer.alloc(500, 7)]), 'image/png'],
+  [
+    'a JPEG signature and junk',
+    () => Buffer.concat([Buffer.from('ffd8ffe0', 'hex'), Buffer.alloc(500, 7)]),
+    'image/jpeg',
+  ],
+  ['half a JPEG', async () => (await photograph(400, 300)).subarray(0, 4000), 'image/jpeg'],
+  [
+    'half a PNG',
+    async () => (await photograph(400, 300).then((image) => sharp(image).png().toBuffer())).subarray(0, 4000),
+    'image/png',
+  ],
+  ['a PNG with a bad checksum', async () => withBadSum(await png()), 'image/png'],
+  ['PNG bytes declared as SVG', () => png(), 'image/svg+xml'],
+  ['PNG bytes declared as HTML', () => png(), 'text/html'],
+  ['PNG bytes declared as nothing', () => png(), 'application/octet-stream'],
+];
+
+/** Good images that carry something else along. */
+export const polyglots: [name: string, make: () => Promise<Buffer>, contentType: string][] = [
+  [
+    'a page behind a JPEG',
+    async () => Buffer.concat([await jpeg(), Buffer.from(`<script>${MARKER}</script>`)]),
+    'image/jpeg',
+  ],
+  [
+    'a script in a JPEG comment',
+    async () => {
+      const image = await jpeg();
+      const text = Buffer.from(`<script>${MARKER}</script>`);
+      const comment = Buffer.from([0xff, 0xfe, 0, text.length + 2]);
+      return Buffer.concat([image.subarray(0, 2), comment, text, image.subarray(2)]);
+    },
+    'image/jpeg',
+  ],
+  [
+    'EXIF with artist and place',
+    () =>
+      flat(300, 200)
+        .withExif({
+          IFD0: { Artist: MARKER, Copyright: MARKER },
+          IFD3: { GPSLatitudeRef: 'N', GPSLatitude: '51/1 30/1 0/1' },
+        })
+        .jpeg()
+        .toBuffer(),
+    'image/jpeg',
+  ],
+  [
+    'XMP',
+    () => flat(300, 200).withXmp(`<x:xmpmeta xmlns:x="adobe:ns:meta/">${MARKER}</x:xmpmeta>`).png().toBuffer(),
+    'image/png',
+  ],
+  [
+    'text in a PNG',
+    async () => emptyPng({ width: 64, height: 64 }, [chunk('tEXt', Buffer.from(`Comment\0${MARKER}`, 'latin1'))]),
+    'image/png',
+  ],
+  [
+    'an archive behind a PNG',
+    async () => Buffer.concat([await png(), Buffer.from(`PK\x03\x04${MARKER}`, 'latin1')]),
+    'image/png',
+  ],
+];
