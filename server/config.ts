@@ -89,6 +89,7 @@ const variables = {
     .optional(),
   TRUST_PROXY: whole(0, 16).default(0),
   DATA_DIR: z.string().default('.data'),
+  PAGES: z.enum(['on', 'off']).default('on'),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('info'),
   PASSWORD_ITERATIONS: whole(1, 10_000_000).default(100_000),
   LIMIT_LOGIN: rate(5, 15 * 60),
@@ -179,6 +180,8 @@ function assemble(env: z.output<typeof schema>) {
     /** How many proxies stand in front and append to X-Forwarded-For. */
     trustedProxies: env.TRUST_PROXY,
     dataDir: env.DATA_DIR,
+    /** Whether the account pages are served; a team's own front end at appUrl takes their place otherwise. */
+    pages: env.PAGES === 'on',
     logLevel: env.LOG_LEVEL,
     passwordIterations: env.PASSWORD_ITERATIONS,
     rates: {

@@ -12,6 +12,7 @@ import { devMail } from './dev-mail.ts';
 import { answerFailures } from './failures.ts';
 import { files } from './files.ts';
 import { openApiDocument } from './openapi.ts';
+import { pages } from './pages.ts';
 import { probes } from './probes.ts';
 import { requestLog } from './request-log.ts';
 import { rest } from './rest.ts';
@@ -50,10 +51,18 @@ export function createApp(config: Config, { accounts, uploads, database, store, 
   app.use(probes({ database, store }).routes());
   if (!config.production) app.use(devMail(config).routes());
 
+  const accountPages = config.pages && pages(pageSettings(config), log);
+  if (accountPages) app.use(accountPages);
+
   // What fails once an answer is on its way: mostly clients that left.
   app.on('error', (error) => log.debug({ err: error }, 'an answer could not be sent'));
   return app;
 }
+
+const pageSettings = ({ appUrl, production, smtpUrl }: Config) => ({
+  appUrl,
+  mailbox: production || smtpUrl ? undefined : '/dev/mail',
+});
 
 function documents({ appUrl }: Pick<Config, 'appUrl'>): Router {
   const document = openApiDocument(appUrl);

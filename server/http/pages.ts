@@ -1,0 +1,111 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { extname, join } from 'node:path';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+import type { Context, Middleware } from 'koa';
+import type { Log } from '../log.ts';
+
+const BUILT = join(import.meta.dirname, '../../client/pages/dist');
+
+/** Where there is a page; client/pages/main.tsx knows which. */
+const paths = new Set([
+  '/',
+  '/register',
+  '/login',
+  '/verify-email',
+  '/forgot-password',
+  '/reset-password',
+  '/dashboard',
+]);
+/** What is missing below these was asked for by a program. */
+const forPrograms = /^\/(?:api|auth|trpc|assets|uploads)\//;
+
+/** What the pages are told: the shape of client/pages/settings.ts. */
+interface Settings {
+  appUrl: string;
+  /** The identity provider's name. */
+  provider?: string | undefined;
+  /** Where mails can be read. */
+  mailbox?: string | undefined;
+}
+
+/** One file, ready to be sent. */
+interface Body {
+  type: string;
+  plain: Buffer;
+  br: Buffer;
+  gzip: Buffer;
+}
+
+/**
+ * The account pages, from memory: one shell for all of them, the same for everybody, and its assets, whose names change
+ * with their content. Whatever else a browser looks for and does not find gets the shell too, as 404. Undefined, with a
+ * line in the log, when the pages were not built.
+ */
+export function pages(settings: Settings, log: Log): Middleware | undefined {
+  const built = load(settings);
+  if (!built) {
+    log.warn(
+      'the account pages are not built and not served: `npm run build` makes them, PAGES=off makes this go away',
+    );
+    return undefined;
+  }
+  const { shell, assets } = built;
+  return (ctx, next) => {
+    if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next();
+    const asset = assets.get(ctx.path);
+    if (asset) {
+      ctx.state['route'] = '/assets/{name}';
+      ctx.set('Cache-Control', 'public, max-age=31536000, immutable');
+      send(ctx, asset);
+      return;
+    }
+    const isPage = paths.has(ctx.path);
+    if (!isPage && (forPrograms.test(ctx.path) || ctx.accepts('json', 'html') !== 'html')) return next();
+    if (isPage) ctx.state['route'] = ctx.path;
+    // A kept shell would name assets that a newer release does not have.
+    ctx.set('Cache-Control', 'no-store');
+    ctx.status = isPage ? 200 : 404;
+    send(ctx, shell);
+  };
+}
+
+function send(ctx: Context, { type, ...variants }: Body): void {
+  ctx.vary('Accept-Encoding');
+  const encoding = ctx.acceptsEncodings('br', 'gzip', 'identity');
+  if (encoding === 'br' || encoding === 'gzip') ctx.set('Content-Encoding', encoding);
+  ctx.body = encoding === 'br' || encoding === 'gzip' ? variants[encoding] : variants.plain;
+  ctx.type = type;
+}
+
+function load(settings: Settings): { shell: Body; assets: Map<string, Body> } | undefined {
+  const html = textOf(join(BUILT, 'index.html'));
+  if (html === undefined) return undefined;
+  const names = readdirSync(join(BUILT, 'assets'));
+  return {
+    shell: compress('.html', Buffer.from(html.replace('{}', () => forScript(settings)))),
+    assets: new Map(
+      names.map((name) => [`/assets/${name}`, compress(extname(name), readFileSync(join(BUILT, 'assets', name)))]),
+    ),
+  };
+}
+
+/** JSON that ends no script element, whatever is in it. */
+const forScript = (settings: Settings) => JSON.stringify(settings).replace(/</g, '\\u003c');
+
+function textOf(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return undefined;
+  }
+}
+
+/** Once per start, so it may not take long: quality 9 is within a few percent of the best, in a tenth of its time. */
+const compress = (type: string, plain: Buffer): Body => ({
+  type,
+  plain,
+  br: brotliCompressSync(plain, {
+    params: { [constants.BROTLI_PARAM_QUALITY]: 9, [constants.BROTLI_PARAM_SIZE_HINT]: plain.length },
+  }),
+  gzip: gzipSync(plain, { level: 9 }),
+});
