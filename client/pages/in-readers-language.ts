@@ -17,12 +17,12 @@ export const number = (value: number): string => new Intl.NumberFormat(languages
 export const percent = (share: number): string =>
   new Intl.NumberFormat(languages, { style: 'percent', maximumFractionDigits: 0 }).format(share);
 
-/** Bytes, in kilobytes or megabytes. */
+/** Bytes, in kilobytes or megabytes of 1024, as the limits are. */
 export function size(bytes: number): string {
-  const isLarge = bytes >= 1_000_000;
+  const isLarge = bytes >= 1024 ** 2;
   return new Intl.NumberFormat(languages, {
     style: 'unit',
     unit: isLarge ? 'megabyte' : 'kilobyte',
     maximumFractionDigits: isLarge ? 1 : 0,
-  }).format(bytes / (isLarge ? 1_000_000 : 1000));
+  }).format(bytes / (isLarge ? 1024 ** 2 : 1024));
 }

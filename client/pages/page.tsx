@@ -20,7 +20,7 @@ export function Page({ title, isNews = false, isWide = false, actions, children 
   }, [title, isNews]);
   return (
     <>
-      <header>
+      <header class={isWide ? 'wide' : 'narrow'}>
         <a class="brand" href="/">
           Accounts
         </a>

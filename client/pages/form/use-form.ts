@@ -37,15 +37,17 @@ export function useForm<Name extends string>({ initial, required, check, draft, 
   const [errors, setErrors] = useState<Partial<Record<Name, ComponentChildren>>>({});
   const [problem, setProblem] = useState<ComponentChildren>();
   const [isBusy, setBusy] = useState(false);
+  const [refusals, setRefusals] = useState(0);
   const form = useRef<HTMLFormElement>(null);
 
-  // Once per attempt: each makes a new object of errors.
+  // Once per refused attempt, not when an error goes away.
   useEffect(() => {
     form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
-  }, [errors]);
+  }, [refusals]);
 
   const refuse = (found: Partial<Record<Name, ComponentChildren>>) => {
     setErrors(found);
+    setRefusals((count) => count + 1);
     return Object.keys(found).length > 0;
   };
 
@@ -82,6 +84,7 @@ export function useForm<Name extends string>({ initial, required, check, draft, 
       error: errors[name],
       onInput(value) {
         setValues((current) => ({ ...current, [name]: value }));
+        setErrors((current) => ({ ...current, [name]: undefined }));
         if (draft?.names.includes(name)) keepDraft(draft.key, { [name]: value });
       },
     }),

@@ -61,7 +61,7 @@ export function Dashboard() {
 function Facts({ profile: { email, provider, createdAt } }: { profile: Profile }) {
   return (
     <dl>
-      <dt>Address</dt>
+      <dt>Email</dt>
       <dd>{email}</dd>
       <dt>Login</dt>
       <dd>{provider === 'email' ? 'with a password' : `with ${providerLabel(provider)}`}</dd>

@@ -18,8 +18,8 @@ export function Home() {
   }, []);
   if (refusal) return <Unreachable refusal={refusal} />;
   return (
-    <Page title="Accounts">
-      <p aria-busy="true">One moment …</p>
+    <Page title="One moment …">
+      <p aria-busy="true">Looking whether you are logged in.</p>
     </Page>
   );
 }
