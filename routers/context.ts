@@ -10,12 +10,15 @@ export interface Context {
   clientAddress: string;
   /** The session token that came along, if it has the shape of one. */
   sessionToken: string | undefined;
+  /** The service that called, by its token. Undefined for everybody else, logged in or not. */
+  service: string | undefined;
   cookies: {
     setSession(session: { token: string; expiresAt: number }): void;
     clearSession(): void;
   };
   /** Who it was, for the log. */
   noteUser(userId: string): void;
+  noteService(name: string): void;
   /** Rejects when the database does not answer. */
   pingDatabase(): Promise<void>;
   /** Another status for this answer over REST; over /trpc the output alone tells. */

@@ -2,12 +2,13 @@ import type { AnyTRPCProcedure, TRPCProcedureType } from '@trpc/server';
 import { auth } from './auth.ts';
 import { health } from './health.ts';
 import { profile } from './profile.ts';
+import { service } from './service.ts';
 import { createCallerFactory, type Meta, router } from './trpc.ts';
 import { upload } from './upload.ts';
 import { users } from './users.ts';
 
 /** Every procedure of the service. REST paths: see each procedure's `openapi`. */
-export const appRouter = router({ auth, users, profile, upload, health });
+export const appRouter = router({ auth, users, profile, upload, health, service });
 
 export type AppRouter = typeof appRouter;
 

@@ -4,9 +4,9 @@ import * as fields from './fields.ts';
 import { router, sessionProcedure } from './trpc.ts';
 import { publicUser, toPublicUser } from './users.ts';
 
-const profileOutput = publicUser.extend({ emailVerified: z.boolean() }).meta({ id: 'Profile' });
+export const profileOutput = publicUser.extend({ emailVerified: z.boolean() }).meta({ id: 'Profile' });
 
-const toProfile = (account: Account) => ({ ...toPublicUser(account), emailVerified: account.emailVerified });
+export const toProfile = (account: Account) => ({ ...toPublicUser(account), emailVerified: account.emailVerified });
 
 /** Every field optional: only what is sent changes. An empty string or null clears a field that may be empty. */
 const change = z.object({

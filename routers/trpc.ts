@@ -5,6 +5,8 @@ import type { Context } from './context.ts';
 
 /** How a procedure appears over REST, and what its entry in /openapi.json says. */
 export type Meta = {
+  /** For a procedure that is not over REST; the typed client shows it. */
+  summary?: string;
   openapi?: {
     method: 'GET' | 'POST' | 'PUT';
     /** With at most one `{parameter}`. */
@@ -56,6 +58,13 @@ export const sessionProcedure = t.procedure.use(async ({ ctx, next }) => {
 
 export const adminProcedure = sessionProcedure.use(({ ctx, next }) => {
   if (ctx.session.user.role !== 'admin') throw new ServiceError('FORBIDDEN');
+  return next();
+});
+
+/** For other services, by their token; a session opens nothing here. */
+export const serviceProcedure = t.procedure.use(({ ctx, next }) => {
+  if (ctx.service === undefined) throw new ServiceError('UNAUTHENTICATED', { message: 'This takes a service token' });
+  ctx.noteService(ctx.service);
   return next();
 });
 

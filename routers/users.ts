@@ -20,8 +20,8 @@ const profiled = listed.extend({
   website: z.string().nullable(),
 });
 
-const userId = z.string().meta({ example: 'user_01931b6e-7a54-7c3c-9d0a-3f4f5f6a7b8c' });
-const isUserId = (text: string) => /^user_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text);
+export const userId = z.string().meta({ example: 'user_01931b6e-7a54-7c3c-9d0a-3f4f5f6a7b8c' });
+export const isUserId = (text: string) => /^user_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text);
 
 const toListed = ({ id, name, email, avatar, provider, createdAt }: Account) => ({
   id,
@@ -42,7 +42,7 @@ export const toPublicUser = (account: Account) => ({
   website: account.website,
 });
 
-const success = z.object({ success: z.literal(true), message: z.string() });
+export const done = z.object({ success: z.literal(true), message: z.string() });
 
 export const users = router({
   list: publicProcedure
@@ -128,7 +128,7 @@ export const users = router({
       },
     })
     .input(z.object({ id: userId }))
-    .output(success)
+    .output(done)
     .mutation(async ({ ctx, input: { id } }) => {
       if (!isUserId(id) || !(await ctx.accounts.users.endSessions(id))) {
         throw new ServiceError('NOT_FOUND', { message: 'User not found' });

@@ -12,6 +12,7 @@ export function banner(config: Config): string {
   const lines = [
     ['Account service', appUrl],
     ['API description', `${appUrl}/openapi.json`],
+    ['Try it', `${appUrl}/docs`],
     ...(smtpUrl ? [] : [['Mailbox', `${appUrl}/dev/mail`]]),
     ['Embedded parts', embedded.length > 0 ? `${embedded.join(', ')} (in ${dataDir})` : 'none'],
   ];

@@ -55,6 +55,28 @@ const uploadTypes = z
     error: 'must be media types that the service knows, such as image/png,application/pdf, separated by commas',
   });
 
+const serviceName = '[A-Za-z0-9][A-Za-z0-9._-]{0,63}';
+export const isServiceName = (text: string): boolean => new RegExp(`^${serviceName}$`).test(text);
+
+const serviceTokens = z
+  .string()
+  .default('')
+  .transform((text) =>
+    text
+      .split(',')
+      .map((entry) => entry.trim())
+      .filter(Boolean),
+  )
+  .refine((list) => list.every((entry) => new RegExp(`^${serviceName}:[0-9a-f]{64}$`, 'i').test(entry)), {
+    error: 'must be entries like name:sha256-in-hex, separated by commas, as `npm run service-token` prints them',
+  })
+  .transform((list) =>
+    list.map((entry) => {
+      const [name, sha256] = entry.split(':') as [string, string];
+      return { name, sha256 };
+    }),
+  );
+
 /** Every variable, in the order of .env.example. */
 const variables = {
   NODE_ENV: z.string().default('development'),
@@ -88,6 +110,7 @@ const variables = {
     .regex(/^\.?[A-Za-z0-9.-]+$/, 'must be a domain name')
     .optional(),
   TRUST_PROXY: whole(0, 16).default(0),
+  SERVICE_TOKENS: serviceTokens,
   DATA_DIR: z.string().default('.data'),
   PAGES: z.enum(['on', 'off']).default('on'),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('info'),
@@ -179,6 +202,8 @@ function assemble(env: z.output<typeof schema>) {
     cookieDomain: env.COOKIE_DOMAIN,
     /** How many proxies stand in front and append to X-Forwarded-For. */
     trustedProxies: env.TRUST_PROXY,
+    /** Other services that may call `service.*`; one may have several tokens. */
+    serviceTokens: env.SERVICE_TOKENS,
     dataDir: env.DATA_DIR,
     /** Whether the account pages are served; a team's own front end at appUrl takes their place otherwise. */
     pages: env.PAGES === 'on',

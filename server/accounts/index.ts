@@ -14,6 +14,7 @@ import { createOutbox, type Outbox } from './outbox.ts';
 import { createPasswords, type Passwords } from './passwords.ts';
 import { createRecovery } from './recovery.ts';
 import { createRegistration } from './registration.ts';
+import { createServiceTokens } from './service-tokens.ts';
 import { createSessions, type Sessions } from './sessions.ts';
 import { type AvatarChanged, createUsers, type Users } from './users.ts';
 
@@ -57,6 +58,7 @@ export function createAccounts(config: Config, { database, store, mail, avatarCh
   return {
     users,
     sessions,
+    serviceTokens: createServiceTokens(config.serviceTokens),
     limits,
     outbox,
     ...createRegistration(deps),

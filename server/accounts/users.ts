@@ -82,6 +82,16 @@ export const createUsers = (database: Database, avatarChanged: AvatarChanged = a
     return row && toAccount(row);
   },
 
+  /** Those of the ids that are users, in the order of the ids; one query, however many. */
+  async findAll(ids: readonly string[]): Promise<Account[]> {
+    if (ids.length === 0) return [];
+    const rows = await database.read((tables) =>
+      tables.selectFrom('users').select(columns).where('id', 'in', ids).execute(),
+    );
+    const byId = new Map(rows.map((row) => [row.id, toAccount(row)]));
+    return ids.flatMap((id) => byId.get(id) ?? []);
+  },
+
   /** What a login needs. `email` must be normalized. */
   async findCredential(email: string): Promise<(Account & { passwordHash: string | null }) | undefined> {
     const row = await database.read((tables) =>

@@ -16,6 +16,7 @@ export interface RequestState {
   /** The path as the service knows it, with placeholders: what was sent may carry a token. */
   route?: string;
   userId?: string;
+  service?: string;
   /** Refusals are answered as `{error}`. */
   plainRefusals?: boolean;
 }
@@ -28,9 +29,13 @@ export const contextFactory =
     uploads,
     clientAddress: clientAddress(ctx.req.socket.remoteAddress, ctx.get('X-Forwarded-For'), config.trustedProxies),
     sessionToken: readSessionCookie(ctx.get('Cookie')),
+    service: serviceOf(accounts, ctx.get('Authorization')),
     cookies: sessionCookies(ctx, config),
     noteUser(userId) {
       ctx.state['userId'] = userId;
+    },
+    noteService(name) {
+      ctx.state['service'] = name;
     },
     pingDatabase: () => database.ping(),
     setStatus(status) {
@@ -38,5 +43,11 @@ export const contextFactory =
     },
     version,
   });
+
+/** RFC 6750 section 2.1. */
+function serviceOf({ serviceTokens }: Accounts, authorization: string): string | undefined {
+  const token = /^Bearer +(\S+)$/i.exec(authorization)?.[1];
+  return token && serviceTokens.nameOf(token);
+}
 
 export type ContextFactory = ReturnType<typeof contextFactory>;

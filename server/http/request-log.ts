@@ -17,6 +17,7 @@ export function requestLog(log: Log): Middleware {
       status: ctx.status,
       ms: Math.round((performance.now() - started) * 10) / 10,
       ...(ctx.state['userId'] !== undefined && { user: ctx.state['userId'] }),
+      ...(ctx.state['service'] !== undefined && { service: ctx.state['service'] }),
     });
   };
 }

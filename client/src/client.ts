@@ -1,0 +1,66 @@
+import { createTRPCClient, httpBatchLink, httpLink, isNonJsonSerializable, splitLink } from '@trpc/client';
+import type { Client } from './api.ts';
+import { errorLink } from './error-link.ts';
+import type { AppRouter } from './trpc.ts';
+
+const TIMEOUT_MS = 15_000;
+const FILE_TIMEOUT_MS = 120_000;
+
+/** What the service takes in one request, and an address that every proxy lets through. */
+const LARGEST_BATCH = 10;
+const LONGEST_URL = 6000;
+
+type Headers = Record<string, string>;
+
+export interface ClientOptions {
+  /** Base address of the service, such as `https://accounts.example.com`; `''` for pages that it serves itself. */
+  url: string;
+  /** In place of the global fetch. */
+  fetch?: typeof globalThis.fetch | undefined;
+  /** Sent with every call; a function is asked before each request. */
+  headers?: Headers | (() => Headers | Promise<Headers>) | undefined;
+  /** Milliseconds until a call is given up; 15000. */
+  timeout?: number | undefined;
+  /** The same for calls that carry a file; 120000. */
+  fileTimeout?: number | undefined;
+}
+
+export interface ServiceClientOptions extends Pick<ClientOptions, 'url' | 'fetch' | 'timeout'> {
+  /** From `npm run service-token` at the account service. */
+  token: string;
+}
+
+/**
+ * For front ends. Cookies go along; calls of one tick share a request, calls with a FormData have one of their own. A call
+ * rejects with ServiceError, NetworkError or TimeoutError.
+ */
+export const createClient = (options: ClientOptions): Client => connect(options, { credentials: 'include' });
+
+/** For other services: like `createClient`, but without cookies, and `service.*` answers to its token. */
+export const createServiceClient = ({ token, ...options }: ServiceClientOptions): Client =>
+  connect({ ...options, headers: { authorization: `Bearer ${token}` } });
+
+function connect(
+  { url, headers = {}, fetch = globalThis.fetch, timeout = TIMEOUT_MS, fileTimeout = FILE_TIMEOUT_MS }: ClientOptions,
+  init: RequestInit = {},
+): Client {
+  const linkOptions = (ms: number) => ({
+    url: `${url.replace(/\/+$/, '')}/trpc`,
+    headers,
+    fetch: (input: RequestInfo | URL | string, request: object = {}) => {
+      const { signal } = request as RequestInit;
+      const timer = AbortSignal.timeout(ms);
+      return fetch(input, { ...request, ...init, signal: signal ? AbortSignal.any([signal, timer]) : timer });
+    },
+  });
+  return createTRPCClient<AppRouter>({
+    links: [
+      errorLink,
+      splitLink({
+        condition: ({ input }) => isNonJsonSerializable(input),
+        true: httpLink(linkOptions(fileTimeout)),
+        false: httpBatchLink({ ...linkOptions(timeout), maxItems: LARGEST_BATCH, maxURLLength: LONGEST_URL }),
+      }),
+    ],
+  });
+}

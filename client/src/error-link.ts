@@ -1,0 +1,50 @@
+import { TRPCClientError, type TRPCLink } from '@trpc/client';
+import { observable } from '@trpc/server/observable';
+import type { ErrorCode, ErrorDetails } from './api.ts';
+import { NetworkError, type Origin, ServiceError, TimeoutError } from './errors.ts';
+import type { AppRouter } from './trpc.ts';
+
+interface Refusal {
+  message: string;
+  code: ErrorCode;
+  details?: ErrorDetails | undefined;
+}
+
+/** Gives every error of a call its class; a call that its caller gave up rejects as tRPC has it. */
+export const errorLink: TRPCLink<AppRouter> =
+  () =>
+  ({ next, op }) =>
+    observable((observer) =>
+      next(op).subscribe({
+        next: (value) => observer.next(value),
+        error: (error) => observer.error(TRPCClientError.from(classify(error))),
+        complete: () => observer.complete(),
+      }),
+    );
+
+function classify(error: TRPCClientError<AppRouter>): Error {
+  const { cause, meta, shape, data, message } = error;
+  const origin: Origin = { ...(cause && { cause }), ...(meta && { meta }), ...(shape && { result: { error: shape } }) };
+  const response = meta?.['response'] instanceof Response ? meta['response'] : undefined;
+
+  const refusal = data ? { message, ...data } : refusalIn(meta?.['responseJSON']);
+  if (refusal) {
+    const status = data?.httpStatus ?? response?.status ?? 0;
+    return new ServiceError({ ...refusal, status, ...retryAfterIn(response) }, origin);
+  }
+  if (cause?.name === 'TimeoutError') return new TimeoutError('The service did not answer in time', origin);
+  if (cause?.name === 'AbortError' || message === 'Aborted') return error;
+  const what = response ? `HTTP ${response.status}, not from the service` : message;
+  return new NetworkError(`The service could not be reached (${what})`, origin);
+}
+
+/** What is refused before it becomes a call has the error body of REST. */
+function refusalIn(json: unknown): Refusal | undefined {
+  if (typeof json !== 'object' || json === null || !('code' in json) || !('message' in json)) return undefined;
+  return typeof json.code === 'string' && typeof json.message === 'string' ? (json as Refusal) : undefined;
+}
+
+function retryAfterIn(response: Response | undefined): { retryAfter?: number } {
+  const header = response?.headers.get('Retry-After');
+  return header ? { retryAfter: Number(header) } : {};
+}

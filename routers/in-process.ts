@@ -1,0 +1,21 @@
+import type { Context } from './context.ts';
+import { createCaller } from './index.ts';
+
+/**
+ * The procedures without HTTP, for code that runs in this process as the service `name`: it has no session, and what would
+ * set a cookie or a status is not for it. Rejects with TRPCError, whose `cause` is the ServiceError.
+ */
+export const inProcessCaller = (
+  name: string,
+  parts: Pick<Context, 'accounts' | 'uploads' | 'pingDatabase' | 'version'>,
+) =>
+  createCaller({
+    ...parts,
+    service: name,
+    clientAddress: 'in process',
+    sessionToken: undefined,
+    cookies: { setSession: () => undefined, clearSession: () => undefined },
+    noteUser: () => undefined,
+    noteService: () => undefined,
+    setStatus: () => undefined,
+  });

@@ -1,0 +1,65 @@
+import { z } from 'zod';
+import { isSessionToken } from '../server/accounts/sessions.ts';
+import { ServiceError } from '../server/errors.ts';
+import { profileOutput, toProfile } from './profile.ts';
+import { router, serviceProcedure } from './trpc.ts';
+import { done, isUserId, userId } from './users.ts';
+
+const MOST_USERS = 100;
+
+const unixSeconds = z.int().meta({ description: 'Unix seconds' });
+const inSeconds = (ms: number) => Math.floor(ms / 1000);
+
+/** For other services, over /trpc only. No session opens these, and no limits apply. */
+export const service = router({
+  // A mutation: the use counts like any other and may prolong the session, and a session's token has no place in an
+  // address, which logs and proxies keep.
+  session: serviceProcedure
+    .meta({
+      summary:
+        'Who stands before a back end that received the cookie `auth_session`, or null. A use like any other: it may prolong the session.',
+    })
+    .input(z.object({ token: z.string().meta({ description: 'The value of the cookie `auth_session`' }) }))
+    .output(
+      z
+        .object({
+          user: profileOutput,
+          session: z.object({ createdAt: unixSeconds, expiresAt: unixSeconds }),
+          fresh: z.boolean().meta({
+            description: 'The session was prolonged by this use: set the cookie again, until session.expiresAt',
+          }),
+        })
+        .nullable(),
+    )
+    .mutation(async ({ ctx, input: { token } }) => {
+      const session = isSessionToken(token) ? await ctx.accounts.sessions.validate(token) : null;
+      if (!session) return null;
+      const { user, createdAt, expiresAt, fresh } = session;
+      return {
+        user: toProfile(user),
+        session: { createdAt: inSeconds(createdAt), expiresAt: inSeconds(expiresAt) },
+        fresh,
+      };
+    }),
+
+  users: serviceProcedure
+    .meta({ summary: `At most ${MOST_USERS} users at once, in the order of the ids; unknown ones are left out` })
+    .input(z.object({ ids: z.array(userId).max(MOST_USERS) }))
+    .output(z.object({ users: z.array(profileOutput) }))
+    .query(async ({ ctx, input }) => {
+      const ids = [...new Set(input.ids)].filter(isUserId);
+      const found = await ctx.accounts.users.findAll(ids);
+      return { users: found.map(toProfile) };
+    }),
+
+  endSessions: serviceProcedure
+    .meta({ summary: 'End every session of a user, on all devices' })
+    .input(z.object({ userId }))
+    .output(done)
+    .mutation(async ({ ctx, input: { userId: id } }) => {
+      if (!isUserId(id) || !(await ctx.accounts.users.endSessions(id))) {
+        throw new ServiceError('NOT_FOUND', { message: 'User not found' });
+      }
+      return { success: true as const, message: 'Every session of the user has ended' };
+    }),
+});
