@@ -1,42 +1,40 @@
-import { createTRPCClient, httpLink, TRPCClientError } from '@trpc/client';
-import type { AppRouter } from '../../routers/index.ts';
-import type { ErrorCode, ErrorDetails } from '../../server/errors.ts';
+import { createClient, type ErrorCode, isNetworkError, isServiceError, isTimeoutError } from 'account-client';
 import { uploadFetch } from './upload-fetch.ts';
 
-/** The service that these pages come from; its cookie goes along by itself. */
-export const api = createTRPCClient<AppRouter>({ links: [httpLink({ url: '/trpc' })] });
+export type { Profile } from 'account-client';
 
-/** Stores a picture and answers its address. */
+/** The service that these pages come from; its cookie goes along by itself. */
+export const api = createClient({ url: '' });
+
+/** Stores a picture and answers its address. `onProgress` is told how much has been sent, 0 to 1. */
 export async function uploadAvatar(file: File, onProgress: (share: number) => void): Promise<string> {
-  const uploads = createTRPCClient<AppRouter>({ links: [httpLink({ url: '/trpc', fetch: uploadFetch(onProgress) })] });
   const form = new FormData();
   form.set('file', file);
   form.set('type', 'avatar');
-  return (await uploads.upload.image.mutate(form)).url;
+  const { upload } = createClient({ url: '', fetch: uploadFetch(onProgress) });
+  return (await upload.image.mutate(form)).url;
 }
-
-export type Profile = Awaited<ReturnType<typeof api.profile.get.query>>['user'];
 
 /** What the service, or the way to it, has refused. */
 export interface Refusal {
   /** Undefined where no answer arrived. */
   code: ErrorCode | undefined;
   message: string;
-  details: ErrorDetails;
+  /** By field. */
+  details: Record<string, string>;
   /** When trying again makes sense. */
   retryAt: Date | undefined;
 }
 
 /** Reads a failed call. What is no failure of a call is a fault of these pages, and thrown on. */
 export function refusalIn(error: unknown): Refusal {
-  if (!(error instanceof TRPCClientError)) throw error;
-  const { code, details = {} } = (error as TRPCClientError<AppRouter>).data ?? {};
-  const { response } = error.meta ?? {};
-  const seconds = response instanceof Response ? Number(response.headers.get('Retry-After')) : 0;
-  return {
-    code,
-    message: code ? error.message : 'The service cannot be reached. Please check your connection and try again.',
-    details,
-    retryAt: seconds > 0 ? new Date(Date.now() + seconds * 1000) : undefined,
-  };
+  if (isServiceError(error)) {
+    const { code, message, retryAfter } = error;
+    const entries = Object.entries(error.details ?? {}).map(([field, broken]) => [field, broken?.message ?? message]);
+    const retryAt = retryAfter === undefined ? undefined : new Date(Date.now() + retryAfter * 1000);
+    return { code, message, details: Object.fromEntries(entries), retryAt };
+  }
+  if (!isNetworkError(error) && !isTimeoutError(error)) throw error;
+  const message = 'The service cannot be reached. Please check your connection and try again.';
+  return { code: undefined, message, details: {}, retryAt: undefined };
 }

@@ -1,10 +1,6 @@
-import type { getFetch } from '@trpc/client';
-
-type Fetch = ReturnType<typeof getFetch>;
-
 /** `fetch` for one form that tells how much of it has been sent, 0 to 1: the browser's own cannot. */
 export const uploadFetch =
-  (onProgress: (share: number) => void): Fetch =>
+  (onProgress: (share: number) => void): typeof fetch =>
   (url, { method = 'POST', headers, body, signal } = {}) =>
     new Promise((resolve, reject) => {
       const request = new XMLHttpRequest();
@@ -14,7 +10,7 @@ export const uploadFetch =
       request.upload.onprogress = ({ loaded, total }) => onProgress(total > 0 ? loaded / total : 0);
       request.onload = () => resolve(toResponse(request));
       request.onerror = fail;
-      request.onabort = fail;
+      request.onabort = () => reject(signal?.reason);
       signal?.addEventListener('abort', () => request.abort());
       request.send(body instanceof FormData ? body : null);
     });

@@ -106,7 +106,7 @@ function empty<Name extends string>(values: Record<Name, string>, required: Opti
 /** What the service says about fields of this form. */
 function messagesIn<Name extends string>({ details }: Refusal, values: Record<Name, string>) {
   const entries = Object.entries(details).filter(([name]) => name in values);
-  return Object.fromEntries(entries.map(([name, { message }]) => [name, message])) as Partial<Record<Name, string>>;
+  return Object.fromEntries(entries) as Partial<Record<Name, string>>;
 }
 
 /** A refusal for people. A limit says when to come back. */

@@ -45,7 +45,7 @@ export function AvatarPicker({ profile, onChange, picture }: Props) {
       await work();
     } catch (failure) {
       const refusal = refusalIn(failure);
-      setError(sessionEnded(refusal)?.message ?? refusal.details['file']?.message ?? sentenceFor(refusal));
+      setError(sessionEnded(refusal)?.message ?? refusal.details['file'] ?? sentenceFor(refusal));
     }
   };
 
