@@ -28,12 +28,13 @@ interface Settings {
   mailbox?: string | undefined;
 }
 
-/** One file, ready to be sent. */
+type Encoding = 'br' | 'gzip' | 'identity';
+
+/** One file in memory. */
 interface Body {
   type: string;
-  plain: Buffer;
-  br: Buffer;
-  gzip: Buffer;
+  /** Compressed when it is first asked for, and then kept: a start waits for nothing. */
+  as(encoding: Encoding): Buffer;
 }
 
 /**
@@ -69,11 +70,12 @@ export function pages(settings: Settings, log: Log): Middleware | undefined {
   };
 }
 
-function send(ctx: Context, { type, ...variants }: Body): void {
+function send(ctx: Context, { type, as }: Body): void {
   ctx.vary('Accept-Encoding');
-  const encoding = ctx.acceptsEncodings('br', 'gzip', 'identity');
-  if (encoding === 'br' || encoding === 'gzip') ctx.set('Content-Encoding', encoding);
-  ctx.body = encoding === 'br' || encoding === 'gzip' ? variants[encoding] : variants.plain;
+  const accepted = ctx.acceptsEncodings('br', 'gzip', 'identity');
+  const encoding = accepted === 'br' || accepted === 'gzip' ? accepted : 'identity';
+  if (encoding !== 'identity') ctx.set('Content-Encoding', encoding);
+  ctx.body = as(encoding);
   ctx.type = type;
 }
 
@@ -82,9 +84,9 @@ function load(settings: Settings): { shell: Body; assets: Map<string, Body> } | 
   if (html === undefined) return undefined;
   const names = readdirSync(join(BUILT, 'assets'));
   return {
-    shell: compress('.html', Buffer.from(html.replace('{}', () => forScript(settings)))),
+    shell: body('.html', Buffer.from(html.replace('{}', () => forScript(settings)))),
     assets: new Map(
-      names.map((name) => [`/assets/${name}`, compress(extname(name), readFileSync(join(BUILT, 'assets', name)))]),
+      names.map((name) => [`/assets/${name}`, body(extname(name), readFileSync(join(BUILT, 'assets', name)))]),
     ),
   };
 }
@@ -100,12 +102,21 @@ function textOf(file: string): string | undefined {
   }
 }
 
-/** Once per start, so it may not take long: quality 9 is within a few percent of the best, in a tenth of its time. */
-const compress = (type: string, plain: Buffer): Body => ({
-  type,
-  plain,
-  br: brotliCompressSync(plain, {
-    params: { [constants.BROTLI_PARAM_QUALITY]: 9, [constants.BROTLI_PARAM_SIZE_HINT]: plain.length },
-  }),
-  gzip: gzipSync(plain, { level: 9 }),
-});
+/** Brotli's quality 9 is within a few percent of the best, in a tenth of its time. */
+const brotli = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } };
+const encoders: Record<Encoding, (plain: Buffer) => Buffer> = {
+  br: (plain) => brotliCompressSync(plain, brotli),
+  gzip: (plain) => gzipSync(plain, { level: 9 }),
+  identity: (plain) => plain,
+};
+
+function body(type: string, plain: Buffer): Body {
+  const made: Partial<Record<Encoding, Buffer>> = {};
+  return {
+    type,
+    as(encoding) {
+      made[encoding] ??= encoders[encoding](plain);
+      return made[encoding];
+    },
+  };
+}

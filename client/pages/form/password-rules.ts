@@ -11,7 +11,7 @@ export const passwordRules: PasswordRule[] = [
   { label: 'an uppercase letter', isMet: (password) => /\p{Lu}/u.test(password) },
   { label: 'a lowercase letter', isMet: (password) => /\p{Ll}/u.test(password) },
   { label: 'a digit', isMet: (password) => /\p{Nd}/u.test(password) },
-  { label: 'a character that is no letter or digit', isMet: (password) => /[^\p{L}\p{Nd}]/u.test(password) },
+  { label: 'a symbol, such as ! or -', isMet: (password) => /[^\p{L}\p{Nd}]/u.test(password) },
 ];
 
 /** Says at each of these fields what its password still lacks. */
