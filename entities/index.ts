@@ -1,3 +1,4 @@
+export { Identity } from './identity.ts';
 export { OneTimeToken, type TokenPurpose } from './one-time-token.ts';
 export { type MailKind, type MailState, OutboxMail } from './outbox-mail.ts';
 export { Upload, type UploadPurpose, type UploadState } from './upload.ts';

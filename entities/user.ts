@@ -39,7 +39,7 @@ const UserSchema = defineEntity({
  */
 export class User extends UserSchema.class {
   /** A user nobody has verified yet. `email` must be normalized; the unique key on it decides who is first. */
-  static register(values: { email: string; name: string; passwordHash: string }): User {
+  static register(values: { email: string; name: string; passwordHash: string | null }): User {
     const user = new User();
     const now = Date.now();
     user.id = `user_${uuidv7()}`;
@@ -52,6 +52,21 @@ export class User extends UserSchema.class {
     user.passwordHash = values.passwordHash;
     user.sessionEpoch = 0;
     user.createdAt = user.updatedAt = now;
+    return user;
+  }
+
+  /** A user whom an identity provider sent, without a password; verified only if the provider vouches for the address. */
+  static admit(values: {
+    email: string;
+    name: string;
+    avatar: string | null;
+    provider: string;
+    emailVerified: boolean;
+  }): User {
+    const user = User.register({ email: values.email, name: values.name, passwordHash: null });
+    user.avatar = values.avatar;
+    user.provider = values.provider;
+    user.emailVerified = values.emailVerified;
     return user;
   }
 
@@ -70,6 +85,13 @@ export class User extends UserSchema.class {
     this.updatedAt = Date.now();
   }
 
+  /** Another address, which nobody has proven yet. */
+  changeEmail(email: string): void {
+    this.email = email;
+    this.emailVerified = false;
+    this.updatedAt = Date.now();
+  }
+
   /** A new password ends every session that the old one opened. */
   changePassword(hash: string): void {
     this.passwordHash = hash;
@@ -83,10 +105,11 @@ export class User extends UserSchema.class {
 
   /**
    * The owner of the inbox takes over an account that somebody registered and never verified: nothing that person may
-   * have written or opened survives ("Pre-hijacked accounts", USENIX Security 2022).
+   * have written or opened survives ("Pre-hijacked accounts", USENIX Security 2022). `provider` is what the owner came by.
    */
-  claim(): void {
+  claim(provider: string): void {
     this.passwordHash = null;
+    this.provider = provider;
     this.changeProfile({ bio: null, location: null, website: null, avatar: null });
     this.endSessions();
     this.verifyEmail();

@@ -1,12 +1,15 @@
 import { z } from 'zod';
 import { ServiceError } from '../server/errors.ts';
 import * as fields from './fields.ts';
+import { idp } from './identity-provider.ts';
 import { currentSession, publicProcedure, router, sessionProcedure } from './trpc.ts';
 
 const done = z.object({ success: z.literal(true), message: z.string() });
 const answer = (message: string) => ({ success: true as const, message });
 
 export const auth = router({
+  idp,
+
   register: publicProcedure
     .meta({
       openapi: {
@@ -23,7 +26,7 @@ export const auth = router({
     .input(z.object({ name: fields.name, email: fields.email, password: fields.newPassword }))
     .output(done.extend({ user: z.object({ id: z.string(), email: z.string(), name: z.string() }) }))
     .mutation(async ({ ctx, input }) => {
-      const { id, email, name } = await ctx.accounts.register(input, ctx.clientAddress);
+      const { id, email, name } = await ctx.accounts.register(input, ctx.clientAddress());
       return {
         ...answer('Registration successful. Please check your email to verify your account.'),
         user: { id, email, name },
@@ -44,7 +47,7 @@ export const auth = router({
     .input(z.object({ token: fields.mailedToken }))
     .output(done)
     .mutation(async ({ ctx, input }) => {
-      await ctx.accounts.verifyEmail(input.token, ctx.clientAddress);
+      await ctx.accounts.verifyEmail(input.token, ctx.clientAddress());
       return answer('Your email is verified. You can log in now.');
     }),
 
@@ -63,7 +66,7 @@ export const auth = router({
     .input(z.object({ email: fields.email }))
     .output(done)
     .mutation(async ({ ctx, input }) => {
-      await ctx.accounts.resendVerification(input.email, ctx.clientAddress);
+      await ctx.accounts.resendVerification(input.email, ctx.clientAddress());
       return answer('If this address waits for its verification, a new link is on its way.');
     }),
 
@@ -88,7 +91,7 @@ export const auth = router({
     )
     .mutation(async ({ ctx, input }) => {
       const { user, ...session } = await ctx.accounts.logIn(input, {
-        clientAddress: ctx.clientAddress,
+        clientAddress: ctx.clientAddress(),
         formerToken: ctx.sessionToken,
       });
       ctx.cookies.setSession(session);
@@ -153,7 +156,7 @@ export const auth = router({
     .input(z.object({ email: fields.email }))
     .output(done)
     .mutation(async ({ ctx, input }) => {
-      await ctx.accounts.forgotPassword(input.email, ctx.clientAddress);
+      await ctx.accounts.forgotPassword(input.email, ctx.clientAddress());
       return answer('If an account with this email exists, a link to reset its password is on its way.');
     }),
 
@@ -172,7 +175,7 @@ export const auth = router({
     .input(z.object({ token: fields.mailedToken, email: fields.mailedEmail, password: fields.newPassword }))
     .output(done)
     .mutation(async ({ ctx, input }) => {
-      await ctx.accounts.resetPassword(input, ctx.clientAddress);
+      await ctx.accounts.resetPassword(input, ctx.clientAddress());
       return answer('Your password is changed. You can log in with it now.');
     }),
 });

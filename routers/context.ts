@@ -1,5 +1,4 @@
 import type { Accounts } from '../server/accounts/index.ts';
-import type { Session } from '../server/accounts/sessions.ts';
 import type { Uploads } from '../server/uploads/index.ts';
 
 /** What a procedure sees of its request, whichever surface it came in by. Implemented by `server/http/context.ts`. */
@@ -7,14 +6,18 @@ export interface Context {
   accounts: Accounts;
   uploads: Uploads;
   /** The client's address as limits count it: an IPv6 /64 is one address. */
-  clientAddress: string;
+  clientAddress(): string;
   /** The session token that came along, if it has the shape of one. */
   sessionToken: string | undefined;
   /** The service that called, by its token. Undefined for everybody else, logged in or not. */
   service: string | undefined;
+  /** The state of a login through the identity provider that this browser began. */
+  stateCookie: string | undefined;
   cookies: {
     setSession(session: { token: string; expiresAt: number }): void;
     clearSession(): void;
+    setState(state: string): void;
+    clearState(): void;
   };
   /** Who it was, for the log. */
   noteUser(userId: string): void;
@@ -25,5 +28,3 @@ export interface Context {
   setStatus(status: number): void;
   version: string;
 }
-
-export type SessionContext = Context & { session: Session };

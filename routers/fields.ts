@@ -1,18 +1,17 @@
 import { z } from 'zod';
+import {
+  hasVisible,
+  isMailAddress,
+  isOneLine,
+  isStorable,
+  isWebAddress,
+  lengthOf,
+} from '../server/accounts/text-rules.ts';
 
 /** The fields of interface.md section 2.5 and decisions.md "Accounts", each with its rules. Lengths count code points. */
 
-const lengthOf = (text: string) => [...text].length;
-
 /** One rule of a text, by the name that `details` gives it. */
 const rule = (name: string, error: string) => ({ error, params: { rule: name } });
-
-/** Something a person can see: no account is named by zero-width characters. */
-const hasVisible = (text: string) => /[^\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/u.test(text);
-
-/** What databases and terminals trip over: NUL and lone surrogates; in one line, any control character. */
-const isStorable = (text: string) => text.isWellFormed() && !text.includes('\0');
-const isOneLine = (text: string) => isStorable(text) && !/\p{Cc}/u.test(text);
 
 const text = (max: number, isClean: (text: string) => boolean) =>
   z
@@ -32,15 +31,6 @@ export const location = text(100, isOneLine).meta({ example: 'London' });
 
 /** What a file was called where it came from. Nothing is made of it, so any text will do. */
 export const filename = z.string().min(1).max(1024).meta({ example: 'holiday.png' });
-
-const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?';
-const mailAddress = new RegExp(
-  `^[a-z0-9!#$%&'*+/=?^_{|}~-]+(?:\\.[a-z0-9!#$%&'*+/=?^_{|}~-]+)*@(?:${label}\\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])$`,
-  'i',
-);
-
-/** RFC 5321 4.5.3.1: 64 octets before the @, 254 in all. */
-const isMailAddress = (value: string) => value.length <= 254 && value.indexOf('@') <= 64 && mailAddress.test(value);
 
 /** One ASCII address, in lower case from here on: no two spellings ever name two accounts or one mailbox twice. */
 export const email = z
@@ -71,12 +61,6 @@ export const webAddress = z
   .string()
   .refine((value) => value === '' || isWebAddress(value), rule('invalid_url', 'Must be a http or https address'))
   .meta({ maxLength: 2048, example: 'https://example.com/ada' });
-
-function isWebAddress(value: string): boolean {
-  if (lengthOf(value) > 2048 || !value.isWellFormed() || !/^https?:\/\/[^\s\p{Cc}\\]+$/iu.test(value)) return false;
-  const url = URL.parse(value);
-  return url !== null && url.username === '' && url.password === '';
-}
 
 /** What a mailed link carries. Anything that cannot be it is a wrong token like any other: no matter of validation. */
 const mailed = z

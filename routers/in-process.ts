@@ -12,9 +12,15 @@ export const inProcessCaller = (
   createCaller({
     ...parts,
     service: name,
-    clientAddress: 'in process',
+    clientAddress: () => 'in process',
     sessionToken: undefined,
-    cookies: { setSession: () => undefined, clearSession: () => undefined },
+    stateCookie: undefined,
+    cookies: {
+      setSession: () => undefined,
+      clearSession: () => undefined,
+      setState: () => undefined,
+      clearState: () => undefined,
+    },
     noteUser: () => undefined,
     noteService: () => undefined,
     setStatus: () => undefined,

@@ -9,7 +9,7 @@ export type Meta = {
   summary?: string;
   openapi?: {
     method: 'GET' | 'POST' | 'PUT';
-    /** With at most one `{parameter}`. */
+    /** With at most one `{parameter}`; `:idp` stands for the configured name of the identity provider. */
     path: `/${string}`;
     summary: string;
     description?: string;
@@ -24,12 +24,17 @@ export type Meta = {
     contentTypes?: ['multipart/form-data'];
     /** Its refusals are `{error}` (interface.md section 7, "upload validation failures"); a missing session is as everywhere. */
     plainRefusals?: boolean;
+    /** Its output `{location}` is answered as a redirect (302), described here. */
+    redirect?: string;
     /** Whether success sets or clears the session cookie. */
     setsCookie?: boolean;
     /** The refusals it answers beyond those that every call can meet. */
     errors: ErrorCode[];
   };
 };
+
+/** The path at which a procedure is reached, with the configured name of the identity provider in it. */
+export const pathOf = ({ path }: { path: string }, idpName: string): string => path.replace(':idp', idpName);
 
 const t = initTRPC
   .context<Context>()

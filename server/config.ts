@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
+import { identityProviderOf, identityProviderProblems, identityProviderVariables } from './identity-provider-config.ts';
 import { defaultUploadTypes, isUploadType } from './uploads/file-types.ts';
 
 /**
@@ -105,6 +106,7 @@ const variables = {
   S3_ACCESS_KEY: z.string().optional(),
   S3_SECRET_KEY: z.string().optional(),
   S3_PUBLIC_URL: addressOf('http:', 'https:').transform(withoutTrailingSlash).optional(),
+  ...identityProviderVariables,
   COOKIE_DOMAIN: z
     .string()
     .regex(/^\.?[A-Za-z0-9.-]+$/, 'must be a domain name')
@@ -170,6 +172,7 @@ export function parseConfig(environment: Environment) {
     const missing = s3.filter((name) => env[name] === undefined);
     problems.push(...missing.map((name) => `${name} is missing: the others of S3 need it`));
   }
+  problems.push(...identityProviderProblems(env));
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   return Object.freeze(assemble(parsed.data));
 }
@@ -199,6 +202,7 @@ function assemble(env: z.output<typeof schema>) {
     mailFrom: env.MAIL_FROM ?? 'Account service <no-reply@localhost>',
     s3: s3Of(env),
     uploads: { types: env.UPLOAD_TYPES.filter(isUploadType), maxBytes: env.UPLOAD_MAX_BYTES },
+    identityProvider: identityProviderOf(env, appUrl),
     cookieDomain: env.COOKIE_DOMAIN,
     /** How many proxies stand in front and append to X-Forwarded-For. */
     trustedProxies: env.TRUST_PROXY,

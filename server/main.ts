@@ -4,10 +4,12 @@ import { createAccounts } from './accounts/index.ts';
 import { banner } from './banner.ts';
 import { ConfigError, loadConfig } from './config.ts';
 import { createApp } from './http/app.ts';
+import { devIdentityProvider } from './http/dev-idp/index.ts';
 import { securityHeaders } from './http/security.ts';
 import { createHttpServer } from './http/server.ts';
 import { createLog, type Log } from './log.ts';
 import { type Database, openDatabase } from './parts/database/index.ts';
+import { openIdentityProvider } from './parts/identity-provider/index.ts';
 import { openKeyValueStore } from './parts/key-value/index.ts';
 import { openMail } from './parts/mail/index.ts';
 import { type ObjectStorage, openObjectStorage } from './parts/object-storage/index.ts';
@@ -34,8 +36,19 @@ async function start(): Promise<void> {
   const objects = openObjectStorage(config, secret);
   const uploads = createUploads(config, { database, objects, log });
   const { avatarChanged } = uploads;
-  const accounts = createAccounts(config, { database, store, mail, avatarChanged, secret, log });
-  const app = createApp(config, { accounts, uploads, database, store, objects, log });
+  const embeddedProvider = devIdentityProvider(config, { store, secret, log });
+  const providerClient = config.identityProvider.client ?? embeddedProvider?.client;
+  const identityProvider = providerClient && openIdentityProvider(providerClient);
+  const accounts = createAccounts(config, { database, store, mail, avatarChanged, identityProvider, secret, log });
+  const app = createApp(config, {
+    accounts,
+    uploads,
+    database,
+    store,
+    objects,
+    devIdentityProvider: embeddedProvider,
+    log,
+  });
   const server = createHttpServer(app, securityHeaders(config));
 
   await prepareStorage(objects, log);
@@ -68,7 +81,7 @@ async function start(): Promise<void> {
   accounts.outbox.start();
   uploads.inspection.start();
   if (config.production) log.info({ host: config.host, port: config.port }, 'ready');
-  else process.stdout.write(banner(config));
+  else process.stdout.write(banner(config, { embeddedProvider: embeddedProvider !== undefined }));
 }
 
 /** Waits for a database that is not up yet, as long as it takes. */

@@ -4,8 +4,10 @@ import type { Config } from '../config.ts';
 import type { Log } from '../log.ts';
 import type { Database } from '../parts/database/index.ts';
 import type { Tables } from '../parts/database/tables.ts';
+import type { IdentityProvider } from '../parts/identity-provider/index.ts';
 import type { KeyValueStore } from '../parts/key-value/index.ts';
 import type { MailTransport } from '../parts/mail/index.ts';
+import { createExternalLogin } from './external-login.ts';
 import { createLimits, type Limits } from './limits.ts';
 import { createLogin } from './login.ts';
 import { createMailComposer } from './mails.ts';
@@ -36,13 +38,18 @@ interface Parts {
   store: KeyValueStore;
   mail: MailTransport;
   avatarChanged: AvatarChanged;
+  /** Undefined where nobody can log in through one. */
+  identityProvider: IdentityProvider | undefined;
   /** Key of everything that is derived. */
   secret: string;
   log: Log;
 }
 
 /** The rules about people, on the given parts. `outbox.start` sets its worker going. */
-export function createAccounts(config: Config, { database, store, mail, avatarChanged, secret, log }: Parts) {
+export function createAccounts(
+  config: Config,
+  { database, store, mail, avatarChanged, identityProvider, secret, log }: Parts,
+) {
   const users = createUsers(database, avatarChanged);
   const tokens = createOneTimeTokens({ database, secret });
   const compose = createMailComposer({ appUrl: config.appUrl, users, tokens });
@@ -63,6 +70,12 @@ export function createAccounts(config: Config, { database, store, mail, avatarCh
     outbox,
     ...createRegistration(deps),
     ...createLogin(deps),
+    ...createExternalLogin(deps, {
+      store,
+      provider: identityProvider,
+      providerName: config.identityProvider.name,
+      log,
+    }),
     ...createRecovery(deps),
   };
 }

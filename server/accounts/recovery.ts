@@ -1,4 +1,5 @@
 import { ServiceError } from '../errors.ts';
+import { claimAccount } from './claim.ts';
 import { inConstantTime } from './constant-time.ts';
 import type { Deps } from './index.ts';
 import { lockUser } from './users.ts';
@@ -38,10 +39,7 @@ export const createRecovery = ({ database, passwords, tokens, mailToken, outbox,
       const found = await tokens.find(tables, 'reset-password', token);
       if (!user || !found || found.used || found.expired) throw new ServiceError('INVALID_TOKEN');
       await tokens.markUsed(tables, found.id);
-      if (!user.emailVerified) {
-        user.claim();
-        await tokens.revoke(tables, user.id, 'verify-email');
-      }
+      if (!user.emailVerified) await claimAccount(tables, tokens, user, 'email');
       user.changePassword(hash);
       await outbox.enqueue(tables, { kind: 'password-changed', userId: user.id });
     });

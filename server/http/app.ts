@@ -8,6 +8,7 @@ import type { KeyValueStore } from '../parts/key-value/index.ts';
 import type { ObjectStorage } from '../parts/object-storage/index.ts';
 import type { Uploads } from '../uploads/index.ts';
 import { contextFactory } from './context.ts';
+import type { DevIdentityProvider } from './dev-idp/index.ts';
 import { devMail } from './dev-mail.ts';
 import { answerFailures } from './failures.ts';
 import { files } from './files.ts';
@@ -17,7 +18,7 @@ import { probes } from './probes.ts';
 import { requestLog } from './request-log.ts';
 import { rest } from './rest.ts';
 import { rpc } from './rpc.ts';
-import { crossOrigin, originCheck, securityHeaders } from './security.ts';
+import { crossOrigin, originCheck, requireHost, securityHeaders } from './security.ts';
 import { unreadBodies } from './unread-body.ts';
 
 interface Parts {
@@ -26,11 +27,15 @@ interface Parts {
   database: Database;
   store: KeyValueStore;
   objects: ObjectStorage;
+  devIdentityProvider: DevIdentityProvider | undefined;
   log: Log;
 }
 
 /** All that HTTP reaches, in the order in which a request meets it. */
-export function createApp(config: Config, { accounts, uploads, database, store, objects, log }: Parts): Koa {
+export function createApp(
+  config: Config,
+  { accounts, uploads, database, store, objects, devIdentityProvider, log }: Parts,
+): Koa {
   const app = new Koa();
   const headers = securityHeaders(config);
   const createContext = contextFactory(config, { accounts, uploads, database });
@@ -42,16 +47,18 @@ export function createApp(config: Config, { accounts, uploads, database, store, 
   app.use(requestLog(log));
   app.use(unreadBodies());
   app.use(answerFailures(log));
+  app.use(requireHost);
   app.use(crossOrigin(config));
   app.use(originCheck(config));
-  app.use(rest(createContext));
+  app.use(rest(config, createContext));
   app.use(rpc(createContext, log));
   app.use(documents(config).routes());
   if (objects.served) app.use(files(objects.served).routes());
   app.use(probes({ database, store }).routes());
   if (!config.production) app.use(devMail(config).routes());
+  if (devIdentityProvider) app.use(devIdentityProvider.middleware);
 
-  const accountPages = config.pages && pages(pageSettings(config), log);
+  const accountPages = config.pages && pages(pageSettings(config, devIdentityProvider !== undefined), log);
   if (accountPages) app.use(accountPages);
 
   // What fails once an answer is on its way: mostly clients that left.
@@ -59,13 +66,15 @@ export function createApp(config: Config, { accounts, uploads, database, store, 
   return app;
 }
 
-const pageSettings = ({ appUrl, production, smtpUrl }: Config) => ({
+/** What the account pages have to know of the parts. */
+const pageSettings = ({ appUrl, production, smtpUrl, identityProvider }: Config, hasDevProvider: boolean) => ({
   appUrl,
+  provider: identityProvider.client || hasDevProvider ? identityProvider.name : undefined,
   mailbox: production || smtpUrl ? undefined : '/dev/mail',
 });
 
-function documents({ appUrl }: Pick<Config, 'appUrl'>): Router {
-  const document = openApiDocument(appUrl);
+function documents(config: Pick<Config, 'appUrl' | 'identityProvider'>): Router {
+  const document = openApiDocument(config);
   return new Router().get('/openapi.json', (ctx) => {
     ctx.state['route'] = ctx.path;
     ctx.body = document;

@@ -7,19 +7,9 @@ import type { Database } from '../parts/database/index.ts';
 import type { Uploads } from '../uploads/index.ts';
 import { clientAddress } from './client-address.ts';
 import { readSessionCookie, sessionCookies } from './session-cookie.ts';
+import { readStateCookie, stateCookie } from './state-cookie.ts';
 
 export const version: string = packageJson.version;
-
-/** What the middlewares of one request share. */
-export interface RequestState {
-  id: string;
-  /** The path as the service knows it, with placeholders: what was sent may carry a token. */
-  route?: string;
-  userId?: string;
-  service?: string;
-  /** Refusals are answered as `{error}`. */
-  plainRefusals?: boolean;
-}
 
 /** Makes a procedure's view of a Koa request. */
 export const contextFactory =
@@ -27,10 +17,11 @@ export const contextFactory =
   (ctx: KoaContext): Context => ({
     accounts,
     uploads,
-    clientAddress: clientAddress(ctx.req.socket.remoteAddress, ctx.get('X-Forwarded-For'), config.trustedProxies),
+    clientAddress: () => clientAddress(ctx.req.socket.remoteAddress, ctx.get('X-Forwarded-For'), config.trustedProxies),
     sessionToken: readSessionCookie(ctx.get('Cookie')),
+    stateCookie: readStateCookie(ctx.get('Cookie'), config),
     service: serviceOf(accounts, ctx.get('Authorization')),
-    cookies: sessionCookies(ctx, config),
+    cookies: { ...sessionCookies(ctx, config), ...stateCookie(ctx, config) },
     noteUser(userId) {
       ctx.state['userId'] = userId;
     },

@@ -3,6 +3,7 @@ import { escapeHtml } from '../accounts/mails.ts';
 import type { Config } from '../config.ts';
 import { ServiceError } from '../errors.ts';
 import { type KeptMail, readMailbox } from '../parts/mail/index.ts';
+import { devPage } from './dev-page.ts';
 
 const SHOWN = 200;
 
@@ -19,7 +20,7 @@ export function devMail({ dataDir }: Pick<Config, 'dataDir'>): Router {
       const mails = await mailsTo(ctx.query['to']);
       if (ctx.accepts('json', 'html') === 'html') {
         ctx.type = 'html';
-        ctx.body = page('Mailbox', list(mails));
+        ctx.body = devPage('Mailbox', list(mails));
       } else {
         ctx.body = mails;
       }
@@ -29,7 +30,7 @@ export function devMail({ dataDir }: Pick<Config, 'dataDir'>): Router {
       const mail = (await mailsTo(undefined)).find(({ id }) => id === ctx.params['id']);
       if (!mail) throw new ServiceError('NOT_FOUND', { message: 'No such mail' });
       ctx.type = 'html';
-      ctx.body = page(mail.subject, show(mail));
+      ctx.body = devPage(mail.subject, show(mail));
     });
 }
 
@@ -49,29 +50,3 @@ const show = ({ to, from, subject, at, text, html }: KeptMail) => `<p><a href="/
 <iframe title="The mail" sandbox="allow-top-navigation-by-user-activation" srcdoc="${escapeHtml(html.replace('<head>', '<head><base target="_top">'))}"></iframe>
 <h2>As text</h2>
 <pre>${escapeHtml(text).replace(/https?:\/\/[^\s<]+/g, '<a href="$&">$&</a>')}</pre>`;
-
-const page = (title: string, content: string) => `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escapeHtml(title)}</title>
-<style>
-:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
-body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; background: Canvas; color: CanvasText; }
-table { width: 100%; border-collapse: collapse; }
-th, td { padding: .5rem; border-bottom: 1px solid #8886; text-align: left; vertical-align: top; overflow-wrap: anywhere; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1rem; }
-dt { font-weight: 600; }
-dd { margin: 0; overflow-wrap: anywhere; }
-iframe { width: 100%; height: 32rem; border: 1px solid #8886; border-radius: .5rem; background: #fff; }
-pre { white-space: pre-wrap; overflow-wrap: anywhere; }
-</style>
-</head>
-<body><main><h1>${escapeHtml(title)}</h1>
-${content}
-</main>
-<script>for (const time of document.querySelectorAll('time')) time.textContent = new Date(time.textContent).toLocaleString(navigator.languages);</script>
-</body>
-</html>
-`;

@@ -38,13 +38,14 @@ export function files(served: ServedFiles): Router {
       ctx.set('Accept-Ranges', 'bytes');
       ctx.etag = key;
       ctx.lastModified = file.modifiedAt;
+      const isKnown = ctx.get('If-None-Match').includes(ctx.response.get('ETag'));
       ctx.type = type;
       if (!/^(?:image|video)\//.test(type)) ctx.attachment(key.slice('uploads/'.length));
       ctx.type = type;
       ctx.status = 200;
-      if (ctx.fresh || ctx.method === 'HEAD') {
+      if (isKnown || ctx.method === 'HEAD') {
         await file.close();
-        if (ctx.fresh) ctx.status = 304;
+        if (isKnown) ctx.status = 304;
         else ctx.length = file.size;
         return;
       }

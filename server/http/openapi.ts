@@ -1,7 +1,8 @@
 import { generateOpenApiDocument, type OpenAPIObject } from 'trpc-to-openapi';
 import { z } from 'zod';
 import { appRouter, restProcedures } from '../../routers/index.ts';
-import type { Meta } from '../../routers/trpc.ts';
+import { type Meta, pathOf } from '../../routers/trpc.ts';
+import type { Config } from '../config.ts';
 import { type ErrorCode, errorCodes, statusOf } from '../errors.ts';
 import { version } from './context.ts';
 
@@ -30,7 +31,10 @@ type Responses = Record<string, Record<string, unknown>>;
 type Operation = { requestBody?: unknown; responses: Responses; parameters?: unknown };
 
 /** The document at /openapi.json: made from the procedures by trpc-to-openapi, then given our statuses and error bodies. */
-export function openApiDocument(baseUrl: string): OpenAPIObject {
+export function openApiDocument({
+  appUrl: baseUrl,
+  identityProvider,
+}: Pick<Config, 'appUrl' | 'identityProvider'>): OpenAPIObject {
   const document = generateOpenApiDocument(appRouter, {
     title: 'Account service',
     version,
@@ -39,11 +43,14 @@ export function openApiDocument(baseUrl: string): OpenAPIObject {
     securitySchemes: { [SESSION]: { type: 'apiKey', in: 'cookie', name: 'auth_session' } },
     defs: { Error: errorBody, UploadError: plainErrorBody },
   });
+  const paths = document.paths as Record<string, Record<string, Operation>>;
   for (const { openapi } of restProcedures) {
-    const paths = document.paths as Record<string, Record<string, Operation>>;
     const operation = paths[openapi.path]?.[openapi.method.toLowerCase()];
     if (operation) operation.responses = responsesOf(openapi, operation);
   }
+  document.paths = Object.fromEntries(
+    Object.entries(document.paths ?? {}).map(([path, item]) => [pathOf({ path }, identityProvider.name), item]),
+  );
   // The library's own error bodies, which nothing here answers.
   for (const name of Object.keys(document.components?.schemas ?? {})) {
     if (name.startsWith('error.')) delete document.components?.schemas?.[name];
@@ -62,7 +69,7 @@ function responsesOf(openapi: NonNullable<Meta['openapi']>, operation: Operation
   ]);
   const byStatus = Map.groupBy(codes, statusOf);
   return {
-    [openapi.status ?? 200]: success,
+    ...(openapi.redirect ? { 302: redirectResponse(openapi) } : { [openapi.status ?? 200]: success }),
     ...Object.fromEntries(
       [...byStatus].map(([status, group]) => [status, errorResponse(group, openapi.plainRefusals)]),
     ),
@@ -75,6 +82,14 @@ const cookie = {
   schema: { type: 'string' },
 };
 const retryAfter = { description: 'Seconds after which to try again', schema: { type: 'integer' } };
+
+const redirectResponse = ({ redirect, setsCookie }: NonNullable<Meta['openapi']>) => ({
+  description: redirect,
+  headers: {
+    Location: { description: 'Where the browser goes', schema: { type: 'string' } },
+    ...(setsCookie && { 'Set-Cookie': cookie }),
+  },
+});
 
 /** Who may not ask at all is told so as everywhere. */
 const neverPlain = new Set<ErrorCode>(['UNAUTHENTICATED', 'ORIGIN_MISMATCH']);

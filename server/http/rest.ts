@@ -2,6 +2,8 @@ import { callTRPCProcedure, type TRPCProcedureType } from '@trpc/server';
 import type { Context, Middleware } from 'koa';
 import { koaBody } from 'koa-body';
 import { appRouter, restProcedures } from '../../routers/index.ts';
+import { pathOf } from '../../routers/trpc.ts';
+import type { Config } from '../config.ts';
 import { ServiceError } from '../errors.ts';
 import type { ContextFactory } from './context.ts';
 import { toServiceError } from './failures.ts';
@@ -13,6 +15,8 @@ interface Route {
   type: TRPCProcedureType;
   path: string;
   status: number;
+  /** Its output is `{location}`. */
+  isRedirect: boolean;
   parameter: string | undefined;
   takesForm: boolean;
   plainRefusals: boolean;
@@ -29,15 +33,19 @@ const JSON_LIMIT = '100kb';
  * The OpenAPI adapter: every procedure that declares a method and a path is a route. A request is matched by look-up, its
  * input is handed over unread, so that a procedure may refuse before a byte of the body is received.
  */
-export function rest(createContext: ContextFactory): Middleware {
+export function rest(
+  { identityProvider }: Pick<Config, 'identityProvider'>,
+  createContext: ContextFactory,
+): Middleware {
+  const routes = routesWith(identityProvider.name);
   return async (ctx, next) => {
-    const match = find(ctx.method === 'HEAD' ? 'GET' : ctx.method, ctx.path);
+    const match = find(routes, ctx.method === 'HEAD' ? 'GET' : ctx.method, ctx.path);
     if (!match) return next();
     const { route, parameters } = match;
     ctx.state['route'] = route.path;
     ctx.state['plainRefusals'] = route.plainRefusals;
     ctx.status = route.status;
-    ctx.body = await callTRPCProcedure({
+    const output: unknown = await callTRPCProcedure({
       router: appRouter,
       path: route.procedure,
       type: route.type,
@@ -47,28 +55,44 @@ export function rest(createContext: ContextFactory): Middleware {
       signal: undefined,
       batchIndex: 0,
     });
+    if (route.isRedirect) redirect(ctx, output);
+    else ctx.body = output;
   };
 }
 
 const keyOf = (method: string, path: string) => `${method} ${path}`;
 
-const routes = new Map<string, Route>(
-  restProcedures.map(({ name, type, openapi: { method, path, status = 200, contentTypes, plainRefusals = false } }) => [
-    keyOf(method, path.replace(/\{\w+\}/, '*')),
-    {
-      procedure: name,
-      type,
-      path,
-      status,
-      parameter: /\{(\w+)\}/.exec(path)?.[1],
-      takesForm: contentTypes !== undefined,
-      plainRefusals,
-    },
-  ]),
-);
+const routesWith = (idpName: string): Map<string, Route> =>
+  new Map(
+    restProcedures.map(({ name, type, openapi }) => {
+      const { method, status = 200, redirect, contentTypes, plainRefusals = false } = openapi;
+      const path = pathOf(openapi, idpName);
+      const parameter = /\{(\w+)\}/.exec(path)?.[1];
+      return [
+        keyOf(method, path.replace(/\{\w+\}/, '*')),
+        {
+          procedure: name,
+          type,
+          path,
+          status,
+          isRedirect: redirect !== undefined,
+          parameter,
+          takesForm: contentTypes !== undefined,
+          plainRefusals,
+        },
+      ];
+    }),
+  );
+
+/** Not to be kept by a cache: what it answers belongs to one browser and one moment. */
+function redirect(ctx: Context, output: unknown): void {
+  const { location } = output as { location: string };
+  ctx.set('Cache-Control', 'no-store');
+  ctx.redirect(location);
+}
 
 /** The path itself, or the path with one of its segments taken for the parameter. */
-function find(method: string, path: string): Match | undefined {
+function find(routes: Map<string, Route>, method: string, path: string): Match | undefined {
   const exact = routes.get(keyOf(method, path));
   if (exact) return exact.parameter ? undefined : { route: exact, parameters: {} };
   const segments = path.split('/');

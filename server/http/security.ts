@@ -23,6 +23,15 @@ export const securityHeaders = ({ apiHost }: Pick<Config, 'apiHost'>): Readonly<
   'Strict-Transport-Security': 'max-age=31536000; includeSubDomains; preload',
 });
 
+/** RFC 9112 section 3.2: without a Host it is no request. Node would refuse it by itself, but without our headers. */
+export const requireHost: Middleware = (ctx, next) => {
+  if (ctx.req.httpVersion === '1.1' && ctx.req.headers.host === undefined) {
+    ctx.set('Connection', 'close');
+    throw new ServiceError('VALIDATION_FAILED', { message: 'The Host header is missing' });
+  }
+  return next();
+};
+
 const readsOnly = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**

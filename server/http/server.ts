@@ -24,6 +24,7 @@ export function createHttpServer(app: Koa, headers: Readonly<Record<string, stri
       requestTimeout: REQUEST_TIMEOUT_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
       connectionsCheckingInterval: 2000,
+      requireHostHeader: false,
     },
     (request, response) => {
       // Whoever is served while we leave opens his next connection elsewhere.

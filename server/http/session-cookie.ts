@@ -1,20 +1,15 @@
 import type { Context } from 'koa';
 import { isSessionToken } from '../accounts/sessions.ts';
 import type { Config } from '../config.ts';
+import { readCookie, writeCookie } from './cookies.ts';
 
 /** interface.md section 5. */
 const NAME = 'auth_session';
 
-/** The token in a Cookie header. Two cookies of the name are none: one of them somebody else has planted. */
+/** The token in a Cookie header. */
 export function readSessionCookie(header: string | undefined): string | undefined {
-  if (!header) return undefined;
-  const values = header
-    .split(';')
-    .map((pair) => pair.trim())
-    .filter((pair) => pair.startsWith(`${NAME}=`))
-    .map((pair) => pair.slice(NAME.length + 1));
-  const [value] = values;
-  return values.length === 1 && value !== undefined && isSessionToken(value) ? value : undefined;
+  const value = readCookie(header, NAME);
+  return value !== undefined && isSessionToken(value) ? value : undefined;
 }
 
 /** Writes the session cookie; the last word within a request counts. */
@@ -25,10 +20,7 @@ export function sessionCookies(
   const write = (value: string, maxAgeSeconds: number) => {
     const domain = cookieDomain ? `; Domain=${cookieDomain}` : '';
     const secure = production ? '; Secure' : '';
-    ctx.set(
-      'Set-Cookie',
-      `${NAME}=${value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${maxAgeSeconds}${domain}${secure}`,
-    );
+    writeCookie(ctx, NAME, value, `Path=/; HttpOnly; SameSite=Strict; Max-Age=${maxAgeSeconds}${domain}${secure}`);
   };
   return {
     setSession({ token, expiresAt }: { token: string; expiresAt: number }) {

@@ -46,8 +46,13 @@ sharp.unblock({ operation: ['VipsForeignLoadJpeg', 'VipsForeignLoadPng'] });
 
 const open = (bytes: Uint8Array): Sharp => sharp(bytes, { limitInputPixels: MAX_PIXELS, failOn: 'error', pages: 1 });
 
+/** Whether the image may come in passes (interlaced PNG, progressive JPEG): a guess that costs nothing and misses none. */
+const mayComeInPasses = (bytes: Uint8Array): boolean =>
+  bytes[28] === 1 || Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).includes('\xff\xc2', 0, 'latin1');
+
 /** An image that comes in passes must be in memory as a whole; others go through line by line. Looks at the header only. */
 async function isHeavy(bytes: Uint8Array): Promise<boolean> {
+  if (!mayComeInPasses(bytes)) return false;
   const { isProgressive, width, height, channels } = await open(bytes).metadata();
   return Boolean(isProgressive) && width * height * channels * 2 > HEAVY_BYTES;
 }

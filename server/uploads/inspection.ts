@@ -15,7 +15,7 @@ const LAST_LOOK_MS = 60 * 60_000;
 /** Longer than a look can take; past it the row of a process that died is taken up by another. */
 const LEASE_MS = 60_000;
 const AT_ONCE = 10;
-const POLL_MS = 2000;
+const POLL_MS = 1000;
 const LONGEST_PAUSE_MS = 30_000;
 
 type Finding = 'absent' | 'as declared' | 'not as declared';

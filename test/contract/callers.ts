@@ -34,6 +34,8 @@ export const paths: Record<string, [method: string, path: string]> = {
   'auth.login': ['POST', '/auth/login'],
   'auth.logout': ['POST', '/auth/logout'],
   'auth.logoutAll': ['POST', '/auth/logout-all'],
+  'auth.idp.start': ['GET', '/auth/idp'],
+  'auth.idp.callback': ['GET', '/auth/idp/callback'],
   'auth.verifyEmail': ['POST', '/auth/verify-email'],
   'auth.resendVerification': ['POST', '/auth/resend-verification'],
   'auth.forgotPassword': ['POST', '/auth/forgot-password'],

@@ -125,7 +125,11 @@ test('instances that start at once on an empty database all come up', async () =
     const services = await Promise.all([1, 2, 3].map(() => startService({ env })));
     for (const { url } of services) expect((await callerOf('rest', url)('users.list')).status).toBe(200);
     await registered({ stack: fresh, call: callerOf('rest', services[2]?.url ?? '') });
-    expect(await fresh.database('select name from mikro_orm_migrations')).toEqual([{ name: '0001-accounts' }]);
+    expect(await fresh.database('select name from mikro_orm_migrations')).toEqual([
+      { name: '0001-accounts' },
+      { name: '0002-identities' },
+      { name: '0003-uploads' },
+    ]);
     await Promise.all(services.map((service) => service.stop()));
   } finally {
     await fresh.stop();

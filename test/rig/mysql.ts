@@ -112,6 +112,8 @@ const serverArguments = ({ isMysql, first }: Flavour, directory: string, port: n
   `--pid-file=${join(directory, 'mysqld.pid')}`,
   `--init-file=${join(directory, 'init.sql')}`,
   `--port=${port}`,
+  // Of its own: a MariaDB that starts deletes the temporary tables that it finds, also those of others.
+  `--tmpdir=${directory}`,
   '--bind-address=127.0.0.1',
   '--skip-name-resolve',
   '--skip-log-bin',

@@ -20,6 +20,8 @@ export interface Service {
   /** Its public address, APP_URL. */
   readonly appUrl: string;
   readonly port: number;
+  /** Of the service itself, not of npm: another one after a restart. Undefined while it does not run. */
+  readonly pid: number | undefined;
   readonly dataDir: string;
   readonly env: Readonly<Record<string, string>>;
   /**
@@ -67,6 +69,9 @@ export async function startService({ env: changes = {}, ready = true }: ServiceO
     url,
     appUrl: env.APP_URL ?? '',
     port,
+    get pid() {
+      return nodeProcess(group);
+    },
     dataDir: env.DATA_DIR ?? '',
     env,
     get exited() {

@@ -34,29 +34,39 @@ export function onBothStorages(
   define: (uploading: () => Uploading, name: StorageName) => void,
   changes: Record<string, string> = {},
 ): void {
-  describe.each(['disk', 'S3'] as const)('with files on %s', (name) => {
-    let uploading: Uploading | undefined;
-    beforeAll(async () => {
-      uploading = await startUploading(name, changes);
-    });
-    afterAll(async () => {
-      await uploading?.stack.stop();
-      await uploading?.s3?.stop();
-    });
-    define(() => {
-      if (!uploading) throw new Error('the stack did not start');
-      return uploading;
-    }, name);
-  });
+  describe.each(['disk', 'S3'] as const)('with files on %s', (name) => onStorage(name, define, changes));
 }
 
-export async function startUploading(name: StorageName, changes: Record<string, string> = {}): Promise<Uploading> {
+export function onStorage(
+  name: StorageName,
+  define: (uploading: () => Uploading, name: StorageName) => void,
+  changes: Record<string, string> = {},
+): void {
+  let uploading: Uploading | undefined;
+  beforeAll(async () => {
+    uploading = await startUploading(name, changes);
+  });
+  afterAll(async () => {
+    await uploading?.stack.stop();
+    await uploading?.s3?.stop();
+  });
+  define(() => {
+    if (!uploading) throw new Error('the stack did not start');
+    return uploading;
+  }, name);
+}
+
+export async function startUploading(
+  name: StorageName,
+  changes: Record<string, string> = {},
+  instances = 1,
+): Promise<Uploading> {
   if (name === 'disk') {
     const stack = await startStack('embedded', { env: { ...env, ...changes } });
     return { stack, s3: undefined, objects: onDisk(join(stack.services[0]?.dataDir ?? '', 'objects')) };
   }
   const s3 = await startS3();
-  const stack = await startStack('real', { env: { ...env, ...s3.env, ...changes } });
+  const stack = await startStack('real', { env: { ...env, ...s3.env, ...changes }, instances });
   return { stack, s3, objects: { ...s3, has: async (key) => (await s3.keys()).includes(key) } };
 }
 

@@ -121,8 +121,13 @@ export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir
 /** Whether a unique key refused a write: somebody else was first. */
 export const isDuplicate = (error: unknown): boolean => error instanceof UniqueConstraintViolationException;
 
+/** MySQL: lock wait timeout, deadlock. What Kysely runs rejects with the driver's own error. */
+const conflictNumbers = new Set<unknown>([1205, 1213]);
+
 const isConflict = (error: unknown): boolean =>
-  error instanceof DeadlockException || error instanceof LockWaitTimeoutException;
+  error instanceof DeadlockException ||
+  error instanceof LockWaitTimeoutException ||
+  (error instanceof Error && conflictNumbers.has((error as { errno?: unknown }).errno));
 
 /** Rejects as SERVICE_UNAVAILABLE when time runs out (the signal then aborts what is still to come) and on an outage. */
 async function withinDeadline<T>(ms: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {

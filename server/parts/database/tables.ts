@@ -17,6 +17,13 @@ export interface Tables {
     session_epoch: number;
     created_at: number;
   };
+  identities: {
+    id: string;
+    user_id: string;
+    issuer: string;
+    subject: string;
+    created_at: number;
+  };
   one_time_tokens: {
     id: string;
     user_id: string;

@@ -1,0 +1,78 @@
+import { z } from 'zod';
+import type { ExternalLogin } from '../server/accounts/external-login.ts';
+import { publicProcedure, router } from './trpc.ts';
+
+/** Where the browser goes from here. Fixed paths of ours, but for the provider's own page: no request names one. */
+const redirect = z.object({ location: z.string().meta({ description: 'The Location of the redirect' }) });
+
+const locations: Record<ExternalLogin['result'], string> = {
+  'logged-in': '/dashboard',
+  cancelled: '/login?error=cancelled',
+  failed: '/login?error=oauth_failed',
+  'email-unverified': '/login?error=email_unverified',
+  'verification-sent': '/verify-email',
+};
+
+/** One text or nothing: a parameter that is given twice is no answer of a provider. */
+const parameter = z
+  .unknown()
+  .transform((value) => (typeof value === 'string' && value.length <= 4096 ? value : undefined))
+  .meta({ type: 'string' })
+  .optional();
+
+/** Login through the external identity provider: interface.md section 5.7. */
+export const idp = router({
+  start: publicProcedure
+    .meta({
+      openapi: {
+        method: 'GET',
+        path: '/auth/:idp',
+        summary: 'Log in through the identity provider',
+        description: 'Sends the browser to the provider, with a state cookie that lasts ten minutes.',
+        tags: ['Authentication'],
+        protect: false,
+        redirect: "The provider's authorization page, or /login?error=oauth_failed if it cannot be asked",
+        errors: ['NOT_FOUND'],
+      },
+    })
+    .output(redirect)
+    .query(async ({ ctx }) => {
+      const begun = await ctx.accounts.beginExternalLogin();
+      if (!begun) return { location: locations.failed };
+      ctx.cookies.setState(begun.state);
+      return { location: begun.url };
+    }),
+
+  callback: publicProcedure
+    .meta({
+      openapi: {
+        method: 'GET',
+        path: '/auth/:idp/callback',
+        summary: 'Where the identity provider sends the browser back',
+        description: 'A success sets the session cookie `auth_session`. A session that came along ends.',
+        tags: ['Authentication'],
+        protect: false,
+        setsCookie: true,
+        redirect: Object.values(locations).join(', '),
+        errors: ['INVALID_STATE', 'NOT_FOUND'],
+      },
+    })
+    .input(z.object({ code: parameter, state: parameter, iss: parameter, error: parameter }))
+    .output(redirect)
+    .query(async ({ ctx, input }) => {
+      const outcome = await ctx.accounts.finishExternalLogin({
+        code: input.code,
+        state: input.state,
+        iss: input.iss,
+        error: input.error,
+        cookieState: ctx.stateCookie,
+        formerToken: ctx.sessionToken,
+      });
+      ctx.cookies.clearState();
+      if (outcome.result === 'logged-in') {
+        ctx.cookies.setSession(outcome.login);
+        ctx.noteUser(outcome.login.user.id);
+      }
+      return { location: locations[outcome.result] };
+    }),
+});

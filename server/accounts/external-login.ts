@@ -1,0 +1,104 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { ServiceError } from '../errors.ts';
+import type { Log } from '../log.ts';
+import {
+  type CallbackParameters,
+  type FlowSecrets,
+  type IdentityProvider,
+  LoginDeclined,
+  type ProvidedIdentity,
+} from '../parts/identity-provider/index.ts';
+import type { KeyValueStore } from '../parts/key-value/index.ts';
+import { createIdentities } from './identities.ts';
+import type { Deps } from './index.ts';
+import type { Login } from './login.ts';
+
+/** interface.md section 8. */
+export const STATE_LIFE_MS = 10 * 60 * 1000;
+
+/** Where a login through the provider ends. `failed`: the cause is in the log. */
+export type ExternalLogin =
+  | { result: 'logged-in'; login: Login }
+  | { result: 'cancelled' | 'failed' | 'email-unverified' | 'verification-sent' };
+
+/** What is kept of a flow until the browser is back, under the hash of its state. */
+interface StoredFlow extends FlowSecrets {
+  provider: string;
+}
+
+interface Returned extends Omit<CallbackParameters, 'state'> {
+  state: string | undefined;
+  /** The state that the browser's cookie holds. */
+  cookieState: string | undefined;
+  formerToken: string | undefined;
+}
+
+const digest = (state: string) => createHash('sha256').update(state).digest();
+const keyOf = (state: string) => `login-flow:${digest(state).toString('base64url')}`;
+
+/** Whether the browser that comes back is the one that was sent; compared in constant time. */
+const isSame = (state: string, cookieState: string) => timingSafeEqual(digest(state), digest(cookieState));
+
+interface Parts {
+  store: KeyValueStore;
+  /** Undefined where there is none. */
+  provider: IdentityProvider | undefined;
+  providerName: string;
+  log: Log;
+}
+
+/** Login through an external identity provider. Without one, both procedures reject with NOT_FOUND. */
+export const createExternalLogin = (deps: Deps, { store, provider, providerName, log }: Parts) => {
+  const identities = createIdentities(deps, providerName);
+
+  const theProvider = (): IdentityProvider => {
+    if (!provider) throw new ServiceError('NOT_FOUND');
+    return provider;
+  };
+
+  const failed = (error: unknown) => {
+    log.warn({ err: error, provider: providerName }, 'a login through the identity provider failed');
+    return { result: 'failed' } as const;
+  };
+
+  /** The flow that was begun with this state, at most once: whoever repeats a callback finds nothing. */
+  const takeFlow = async (state: string): Promise<StoredFlow> => {
+    const stored = await store.take(keyOf(state));
+    const flow = stored === null ? undefined : (JSON.parse(stored) as StoredFlow);
+    if (flow?.provider !== providerName) throw new ServiceError('INVALID_STATE');
+    return flow;
+  };
+
+  const logIn = async (identity: ProvidedIdentity, formerToken: string | undefined): Promise<ExternalLogin> => {
+    const admission = await identities.admit(identity);
+    if (admission.result === 'unverified') return { result: 'verification-sent' };
+    if (admission.result === 'email-unverified') return { result: 'email-unverified' };
+    if (admission.result === 'unusable') return failed(new Error('subject or email address cannot be used'));
+    const { account: user } = admission;
+    if (formerToken) await deps.sessions.end(formerToken);
+    return { result: 'logged-in', login: { user, ...(await deps.sessions.create(user)) } };
+  };
+
+  return {
+    /** Where to send the browser, and the state for its cookie; undefined if the provider cannot be asked. */
+    async beginExternalLogin(): Promise<{ url: string; state: string } | undefined> {
+      const state = randomBytes(32).toString('base64url');
+      const begun = await theProvider().begin(state).catch(failed);
+      if ('result' in begun) return undefined;
+      const flow: StoredFlow = { ...begun.secrets, provider: providerName };
+      await store.set(keyOf(state), JSON.stringify(flow), { ttlMs: STATE_LIFE_MS });
+      return { url: begun.url, state };
+    },
+
+    /** Rejects with INVALID_STATE, before anything else is looked at, unless this browser began a flow that is still open. */
+    async finishExternalLogin({ state, cookieState, formerToken, ...callback }: Returned): Promise<ExternalLogin> {
+      const theirs = theProvider();
+      if (!state || !cookieState || !isSame(state, cookieState)) throw new ServiceError('INVALID_STATE');
+      const { provider: _, ...secrets } = await takeFlow(state);
+      const outcome = await theirs.finish({ ...callback, state }, secrets).catch((error: unknown) => {
+        return error instanceof LoginDeclined ? ({ result: 'cancelled' } as const) : failed(error);
+      });
+      return 'result' in outcome ? outcome : logIn(outcome, formerToken);
+    },
+  };
+};

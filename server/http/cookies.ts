@@ -1,0 +1,18 @@
+import type { Context } from 'koa';
+
+/** The value of a cookie in a Cookie header. Two cookies of one name are none: one of them somebody else has planted. */
+export function readCookie(header: string | undefined, name: string): string | undefined {
+  if (!header) return undefined;
+  const values = header
+    .split(';')
+    .map((pair) => pair.trim())
+    .filter((pair) => pair.startsWith(`${name}=`))
+    .map((pair) => pair.slice(name.length + 1));
+  return values.length === 1 ? values[0] : undefined;
+}
+
+/** Sets a cookie beside those of other names; the last word within a request counts. */
+export function writeCookie(ctx: Context, name: string, value: string, attributes: string): void {
+  const others = [ctx.response.headers['set-cookie'] ?? []].flat().filter((line) => !line.startsWith(`${name}=`));
+  ctx.set('Set-Cookie', [...others, `${name}=${value}; ${attributes}`]);
+}

@@ -1,0 +1,140 @@
+import { createHmac } from 'node:crypto';
+import type { Context, Middleware } from 'koa';
+import { koaBody } from 'koa-body';
+import type { Provider } from 'oidc-provider';
+import type { Config } from '../../config.ts';
+import { ServiceError } from '../../errors.ts';
+import type { IdentityProviderClient } from '../../identity-provider-config.ts';
+import type { Log } from '../../log.ts';
+import type { KeyValueStore } from '../../parts/key-value/index.ts';
+import { devPage } from '../dev-page.ts';
+import { createPeople, personIn } from './people.ts';
+import { createProvider, SESSION_COOKIE } from './provider.ts';
+
+const MOUNT = '/dev/idp';
+
+export interface DevIdentityProvider {
+  /** How the service logs in there. */
+  client: IdentityProviderClient;
+  middleware: Middleware;
+}
+
+interface Parts {
+  store: KeyValueStore;
+  secret: string;
+  log: Log;
+}
+
+/**
+ * The embedded identity provider: a real OpenID provider under /dev/idp, whose people are whoever is typed on its page.
+ * Outside production, while no other is configured, and only where npm has installed it (a development dependency).
+ */
+export function devIdentityProvider(config: Config, { store, secret, log }: Parts): DevIdentityProvider | undefined {
+  const { production, appUrl, identityProvider } = config;
+  if (production || identityProvider.client) return undefined;
+  if (!isInstalled()) {
+    log.info('oidc-provider is not installed: nobody can log in through an identity provider');
+    return undefined;
+  }
+  const client: IdentityProviderClient = {
+    kind: 'oidc',
+    issuer: appUrl + MOUNT,
+    clientId: 'account-service',
+    clientSecret: createHmac('sha256', secret).update('dev-idp:client').digest('base64url'),
+    scopes: identityProvider.scopes,
+    redirectUri: identityProvider.redirectUri,
+    address: ownAddress(config),
+  };
+  const people = createPeople(store);
+  let loaded: Promise<Provider> | undefined;
+  const provider = () => {
+    loaded ??= createProvider({ client, mount: MOUNT, people, store, secret, log });
+    return loaded;
+  };
+
+  const showForm = async (ctx: Context) => {
+    await (await provider()).interactionDetails(ctx.req, ctx.res);
+    ctx.type = 'html';
+    ctx.body = devPage('Embedded identity provider', form);
+  };
+
+  const submitForm = async (ctx: Context) => {
+    await parseForm(ctx, async () => undefined);
+    const submitted = ctx.request.body as Record<string, unknown>;
+    const person = personIn(submitted);
+    const isCancelled = submitted['action'] === 'cancel';
+    if (!isCancelled) await people.remember(person);
+    const result = isCancelled ? { error: 'access_denied' } : { login: { accountId: person.subject } };
+    ctx.redirect(await (await provider()).interactionResult(ctx.req, ctx.res, result));
+    ctx.status = 303;
+  };
+
+  return {
+    client,
+    middleware: async (ctx, next) => {
+      if (ctx.path !== MOUNT && !ctx.path.startsWith(`${MOUNT}/`)) return next();
+      ctx.state['route'] = MOUNT;
+      beAt(appUrl, ctx);
+      if (/^\/dev\/idp\/interaction\/[\w-]+$/.test(ctx.path)) {
+        if (ctx.method !== 'GET' && ctx.method !== 'POST') throw new ServiceError('NOT_FOUND');
+        // Whose page it is, or was, its cookie tells.
+        return (ctx.method === 'GET' ? showForm(ctx) : submitForm(ctx)).catch(expired);
+      }
+      // Nobody is remembered: each login may be another person's.
+      ctx.req.headers.cookie = withoutCookie(ctx.get('Cookie'), SESSION_COOKIE);
+      ctx.respond = false;
+      Object.assign(ctx.req, { originalUrl: ctx.req.url });
+      ctx.req.url = ctx.req.url?.slice(MOUNT.length) || '/';
+      await (await provider()).callback()(ctx.req, ctx.res);
+    },
+  };
+}
+
+/** Nor its signature, whose name begins alike. */
+const withoutCookie = (header: string, name: string) =>
+  header
+    .split(/; */)
+    .filter((pair) => !pair.startsWith(name))
+    .join('; ');
+
+function isInstalled(): boolean {
+  try {
+    import.meta.resolve('oidc-provider');
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Where this process listens, for its calls to itself: APP_URL may name what only browsers can reach. */
+function ownAddress({ host, port }: Pick<Config, 'host' | 'port'>): string {
+  const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
+  return `http://${name.includes(':') ? `[${name}]` : name}:${port}`;
+}
+
+/** Whatever address a request came to, the provider is at APP_URL: its addresses and cookies follow that. */
+function beAt(appUrl: string, { req }: Context): void {
+  const { host, protocol } = new URL(appUrl);
+  delete req.headers['x-forwarded-host'];
+  req.headers.host = host;
+  req.headers['x-forwarded-proto'] = protocol.slice(0, -1);
+}
+
+function expired(error: unknown): never {
+  const isTheirs = error instanceof Error && error.name === 'SessionNotFound';
+  throw isTheirs ? new ServiceError('NOT_FOUND', { message: 'This login has ended, please begin a new one' }) : error;
+}
+
+const parseForm = koaBody({ json: false, multipart: false, text: false, urlencoded: true });
+
+const form = `<p>It takes everybody at their word. It exists outside production only, while no other is configured.</p>
+<form method="post">
+<label>Email <input name="email" type="email" required autofocus autocomplete="off" maxlength="254"></label>
+<label>Name <input name="name" autocomplete="off" maxlength="100"></label>
+<label><input name="verified" type="checkbox" value="yes" checked> The provider has verified this email</label>
+<label>Subject <input name="subject" autocomplete="off" maxlength="255" pattern="[!-~]+">
+<small>Who it is, whatever the address: the same subject with another email is the same person. Left empty, the email
+decides.</small></label>
+<button name="action" value="login">Log in</button>
+<button name="action" value="cancel" formnovalidate>Cancel</button>
+</form>`;

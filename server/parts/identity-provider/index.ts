@@ -1,0 +1,46 @@
+import type { IdentityProviderClient } from '../../identity-provider-config.ts';
+import { githubProvider } from './github.ts';
+import { oidcProvider } from './oidc.ts';
+
+/** What must be known again when the browser comes back, beside the state itself. */
+export interface FlowSecrets {
+  nonce: string;
+  codeVerifier: string;
+}
+
+/** What the browser brings back. */
+export interface CallbackParameters {
+  state: string;
+  code?: string | undefined;
+  /** RFC 9207: who sent the browser back. */
+  iss?: string | undefined;
+  error?: string | undefined;
+}
+
+/** Somebody as his provider describes him. Nothing here is checked beyond its type; `email` may be any text. */
+export interface ProvidedIdentity {
+  issuer: string;
+  subject: string;
+  email: string | undefined;
+  /** The provider vouches for `email`, in the very answer that `email` is from. */
+  emailVerified: boolean;
+  name: string | undefined;
+  picture: string | undefined;
+}
+
+/** An OAuth 2.0 authorization-code flow with PKCE. Both rejects within the time limit, whatever the provider does. */
+export interface IdentityProvider {
+  /** Where the browser goes for a flow of this state, and what to keep until it is back. */
+  begin(state: string): Promise<{ url: string; secrets: FlowSecrets }>;
+  /** Redeems the code. Rejects with LoginDeclined if the person turned the login down. */
+  finish(callback: CallbackParameters, secrets: FlowSecrets): Promise<ProvidedIdentity>;
+}
+
+/** The person said no at the provider (RFC 6749 section 4.1.2.1, access_denied). */
+export class LoginDeclined extends Error {
+  override name = 'LoginDeclined';
+}
+
+/** Calls nobody yet: a provider that is down stops only those who want to log in through it. */
+export const openIdentityProvider = (client: IdentityProviderClient): IdentityProvider =>
+  client.kind === 'github' ? githubProvider(client) : oidcProvider(client);

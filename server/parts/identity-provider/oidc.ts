@@ -1,0 +1,86 @@
+import * as oauth from 'openid-client';
+import { z } from 'zod';
+import type { IdentityProviderClient } from '../../identity-provider-config.ts';
+import { CALL_LIMIT_SECONDS, callsTo, isPlainHttp } from './calls.ts';
+import { beginFlow, redeemCode } from './code-flow.ts';
+import type { IdentityProvider, ProvidedIdentity } from './index.ts';
+
+/** How long what a provider publishes about itself is taken for true. */
+const DISCOVERY_LIFE_MS = 60 * 60 * 1000;
+
+/** OpenID Connect Core 1.0 section 5.1. What has another type than the standard's counts as absent. */
+const claims = z.object({
+  email: z.string().optional().catch(undefined),
+  email_verified: z.unknown().optional(),
+  name: z.string().optional().catch(undefined),
+  picture: z.string().optional().catch(undefined),
+});
+
+/** Any OpenID Connect provider, found by its issuer (OpenID Connect Discovery 1.0) when it is first needed. */
+export function oidcProvider(client: IdentityProviderClient): IdentityProvider {
+  const configured = discovered(client);
+
+  return {
+    begin: async (state) => beginFlow(await configured(), client, state),
+
+    async finish(callback, { nonce, codeVerifier }) {
+      const configuration = await configured();
+      const tokens = await redeemCode(configuration, client, callback, { codeVerifier, expectedNonce: nonce });
+      const idToken = tokens.claims();
+      if (!idToken) throw new Error('the provider sent no ID token');
+      const { iss: issuer, sub: subject } = idToken;
+      const stated = claims.parse(idToken);
+      const isComplete = stated.email !== undefined && stated.name !== undefined;
+      if (isComplete || !configuration.serverMetadata().userinfo_endpoint) return identityOf(issuer, subject, stated);
+      const told = claims.parse(await oauth.fetchUserInfo(configuration, tokens.access_token, subject));
+      // An address and whether it is verified are taken from one source: mixed, one could vouch for the other's.
+      const { email, email_verified } = stated.email === undefined ? told : stated;
+      const { name = told.name, picture = told.picture } = stated;
+      return identityOf(issuer, subject, { email, email_verified, name, picture });
+    },
+  };
+}
+
+const identityOf = (issuer: string, subject: string, stated: z.output<typeof claims>): ProvidedIdentity => ({
+  issuer,
+  subject,
+  email: stated.email,
+  emailVerified: stated.email_verified === true,
+  name: stated.name,
+  picture: stated.picture,
+});
+
+/** The provider's metadata, fetched once and shared by all who ask meanwhile; a failure is forgotten. */
+function discovered(client: IdentityProviderClient): () => Promise<oauth.Configuration> {
+  let known: { configuration: Promise<oauth.Configuration>; until: number } | undefined;
+  return () => {
+    if (known && known.until > Date.now()) return known.configuration;
+    const asked = { configuration: discover(client), until: Date.now() + DISCOVERY_LIFE_MS };
+    known = asked;
+    asked.configuration.catch(() => {
+      if (known === asked) known = undefined;
+    });
+    return asked.configuration;
+  };
+}
+
+const discover = (client: IdentityProviderClient): Promise<oauth.Configuration> =>
+  oauth.discovery(new URL(client.issuer), client.clientId, undefined, clientSecret(client.clientSecret), {
+    [oauth.customFetch]: callsTo(client),
+    timeout: CALL_LIMIT_SECONDS,
+    execute: [
+      // The signature is checked although the token comes straight from the provider: TLS may end at a proxy in between.
+      oauth.enableNonRepudiationChecks,
+      ...(isPlainHttp(client.issuer) ? [oauth.allowInsecureRequests] : []),
+    ],
+  });
+
+/** In the way that the provider says it takes it; client_secret_basic if it says nothing (Discovery section 3). */
+function clientSecret(secret: string): oauth.ClientAuth {
+  const post = oauth.ClientSecretPost(secret);
+  const basic = oauth.ClientSecretBasic(secret);
+  return (server, ...rest) => {
+    const isPost = server.token_endpoint_auth_methods_supported?.includes('client_secret_post') ?? false;
+    return (isPost ? post : basic)(server, ...rest);
+  };
+}

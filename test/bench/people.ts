@@ -1,0 +1,80 @@
+import { pbkdf2Sync, randomBytes } from 'node:crypto';
+import type { DatabaseView } from '../rig/database-view.ts';
+
+export const PASSWORD = 'Analytical-Engine-1843';
+const ITERATIONS = 100_000;
+
+/** The beginning of a tenth of all names and addresses. */
+export const COMMON = 'a';
+/** One in 10,000 is called this. */
+export const RARE = 'Zenobia';
+/** The oldest fiftieth are called this, and nobody newer: a search from the newest on meets them last. */
+export const OLD = 'Quentin';
+
+const firstNames = words(
+  'Ada Alan Amir Anna Barbara Bjarne Carla Chen Dmitri Dorothy Edsger Elena Fatima Frances Grace Greta Hedy Hiro Ines Ivan Jean John Kateryna Ken Leslie Linus Margaret Maya Niklaus Olga Pavel Radia Rosa Sofia Tim Tony Ursula Vera Wei Yuki',
+);
+const lastNames = words(
+  'Adams Baker Becker Castro Diaz Eriksen Fischer Garcia Haddad Ivanov Jansen Kim Lopez Meyer Nakamura Olsen Petrov Quist Rossi Silva Tanaka Ueda Varga Weber Young',
+);
+
+/**
+ * Fills `users` with 10 to the power of `exponent` verified people, made one a second, with PASSWORD for their password.
+ * One statement, in SQL that MySQL and MariaDB share; the names are spread by a checksum of each person's number.
+ */
+export async function addPeople({ query }: DatabaseView, exponent: number): Promise<void> {
+  const first = `case when n < ${10 ** exponent / 50} then '${OLD}' when n % 10000 = 4999 then '${RARE}'
+    else ${pick(firstNames, 'crc32(n)')} end`;
+  await query(
+    `insert into users (id, email, name, provider, role, email_verified, password_hash, session_epoch, created_at, updated_at)
+     select id, lower(concat(replace(name, ' ', '.'), '.', n, '@example.test')), name, 'email', 'user', 1, ?, 0, made, made
+     from (
+       select n, 1700000000000 + n * 1000 as made,
+         concat(${first}, ' ', ${pick(lastNames, 'crc32(n) div 64')}) as name,
+         ${idOf('n')} as id
+       from (${numbers(exponent)}) numbers
+     ) people
+     order by id`,
+    [passwordHash()],
+  );
+}
+
+/** The id of person n, as SQL: a UUID of version 7, in the order of creation. */
+const idOf = (n: string) => {
+  const time = `lower(lpad(hex(1700000000000 + ${n} * 1000), 12, '0'))`;
+  return `concat('user_', left(${time}, 8), '-', right(${time}, 4), '-7000-8000-', lpad(${n}, 12, '0'))`;
+};
+
+/** The same id in JavaScript. */
+export const personId = (n: number) => {
+  const time = (1_700_000_000_000 + n * 1000).toString(16).padStart(12, '0');
+  return `user_${time.slice(0, 8)}-${time.slice(8)}-7000-8000-${String(n).padStart(12, '0')}`;
+};
+
+/** The address of one of the people. */
+export async function personEmail({ query }: DatabaseView, n: number): Promise<string> {
+  const [row] = await query<{ email: string }>('select email from users where id = ?', [personId(n)]);
+  if (!row) throw new Error(`there is no person ${n}`);
+  return row.email;
+}
+
+function passwordHash(): string {
+  const salt = randomBytes(16);
+  const hash = pbkdf2Sync(PASSWORD, salt, ITERATIONS, 32, 'sha256');
+  return `${ITERATIONS}:${salt.toString('base64')}:${hash.toString('base64')}`;
+}
+
+/** A select of `n`, from 0 on: one table of ten digits for each decimal place. */
+function numbers(exponent: number): string {
+  const places = Array.from({ length: exponent }, (_, place) => place);
+  const digits = Array.from({ length: 10 }, (_, digit) => `select ${digit} as digit`).join(' union all ');
+  const sum = places.map((place) => `p${place}.digit * ${10 ** place}`).join(' + ');
+  return `select ${sum} as n from ${places.map((place) => `(${digits}) p${place}`).join(' cross join ')}`;
+}
+
+const pick = (from: string[], by: string) =>
+  `elt(1 + (${by}) % ${from.length}, ${from.map((word) => `'${word}'`).join(', ')})`;
+
+function words(text: string): string[] {
+  return text.split(' ');
+}

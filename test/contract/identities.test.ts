@@ -1,0 +1,275 @@
+import { afterAll, expect, test } from 'vitest';
+import { type Claims, environmentFor, type Lie, startHostileProvider } from '../provider/hostile.ts';
+import { freshSubject, identitiesOf, loginsThrough, profileOf, somebody, usersWith } from '../provider/login.ts';
+import { freshEmail } from '../rig/address.ts';
+import { callerOf } from './callers.ts';
+import { isAlive, loggedIn, logIn, mailedToken, onBothStacks, PASSWORD, registered, verified } from './scenario.ts';
+
+/** Which user somebody from an identity provider is: the four rules of decisions.md. */
+const provider = await startHostileProvider();
+const logInAs = loginsThrough(provider);
+afterAll(() => provider.close());
+
+onBothStacks(
+  (stack) => {
+    test('somebody new gets an account with what the provider says of him', async () => {
+      const person = somebody({ email: freshEmail().replace('user', 'USER') });
+      const { location, session, browser } = await logInAs(stack(), person);
+      expect(location).toBe('/dashboard');
+      expect(browser.setCookies).toContainEqual(
+        `auth_session=${session}; Path=/; HttpOnly; SameSite=Strict; Max-Age=604800`,
+      );
+      expect(await profileOf(stack(), session)).toMatchObject({
+        email: person.email.toLowerCase(),
+        name: 'Grace Hopper',
+        avatar: person.picture,
+        provider: 'acme',
+        emailVerified: true,
+        bio: null,
+      });
+      expect(await identitiesOf(stack(), person.sub)).toEqual([expect.objectContaining({ issuer: provider.url })]);
+      expect(await stack().mailsTo(person.email)).toEqual([]);
+    });
+
+    test.each<[string, Claims, Record<string, unknown>]>([
+      ['no name', { name: undefined }, { avatar: 'https://img.example.test/grace.png' }],
+      ['a name of one letter', { name: 'G' }, {}],
+      ['an invisible name', { name: '\u200b\u200b\u200b' }, {}],
+      ['a name with a line break', { name: 'Grace\r\nBcc: x' }, {}],
+      ['a name that is no text', { name: { first: 'Grace' } }, {}],
+      ['a long name', { name: 'G'.repeat(101) }, {}],
+      ['a picture that is a script', { picture: 'javascript:alert(1)', name: undefined }, { avatar: null }],
+      ['a picture that is no text', { picture: 7, name: undefined }, { avatar: null }],
+    ])('%s is replaced by what is known', async (_, claims, expected) => {
+      const person = somebody(claims);
+      const { location, session } = await logInAs(stack(), person);
+      expect(location).toBe('/dashboard');
+      const name = person.email.slice(0, person.email.indexOf('@'));
+      expect(await profileOf(stack(), session)).toMatchObject({ name, ...expected });
+    });
+
+    test('an address with a local part too short for a name is the name', async () => {
+      const email = `a@${freshEmail('x').replace('@', '.')}`;
+      const { session } = await logInAs(stack(), somebody({ email, name: undefined }));
+      expect(await profileOf(stack(), session)).toMatchObject({ name: email });
+    });
+
+    test('rule 1: the same subject is the same user, whatever address he has now', async () => {
+      const person = somebody();
+      const first = await logInAs(stack(), person);
+      const before = await profileOf(stack(), first.session);
+      const other = await loggedIn({ stack: stack(), call: callerOf('rest', stack().url) });
+      for (const change of [
+        { email: freshEmail() },
+        { email: other.email },
+        { email: undefined },
+        { email: 'josé@example.test' },
+        { email_verified: false, name: 'Somebody Else', picture: 'https://img.example.test/other.png' },
+      ]) {
+        const again = await logInAs(stack(), { ...person, ...change });
+        expect(again.location).toBe('/dashboard');
+        expect(await profileOf(stack(), again.session)).toEqual(before);
+      }
+      expect(await identitiesOf(stack(), person.sub)).toHaveLength(1);
+    });
+
+    test('rule 2: a verified address is its user, who keeps his password, profile and sessions', async () => {
+      const call = callerOf('rest', stack().url);
+      const local = await loggedIn({ stack: stack(), call });
+      await call('profile.update', { bio: 'Mine' }, { session: local.session });
+      const first = somebody({ email: local.email });
+      const { location, session } = await logInAs(stack(), first);
+      expect(location).toBe('/dashboard');
+      expect(await profileOf(stack(), session)).toMatchObject({
+        id: local.id,
+        name: local.name,
+        bio: 'Mine',
+        avatar: null,
+        provider: 'email',
+      });
+      expect(await isAlive(call, local.session)).toBe(true);
+      await logIn(call, local);
+      // Several identities, one user.
+      const second = await logInAs(stack(), somebody({ email: local.email.toUpperCase() }));
+      expect(await profileOf(stack(), second.session)).toMatchObject({ id: local.id });
+    });
+
+    test('rule 2: an account that somebody else registered first is all its owner’s', async () => {
+      const call = callerOf('rest', stack().url);
+      const squatted = await registered({ stack: stack(), call }, { name: 'A Squatter' });
+      const token = await mailedToken(stack(), squatted.email, 'verify-email');
+      await call('auth.forgotPassword', { email: squatted.email });
+      const reset = await mailedToken(stack(), squatted.email, 'reset-password');
+      await stack().database("update users set bio = 'Trap', website = 'https://evil.test' where id = ?", [
+        squatted.id,
+      ]);
+      const { location, session } = await logInAs(stack(), somebody({ email: squatted.email }));
+      expect(location).toBe('/dashboard');
+      expect(await profileOf(stack(), session)).toMatchObject({
+        id: squatted.id,
+        name: 'Grace Hopper',
+        bio: null,
+        website: null,
+        avatar: null,
+        provider: 'acme',
+        emailVerified: true,
+      });
+      const login = await call('auth.login', { email: squatted.email, password: PASSWORD });
+      expect([login.status, login.code]).toEqual([401, 'INVALID_CREDENTIALS']);
+      expect((await call('auth.verifyEmail', { token })).code).toBe('INVALID_TOKEN');
+      const input = { email: squatted.email, token: reset, password: 'Difference-Engine-1' };
+      expect((await call('auth.resetPassword', input)).code).toBe('INVALID_TOKEN');
+      expect(await isAlive(call, session ?? '')).toBe(true);
+    });
+
+    test('rule 2: nor does a squatter keep the identity by which he came', async () => {
+      const email = freshEmail();
+      const squatter = somebody({ email, email_verified: false });
+      expect((await logInAs(stack(), squatter)).location).toBe('/verify-email');
+      const owner = await logInAs(stack(), somebody({ email }));
+      expect(owner.location).toBe('/dashboard');
+      const back = await logInAs(stack(), squatter);
+      expect([back.location, back.session]).toEqual(['/login?error=email_unverified', undefined]);
+      expect(await identitiesOf(stack(), squatter.sub)).toEqual([]);
+    });
+
+    test('a password reset, too, cuts off the identity of whoever came first', async () => {
+      const call = callerOf('rest', stack().url);
+      const squatter = somebody({ email_verified: false });
+      await logInAs(stack(), squatter);
+      await call('auth.forgotPassword', { email: squatter.email });
+      const token = await mailedToken(stack(), squatter.email, 'reset-password');
+      expect((await call('auth.resetPassword', { token, email: squatter.email, password: PASSWORD })).status).toBe(200);
+      expect((await logInAs(stack(), squatter)).location).toBe('/login?error=email_unverified');
+      const session = await logIn(call, { name: '', email: squatter.email, password: PASSWORD });
+      expect(await profileOf(stack(), session)).toMatchObject({ provider: 'email', emailVerified: true });
+    });
+
+    test.each([
+      ['false', { email_verified: false }],
+      ['absent', { email_verified: undefined }],
+      ['"true"', { email_verified: 'true' }],
+      ['1', { email_verified: 1 }],
+      ['"false"', { email_verified: 'false' }],
+    ])('rule 3: email_verified %s and the address taken: nobody is let in, nothing linked', async (_, claims) => {
+      const call = callerOf('rest', stack().url);
+      const [taken, squatted] = await Promise.all([
+        verified({ stack: stack(), call }),
+        registered({ stack: stack(), call }),
+      ]);
+      for (const { email } of [taken, squatted]) {
+        const person = somebody({ email, ...claims });
+        const { location, session } = await logInAs(stack(), person);
+        expect([location, session]).toEqual(['/login?error=email_unverified', undefined]);
+        expect(await identitiesOf(stack(), person.sub)).toEqual([]);
+      }
+    });
+
+    test('rule 4: somebody new whose address nobody vouches for proves it first', async () => {
+      const call = callerOf('rest', stack().url);
+      const person = somebody({ email_verified: false });
+      const { location, session } = await logInAs(stack(), person);
+      expect([location, session]).toEqual(['/verify-email', undefined]);
+      expect(await usersWith(stack(), person.email)).toEqual([expect.objectContaining({ email_verified: 0 })]);
+      const token = await mailedToken(stack(), person.email, 'verify-email');
+      expect((await call('auth.verifyEmail', { token })).status).toBe(200);
+      const again = await logInAs(stack(), person);
+      expect(again.location).toBe('/dashboard');
+      expect(await profileOf(stack(), again.session)).toMatchObject({ email: person.email, emailVerified: true });
+    });
+
+    test('who waits for his verification gets another link, within the limit', async () => {
+      const person = somebody({ email_verified: false });
+      for (let i = 0; i < 5; i++) expect((await logInAs(stack(), person)).location).toBe('/verify-email');
+      const [user] = await usersWith(stack(), person.email);
+      expect(await stack().database('select id from outbox where user_id = ?', [user?.id ?? ''])).toHaveLength(3);
+    });
+
+    test('who waits is let in once the provider vouches for the same address', async () => {
+      const person = somebody({ email_verified: false });
+      await logInAs(stack(), person);
+      const { location, session } = await logInAs(stack(), { ...person, email_verified: true });
+      expect(location).toBe('/dashboard');
+      expect(await profileOf(stack(), session)).toMatchObject({ email: person.email, emailVerified: true });
+    });
+
+    test.each([
+      ['vouched for', true, '/dashboard'],
+      ['not vouched for', false, '/verify-email'],
+    ])('who waits with a mistyped address goes on with the right one, %s', async (_, emailVerified, end) => {
+      const call = callerOf('rest', stack().url);
+      const person = somebody({ email_verified: false });
+      await logInAs(stack(), person);
+      const token = await mailedToken(stack(), person.email, 'verify-email');
+      const [before] = await usersWith(stack(), person.email);
+      const corrected = { ...person, email: freshEmail(), email_verified: emailVerified };
+      expect((await logInAs(stack(), corrected)).location).toBe(end);
+      expect(await usersWith(stack(), person.email)).toEqual([]);
+      expect(await usersWith(stack(), corrected.email)).toEqual([
+        { id: before?.id, email_verified: emailVerified ? 1 : 0 },
+      ]);
+      expect((await call('auth.verifyEmail', { token })).code).toBe('INVALID_TOKEN');
+    });
+
+    test('who waits does not get at the account of another by taking its address', async () => {
+      const other = await verified({ stack: stack(), call: callerOf('rest', stack().url) });
+      const person = somebody({ email_verified: false });
+      await logInAs(stack(), person);
+      const { location } = await logInAs(stack(), { ...person, email: other.email, email_verified: true });
+      expect(location).toBe('/verify-email');
+      expect(await usersWith(stack(), other.email)).toEqual([{ id: other.id, email_verified: 1 }]);
+      expect(await usersWith(stack(), person.email)).toHaveLength(1);
+    });
+
+    test.each<[string, Claims]>([
+      ['none', { email: undefined }],
+      ['no address', { email: 'nobody' }],
+      ['not ASCII', { email: 'josé@example.test' }],
+      ['two', { email: 'a@example.test, b@example.test' }],
+      ['a line break', { email: 'a@example.test\r\nBcc: b@example.test' }],
+      ['no text', { email: ['a@example.test'] }],
+      ['too long', { email: `${'a'.repeat(65)}@example.test` }],
+    ])('an address that cannot be used makes no account: %s', async (_, claims) => {
+      const person = somebody(claims);
+      const { location, session } = await logInAs(stack(), person);
+      expect([location, session]).toEqual(['/login?error=oauth_failed', undefined]);
+      expect(await identitiesOf(stack(), person.sub)).toEqual([]);
+    });
+
+    test.each([
+      ['ends in a space', 'abc '],
+      ['is not ASCII', 'é'],
+      ['is too long', 'x'.repeat(256)],
+    ])('a subject that %s is no key', async (_, sub) => {
+      const { location, session } = await logInAs(stack(), somebody({ sub }));
+      expect([location, session]).toEqual(['/login?error=oauth_failed', undefined]);
+    });
+
+    test('subjects differ by the case of a letter', async () => {
+      const sub = freshSubject();
+      const one = await logInAs(stack(), somebody({ sub }));
+      const two = await logInAs(stack(), somebody({ sub: sub.toUpperCase() }));
+      const ids = await Promise.all([one, two].map(async ({ session }) => (await profileOf(stack(), session)).id));
+      expect(new Set(ids).size).toBe(2);
+    });
+
+    test('address and verification come from one source', async () => {
+      const victim = await verified({ stack: stack(), call: callerOf('rest', stack().url) });
+      const person = somebody({ email: victim.email, email_verified: undefined, name: undefined });
+      const lie: Lie = {
+        idToken: { email: victim.email },
+        userinfo: { email: freshEmail(), email_verified: true, name: 'Mallory' },
+      };
+      expect((await logInAs(stack(), person, { lie })).location).toBe('/login?error=email_unverified');
+    });
+
+    test('an account without a password answers a password login like a wrong password', async () => {
+      const call = callerOf('rest', stack().url);
+      const person = somebody();
+      await logInAs(stack(), person);
+      const reply = await call('auth.login', { email: person.email, password: PASSWORD });
+      expect([reply.status, reply.message]).toEqual([401, 'Invalid email or password']);
+    });
+  },
+  { env: environmentFor(provider) },
+);

@@ -1,0 +1,222 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { callerOf } from '../contract/callers.ts';
+import { onBothStacks } from '../contract/scenario.ts';
+import { Browser } from '../provider/browser.ts';
+import { type Claims, environmentFor, type Lie, startHostileProvider } from '../provider/hostile.ts';
+import type { Answer } from '../provider/http.ts';
+import { atInstance, begin, identitiesOf, loginsThrough, somebody, usersWith } from '../provider/login.ts';
+import { freePort } from '../rig/port.ts';
+import { type Stack, startStack } from '../rig/stack.ts';
+
+/** Providers that lie, and providers that do not answer: checks.md D. */
+const provider = await startHostileProvider();
+const logInAs = loginsThrough(provider);
+afterAll(() => provider.close());
+
+/** The whole of a login, a hanging provider included: a call's limit is 5 s. */
+const LIMIT_MS = 8000;
+
+const secondsFromNow = (seconds: number) => Math.floor(Date.now() / 1000) + seconds;
+
+const lies: [string, Lie][] = [
+  ['another nonce', { idToken: { nonce: 'another' } }],
+  ['no nonce', { idToken: { nonce: undefined } }],
+  ['another issuer', { idToken: { iss: 'https://evil.test' } }],
+  ['no issuer', { idToken: { iss: undefined } }],
+  ['another audience', { idToken: { aud: 'another' } }],
+  ['no audience', { idToken: { aud: undefined } }],
+  ['two audiences, for another party', { idToken: { aud: ['accounts', 'another'], azp: 'another' } }],
+  ['no subject', { idToken: { sub: undefined } }],
+  ['a subject that is no text', { idToken: { sub: 7 } }],
+  ['an ID token of yesterday', { idToken: { exp: secondsFromNow(-86_400) } }],
+  ['an ID token without an end', { idToken: { exp: undefined } }],
+  ['no signature', { signature: 'none' }],
+  ['a signature by the client secret', { signature: 'secret' }],
+  ['a signature by another key', { signature: 'foreign key' }],
+  ['a code of another flow', { challenge: 'A'.repeat(43) }],
+  ['a callback in the name of another issuer', { iss: 'https://evil.test' }],
+  ['somebody else at the userinfo endpoint', { userinfo: { sub: 'somebody-else', email: 'x@example.test' } }],
+  ['a failure', { token: { status: 500, type: 'text/html', body: '<h1>Internal Server Error</h1>' } }],
+  ['nonsense', { token: { body: 'nonsense' } }],
+  ['a list', { token: { body: [] } }],
+  ['a page', { token: { type: 'text/html', body: '<p>Welcome</p>' } }],
+  ['no ID token', { token: { body: { access_token: 'x', token_type: 'Bearer' } } }],
+  ['a broken ID token', { token: { body: { access_token: 'x', token_type: 'Bearer', id_token: 'x.y.z' } } }],
+  ['a redirect elsewhere', { token: { status: 302, body: '', headers: { location: 'http://127.0.0.1:1/' } } }],
+  ['two megabytes', { token: { body: { access_token: 'x'.repeat(2 ** 21), token_type: 'Bearer' } } }],
+  ['a closed connection', { token: 'drop' }],
+  ['nothing', { token: 'hang' }],
+];
+
+onBothStacks(
+  (stack) => {
+    test.concurrent.each(lies)('%s lets nobody in', async (_, lie) => {
+      const person = somebody();
+      const started = performance.now();
+      const { location, session, browser } = await logInAs(stack(), person, { lie });
+      expect([location, session]).toEqual(['/login?error=oauth_failed', undefined]);
+      expect(performance.now() - started).toBeLessThan(LIMIT_MS);
+      expect(browser.cookies.has('acme_oauth_state')).toBe(false);
+      expect(await usersWith(stack(), person.email)).toEqual([]);
+      expect(await identitiesOf(stack(), person.sub)).toEqual([]);
+    });
+
+    test('an authorization code works once, whatever the browser does', async () => {
+      const { browser, request } = await begin(stack());
+      const callback = atInstance(stack(), provider.authorize(request, somebody()));
+      expect(await browser.redirectOf(callback)).toBe('/dashboard');
+      const second = await begin(stack());
+      callback.searchParams.set('state', second.request.searchParams.get('state') ?? '');
+      expect(await second.browser.redirectOf(callback)).toBe('/login?error=oauth_failed');
+    });
+
+    test('an error of the provider is told as ours, without its words', async () => {
+      const { browser, request } = await begin(stack());
+      const callback = new URL(`${stack().url}/auth/acme/callback`);
+      callback.searchParams.set('state', request.searchParams.get('state') ?? '');
+      callback.searchParams.set('error', 'server_error');
+      callback.searchParams.set('error_description', 'https://evil.test');
+      expect(await browser.redirectOf(callback)).toBe('/login?error=oauth_failed');
+    });
+  },
+  { env: environmentFor(provider) },
+);
+
+describe('a provider that cannot be asked', () => {
+  const failures: [string, Answer][] = [
+    ['hangs', 'hang'],
+    ['hangs up', 'drop'],
+    ['fails', { status: 500, body: 'oops' }],
+    ['answers nonsense', { body: 'nonsense' }],
+    ['names another issuer', { body: { issuer: 'https://evil.test', authorization_endpoint: 'https://evil.test/' } }],
+  ];
+
+  onBothStacks(
+    (stack) => {
+      test('fails this login only, in time, and is used once it is back', async () => {
+        try {
+          for (const [, answer] of failures) {
+            provider.setDiscovery(answer);
+            const browser = new Browser();
+            const started = performance.now();
+            const [location, health] = await Promise.all([
+              browser.redirectOf(`${stack().url}/auth/acme`),
+              callerOf('rest', stack().url)('health'),
+            ]);
+            expect(location).toBe('/login?error=oauth_failed');
+            expect(performance.now() - started).toBeLessThan(LIMIT_MS);
+            expect(browser.cookies.size).toBe(0);
+            expect(health.status).toBe(200);
+          }
+        } finally {
+          provider.setDiscovery(undefined);
+        }
+        expect((await logInAs(stack(), somebody())).location).toBe('/dashboard');
+      });
+    },
+    { env: environmentFor(provider) },
+  );
+
+  test('does not stop the start', async () => {
+    const stack = await startStack('embedded', {
+      env: environmentFor({ url: `http://127.0.0.1:${await freePort()}` }),
+    });
+    try {
+      expect(await new Browser().redirectOf(`${stack.url}/auth/acme`)).toBe('/login?error=oauth_failed');
+    } finally {
+      await stack.stop();
+    }
+  });
+});
+
+describe('two instances', () => {
+  let stack: Stack;
+  beforeAll(async () => {
+    stack = await startStack('real', { instances: 2, env: environmentFor(provider) });
+  });
+  afterAll(() => stack.stop());
+
+  const instance = (i: number) => stack.services[i % 2] ?? stack;
+
+  test('of one callback twenty times at once, one logs in', async () => {
+    const person = somebody();
+    const { browser, request } = await begin(stack);
+    const callback = provider.authorize(request, person);
+    const cookie = browser.cookies.get('acme_oauth_state') ?? '';
+    const ends = await Promise.all(
+      Array.from({ length: 20 }, async (_, i) => {
+        const copy = new Browser();
+        copy.cookies.set('acme_oauth_state', cookie);
+        const response = await copy.go(atInstance(instance(i), callback));
+        await response.body?.cancel();
+        return `${response.status} ${response.headers.get('location') ?? ''} ${copy.session ? 'session' : ''}`.trim();
+      }),
+    );
+    expect(ends.filter((end) => end === '302 /dashboard session')).toHaveLength(1);
+    expect(ends.filter((end) => end === '400')).toHaveLength(19);
+    expect(await usersWith(stack, person.email)).toHaveLength(1);
+    expect(await identitiesOf(stack, person.sub)).toHaveLength(1);
+  });
+
+  test.each<[string, Claims, string]>([
+    ['somebody new', {}, '/dashboard'],
+    ['somebody new whose address nobody vouches for', { email_verified: false }, '/verify-email'],
+  ])('%s who comes twenty times at once is one user', async (_, claims, end) => {
+    const person = somebody(claims);
+    const begun = await Promise.all(Array.from({ length: 20 }, () => begin(stack)));
+    const ends = await Promise.all(
+      begun.map(({ browser, request }, i) =>
+        browser.redirectOf(atInstance(instance(i), provider.authorize(request, person))),
+      ),
+    );
+    expect(new Set(ends)).toEqual(new Set([end]));
+    expect(await usersWith(stack, person.email)).toHaveLength(1);
+    expect(await identitiesOf(stack, person.sub)).toHaveLength(1);
+  });
+
+  test('twenty identities of one address at once are one user', async () => {
+    const { email } = somebody();
+    const begun = await Promise.all(Array.from({ length: 20 }, () => begin(stack)));
+    const ends = await Promise.all(
+      begun.map(({ browser, request }, i) =>
+        browser.redirectOf(atInstance(instance(i), provider.authorize(request, somebody({ email })))),
+      ),
+    );
+    expect(new Set(ends)).toEqual(new Set(['/dashboard']));
+    const [user] = await usersWith(stack, email);
+    expect(await stack.database('select id from identities where user_id = ?', [user?.id ?? ''])).toHaveLength(20);
+  });
+
+  test('an address that is registered and comes through the provider at once is its owner’s', async () => {
+    for (let round = 0; round < 10; round++) {
+      const person = somebody();
+      const { browser, request } = await begin(stack);
+      const callback = provider.authorize(request, person);
+      const squatter = { name: 'A Squatter', email: person.email, password: 'Difference-Engine-1' };
+      const [location, registration] = await Promise.all([
+        browser.redirectOf(atInstance(instance(round), callback)),
+        callerOf('rest', instance(round + 1).url)('auth.register', squatter),
+      ]);
+      expect(location).toBe('/dashboard');
+      expect([201, 409]).toContain(registration.status);
+      const login = await callerOf('rest', stack.url)('auth.login', squatter);
+      expect(login.code).toBe('INVALID_CREDENTIALS');
+    }
+  });
+
+  test('the owner who comes while a squatter does leaves no identity but his own', async () => {
+    for (let round = 0; round < 10; round++) {
+      const squatter = somebody({ email_verified: false });
+      const owner = somebody({ email: squatter.email });
+      const begun = await Promise.all([squatter, squatter, owner].map(() => begin(stack)));
+      await Promise.all(
+        begun.map(({ browser, request }, i) =>
+          browser.redirectOf(atInstance(instance(i), provider.authorize(request, i < 2 ? squatter : owner))),
+        ),
+      );
+      expect(begun.map(({ browser }) => browser.session !== undefined)).toEqual([false, false, true]);
+      expect(await identitiesOf(stack, squatter.sub)).toEqual([]);
+      expect(await identitiesOf(stack, owner.sub)).toHaveLength(1);
+    }
+  });
+});

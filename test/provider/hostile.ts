@@ -1,0 +1,147 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { exportJWK, generateKeyPair, SignJWT, UnsecuredJWT } from 'jose';
+import { type Answer, serve } from './http.ts';
+
+export const CLIENT_ID = 'accounts';
+export const CLIENT_SECRET = 'a secret: of/this+client';
+
+/** What the provider says of somebody, in the claims of OpenID Connect. */
+export type Claims = Record<string, unknown>;
+
+/** How a provider departs from the truth, for one code. */
+export interface Lie {
+  /** Over the right claims of the ID token; undefined takes one away. */
+  idToken?: Claims;
+  /** Claims told at the userinfo endpoint instead of in the ID token. */
+  userinfo?: Claims;
+  signature?: 'none' | 'secret' | 'foreign key';
+  /** Over the right `iss` of the callback. */
+  iss?: string;
+  /** The challenge of another flow: the code was injected. */
+  challenge?: string;
+  /** In place of the right answer of the token endpoint. */
+  token?: Answer;
+}
+
+interface Grant {
+  claims: Claims;
+  challenge: string;
+  redirectUri: string;
+  lie: Lie;
+}
+
+const secondsFromNow = (seconds: number) => Math.floor(Date.now() / 1000) + seconds;
+
+/** An OpenID provider that signs by itself, so that it can lie in every place. Without a lie it does all as it should. */
+export async function startHostileProvider() {
+  const { publicKey, privateKey } = await generateKeyPair('RS256', { extractable: true });
+  const foreign = await generateKeyPair('RS256');
+  const keys = { keys: [{ ...(await exportJWK(publicKey)), kid: 'one', alg: 'RS256', use: 'sig' }] };
+  const grants = new Map<string, Grant>();
+  const told = new Map<string, Claims>();
+  let discovery: Answer | undefined;
+  const calls: string[] = [];
+
+  const sign = async (claims: Claims, signature: Lie['signature']): Promise<string> => {
+    if (signature === 'none') return new UnsecuredJWT(claims).encode();
+    const jwt = new SignJWT(claims).setProtectedHeader({ alg: signature === 'secret' ? 'HS256' : 'RS256', kid: 'one' });
+    if (signature === 'secret') return jwt.sign(new TextEncoder().encode(CLIENT_SECRET));
+    return jwt.sign(signature === 'foreign key' ? foreign.privateKey : privateKey);
+  };
+
+  const exchange = async (form: URLSearchParams, authorization: string | undefined): Promise<Answer> => {
+    const code = form.get('code') ?? '';
+    const grant = grants.get(code);
+    // RFC 6749 section 2.3.1: both parts are form-encoded before base64.
+    const basic = `${encodeURIComponent(CLIENT_ID)}:${new URLSearchParams({ s: CLIENT_SECRET }).toString().slice(2)}`;
+    if (authorization !== `Basic ${Buffer.from(basic).toString('base64')}`) {
+      return { status: 401, body: { error: 'invalid_client' } };
+    }
+    const challenge = createHash('sha256')
+      .update(form.get('code_verifier') ?? '')
+      .digest('base64url');
+    if (!grant || challenge !== grant.challenge || form.get('redirect_uri') !== grant.redirectUri) {
+      return { status: 400, body: { error: 'invalid_grant' } };
+    }
+    grants.delete(code);
+    const { claims, lie } = grant;
+    if (lie.token) return lie.token;
+    const accessToken = randomBytes(16).toString('hex');
+    told.set(accessToken, { ...(lie.userinfo ?? claims), sub: lie.userinfo?.['sub'] ?? claims['sub'] });
+    const idToken = {
+      iss: server.url,
+      aud: CLIENT_ID,
+      iat: secondsFromNow(0),
+      exp: secondsFromNow(300),
+      ...(lie.userinfo ? { sub: claims['sub'], nonce: claims['nonce'] } : claims),
+      ...lie.idToken,
+    };
+    const body = { access_token: accessToken, token_type: 'Bearer', id_token: await sign(idToken, lie.signature) };
+    return { body };
+  };
+
+  const server = await serve(({ url, headers, body }) => {
+    calls.push(url.pathname);
+    switch (url.pathname) {
+      case '/.well-known/openid-configuration':
+        return (
+          discovery ?? {
+            body: {
+              issuer: server.url,
+              authorization_endpoint: `${server.url}/authorize`,
+              token_endpoint: `${server.url}/token`,
+              userinfo_endpoint: `${server.url}/userinfo`,
+              jwks_uri: `${server.url}/keys`,
+              response_types_supported: ['code'],
+              subject_types_supported: ['public'],
+              id_token_signing_alg_values_supported: ['RS256', 'HS256', 'none'],
+            },
+          }
+        );
+      case '/keys':
+        return { body: keys };
+      case '/token':
+        return exchange(new URLSearchParams(body), headers.authorization);
+      case '/userinfo':
+        return { body: told.get(headers.authorization?.replace(/^Bearer /i, '') ?? '') ?? 'nobody' };
+      default:
+        return { status: 404, body: 'nothing here' };
+    }
+  });
+
+  return {
+    ...server,
+    /** Paths that were asked for, in order. */
+    calls,
+    /** The answer to discovery from now on; undefined is the right one. */
+    setDiscovery(answer: Answer | undefined) {
+      discovery = answer;
+    },
+
+    /** What an authorization request comes to: the address that the browser is sent back to. */
+    authorize(request: URL, claims: Claims, lie: Lie = {}): URL {
+      const parameter = (name: string) => request.searchParams.get(name) ?? '';
+      const code = randomBytes(16).toString('hex');
+      const redirectUri = parameter('redirect_uri');
+      grants.set(code, {
+        claims: { nonce: parameter('nonce'), ...claims },
+        challenge: lie.challenge ?? parameter('code_challenge'),
+        redirectUri,
+        lie,
+      });
+      const url = new URL(redirectUri);
+      url.search = new URLSearchParams({ code, state: parameter('state'), iss: lie.iss ?? server.url }).toString();
+      return url;
+    },
+  };
+}
+
+export type HostileProvider = Awaited<ReturnType<typeof startHostileProvider>>;
+
+/** The four variables of an operator with a provider of his own. */
+export const environmentFor = ({ url }: { url: string }, name = 'acme') => ({
+  IDP_NAME: name,
+  IDP_ISSUER: url,
+  IDP_CLIENT_ID: CLIENT_ID,
+  IDP_CLIENT_SECRET: CLIENT_SECRET,
+});

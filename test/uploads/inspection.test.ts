@@ -1,0 +1,230 @@
+import { expect, test as oneByOne } from 'vitest';
+import { type Call, callerOf } from '../contract/callers.ts';
+import { until } from '../rig/until.ts';
+import { flat, photograph, png } from './corpus.ts';
+import { keyOf, onBothStorages, reachable, sendImage, startUploading, uploader } from './storage.ts';
+
+/** Direct uploads that are as declared, one for each type, and what fits no declaration. */
+const asDeclared: [contentType: string, make: () => Promise<Buffer>][] = [
+  ['image/jpeg', () => photograph(40, 30)],
+  ['image/png', () => png()],
+  ['image/gif', () => flat(8, 8).gif().toBuffer()],
+  ['image/webp', () => flat(8, 8).webp().toBuffer()],
+  ['image/avif', () => flat(8, 8).avif().toBuffer()],
+  ['application/pdf', async () => Buffer.from('%PDF-1.4\n1 0 obj')],
+  ['application/pdf', async () => Buffer.from(`${' '.repeat(900)}%PDF-1.4\n1 0 obj`)],
+  ['video/mp4', async () => Buffer.from('\0\0\0\x18ftypmp42\0\0\0\0mp42isom', 'latin1')],
+  ['video/mp4', async () => Buffer.from('\0\0\0\x08moov', 'latin1')],
+];
+const page = Buffer.from('<!doctype html><script>alert(1)</script>');
+
+const HOUR = 3_600_000;
+
+/** Most of the time here is waiting for the job's next round. */
+const test = oneByOne.concurrent;
+
+onBothStorages((uploading) => {
+  const call: Call = (...request) => callerOf('rest', uploading().stack.url)(...request);
+  const database = <Row extends object>(sql: string, parameters: (string | number)[]) =>
+    uploading().stack.database<Row>(sql, parameters);
+
+  const presign = async (session: string, size: number, contentType = 'image/png') => {
+    const { data } = await call('upload.presign', { filename: 'a', contentType, size }, { session });
+    return data as { presignedUrl: string; key: string };
+  };
+  const send = async (session: string, bytes: Buffer, contentType = 'image/png') => {
+    const { presignedUrl, key } = await presign(session, bytes.length, contentType);
+    const body = new Uint8Array(bytes);
+    const response = await fetch(reachable(presignedUrl), {
+      method: 'PUT',
+      headers: { 'content-type': contentType },
+      body,
+    });
+    expect(response.status).toBe(200);
+    return key;
+  };
+  const rowOf = async (key: string) =>
+    (
+      await database<{ state: string; due_at: number | null }>(
+        'select state, due_at from uploads where object_key = ?',
+        [key],
+      )
+    )[0];
+
+  /** The address expired so long ago, and its row is due. Resolves once the job has looked at it. */
+  const look = async (key: string, expiredForMs: number) => {
+    await database('update uploads set expires_at = ?, due_at = 1 where object_key = ?', [
+      Date.now() - expiredForMs,
+      key,
+    ]);
+    // While it is looked at, the due time is a lease of a minute at most.
+    await until(async () => {
+      const row = await rowOf(key);
+      return !row || row.due_at === null || Number(row.due_at) > Date.now() + 2 * 60_000;
+    });
+  };
+
+  test.each(asDeclared)('%s as declared is kept for good', async (contentType, make) => {
+    const { session } = await uploader(uploading());
+    const key = await send(session, await make(), contentType);
+    await look(key, 10 * 60_000);
+    expect(await rowOf(key)).toMatchObject({ state: 'expected' });
+    await look(key, HOUR);
+    expect(await rowOf(key)).toEqual({ state: 'kept', due_at: null });
+    expect(await uploading().objects.has(key)).toBe(true);
+    expect((await call('upload.confirm', { key }, { session })).status).toBe(200);
+  });
+
+  test('what is not as declared is deleted at the first look', async () => {
+    const { session } = await uploader(uploading());
+    const key = await send(session, page);
+    await look(key, 10 * 60_000);
+    expect(await uploading().objects.has(key)).toBe(false);
+  });
+
+  test('who was still sending when the address expired gains nothing: the last look finds it', async () => {
+    const { session } = await uploader(uploading());
+    const key = await send(session, await png());
+    await look(key, 10 * 60_000);
+    await uploading().objects.put(key, page);
+    await look(key, HOUR);
+    expect([await uploading().objects.has(key), await rowOf(key)]).toEqual([false, undefined]);
+  });
+
+  test('another size than declared is deleted, as by a storage that keeps what was cut off', async () => {
+    const { session } = await uploader(uploading());
+    const { key } = await presign(session, 5000);
+    await uploading().objects.put(key, await png());
+    await look(key, 10 * 60_000);
+    expect(await uploading().objects.has(key)).toBe(false);
+  });
+
+  test('the row of an address that was never used goes', async () => {
+    const { session } = await uploader(uploading());
+    const { key } = await presign(session, 10);
+    await look(key, 10 * 60_000);
+    expect(await rowOf(key)).toBeDefined();
+    await look(key, HOUR);
+    expect(await rowOf(key)).toBeUndefined();
+  });
+
+  test('an address that is good still is not looked at', async () => {
+    const { session } = await uploader(uploading());
+    const key = await send(session, page);
+    const { due_at: due } = (await rowOf(key)) ?? {};
+    expect(Number(due)).toBeGreaterThan(Date.now() + 9 * 60_000);
+  });
+
+  test('an image whose storing never came to its end goes', async () => {
+    const { id, session } = await uploader(uploading());
+    const { body } = await sendImage(uploading(), session, { bytes: await png() });
+    const key = keyOf(body.url);
+    // As after a crash between storing it and saying so.
+    await database("update uploads set state = 'expected', due_at = 1 where object_key = ?", [key]);
+    await until(async () => (await rowOf(key)) === undefined);
+    expect(await uploading().objects.has(key)).toBe(false);
+    expect(await database('select 1 from uploads where user_id = ?', [id])).toEqual([]);
+  });
+
+  const avatarOf = async (session: string, type = 'avatar'): Promise<string> =>
+    (await sendImage(uploading(), session, { bytes: await png(), type })).body.url;
+  const wear = async (session: string, avatar: string) =>
+    expect((await call('profile.update', { avatar }, { session })).status).toBe(200);
+
+  test('storing an avatar leaves the profile alone', async () => {
+    const { session } = await uploader(uploading());
+    await avatarOf(session);
+    expect((await call('profile.get', undefined, { session })).data.user.avatar).toBeNull();
+  });
+
+  test('an avatar that was replaced goes after a day', async () => {
+    const { session } = await uploader(uploading());
+    const [first, second] = [await avatarOf(session), await avatarOf(session)];
+    await wear(session, first);
+    expect(await rowOf(keyOf(first))).toEqual({ state: 'kept', due_at: null });
+    await wear(session, second);
+    const row = await rowOf(keyOf(first));
+    expect(row?.state).toBe('replaced');
+    expect(Number(row?.due_at)).toBeGreaterThan(Date.now() + 23 * HOUR);
+    expect(await uploading().objects.has(keyOf(first))).toBe(true);
+    await database('update uploads set due_at = 1 where object_key = ?', [keyOf(first)]);
+    await until(async () => (await rowOf(keyOf(first))) === undefined);
+    expect(await uploading().objects.has(keyOf(first))).toBe(false);
+    expect(await rowOf(keyOf(second))).toEqual({ state: 'kept', due_at: null });
+  });
+
+  test.each([
+    ['its own user shows it again', false, ''],
+    ['another user shows it', true, ''],
+    ['another user shows it with a query', true, '?v=2'],
+  ])('it stays while %s', async (_name, byAnother, query) => {
+    const [owner, other] = await Promise.all([uploader(uploading()), uploader(uploading())]);
+    const url = await avatarOf(owner.session);
+    await wear(owner.session, url);
+    await wear(owner.session, '');
+    await wear(byAnother ? other.session : owner.session, url + query);
+    await look(keyOf(url), 0);
+    expect(await uploading().objects.has(keyOf(url))).toBe(true);
+    expect(await rowOf(keyOf(url))).toMatchObject({ state: 'replaced' });
+  });
+
+  test.each([
+    ['a post', 'post', false],
+    ["another user's avatar", 'avatar', true],
+  ])('%s never goes because a profile shows it no more', async (_name, type, byAnother) => {
+    const [owner, other] = await Promise.all([uploader(uploading()), uploader(uploading())]);
+    const url = await avatarOf(owner.session, type);
+    const { session } = byAnother ? other : owner;
+    await wear(session, url);
+    await wear(session, '');
+    expect(await rowOf(keyOf(url))).toEqual({ state: 'kept', due_at: null });
+  });
+
+  test('a profile cannot show what is being deleted', async () => {
+    const { session } = await uploader(uploading());
+    const url = await avatarOf(session);
+    await database("update uploads set state = 'doomed', due_at = ? where object_key = ?", [
+      Date.now() + HOUR,
+      keyOf(url),
+    ]);
+    const reply = await call('profile.update', { avatar: url }, { session });
+    expect(reply).toMatchObject({ status: 400, code: 'VALIDATION_FAILED', details: { avatar: { rule: 'deleted' } } });
+    expect((await call('profile.get', undefined, { session })).data.user.avatar).toBeNull();
+  });
+});
+
+oneByOne('two instances share the work, and nothing right is lost', async () => {
+  const uploading = await startUploading('S3', {}, 2);
+  try {
+    const call = callerOf('rest', uploading.stack.url);
+    const { session } = await uploader(uploading);
+    const bytes = await png();
+    const keys = await Promise.all(
+      Array.from({ length: 30 }, async (_, i) => {
+        const { data } = await call(
+          'upload.presign',
+          { filename: 'a', contentType: 'image/png', size: bytes.length },
+          { session },
+        );
+        await uploading.objects.put(data.key, i % 2 ? bytes : Buffer.alloc(bytes.length));
+        return data.key as string;
+      }),
+    );
+    await uploading.stack.database('update uploads set expires_at = ?, due_at = 1', [Date.now() - 2 * HOUR]);
+    await until(async () => {
+      const [row] = await uploading.stack.database<{ open: number }>(
+        "select count(*) as open from uploads where state = 'expected'",
+      );
+      return Number(row?.open) === 0;
+    });
+    const left = await uploading.objects.keys();
+    expect(left.sort()).toEqual(keys.filter((_, i) => i % 2).sort());
+    // Each object was looked at once.
+    const looks =
+      uploading.s3?.requests().filter((request) => request.startsWith('HEAD') && request.includes('/uploads/')) ?? [];
+    expect(new Set(looks).size).toBe(looks.length);
+  } finally {
+    await uploading.stack.stop();
+    await uploading.s3?.stop();
+  }
+});

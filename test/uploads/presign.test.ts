@@ -1,0 +1,382 @@
+import { connect } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { type Call, callerOf } from '../contract/callers.ts';
+import { until } from '../rig/until.ts';
+import { png } from './corpus.ts';
+import { onBothStorages, onStorage, reachable, unknownKey, uploader } from './storage.ts';
+
+const MEGABYTE = 1024 * 1024;
+const KEY = /^uploads\/[A-Za-z0-9_-]+\.(?:jpg|png|webp|gif|avif|pdf|mp4)$/;
+
+const put = (url: string, body: Uint8Array, headers: Record<string, string>) =>
+  fetch(reachable(url), { method: 'PUT', headers, body: new Uint8Array(body) });
+
+/** Sends a request just as it is written, and answers the status. */
+async function raw(url: string, headers: string[], body: Uint8Array | string): Promise<number> {
+  const { hostname, port, pathname, search, host } = new URL(reachable(url));
+  const socket = connect(Number(port), hostname);
+  socket.write(
+    `PUT ${pathname}${search} HTTP/1.1\r\nHost: ${new URL(url).host || host}\r\n${headers.join('\r\n')}\r\n\r\n`,
+  );
+  socket.write(body);
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  socket.once('data', (data) => resolve(Number(/^HTTP\/1\.1 (\d+)/.exec(data.toString())?.[1])));
+  socket.once('error', reject);
+  socket.once('close', () => reject(new Error('closed without an answer')));
+  return promise.finally(() => socket.destroy());
+}
+
+onBothStorages((uploading, storage) => {
+  describe.each(['rest', 'trpc'] as const)('over %s', (surface) => {
+    const call: Call = (...request) => callerOf(surface, uploading().stack.url)(...request);
+
+    test('the address has the documented form, and a row of its own', async () => {
+      const { id, session } = await uploader(uploading());
+      const declared = { filename: 'a.png', contentType: 'image/png', size: 1234 };
+      const { status, data } = await call('upload.presign', declared, { session });
+      expect(status).toBe(200);
+      expect(Object.keys(data).sort()).toEqual(['expiresIn', 'key', 'presignedUrl', 'publicUrl', 'success']);
+      expect(data).toMatchObject({ success: true, expiresIn: 300, key: expect.stringMatching(KEY) });
+      expect(data.publicUrl.endsWith(`/${data.key}`)).toBe(true);
+      const rows = await uploading().stack.database<Record<string, unknown>>(
+        'select object_key, purpose, content_type, size, state, expires_at - created_at as life from uploads where user_id = ?',
+        [id],
+      );
+      expect(rows).toEqual([
+        {
+          object_key: data.key,
+          purpose: 'direct',
+          content_type: 'image/png',
+          size: 1234,
+          state: 'expected',
+          life: 300_000,
+        },
+      ]);
+    });
+
+    test.each([
+      ['contentType', { contentType: 'text/html' }],
+      ['contentType', { contentType: 'image/svg+xml' }],
+      ['contentType', { contentType: 'image/png; charset=x' }],
+      ['contentType', { contentType: 'IMAGE/PNG\r\nX: y' }],
+      ['contentType', { contentType: 'video/webm' }],
+      ['contentType', { contentType: '__proto__' }],
+      ['contentType', { contentType: ['image/png'] }],
+      ['contentType', { contentType: undefined }],
+      ['size', { size: 0 }],
+      ['size', { size: -1 }],
+      ['size', { size: 1.5 }],
+      ['size', { size: 1e18 }],
+      ['size', { size: '10' }],
+      ['size', { size: 50 * MEGABYTE + 1 }],
+      ['filename', { filename: '' }],
+      ['filename', { filename: 7 }],
+    ])('a wrong %s is refused: %j', async (field, change) => {
+      const { id, session } = await uploader(uploading());
+      const reply = await call(
+        'upload.presign',
+        { filename: 'a', contentType: 'image/png', size: 1, ...change },
+        { session },
+      );
+      expect(reply).toMatchObject({ status: 400, code: 'VALIDATION_FAILED', details: { [field]: {} } });
+      expect(await uploading().stack.database('select 1 from uploads where user_id = ?', [id])).toEqual([]);
+    });
+
+    test('no session, no address', async () => {
+      const reply = await call('upload.presign', { filename: 'a', contentType: 'image/png', size: 1 });
+      expect(reply).toMatchObject({ status: 401, code: 'UNAUTHENTICATED' });
+    });
+  });
+
+  const call: Call = (...request) => callerOf('rest', uploading().stack.url)(...request);
+  const presign = async (session: string, size: number, contentType = 'image/png', filename = 'a.png') => {
+    const { status, data } = await call('upload.presign', { filename, contentType, size }, { session });
+    expect(status).toBe(200);
+    return data as { presignedUrl: string; publicUrl: string; key: string };
+  };
+  const confirm = (session: string | undefined, key: string) => call('upload.confirm', { key }, { session });
+
+  test.each([
+    '../../etc/passwd',
+    '..%2f..%2fx',
+    'a/b\\c',
+    'a\0b.png',
+    '.htaccess',
+    'x.php.png',
+    '\u202Egnp.exe',
+    'n'.repeat(1024),
+    '__proto__',
+  ])('nothing of the name %j is in the key', async (filename) => {
+    const { session } = await uploader(uploading());
+    const { key } = await presign(session, 10, 'application/pdf', filename);
+    expect(key).toMatch(/^uploads\/[0-9a-f-]{36}\.pdf$/);
+  });
+
+  test('what was declared can be put, read back, and confirmed', async () => {
+    const { session } = await uploader(uploading());
+    const bytes = await png();
+    const { presignedUrl, publicUrl, key } = await presign(session, bytes.length);
+    expect((await put(presignedUrl, bytes, { 'content-type': 'image/png' })).status).toBe(200);
+    const published = await fetch(reachable(publicUrl));
+    expect([published.status, published.headers.get('content-type')]).toEqual([200, 'image/png']);
+    expect(Buffer.from(await published.arrayBuffer()).equals(bytes)).toBe(true);
+    const reply = await confirm(session, key);
+    expect(reply).toMatchObject({ status: 200, data: { success: true, key } });
+    expect(await uploading().objects.has(key)).toBe(true);
+  });
+
+  test('the address works for nothing but what it was made for', async () => {
+    const { session } = await uploader(uploading());
+    const bytes = await png();
+    const { presignedUrl, key } = await presign(session, bytes.length);
+    const other = await presign(session, bytes.length);
+    const right = { 'content-type': 'image/png' };
+    const edited = (change: (url: URL) => void) => {
+      const url = new URL(presignedUrl);
+      change(url);
+      return url.href;
+    };
+    const expiry = storage === 'disk' ? 'expires' : 'X-Amz-Expires';
+    const attempts: [string, () => Promise<number>][] = [
+      ['another type', async () => (await put(presignedUrl, bytes, { 'content-type': 'text/html' })).status],
+      ['no type', () => raw(presignedUrl, [`Content-Length: ${bytes.length}`], bytes)],
+      ['a shorter body', async () => (await put(presignedUrl, bytes.subarray(1), right)).status],
+      ['a longer body', async () => (await put(presignedUrl, Buffer.concat([bytes, Buffer.alloc(1)]), right)).status],
+      [
+        'a body of unknown length',
+        () => raw(presignedUrl, ['Content-Type: image/png', 'Transfer-Encoding: chunked'], '3\r\nabc\r\n0\r\n\r\n'),
+      ],
+      [
+        'another key',
+        async () =>
+          (
+            await put(
+              edited((url) => {
+                url.pathname = new URL(other.presignedUrl).pathname;
+              }),
+              bytes,
+              right,
+            )
+          ).status,
+      ],
+      [
+        'a later end',
+        async () =>
+          (
+            await put(
+              edited((url) => url.searchParams.set(expiry, '4000000000')),
+              bytes,
+              right,
+            )
+          ).status,
+      ],
+      ['an edited signature', async () => (await put(`${presignedUrl}0`, bytes, right)).status],
+      [
+        'no signature',
+        async () =>
+          (
+            await put(
+              edited((url) => {
+                url.search = '';
+              }),
+              bytes,
+              right,
+            )
+          ).status,
+      ],
+      ['DELETE', async () => (await fetch(reachable(presignedUrl), { method: 'DELETE' })).status],
+      [
+        'POST',
+        async () =>
+          (await fetch(reachable(presignedUrl), { method: 'POST', headers: right, body: new Uint8Array(bytes) }))
+            .status,
+      ],
+    ];
+    for (const [name, attempt] of attempts) {
+      const status = await attempt();
+      expect([name, [400, 403, 404, 405, 411].includes(status), status]).toEqual([name, true, status]);
+      expect([name, await uploading().objects.has(key), await uploading().objects.has(other.key)]).toEqual([
+        name,
+        false,
+        false,
+      ]);
+    }
+    expect((await put(presignedUrl, bytes, right)).status).toBe(200);
+  });
+
+  test('two addresses never share a key', async () => {
+    const { session } = await uploader(uploading());
+    const addresses = await Promise.all(Array.from({ length: 50 }, () => presign(session, 10)));
+    expect(new Set(addresses.map(({ key }) => key)).size).toBe(50);
+  });
+
+  if (storage === 'disk')
+    test('an address is good for one file, also under a race', async () => {
+      const { session } = await uploader(uploading());
+      const bytes = await png();
+      const { presignedUrl } = await presign(session, bytes.length);
+      const statuses = await Promise.all(
+        Array.from(
+          { length: 20 },
+          async () => (await put(presignedUrl, bytes, { 'content-type': 'image/png' })).status,
+        ),
+      );
+      expect(statuses.sort()).toEqual([200, ...Array(19).fill(403)]);
+    });
+
+  if (storage === 'disk')
+    test('a PUT that is cut off leaves nothing, and the address as good as before', async () => {
+      const { session } = await uploader(uploading());
+      const { presignedUrl, key } = await presign(session, 1000, 'application/pdf');
+      const { port, pathname, search } = new URL(presignedUrl);
+      const socket = connect(Number(port), '127.0.0.1');
+      socket.write(
+        `PUT ${pathname}${search} HTTP/1.1\r\nHost: x\r\nContent-Type: application/pdf\r\nContent-Length: 1000\r\n\r\n%PDF-`,
+      );
+      await until(async () => (await uploading().objects.keys()).some((name) => name.startsWith('.unfinished/')));
+      socket.destroy();
+      await until(async () => !(await uploading().objects.keys()).some((name) => name.startsWith('.unfinished/')));
+      expect(await uploading().objects.has(key)).toBe(false);
+      const body = Buffer.alloc(1000, '%PDF-1.7 ');
+      expect((await put(presignedUrl, body, { 'content-type': 'application/pdf' })).status).toBe(200);
+    });
+
+  describe('confirm', () => {
+    test('nothing there: 400, and the address stays good', async () => {
+      const { session } = await uploader(uploading());
+      const bytes = await png();
+      const { presignedUrl, key } = await presign(session, bytes.length);
+      const { status, data } = await confirm(session, key);
+      expect({ status, data }).toEqual({ status: 400, data: { error: expect.any(String) } });
+      expect((await put(presignedUrl, bytes, { 'content-type': 'image/png' })).status).toBe(200);
+      expect((await confirm(session, key)).status).toBe(200);
+    });
+
+    test('other content than declared: 400, and it is gone', async () => {
+      const { session } = await uploader(uploading());
+      const page = Buffer.from('<!doctype html><script>alert(1)</script>');
+      const { presignedUrl, key } = await presign(session, page.length);
+      expect((await put(presignedUrl, page, { 'content-type': 'image/png' })).status).toBe(200);
+      const { status, data } = await confirm(session, key);
+      expect({ status, data }).toEqual({ status: 400, data: { error: expect.any(String) } });
+      expect(await uploading().objects.has(key)).toBe(false);
+    });
+
+    test('another user, and an unknown key, are told the same, and change nothing', async () => {
+      const [owner, stranger] = await Promise.all([uploader(uploading()), uploader(uploading())]);
+      const page = Buffer.from('not a png');
+      const { presignedUrl, key } = await presign(owner.session, page.length);
+      await put(presignedUrl, page, { 'content-type': 'image/png' });
+      const [foreign, unknown] = [await confirm(stranger.session, key), await confirm(stranger.session, unknownKey())];
+      expect({ status: foreign.status, data: foreign.data }).toEqual({ status: unknown.status, data: unknown.data });
+      expect(foreign).toMatchObject({ status: 404, data: { error: expect.any(String) } });
+      expect(await uploading().objects.has(key)).toBe(true);
+      expect((await confirm(undefined, key)).status).toBe(401);
+    });
+  });
+});
+
+onBothStorages(
+  (uploading) => {
+    const call: Call = (...request) => callerOf('rest', uploading().stack.url)(...request);
+
+    test('120 an hour a user: past the limit 429, with the headers of a limit, and another user is not concerned', async () => {
+      const [busy, other] = await Promise.all([uploader(uploading()), uploader(uploading())]);
+      const declared = { filename: 'a', contentType: 'video/webm', size: 5 };
+      for (const expected of [200, 200, 200, 429]) {
+        const { status, headers } = await call('upload.presign', declared, { session: busy.session });
+        expect(status).toBe(expected);
+        if (expected === 429) expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+      }
+      expect((await call('upload.presign', declared, { session: other.session })).status).toBe(200);
+    });
+
+    test('types and size are configurable', async () => {
+      const { session } = await uploader(uploading());
+      const send = (change: object) =>
+        call('upload.presign', { filename: 'a', contentType: 'video/webm', size: 5, ...change }, { session });
+      expect((await send({ contentType: 'image/png' })).status).toBe(400);
+      expect((await send({ size: 6 })).status).toBe(400);
+      expect((await send({})).status).toBe(200);
+    });
+  },
+  { LIMIT_UPLOAD: '3/3600', UPLOAD_TYPES: 'video/webm', UPLOAD_MAX_BYTES: '5' },
+);
+
+describe('files that the service serves itself', () => {
+  onStorage('disk', (uploading) => {
+    test('are for looking at if they are images or video, else for keeping', async () => {
+      const { session } = await uploader(uploading());
+      const call = callerOf('rest', uploading().stack.url);
+      for (const [contentType, start, disposition] of [
+        ['application/pdf', '%PDF-1.7', /^attachment; filename="[0-9a-f-]{36}\.pdf"$/],
+        ['image/gif', 'GIF89a__', /^$/],
+        ['video/mp4', '\0\0\0\x08ftyp', /^$/],
+      ] as const) {
+        const { data } = await call('upload.presign', { filename: 'a', contentType, size: 8 }, { session });
+        await put(data.presignedUrl, Buffer.from(start, 'latin1'), { 'content-type': contentType });
+        const { status, headers } = await fetch(reachable(data.publicUrl));
+        expect([status, headers.get('content-type')]).toEqual([200, contentType]);
+        expect(headers.get('content-disposition') ?? '').toMatch(disposition);
+        expect(headers.get('x-content-type-options')).toBe('nosniff');
+        expect(headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
+
+        const part = (range: string, more: Record<string, string> = {}) =>
+          fetch(reachable(data.publicUrl), { headers: { range, ...more } }).then(async (response) => [
+            response.status,
+            response.headers.get('content-range'),
+            await response.text(),
+          ]);
+        const text = start as string;
+        expect(await part('bytes=1-3')).toEqual([206, 'bytes 1-3/8', text.slice(1, 4)]);
+        expect(await part('bytes=6-')).toEqual([206, 'bytes 6-7/8', text.slice(6)]);
+        expect(await part('bytes=-2')).toEqual([206, 'bytes 6-7/8', text.slice(6)]);
+        expect(await part('bytes=8-')).toEqual([416, 'bytes */8', '']);
+        expect(await part('bytes=3-1')).toEqual([200, null, text]);
+        expect(await part('bytes=0-1,3-4')).toEqual([200, null, text]);
+        expect(await part('bytes=0-1', { 'if-range': '"other"' })).toEqual([200, null, text]);
+        const unchanged = await fetch(reachable(data.publicUrl), {
+          headers: { 'if-none-match': headers.get('etag') ?? '' },
+        });
+        expect(unchanged.status).toBe(304);
+        const head = await fetch(reachable(data.publicUrl), { method: 'HEAD' });
+        expect([head.status, head.headers.get('content-length')]).toEqual([200, '8']);
+      }
+    });
+
+    test.each(['uploads/../secret', 'uploads/..%2fsecret', 'uploads/.unfinished', 'uploads/%00.png', 'uploads/x'])(
+      '/%s is not there',
+      async (path) => {
+        expect((await fetch(`${uploading().stack.url}/${path}`)).status).toBe(404);
+      },
+    );
+  });
+});
+
+// Node answers a refused body and closes its half of the connection: the rest is not listened to.
+onBothStorages((uploading) => {
+  test('without a session hardly anything of a large body is received', async () => {
+    const { port } = new URL(uploading().stack.url);
+    const socket = connect(Number(port), '127.0.0.1');
+    socket.write(
+      `POST /api/upload/image HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: ${100 * MEGABYTE}\r\n\r\n`,
+    );
+    let answer = '';
+    socket.on('data', (data) => {
+      answer += data.toString();
+    });
+    const closed = new Promise((resolve) => socket.once('close', resolve).on('error', () => undefined));
+    await until(() => answer.includes('"UNAUTHENTICATED"'));
+    // He sends on regardless.
+    while (!socket.destroyed && socket.bytesWritten < 100 * MEGABYTE) {
+      if (!socket.write(Buffer.alloc(64 * 1024)))
+        await Promise.race([new Promise((resolve) => socket.once('drain', resolve)), closed, pause(2000)]);
+      if (socket.writableLength > MEGABYTE) break;
+    }
+    await closed;
+    // What the kernels of both sides hold counts as sent.
+    expect(socket.bytesWritten).toBeLessThan(20 * MEGABYTE);
+    expect(answer).toMatch(/^HTTP\/1\.1 401 /);
+  });
+});
