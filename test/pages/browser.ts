@@ -14,6 +14,8 @@ const TIMEOUT_MS = 10_000;
 interface VisitOptions extends BrowserContextOptions {
   /** A session to come with. */
   session?: string;
+  /** An origin where the person goes meanwhile. */
+  elsewhere?: string;
 }
 
 export interface Scenario {
@@ -55,7 +57,7 @@ export function inBrowser(
 
 const visitor =
   (browser: Browser, { appUrl }: Stack, s3: S3 | undefined): Scenario['visit'] =>
-  async (steps, { session, ...options } = {}) => {
+  async (steps, { session, elsewhere, ...options } = {}) => {
     const context = await browser.newContext({
       baseURL: appUrl,
       locale: 'en-GB',
@@ -76,7 +78,7 @@ const visitor =
     }
     try {
       const page = await context.newPage();
-      const faults = faultsOf(page, appUrl);
+      const faults = faultsOf(page, [appUrl, FILES, ...(elsewhere ? [elsewhere] : [])]);
       await steps(page);
       expect(faults).toEqual([]);
     } finally {
@@ -85,7 +87,7 @@ const visitor =
   };
 
 /** What a page must not do. An answer with an error status is none of that: refusals are part of the flows. */
-function faultsOf(page: Page, appUrl: string): string[] {
+function faultsOf(page: Page, origins: string[]): string[] {
   const faults: string[] = [];
   page.on('pageerror', (error) => faults.push(String(error)));
   page.on('console', (message) => {
@@ -94,7 +96,8 @@ function faultsOf(page: Page, appUrl: string): string[] {
   });
   page.on('request', (request) => {
     const url = request.url();
-    if (![`${appUrl}/`, `${FILES}/`, 'data:', 'about:'].some((start) => url.startsWith(start))) faults.push(url);
+    const known = [...origins.map((origin) => `${origin}/`), 'data:', 'about:'];
+    if (!known.some((start) => url.startsWith(start))) faults.push(url);
   });
   return faults;
 }

@@ -134,7 +134,18 @@ function Picture({ name, src }: { name: string; src: string | null }) {
       </span>
     );
   }
-  return <img class="avatar" src={nearby(src)} alt="" width="96" height="96" onError={() => setBroken(src)} />;
+  return (
+    <img
+      class="avatar"
+      src={nearby(src)}
+      alt=""
+      width="96"
+      height="96"
+      // Whoever keeps the picture, a provider perhaps, need not know who looks at it where.
+      referrerpolicy="no-referrer"
+      onError={() => setBroken(src)}
+    />
+  );
 }
 
 /** Files of the service itself are loaded from where this page came from, whichever of its names that is. */
