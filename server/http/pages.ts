@@ -42,8 +42,8 @@ interface Body {
  * with their content. Whatever else a browser looks for and does not find gets the shell too, as 404. Undefined, with a
  * line in the log, when the pages were not built.
  */
-export function pages(settings: Settings, log: Log): Middleware | undefined {
-  const built = load(settings);
+export function pages(settings: Settings, log: Pick<Log, 'warn'>, folder = BUILT): Middleware | undefined {
+  const built = load(settings, folder);
   if (!built) {
     log.warn(
       'the account pages are not built and not served: `npm run build` makes them, PAGES=off makes this go away',
@@ -79,14 +79,14 @@ function send(ctx: Context, { type, as }: Body): void {
   ctx.type = type;
 }
 
-function load(settings: Settings): { shell: Body; assets: Map<string, Body> } | undefined {
-  const html = textOf(join(BUILT, 'index.html'));
+function load(settings: Settings, folder: string): { shell: Body; assets: Map<string, Body> } | undefined {
+  const html = textOf(join(folder, 'index.html'));
   if (html === undefined) return undefined;
-  const names = readdirSync(join(BUILT, 'assets'));
+  const names = readdirSync(join(folder, 'assets'));
   return {
     shell: body('.html', Buffer.from(html.replace('{}', () => forScript(settings)))),
     assets: new Map(
-      names.map((name) => [`/assets/${name}`, body(extname(name), readFileSync(join(BUILT, 'assets', name)))]),
+      names.map((name) => [`/assets/${name}`, body(extname(name), readFileSync(join(folder, 'assets', name)))]),
     ),
   };
 }
