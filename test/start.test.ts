@@ -8,6 +8,7 @@ import { callerOf } from './contract/callers.ts';
 import { expectRefusal, isAlive, loggedIn, logIn, onStack, PASSWORD, sessionIn } from './contract/scenario.ts';
 import { clientAddress, freshEmail } from './rig/address.ts';
 import { createDatabase } from './rig/mysql.ts';
+import { noS3 } from './rig/s3.ts';
 import { startService } from './rig/service.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'account-start-'));
@@ -145,6 +146,6 @@ describe('in production', () => {
         for (const secret of [person.email, PASSWORD, session]) expect(service?.output()).not.toContain(secret);
       });
     },
-    { env: { NODE_ENV: 'production' } },
+    { env: { NODE_ENV: 'production', ...noS3 } },
   );
 });

@@ -5,13 +5,14 @@ import { type Parts, startParts } from './parts.ts';
 import { profile } from './profile.ts';
 import { machine, table } from './report.ts';
 import { start } from './start.ts';
+import { uploads } from './uploads.ts';
 import { users } from './users.ts';
 
 /**
  * `npm run bench`, or `npm run bench -- profile login` for some of the cases: a report of ratios, each against a baseline
  * of the same run. A goal that is missed fails nothing; only what cannot be measured does.
  */
-const cases: Case[] = [profile, login, users, start];
+const cases: Case[] = [profile, login, users, uploads, start];
 
 async function bench(names: string[]): Promise<void> {
   const unknown = names.filter((name) => !cases.some((known) => known.name === name));

@@ -4,6 +4,7 @@ import sharp from 'sharp';
 import { s3Storage } from '../../server/parts/object-storage/s3.ts';
 import { createImages } from '../../server/uploads/images.ts';
 import { photograph, png } from '../uploads/corpus.ts';
+import type { Case } from './case.ts';
 
 export interface Ratio {
   name: string;
@@ -96,17 +97,27 @@ export async function presignMicroseconds(): Promise<number> {
   return (user + system) / times;
 }
 
-/** Prints both; answers whether they are as quick as they must be. */
-export async function uploads(): Promise<boolean> {
-  const ratios = await conversions();
-  for (const { name, ours, bare, ratio } of ratios) {
-    console.log(
-      `${name.padEnd(22)} ${ours.toFixed(1)} of ${bare.toFixed(1)} images/s: ${(ratio * 100).toFixed(0)} % of bare sharp`,
-    );
-  }
-  const microseconds = await presignMicroseconds();
-  console.log(`presigning             ${microseconds.toFixed(0)} µs of CPU`);
-  return ratios.every(({ ratio }) => ratio >= 0.9) && microseconds < 1000;
-}
-
-if (import.meta.main) process.exitCode = (await uploads()) ? 0 : 1;
+/** Conversion against bare sharp; presigning against its millisecond of CPU. */
+export const uploads: Case = {
+  name: 'uploads',
+  async run() {
+    const ratios = await conversions();
+    const microseconds = await presignMicroseconds();
+    return [
+      ...ratios.map(({ name, ours, bare, ratio }) => ({
+        what: `image to WebP: ${name}`,
+        ours: `${ours.toFixed(1)} images/s`,
+        baseline: `${bare.toFixed(1)} images/s`,
+        value: ratio,
+        goal: { atLeast: 0.9 },
+      })),
+      {
+        what: 'presigning one address (CPU)',
+        ours: `${microseconds.toFixed(0)} µs`,
+        baseline: '1000 µs',
+        value: microseconds / 1000,
+        goal: { atMost: 1 },
+      },
+    ];
+  },
+};

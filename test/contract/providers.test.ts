@@ -5,6 +5,7 @@ import { type Claims, environmentFor } from '../provider/hostile.ts';
 import { atInstance, begin, freshSubject, profileOf } from '../provider/login.ts';
 import { startOpenIdProvider } from '../provider/openid.ts';
 import { freshEmail } from '../rig/address.ts';
+import { noS3 } from '../rig/s3.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { onBothStacks } from './scenario.ts';
 
@@ -186,7 +187,7 @@ describe('the embedded provider', () => {
 
 describe('production', () => {
   test('has no provider unless one is configured', async () => {
-    const stack = await startStack('real', { env: { NODE_ENV: 'production' } });
+    const stack = await startStack('real', { env: { NODE_ENV: 'production', ...noS3 } });
     try {
       for (const path of ['/auth/idp', '/auth/idp/callback?code=x&state=y', '/dev/idp', '/dev/idp/auth', '/dev/mail']) {
         expect((await new Browser().go(stack.url + path)).status).toBe(404);
@@ -197,7 +198,7 @@ describe('production', () => {
   });
 
   test('sets its cookies for https only', async () => {
-    const env = { NODE_ENV: 'production', ...environmentFor(openId, 'work') };
+    const env = { NODE_ENV: 'production', ...noS3, ...environmentFor(openId, 'work') };
     const stack = await startStack('real', { env });
     try {
       const { browser } = await begin(stack, new Browser(), 'work');

@@ -39,6 +39,14 @@ const S3rver = createRequire(import.meta.url)('@20minutes/s3rver') as new (optio
 const accessKey = 'S3RVER';
 const secretKey = 'S3RVER';
 
+/** For a service that must have a storage configured, in tests that store nothing. */
+export const noS3 = {
+  S3_ENDPOINT: 'http://127.0.0.1:9',
+  S3_BUCKET: 'none',
+  S3_ACCESS_KEY: accessKey,
+  S3_SECRET_KEY: secretKey,
+};
+
 /** A storage on 127.0.0.1 that checks signatures, and lets nobody write without one. */
 export async function startS3(): Promise<S3> {
   const port = await freePort();

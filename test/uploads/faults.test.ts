@@ -6,7 +6,16 @@ import { startS3 } from '../rig/s3.ts';
 import { type Service, startService } from '../rig/service.ts';
 import { until } from '../rig/until.ts';
 import { emptyPng, photograph, png } from './corpus.ts';
-import { onBothStorages, onStorage, sendImage, type Uploading, uploader } from './storage.ts';
+import {
+  imageForm,
+  onBothStorages,
+  onStorage,
+  type SentImage,
+  sendForm,
+  sendImage,
+  type Uploading,
+  uploader,
+} from './storage.ts';
 
 const MEGABYTE = 1024 * 1024;
 
@@ -41,6 +50,14 @@ const percentile = (values: number[], p: number): number =>
 
 const rows = (uploading: Uploading, userId: string) =>
   uploading.stack.database<{ state: string }>('select state from uploads where user_id = ?', [userId]);
+
+/** Sends one image many times; encoded once, so that the test's own work is not taken for the service's. */
+async function sender(uploading: Uploading, image: SentImage) {
+  const encoded = new Response(imageForm(image));
+  const body = new Uint8Array(await encoded.arrayBuffer());
+  const type = encoded.headers.get('content-type') ?? '';
+  return (session: string) => sendForm(uploading, session, body, { 'content-type': type });
+}
 
 /** A request to the image path whose body is in our hands. */
 async function openUpload(
@@ -83,6 +100,7 @@ onBothStorages((uploading, storage) => {
     const watch = setInterval(() => {
       highest = Math.max(highest, memory(pid, 'VmRSS'));
     }, 20);
+    const send = await sender(uploading(), { bytes, contentType: 'image/jpeg' });
     const logIn = async () => {
       const started = performance.now();
       const { status } = await call('auth.login', { email: person.email, password: person.password });
@@ -93,7 +111,7 @@ onBothStorages((uploading, storage) => {
     for (let i = 0; i < 20; i++) alone.push(await logIn());
     let open = 16;
     const uploads = Array.from({ length: 16 }, () =>
-      sendImage(uploading(), person.session, { bytes, contentType: 'image/jpeg' }).finally(() => {
+      send(person.session).finally(() => {
         open--;
       }),
     );
@@ -113,10 +131,11 @@ onBothStorages((uploading, storage) => {
   test('past the bound of the queue: 503 with Retry-After, and all the others are done', async () => {
     const { session } = await uploader(uploading());
     const bytes = emptyPng({ width: 4000, height: 5000, colorType: 2 });
-    const replies = await Promise.all(Array.from({ length: 60 }, () => sendImage(uploading(), session, { bytes })));
+    const send = await sender(uploading(), { bytes });
+    const replies = await Promise.all(Array.from({ length: 100 }, () => send(session)));
     const refused = replies.filter(({ status }) => status === 503);
     expect(refused.length).toBeGreaterThan(0);
-    expect(replies.filter(({ status }) => status === 200)).toHaveLength(60 - refused.length);
+    expect(replies.filter(({ status }) => status === 200)).toHaveLength(100 - refused.length);
     for (const { body, headers } of refused) {
       expect(body).toEqual({ error: expect.any(String) });
       expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
