@@ -54,7 +54,7 @@ test('the banner says where everything is and which parts are embedded', async (
   const service = await startService();
   await service.stop();
   const output = service.output();
-  for (const line of [service.appUrl, '/openapi.json', '/dev/mail', 'database, key-value store, mail']) {
+  for (const line of [service.appUrl, '/openapi.json', '/docs', '/dev/mail', 'database, key-value store, mail']) {
     expect(output).toContain(line);
   }
 });
@@ -135,6 +135,9 @@ describe('in production', () => {
         ]);
         for (const path of ['/dev/mail', '/dev/idp', '/dev']) {
           expect((await fetch(stack().url + path)).status).toBe(404);
+        }
+        for (const path of ['/docs', '/docs/swagger-ui.css', '/docs/swagger-ui-bundle.js']) {
+          expect((await fetch(stack().url + path)).status).toBe(200);
         }
         const service = stack().services[0];
         await service?.restart();

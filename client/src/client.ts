@@ -6,9 +6,11 @@ import type { AppRouter } from './trpc.ts';
 const TIMEOUT_MS = 15_000;
 const FILE_TIMEOUT_MS = 120_000;
 
-/** What the service takes in one request, and an address that every proxy lets through. */
+/** What the service takes in one request, and an address that every proxy lets through: 8 KB is where the first refuse. */
 const LARGEST_BATCH = 10;
-const LONGEST_URL = 6000;
+const LONGEST_ADDRESS = 7000;
+/** Past this a read has a request of its own. */
+const LONGEST_SHARED_INPUT = LONGEST_ADDRESS / 2;
 
 type Headers = Record<string, string>;
 
@@ -59,8 +61,16 @@ function connect(
       splitLink({
         condition: ({ input }) => isNonJsonSerializable(input),
         true: httpLink(linkOptions(fileTimeout)),
-        false: httpBatchLink({ ...linkOptions(timeout), maxItems: LARGEST_BATCH, maxURLLength: LONGEST_URL }),
+        false: splitLink({
+          condition: isLongRead,
+          true: httpLink(linkOptions(timeout)),
+          false: httpBatchLink({ ...linkOptions(timeout), maxItems: LARGEST_BATCH, maxURLLength: LONGEST_ADDRESS }),
+        }),
       }),
     ],
   });
 }
+
+/** The input of a read goes into the address. */
+const isLongRead = ({ type, input }: { type: string; input: unknown }): boolean =>
+  type === 'query' && encodeURIComponent(JSON.stringify(input) ?? '').length > LONGEST_SHARED_INPUT;

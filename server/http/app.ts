@@ -1,4 +1,3 @@
-import Router from '@koa/router';
 import Koa from 'koa';
 import type { Accounts } from '../accounts/index.ts';
 import type { Config } from '../config.ts';
@@ -10,9 +9,9 @@ import type { Uploads } from '../uploads/index.ts';
 import { contextFactory } from './context.ts';
 import type { DevIdentityProvider } from './dev-idp/index.ts';
 import { devMail } from './dev-mail.ts';
+import { docs } from './docs.ts';
 import { answerFailures } from './failures.ts';
 import { files } from './files.ts';
-import { openApiDocument } from './openapi.ts';
 import { pages } from './pages.ts';
 import { probes } from './probes.ts';
 import { requestLog } from './request-log.ts';
@@ -52,7 +51,7 @@ export function createApp(
   app.use(originCheck(config));
   app.use(rest(config, createContext));
   app.use(rpc(createContext, log));
-  app.use(documents(config).routes());
+  app.use(docs(config).routes());
   if (objects.served) app.use(files(objects.served).routes());
   app.use(probes({ database, store }).routes());
   if (!config.production) app.use(devMail(config).routes());
@@ -72,11 +71,3 @@ const pageSettings = ({ appUrl, production, smtpUrl, identityProvider }: Config,
   provider: identityProvider.client || hasDevProvider ? identityProvider.name : undefined,
   mailbox: production || smtpUrl ? undefined : '/dev/mail',
 });
-
-function documents(config: Pick<Config, 'appUrl' | 'identityProvider'>): Router {
-  const document = openApiDocument(config);
-  return new Router().get('/openapi.json', (ctx) => {
-    ctx.state['route'] = ctx.path;
-    ctx.body = document;
-  });
-}

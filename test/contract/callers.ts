@@ -1,5 +1,6 @@
-import { createTRPCUntypedClient, httpLink, TRPCClientError } from '@trpc/client';
+import { expect } from 'vitest';
 import { clientAddress } from '../rig/address.ts';
+import { loadClient, procedureOf } from '../rig/client.ts';
 import { expectDocumented } from './document.ts';
 
 /** What came back, the same for both surfaces. `code` and `details` are those of an error; `data` is the answer. */
@@ -23,6 +24,7 @@ export interface CallOptions {
   headers?: Record<string, string>;
 }
 
+/** REST by hand, or tRPC through the client package as it is built. */
 export type Surface = 'rest' | 'trpc';
 
 /** A caller of one surface, by the names of the procedures. */
@@ -57,7 +59,8 @@ const headersOf = ({ session, address = clientAddress(), headers }: CallOptions)
   ...headers,
 });
 
-export const callerOf = (surface: Surface, url: string): Call => (surface === 'rest' ? overRest(url) : overTrpc(url));
+export const callerOf = (surface: Surface, url: string): Call =>
+  surface === 'rest' ? overRest(url) : throughClient(url);
 
 const overRest =
   (url: string): Call =>
@@ -83,29 +86,29 @@ const overRest =
     return reply(response, answer, refusal);
   };
 
-const overTrpc =
+const throughClient =
   (url: string): Call =>
   async (procedure, input, options = {}) => {
+    const { createClient, isServiceError } = await loadClient();
     let response: Response | undefined;
-    const client = createTRPCUntypedClient({
-      links: [
-        httpLink({
-          url: `${url}/trpc`,
-          headers: headersOf(options),
-          fetch: async (...request) => {
-            response = await fetch(...(request as Parameters<typeof fetch>));
-            return response;
-          },
-        }),
-      ],
+    const client = createClient({
+      url,
+      headers: headersOf(options),
+      fetch: async (...request) => {
+        response = await fetch(...request);
+        return response;
+      },
     });
+    const { query, mutate } = procedureOf(client, procedure);
     const [method] = paths[procedure] ?? ['GET'];
     try {
-      const data = await (method === 'GET' ? client.query(procedure, input) : client.mutation(procedure, input));
+      const data = await (method === 'GET' ? query(input) : mutate(input));
       return reply(response, data, {});
     } catch (error) {
-      if (!(error instanceof TRPCClientError) || !error.data) throw error;
-      return reply(response, undefined, { message: error.message, ...error.data });
+      if (!isServiceError(error)) throw error;
+      expect(error.status).toBe(response?.status);
+      const { message, code, details } = error;
+      return reply(response, undefined, { message, code, details });
     }
   };
 

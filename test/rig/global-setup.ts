@@ -1,4 +1,5 @@
 import type { TestProject } from 'vitest/node';
+import { buildClient } from './client.ts';
 import { requireBinaries } from './debian.ts';
 import { startMysql } from './mysql.ts';
 import type { PrivateServer } from './private-server.ts';
@@ -11,9 +12,10 @@ declare module 'vitest' {
   }
 }
 
-/** One MySQL and one Redis for the whole run; each stack takes a database of its own in both. */
+/** The client as it is built, and one MySQL and one Redis for the whole run: each stack takes a database of its own in both. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   requireBinaries();
+  await buildClient();
   const started = await Promise.allSettled([startMysql(), startRedis()]);
   const teardown = async () => {
     const servers = started.filter((start) => start.status === 'fulfilled').map(({ value }) => value);

@@ -1,0 +1,134 @@
+import { createHash } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { callerOf } from '../contract/callers.ts';
+import { loggedIn, onBothStacks, verified } from '../contract/scenario.ts';
+import { startChromium } from '../rig/chromium.ts';
+import { freePort } from '../rig/port.ts';
+import { newProject, type Project, packClient } from '../rig/project.ts';
+import { startFrontEnd } from './front-end.ts';
+import { startStrangeServer } from './strange-server.ts';
+
+const consumer = join(import.meta.dirname, 'consumer');
+const frontEndPort = await freePort();
+const token = 'a-token-of-another-service';
+const sha256 = createHash('sha256').update(token).digest('hex');
+
+let packed: Awaited<ReturnType<typeof packClient>>;
+let project: Project;
+let browser: Browser;
+const stops: (() => unknown)[] = [];
+let strange: string;
+
+beforeAll(async () => {
+  packed = await packClient();
+  project = await newProject(consumer, [packed.tarball]);
+  writeExamples(project, 'ts', 4);
+  await project.compile();
+  const server = await startStrangeServer();
+  const frontEnd = await startFrontEnd(project.directory, 'dist/browser.js', frontEndPort);
+  browser = await startChromium();
+  stops.push(server.stop, frontEnd.stop, () => browser.close());
+  strange = server.url;
+}, 120_000);
+afterAll(() => Promise.all(stops.map((stop) => stop())));
+
+const readme = readFileSync(join(import.meta.dirname, '../../client/README.md'), 'utf8');
+
+/** Puts the README's examples in one language next to the project's own files, to be compiled as strictly as those. */
+function writeExamples({ directory }: Project, language: 'ts' | 'tsx', expected: number): void {
+  const examples = [...readme.matchAll(/```(\w+)\n(.*?)```/gs)].filter(([, name]) => name === language);
+  expect(examples).toHaveLength(expected);
+  for (const [i, [, , code = '']] of examples.entries())
+    writeFileSync(join(directory, `example-${i}.${language}`), code);
+}
+
+test('the tarball is small and holds what was built from src/, and nothing of the server', () => {
+  expect(packed.size).toBeLessThan(20 * 1024);
+  for (const file of packed.files)
+    expect(file).toMatch(/^(dist\/[\w-]+\.(js|js\.map|d\.ts)|README\.md|LICENSE|package\.json)$/);
+  const lock = JSON.parse(readFileSync(join(project.directory, 'package-lock.json'), 'utf8'));
+  const installed = Object.keys(lock.packages).filter((path) => !/typescript/.test(path));
+  expect(installed.sort()).toEqual([
+    '',
+    'node_modules/@trpc/client',
+    'node_modules/@trpc/server',
+    'node_modules/account-client',
+  ]);
+});
+
+test('its types need no other package’s', () => {
+  const types = join(project.directory, 'node_modules/account-client/dist');
+  for (const file of ['index', 'api', 'client', 'errors', 'upload']) {
+    expect(readFileSync(join(types, `${file}.d.ts`), 'utf8')).not.toMatch(/from '[^.]/);
+  }
+});
+
+test('its example for TanStack Query compiles, with the packages that npm chooses for it', async () => {
+  const packages = ['@tanstack/react-query', '@trpc/tanstack-react-query', 'react', '@types/react'];
+  const other = await newProject(join(import.meta.dirname, 'tanstack'), [packed.tarball, ...packages]);
+  writeExamples(other, 'tsx', 1);
+  await other.compile();
+}, 120_000);
+
+const everyStep = {
+  wrongPassword: 'INVALID_CREDENTIALS',
+  name: 'Ada Lovelace',
+  id: true,
+  listed: 1,
+  requestsForTwo: 1,
+  requestsForEleven: 2,
+  bio: 'Writes about engines.',
+  website: null,
+  refused: { status: 400, rule: 'too_short' },
+  image: [512, 512],
+  stored: { contentType: 'application/pdf', size: 2 * 1024 * 1024, readBack: true },
+  progress: { starts: 0, ends: true, rises: true },
+  notTaken: 'VALIDATION_FAILED',
+  logout: 'answered',
+  afterLogout: 'UNAUTHENTICATED',
+  noService: 'UNAUTHENTICATED',
+  nowhere: 'network',
+  proxy: 'network',
+  silent: 'timeout',
+  half: 'timeout',
+  aborted: 'aborted',
+};
+
+describe('the packed client', () => {
+  onBothStacks(
+    (stack) => {
+      const start = async () => {
+        const { email, password } = await verified({ stack: stack(), call: callerOf('rest', stack().url) });
+        const nowhere = `http://localhost:${await freePort()}`;
+        return { url: stack().appUrl, person: { email, password }, strange, nowhere };
+      };
+
+      test('does all of it in Node', async () => {
+        expect(await project.run('dist/node.js', { START: JSON.stringify(await start()) })).toEqual(everyStep);
+      });
+
+      test('does all of it in a browser, from a page of another origin', async () => {
+        const page = await browser.newPage();
+        await page.goto(`http://localhost:${frontEndPort}`);
+        await page.waitForFunction('window.walk');
+        const outcome = await page.evaluate(`window.walk(${JSON.stringify(await start())})`);
+        await page.close();
+        expect(outcome).toEqual(everyStep);
+      });
+
+      test('tells another service who stands before it', async () => {
+        const { session, id } = await loggedIn({ stack: stack(), call: callerOf('rest', stack().url) });
+        const env = { ACCOUNTS_URL: stack().appUrl, ACCOUNTS_TOKEN: token, SESSION: session };
+        expect(await project.run('dist/service.js', env)).toMatchObject({
+          found: { user: { id, emailVerified: true }, fresh: false },
+          stranger: null,
+          impostor: 'UNAUTHENTICATED',
+        });
+      });
+    },
+    { env: { ALLOWED_ORIGINS: `http://localhost:${frontEndPort}`, SERVICE_TOKENS: `other:${sha256}` } },
+  );
+});

@@ -1,0 +1,173 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { loadClient, procedureOf } from '../rig/client.ts';
+import { type Call, callerOf } from './callers.ts';
+import { isAlive, loggedIn, logIn, onBothStacks, registered, verified } from './scenario.ts';
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+const tokens = { old: 'billing-token-of-last-year', current: 'billing-token-of-this-year', shop: 'shop-token' };
+const SERVICE_TOKENS = [
+  `billing:${sha256(tokens.old)}`,
+  `billing:${sha256(tokens.current).toUpperCase()}`,
+  `shop:${sha256(tokens.shop)}`,
+].join(',');
+
+const UNKNOWN_USER = 'user_00000000-0000-7000-8000-000000000000';
+
+onBothStacks(
+  (stack) => {
+    const scenario = () => ({ stack: stack(), call: callerOf('rest', stack().url) });
+    const call: Call = (...args) => scenario().call(...args);
+
+    /** What a service gets: the answer, or the code of the refusal. */
+    const asService = async (token: string, procedure: string, input: unknown) => {
+      const { createServiceClient, isServiceError } = await loadClient();
+      const { query, mutate } = procedureOf(createServiceClient({ url: stack().url, token }), procedure);
+      const send = procedure === 'service.users' ? query : mutate;
+      return send(input).catch((error: unknown) => {
+        if (isServiceError(error)) return error.code;
+        throw error;
+      });
+    };
+
+    test('a session that is valid is answered with its user, in the fields of a profile', async () => {
+      const { session, id } = await loggedIn(scenario());
+      const { data } = await call('profile.get', undefined, { session });
+      const before = Math.floor(Date.now() / 1000);
+      expect(await asService(tokens.current, 'service.session', { token: session })).toEqual({
+        user: data.user,
+        session: { createdAt: expect.any(Number), expiresAt: expect.any(Number) },
+        fresh: false,
+      });
+      const answer = await asService(tokens.current, 'service.session', { token: session });
+      const { createdAt, expiresAt } = (answer as { session: Record<string, number> }).session as never;
+      expect(data.user.id).toBe(id);
+      expect(Math.abs(before - createdAt)).toBeLessThan(10);
+      expect(expiresAt - createdAt).toBe(7 * 24 * 60 * 60);
+    });
+
+    test('what is no valid session is null', async () => {
+      const { session } = await loggedIn(scenario());
+      await call('auth.logout', undefined, { session });
+      for (const token of [session, '', 'x', 'x'.repeat(43), 'x'.repeat(50_000), `${session}\n`]) {
+        expect(await asService(tokens.current, 'service.session', { token })).toBeNull();
+      }
+      for (const token of [undefined, null, 1, [session]]) {
+        expect(await asService(tokens.current, 'service.session', { token })).toBe('VALIDATION_FAILED');
+      }
+    });
+
+    test('users are answered in the order asked for, each once, unknown ones left out', async () => {
+      const [first, second] = [await verified(scenario()), await registered(scenario())];
+      const ids = [second.id, UNKNOWN_USER, first.id, 'nonsense', "user_1'--", second.id];
+      const { users } = (await asService(tokens.shop, 'service.users', { ids })) as { users: object[] };
+      expect(users).toEqual([
+        expect.objectContaining({ id: second.id, email: second.email, emailVerified: false }),
+        expect.objectContaining({ id: first.id, email: first.email, emailVerified: true }),
+      ]);
+      expect(users.every((user) => !('passwordHash' in user) && !('role' in user))).toBe(true);
+      expect(await asService(tokens.shop, 'service.users', { ids: [] })).toEqual({ users: [] });
+    });
+
+    test('a hundred users at once, and no more', async () => {
+      const { id } = await verified(scenario());
+      const ids = [...Array.from({ length: 99 }, (_, i) => UNKNOWN_USER.replace(/0{3}$/, `${100 + i}`)), id];
+      expect(await asService(tokens.shop, 'service.users', { ids })).toMatchObject({ users: [{ id }] });
+      expect(await asService(tokens.shop, 'service.users', { ids: [...ids, id] })).toBe('VALIDATION_FAILED');
+    });
+
+    test('a service ends every session of a user, and of nobody else', async () => {
+      const { session, ...person } = await loggedIn(scenario());
+      const other = await logIn(call, person);
+      const stranger = await loggedIn(scenario());
+      const ended = await asService(tokens.shop, 'service.endSessions', { userId: person.id });
+      expect(ended).toEqual({ success: true, message: expect.any(String) });
+      for (const gone of [session, other]) expect(await isAlive(call, gone)).toBe(false);
+      expect(await isAlive(call, stranger.session)).toBe(true);
+      for (const userId of [UNKNOWN_USER, 'nonsense']) {
+        expect(await asService(tokens.shop, 'service.endSessions', { userId })).toBe('NOT_FOUND');
+      }
+    });
+
+    test('without a token nobody gets in, least of all with a cookie', async () => {
+      const admin = await loggedIn(scenario());
+      await stack().database("update users set role = 'admin' where id = ?", [admin.id]);
+      const calls: [string, string, unknown][] = [
+        ['POST', 'service.session', { token: admin.session }],
+        ['GET', 'service.users', { ids: [admin.id] }],
+        ['POST', 'service.endSessions', { userId: admin.id }],
+      ];
+      const refused = [
+        {},
+        { cookie: `auth_session=${admin.session}` },
+        { authorization: `Bearer ${admin.session}` },
+        { authorization: `Bearer ${sha256(tokens.shop)}` },
+        { authorization: `Basic ${tokens.shop}` },
+        { authorization: tokens.shop },
+        { authorization: 'Bearer' },
+        { authorization: `Bearer ${tokens.shop} ${tokens.shop}` },
+        { authorization: `Bearer ${tokens.shop}x`, cookie: `auth_session=${admin.session}` },
+        { cookie: `authorization=Bearer ${tokens.shop}` },
+      ];
+      for (const [method, name, input] of calls) {
+        const query = method === 'GET' ? `?input=${encodeURIComponent(JSON.stringify(input))}` : '';
+        for (const headers of refused) {
+          const response = await fetch(`${stack().url}/trpc/${name}${query}`, {
+            method,
+            headers: { 'content-type': 'application/json', ...headers },
+            ...(method === 'POST' && { body: JSON.stringify(input) }),
+          });
+          expect(response.status, JSON.stringify(headers)).toBe(401);
+          expect(await response.json()).toMatchObject({ error: { data: { code: 'UNAUTHENTICATED' } } });
+        }
+      }
+      expect(await isAlive(call, admin.session)).toBe(true);
+    });
+
+    test('a token is no session, and sets no cookie', async () => {
+      const { session } = await loggedIn(scenario());
+      const authorization = `Bearer ${tokens.shop}`;
+      expect((await call('profile.get', undefined, { headers: { authorization } })).status).toBe(401);
+      const response = await fetch(`${stack().url}/trpc/service.session`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', authorization },
+        body: JSON.stringify({ token: session }),
+      });
+      expect(response.status).toBe(200);
+      expect(response.headers.getSetCookie()).toEqual([]);
+    });
+
+    test('a session’s token never goes into an address, and there is no path over REST', async () => {
+      const { session } = await loggedIn(scenario());
+      const headers = { authorization: `Bearer ${tokens.shop}` };
+      const input = encodeURIComponent(JSON.stringify({ token: session }));
+      for (const path of [`/trpc/service.session?input=${input}`, '/service/session', '/api/service/users']) {
+        expect((await fetch(stack().url + path, { headers })).status).toBe(404);
+      }
+    });
+
+    test('the old token and the new one both work, and the log names who called, without any token', async () => {
+      for (const token of [tokens.old, tokens.current, tokens.shop]) {
+        expect(await asService(token, 'service.users', { ids: [] })).toEqual({ users: [] });
+      }
+      const output = () => stack().services[0]?.output() ?? '';
+      await expect.poll(output).toMatch(/"?service"?: ?"shop"/);
+      expect(output()).toMatch(/"?service"?: ?"billing"/);
+      for (const token of Object.values(tokens)) expect(output()).not.toContain(token);
+    });
+  },
+  { env: { SERVICE_TOKENS } },
+);
+
+test('npm run service-token makes a token and the line that accepts it', async () => {
+  const make = (...args: string[]) => promisify(execFile)('npm', ['run', '--silent', 'service-token', '--', ...args]);
+  const { stdout } = await make('billing');
+  const [, token = ''] = /^ {2}([\w-]{43})$/m.exec(stdout) ?? [];
+  expect(stdout).toContain(`SERVICE_TOKENS=billing:${sha256(token)}`);
+  expect((await make('billing')).stdout).not.toContain(token);
+  for (const args of [[], ['bill ing'], ['a,b'], ['a:b'], ['x'.repeat(65)]]) {
+    await expect(make(...args)).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining('Usage') });
+  }
+});

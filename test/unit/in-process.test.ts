@@ -1,0 +1,82 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { User } from '../../entities/index.ts';
+import { inProcessCaller } from '../../routers/in-process.ts';
+import { createAccounts } from '../../server/accounts/index.ts';
+import { parseConfig } from '../../server/config.ts';
+import { createLog } from '../../server/log.ts';
+import { type Database, openDatabase } from '../../server/parts/database/index.ts';
+import { type KeyValueStore, openKeyValueStore } from '../../server/parts/key-value/index.ts';
+import { openMail } from '../../server/parts/mail/index.ts';
+import { openObjectStorage } from '../../server/parts/object-storage/index.ts';
+import { createUploads } from '../../server/uploads/index.ts';
+
+const DAY = 24 * 60 * 60 * 1000;
+const dataDir = mkdtempSync(join(tmpdir(), 'account-in-process-'));
+const person = (name: string) => User.register({ email: `${name}@example.test`, name, passwordHash: 'x' });
+const [ada, charles] = [person('ada'), person('charles')];
+let database: Database;
+let store: KeyValueStore;
+let accounts: ReturnType<typeof createAccounts>;
+let caller: ReturnType<typeof inProcessCaller>;
+
+beforeAll(async () => {
+  const config = parseConfig({ DATA_DIR: dataDir, LOG_LEVEL: 'silent' });
+  const log = createLog(config);
+  const secret = 'x'.repeat(32);
+  database = await openDatabase(config);
+  await database.migrate();
+  await database.transaction(async (em) => {
+    await em.insertMany([ada, charles]);
+  });
+  store = openKeyValueStore(config, log);
+  const uploads = createUploads(config, { database, objects: openObjectStorage(config, secret), log });
+  const { avatarChanged } = uploads;
+  const mail = openMail(config);
+  const identityProvider = undefined;
+  accounts = createAccounts(config, { database, store, mail, avatarChanged, identityProvider, secret, log });
+  caller = inProcessCaller('worker', { accounts, uploads, pingDatabase: () => database.ping(), version: '1' });
+});
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
+afterAll(async () => {
+  await Promise.all([database.close(), store.close()]);
+  rmSync(dataDir, { recursive: true });
+});
+
+test('a session is known without HTTP; used in its second half it is prolonged, and the answer says so', async () => {
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() });
+  const { token, expiresAt } = await accounts.sessions.create(ada);
+  expect(await caller.service.session({ token })).toMatchObject({
+    user: { id: ada.id },
+    session: { expiresAt: Math.floor(expiresAt / 1000) },
+    fresh: false,
+  });
+  vi.setSystemTime(Date.now() + 4 * DAY);
+  const prolonged = Math.floor((Date.now() + 7 * DAY) / 1000);
+  expect(await caller.service.session({ token })).toMatchObject({ session: { expiresAt: prolonged }, fresh: true });
+  expect(await caller.service.session({ token })).toMatchObject({ session: { expiresAt: prolonged }, fresh: false });
+});
+
+test('however many users are asked for, the database is asked once; for none, not at all', async () => {
+  const read = vi.spyOn(database, 'read');
+  const { users } = await caller.service.users({ ids: [charles.id, 'unknown', ada.id, charles.id] });
+  expect(users.map(({ id }) => id)).toEqual([charles.id, ada.id]);
+  expect(read).toHaveBeenCalledTimes(1);
+  await caller.service.users({ ids: [] });
+  expect(read).toHaveBeenCalledTimes(1);
+});
+
+test('sessions end, and what is refused is refused as anywhere', async () => {
+  const { token } = await accounts.sessions.create(ada);
+  await caller.service.endSessions({ userId: ada.id });
+  expect(await caller.service.session({ token })).toBeNull();
+  await expect(caller.service.endSessions({ userId: 'nobody' })).rejects.toMatchObject({
+    cause: { code: 'NOT_FOUND', message: 'User not found' },
+  });
+  await expect(caller.profile.get()).rejects.toMatchObject({ cause: { code: 'UNAUTHENTICATED' } });
+});
