@@ -168,22 +168,6 @@ inBrowser(['embedded', 'real'], (scenario) => {
     );
   });
 
-  test('a profile that the browser has kept is not shown to whoever goes back to it after the logout', async () => {
-    const { call, visit } = scenario();
-    const { session } = await loggedIn(scenario());
-    await visit(
-      async (page) => {
-        await page.goto('/dashboard');
-        await page.getByLabel('Name').waitFor();
-        await page.goto('/nowhere');
-        await call('auth.logout', undefined, { session });
-        await page.goBack();
-        await page.waitForURL('**/login');
-      },
-      { session },
-    );
-  });
-
   test('a picture is shown and its progress told while it is sent, and it can be removed', async () => {
     const { call, visit } = scenario();
     const { session } = await loggedIn(scenario());
@@ -211,63 +195,6 @@ inBrowser(['embedded', 'real'], (scenario) => {
         expect(await page.locator('span.avatar').innerText()).toBe('A');
       },
       { session },
-    );
-  });
-
-  test('a picture that is none is refused at its field, by the page or by the service', async () => {
-    const { visit } = scenario();
-    const { session } = await loggedIn(scenario());
-    await visit(
-      async (page) => {
-        await page.goto('/dashboard');
-        const avatar = page.getByLabel('Avatar');
-        const cases = [
-          { name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from('words') },
-          { name: 'large.png', mimeType: 'image/png', buffer: Buffer.alloc(5 * 1024 ** 2 + 1) },
-          { name: 'false.png', mimeType: 'image/png', buffer: Buffer.from('no picture') },
-        ];
-        const said = [];
-        for (const file of cases) {
-          await avatar.setInputFiles(file);
-          await page.locator('[aria-invalid=true]#avatar').waitFor();
-          const alert = page.getByRole('alert');
-          await alert.waitFor();
-          said.push(await alert.innerText());
-        }
-        expect(said.slice(0, 2)).toEqual([
-          'Please choose a JPEG or PNG picture',
-          'This picture has 5 MB: please choose one of at most 5 MB',
-        ]);
-        expect(said[2]).not.toBe(said[1]);
-      },
-      { session },
-    );
-  });
-
-  test('what was typed outlives a session that ended, and a reload', async () => {
-    const { call, visit } = scenario();
-    const person = await loggedIn(scenario());
-    await visit(
-      async (page) => {
-        await page.goto('/dashboard');
-        await page.getByLabel('Bio').fill('A long and careful text.');
-        await call('auth.logoutAll', undefined, { session: person.session });
-        await press(page, 'Save');
-        await said(page, 'alert', 'Your session has ended.');
-        await page.getByRole('link', { name: 'Log in again' }).click();
-        await page.getByLabel('Email').fill(person.email);
-        await page.getByLabel('Password').fill(person.password);
-        await press(page, 'Log in');
-        await page.waitForURL('**/dashboard');
-        expect(await page.getByLabel('Bio').inputValue()).toBe('A long and careful text.');
-        await press(page, 'Save');
-        await said(page, 'status', 'Your profile is saved.');
-        await page.goto('/register');
-        await page.getByLabel('Name').fill('Somebody');
-        await page.reload();
-        expect(await page.getByLabel('Name').inputValue()).toBe('Somebody');
-      },
-      { session: person.session },
     );
   });
 
