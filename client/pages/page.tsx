@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { settings } from './settings.ts';
 
 interface Props {
@@ -14,7 +14,8 @@ interface Props {
 
 export function Page({ title, isNews = false, isWide = false, actions, children }: Props) {
   const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => {
+  // Together with the heading: what is read out first must be the new page's.
+  useLayoutEffect(() => {
     document.title = `${title} – Accounts`;
     if (isNews) heading.current?.focus();
   }, [title, isNews]);

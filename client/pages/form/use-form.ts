@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { type Refusal, refusalIn } from '../api.ts';
 import { keepDraft, readDraft } from '../draft.ts';
 import { time } from '../in-readers-language.ts';
@@ -41,7 +41,7 @@ export function useForm<Name extends string>({ initial, required, check, draft, 
   const form = useRef<HTMLFormElement>(null);
 
   // Once per refused attempt, not when an error goes away.
-  useEffect(() => {
+  useLayoutEffect(() => {
     form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
   }, [refusals]);
 
