@@ -114,6 +114,7 @@ const variables = {
   TRUST_PROXY: whole(0, 16).default(0),
   SERVICE_TOKENS: serviceTokens,
   DATA_DIR: z.string().default('.data'),
+  PAGES: z.enum(['on', 'off']).default('on'),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('info'),
   PASSWORD_ITERATIONS: whole(1, 10_000_000).default(100_000),
   LIMIT_LOGIN: rate(5, 15 * 60),
@@ -208,6 +209,8 @@ function assemble(env: z.output<typeof schema>) {
     /** Other services that may call `service.*`; one may have several tokens. */
     serviceTokens: env.SERVICE_TOKENS,
     dataDir: env.DATA_DIR,
+    /** Whether the account pages are served; a team's own front end at appUrl takes their place otherwise. */
+    pages: env.PAGES === 'on',
     logLevel: env.LOG_LEVEL,
     passwordIterations: env.PASSWORD_ITERATIONS,
     rates: {

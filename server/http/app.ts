@@ -12,6 +12,7 @@ import { devMail } from './dev-mail.ts';
 import { docs } from './docs.ts';
 import { answerFailures } from './failures.ts';
 import { files } from './files.ts';
+import { pages } from './pages.ts';
 import { probes } from './probes.ts';
 import { requestLog } from './request-log.ts';
 import { rest } from './rest.ts';
@@ -56,7 +57,17 @@ export function createApp(
   if (!config.production) app.use(devMail(config).routes());
   if (devIdentityProvider) app.use(devIdentityProvider.middleware);
 
+  const accountPages = config.pages && pages(pageSettings(config, devIdentityProvider !== undefined), log);
+  if (accountPages) app.use(accountPages);
+
   // What fails once an answer is on its way: mostly clients that left.
   app.on('error', (error) => log.debug({ err: error }, 'an answer could not be sent'));
   return app;
 }
+
+/** What the account pages have to know of the parts. */
+const pageSettings = ({ appUrl, production, smtpUrl, identityProvider }: Config, hasDevProvider: boolean) => ({
+  appUrl,
+  provider: identityProvider.client || hasDevProvider ? identityProvider.name : undefined,
+  mailbox: production || smtpUrl ? undefined : '/dev/mail',
+});

@@ -82,6 +82,7 @@ test.each([
   ['SERVICE_TOKENS', 'billing'],
   ['SERVICE_TOKENS', `billing:${'0'.repeat(63)}`],
   ['SERVICE_TOKENS', `bill ing:${'0'.repeat(64)}`],
+  ['PAGES', 'maybe'],
   ['LOG_LEVEL', 'loud'],
   ['PASSWORD_ITERATIONS', '-1'],
   ['LIMIT_LOGIN', '5'],

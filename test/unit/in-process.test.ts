@@ -34,15 +34,9 @@ beforeAll(async () => {
   store = openKeyValueStore(config, log);
   const uploads = createUploads(config, { database, objects: openObjectStorage(config, secret), log });
   const { avatarChanged } = uploads;
-  accounts = createAccounts(config, {
-    database,
-    store,
-    mail: openMail(config),
-    avatarChanged,
-    identityProvider: undefined,
-    secret,
-    log,
-  });
+  const mail = openMail(config);
+  const identityProvider = undefined;
+  accounts = createAccounts(config, { database, store, mail, avatarChanged, identityProvider, secret, log });
   caller = inProcessCaller('worker', { accounts, uploads, pingDatabase: () => database.ping(), version: '1' });
 });
 afterEach(() => {

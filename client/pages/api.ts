@@ -1,0 +1,40 @@
+import { createClient, type ErrorCode, isNetworkError, isServiceError, isTimeoutError } from 'account-client';
+import { uploadFetch } from './upload-fetch.ts';
+
+export type { Profile } from 'account-client';
+
+/** The service that these pages come from; its cookie goes along by itself. */
+export const api = createClient({ url: '' });
+
+/** Stores a picture and answers its address. `onProgress` is told how much has been sent, 0 to 1. */
+export async function uploadAvatar(file: File, onProgress: (share: number) => void): Promise<string> {
+  const form = new FormData();
+  form.set('file', file);
+  form.set('type', 'avatar');
+  const { upload } = createClient({ url: '', fetch: uploadFetch(onProgress) });
+  return (await upload.image.mutate(form)).url;
+}
+
+/** What the service, or the way to it, has refused. */
+export interface Refusal {
+  /** Undefined where no answer arrived. */
+  code: ErrorCode | undefined;
+  message: string;
+  /** By field. */
+  details: Record<string, string>;
+  /** When trying again makes sense. */
+  retryAt: Date | undefined;
+}
+
+/** Reads a failed call. What is no failure of a call is a fault of these pages, and thrown on. */
+export function refusalIn(error: unknown): Refusal {
+  if (isServiceError(error)) {
+    const { code, message, retryAfter } = error;
+    const entries = Object.entries(error.details ?? {}).map(([field, broken]) => [field, broken?.message ?? message]);
+    const retryAt = retryAfter === undefined ? undefined : new Date(Date.now() + retryAfter * 1000);
+    return { code, message, details: Object.fromEntries(entries), retryAt };
+  }
+  if (!isNetworkError(error) && !isTimeoutError(error)) throw error;
+  const message = 'The service cannot be reached. Please check your connection and try again.';
+  return { code: undefined, message, details: {}, retryAt: undefined };
+}

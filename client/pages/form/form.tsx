@@ -1,0 +1,60 @@
+import type { ComponentChildren, RefObject } from 'preact';
+
+interface Props {
+  form: RefObject<HTMLFormElement | null>;
+  onSubmit(event: Event): void;
+  problem: ComponentChildren;
+  children: ComponentChildren;
+}
+
+/** Errors are ours to tell, at their fields, so the browser's own bubbles are off. */
+export function Form({ form, onSubmit, problem, children }: Props) {
+  return (
+    <form ref={form} onSubmit={onSubmit} noValidate>
+      {problem && <Alert>{problem}</Alert>}
+      {children}
+    </form>
+  );
+}
+
+export function Alert({ children }: { children: ComponentChildren }) {
+  return (
+    <div class="notice wrong" role="alert">
+      {children}
+    </div>
+  );
+}
+
+export function Notice({ children }: { children: ComponentChildren }) {
+  return (
+    <div class="notice" role="status">
+      {children}
+    </div>
+  );
+}
+
+interface ButtonProps {
+  children: string;
+  /** What the button says while it works. */
+  busy: string;
+  isBusy: boolean;
+  onClick?: () => void;
+  kind?: 'primary' | 'secondary';
+}
+
+/** A busy button keeps the focus: a disabled one would lose it. */
+export function Button({ children, busy, isBusy, onClick, kind = 'primary' }: ButtonProps) {
+  return (
+    <button
+      type={onClick ? 'button' : 'submit'}
+      class={kind}
+      aria-disabled={isBusy}
+      onClick={() => {
+        if (!isBusy) onClick?.();
+      }}
+    >
+      {isBusy && <span class="spinner" aria-hidden="true" />}
+      {isBusy ? busy : children}
+    </button>
+  );
+}

@@ -1,0 +1,114 @@
+import type { ComponentChildren } from 'preact';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { type Refusal, refusalIn } from '../api.ts';
+import { keepDraft, readDraft } from '../draft.ts';
+import { time } from '../in-readers-language.ts';
+
+/** Where a refusal is told: at one field, or else for the whole form. */
+export interface Problem<Name extends string> {
+  field?: Name;
+  message: ComponentChildren;
+}
+
+interface Options<Name extends string> {
+  initial: Record<Name, string>;
+  /** What is said where a field is left empty. */
+  required?: Partial<Record<NoInfer<Name>, string>>;
+  /** What must not be sent, by field. */
+  check?: (values: Record<NoInfer<Name>, string>) => Partial<Record<NoInfer<Name>, string>>;
+  /** Keeps what is typed into these fields, and takes it up again. */
+  draft?: { key: string; names: NoInfer<Name>[] };
+  /** Resolves to what the fields hold from now on, where that may differ from what was typed. */
+  send(values: Record<NoInfer<Name>, string>): Promise<Record<NoInfer<Name>, string> | undefined>;
+  /** Own words for a refusal. */
+  explain?: (refusal: Refusal) => Problem<NoInfer<Name>> | undefined;
+}
+
+export type FieldState = {
+  name: string;
+  value: string;
+  error: ComponentChildren;
+  onInput(value: string): void;
+};
+
+/** The life of a form: what is typed, being sent, and what was wrong, with the focus at the first wrong field. */
+export function useForm<Name extends string>({ initial, required, check, draft, send, explain }: Options<Name>) {
+  const [values, setValues] = useState<Record<Name, string>>(() => ({ ...initial, ...kept(draft) }));
+  const [errors, setErrors] = useState<Partial<Record<Name, ComponentChildren>>>({});
+  const [problem, setProblem] = useState<ComponentChildren>();
+  const [isBusy, setBusy] = useState(false);
+  const [refusals, setRefusals] = useState(0);
+  const form = useRef<HTMLFormElement>(null);
+
+  // Once per refused attempt, not when an error goes away.
+  useLayoutEffect(() => {
+    form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
+  }, [refusals]);
+
+  const refuse = (found: Partial<Record<Name, ComponentChildren>>) => {
+    setErrors(found);
+    setRefusals((count) => count + 1);
+    return Object.keys(found).length > 0;
+  };
+
+  const submit = async () => {
+    if (isBusy) return;
+    setProblem(undefined);
+    if (refuse({ ...check?.(values), ...empty(values, required) })) return;
+    setBusy(true);
+    try {
+      const stored = await send(values);
+      if (stored) setValues(stored);
+    } catch (error) {
+      const refusal = refusalIn(error);
+      const { field, message } = explain?.(refusal) ?? { message: sentenceFor(refusal) };
+      if (field) refuse({ [field]: message } as Partial<Record<Name, ComponentChildren>>);
+      else if (!refuse(messagesIn(refusal, values))) setProblem(message);
+    } finally {
+      setBusy(false);
+    }
+  };
+
+  return {
+    values,
+    problem,
+    isBusy,
+    form,
+    onSubmit(event: Event) {
+      event.preventDefault();
+      void submit();
+    },
+    field: (name: Name): FieldState => ({
+      name,
+      value: values[name],
+      error: errors[name],
+      onInput(value) {
+        setValues((current) => ({ ...current, [name]: value }));
+        setErrors((current) => ({ ...current, [name]: undefined }));
+        if (draft?.names.includes(name)) keepDraft(draft.key, { [name]: value });
+      },
+    }),
+  };
+}
+
+function kept<Name extends string>(draft: Options<Name>['draft']): Partial<Record<Name, string>> {
+  if (!draft) return {};
+  const read = readDraft(draft.key);
+  const entries = draft.names.filter((name) => name in read).map((name) => [name, read[name]]);
+  return Object.fromEntries(entries);
+}
+
+function empty<Name extends string>(values: Record<Name, string>, required: Options<Name>['required'] = {}) {
+  const entries = Object.entries(required).filter(([name]) => values[name as Name].trim() === '');
+  return Object.fromEntries(entries) as Partial<Record<Name, string>>;
+}
+
+/** What the service says about fields of this form. */
+function messagesIn<Name extends string>({ details }: Refusal, values: Record<Name, string>) {
+  const entries = Object.entries(details).filter(([name]) => name in values);
+  return Object.fromEntries(entries) as Partial<Record<Name, string>>;
+}
+
+/** A refusal for people. A limit says when to come back. */
+export const sentenceFor = ({ code, message, retryAt }: Refusal): string =>
+  code === 'RATE_LIMITED' && retryAt ? `Too many attempts. Please try again at ${time(retryAt)}.` : message;

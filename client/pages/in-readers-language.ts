@@ -1,0 +1,28 @@
+/** Dates, times and sizes as whoever reads this page writes them. */
+const languages = navigator.languages;
+
+export const date = (unixSeconds: number): string =>
+  new Intl.DateTimeFormat(languages, { dateStyle: 'long' }).format(unixSeconds * 1000);
+
+/** The time of day, and the day too where that is another one. */
+export function time(moment: Date): string {
+  const isToday = moment.toDateString() === new Date().toDateString();
+  return new Intl.DateTimeFormat(languages, { timeStyle: 'short', ...(!isToday && { dateStyle: 'medium' }) }).format(
+    moment,
+  );
+}
+
+export const number = (value: number): string => new Intl.NumberFormat(languages).format(value);
+
+export const percent = (share: number): string =>
+  new Intl.NumberFormat(languages, { style: 'percent', maximumFractionDigits: 0 }).format(share);
+
+/** Bytes, in kilobytes or megabytes of 1024, as the limits are. */
+export function size(bytes: number): string {
+  const isLarge = bytes >= 1024 ** 2;
+  return new Intl.NumberFormat(languages, {
+    style: 'unit',
+    unit: isLarge ? 'megabyte' : 'kilobyte',
+    maximumFractionDigits: isLarge ? 1 : 0,
+  }).format(bytes / (isLarge ? 1024 ** 2 : 1024));
+}

@@ -1,0 +1,23 @@
+import { type ComponentType, render } from 'preact';
+import { Dashboard } from './views/dashboard.tsx';
+import { ForgotPassword } from './views/forgot-password.tsx';
+import { Home } from './views/home.tsx';
+import { LogIn } from './views/log-in.tsx';
+import { NotFound } from './views/not-found.tsx';
+import { Register } from './views/register.tsx';
+import { ResetPassword } from './views/reset-password.tsx';
+import { VerifyEmail } from './views/verify-email.tsx';
+
+/** Every page. From one to the next the browser itself navigates: titles, history and focus are its own. */
+const views: Record<string, ComponentType> = {
+  '/': Home,
+  '/register': Register,
+  '/login': LogIn,
+  '/verify-email': VerifyEmail,
+  '/forgot-password': ForgotPassword,
+  '/reset-password': ResetPassword,
+  '/dashboard': Dashboard,
+};
+
+const View = views[location.pathname] ?? NotFound;
+render(<View />, document.body);

@@ -1,0 +1,48 @@
+import type { ComponentChildren } from 'preact';
+import { useLayoutEffect, useRef } from 'preact/hooks';
+import { settings } from './settings.ts';
+
+interface Props {
+  /** The heading of the page, and the title of its tab. */
+  title: string;
+  /** A page that took the place of another without a load: its heading takes the focus, so that it is read out. */
+  isNews?: boolean;
+  isWide?: boolean;
+  actions?: ComponentChildren;
+  children: ComponentChildren;
+}
+
+export function Page({ title, isNews = false, isWide = false, actions, children }: Props) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  // Together with the heading: what is read out first must be the new page's.
+  useLayoutEffect(() => {
+    document.title = `${title} – Accounts`;
+    if (isNews) heading.current?.focus();
+  }, [title, isNews]);
+  return (
+    <>
+      <header class={isWide ? 'wide' : 'narrow'}>
+        <a class="brand" href="/">
+          Accounts
+        </a>
+        {actions}
+      </header>
+      <main class={isWide ? 'wide' : 'narrow'}>
+        <h1 ref={heading} tabIndex={-1}>
+          {title}
+        </h1>
+        {children}
+      </main>
+    </>
+  );
+}
+
+/** On the first day mails go to a mailbox here; nobody should have to ask where. */
+export function MailboxHint() {
+  if (!settings.mailbox) return null;
+  return (
+    <p class="hint">
+      No mail server is set up yet: <a href={settings.mailbox}>mails arrive in the mailbox here</a>.
+    </p>
+  );
+}

@@ -1,0 +1,11 @@
+/** What the service tells the pages, as JSON in the shell. The shape is that of `server/http/pages.ts`. */
+export interface Settings {
+  /** Public base address of the service, without a slash at the end. */
+  appUrl: string;
+  /** The name of the identity provider, if there is one; the login begins at /auth/<name>. */
+  provider?: string;
+  /** Where mails can be read, while the embedded mailbox takes them. */
+  mailbox?: string;
+}
+
+export const settings: Settings = JSON.parse(document.getElementById('settings')?.textContent ?? '{}');

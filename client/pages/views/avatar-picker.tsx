@@ -1,0 +1,169 @@
+import type { ComponentChildren, RefObject } from 'preact';
+import { useState } from 'preact/hooks';
+import { api, type Profile, refusalIn, uploadAvatar } from '../api.ts';
+import { Button } from '../form/form.tsx';
+import { sentenceFor } from '../form/use-form.ts';
+import { percent, size } from '../in-readers-language.ts';
+import { settings } from '../settings.ts';
+import { sessionEnded } from './session-ended.tsx';
+
+const types = ['image/jpeg', 'image/png'];
+/** interface.md section 8. */
+const LARGEST = 5 * 1024 * 1024;
+
+interface Props {
+  profile: Profile;
+  onChange(profile: Profile): void;
+  /** Holds what is on its way, for whoever has to wait for it. */
+  picture: RefObject<Promise<void>>;
+}
+
+interface Sending {
+  file: File;
+  /** A data: address; undefined until the file is read. */
+  preview?: string;
+  /** 0 to 1; 1 while the service converts the picture. */
+  share: number;
+}
+
+/** A picture is shown at once, uploaded with its progress, and becomes the profile's by itself. */
+export function AvatarPicker({ profile, onChange, picture }: Props) {
+  const [sending, setSending] = useState<Sending>();
+  const [error, setError] = useState<ComponentChildren>();
+  const [message, setMessage] = useState('');
+  const [isRemoving, setRemoving] = useState(false);
+
+  const save = async (avatar: string, said: string) => {
+    onChange((await api.profile.update.mutate({ avatar })).user);
+    setMessage(said);
+  };
+
+  const attempt = async (work: () => Promise<void>) => {
+    setError(undefined);
+    setMessage('');
+    try {
+      await work();
+    } catch (failure) {
+      const refusal = refusalIn(failure);
+      setError(sessionEnded(refusal)?.message ?? refusal.details['file'] ?? sentenceFor(refusal));
+    }
+  };
+
+  const send = (file: File) =>
+    attempt(async () => {
+      setSending({ file, share: 0 });
+      try {
+        const preview = await dataUrl(file);
+        setSending({ file, preview, share: 0 });
+        const url = await uploadAvatar(file, (share) => setSending({ file, preview, share }));
+        await save(url, 'Your new picture is saved.');
+      } finally {
+        setSending(undefined);
+      }
+    });
+
+  const choose = (input: HTMLInputElement) => {
+    const [file] = input.files ?? [];
+    if (!file || sending) return;
+    const complaint = complaintAbout(file);
+    setError(complaint);
+    setMessage('');
+    if (!complaint) picture.current = send(file);
+  };
+
+  const remove = async () => {
+    setRemoving(true);
+    await attempt(() => save('', 'Your picture is removed.'));
+    setRemoving(false);
+  };
+
+  return (
+    <>
+      <Picture name={profile.name} src={sending?.preview ?? profile.avatar} />
+      <div class="stack">
+        <p class="name">{profile.name}</p>
+        <div class="field">
+          <label for="avatar">Avatar</label>
+          <input
+            id="avatar"
+            type="file"
+            accept={types.join(',')}
+            aria-invalid={error ? 'true' : undefined}
+            aria-describedby={error ? 'avatar-hint avatar-error' : 'avatar-hint'}
+            onChange={(event) => choose(event.currentTarget)}
+          />
+          <p class="hint" id="avatar-hint">
+            A JPEG or PNG of at most {size(LARGEST)}. It is cut to a square.
+          </p>
+          {error && (
+            <p class="error" id="avatar-error" role="alert">
+              {error}
+            </p>
+          )}
+        </div>
+        {sending && <Progress {...sending} />}
+        <p class="said" role="status">
+          {message}
+        </p>
+        {profile.avatar && !sending && (
+          <Button kind="secondary" isBusy={isRemoving} busy="Removing …" onClick={() => void remove()}>
+            Remove picture
+          </Button>
+        )}
+      </div>
+    </>
+  );
+}
+
+function Progress({ file, share }: Sending) {
+  return (
+    <div class="progress">
+      <progress aria-label="Upload" max={1} value={share} />
+      <span>{share < 1 ? `Uploading ${percent(share)} of ${size(file.size)} …` : 'Almost done …'}</span>
+    </div>
+  );
+}
+
+/** The picture, or the first letter of the name where there is none, or none that can be shown. */
+function Picture({ name, src }: { name: string; src: string | null }) {
+  const [broken, setBroken] = useState<string>();
+  if (!src || src === broken) {
+    return (
+      <span class="avatar" aria-hidden="true">
+        {[...name][0]?.toLocaleUpperCase()}
+      </span>
+    );
+  }
+  return (
+    <img
+      class="avatar"
+      src={nearby(src)}
+      alt=""
+      width="96"
+      height="96"
+      // Whoever keeps the picture, a provider perhaps, need not know who looks at it where.
+      referrerpolicy="no-referrer"
+      onError={() => setBroken(src)}
+    />
+  );
+}
+
+/** Files of the service itself are loaded from where this page came from, whichever of its names that is. */
+const nearby = (address: string) =>
+  address.startsWith(`${settings.appUrl}/`) ? address.slice(settings.appUrl.length) : address;
+
+/** What is sure to be refused need not travel first. */
+function complaintAbout({ type, size: bytes }: File): string | undefined {
+  if (!types.includes(type)) return 'Please choose a JPEG or PNG picture';
+  return bytes > LARGEST ? `This picture has ${size(bytes)}: please choose one of at most ${size(LARGEST)}` : undefined;
+}
+
+/** For the preview: the content security policy knows data: addresses, but no blob: ones. */
+function dataUrl(file: File): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(String(reader.result));
+    reader.onerror = () => reject(reader.error);
+    reader.readAsDataURL(file);
+  });
+}

@@ -1,0 +1,25 @@
+import { useEffect, useState } from 'preact/hooks';
+import { api, type Refusal, refusalIn } from '../api.ts';
+import { Page } from '../page.tsx';
+import { Unreachable } from './unreachable.tsx';
+
+/** Leads to the dashboard, or to the login. Asked from here, because a link from elsewhere brings no Strict cookie. */
+export function Home() {
+  const [refusal, setRefusal] = useState<Refusal>();
+  useEffect(() => {
+    api.profile.get.query().then(
+      () => location.replace('/dashboard'),
+      (error: unknown) => {
+        const found = refusalIn(error);
+        if (found.code === 'UNAUTHENTICATED') location.replace('/login');
+        else setRefusal(found);
+      },
+    );
+  }, []);
+  if (refusal) return <Unreachable refusal={refusal} />;
+  return (
+    <Page title="One moment …">
+      <p aria-busy="true">Looking whether you are logged in.</p>
+    </Page>
+  );
+}

@@ -1,0 +1,77 @@
+import type { ComponentChildren } from 'preact';
+import { api, type Refusal } from '../api.ts';
+import { beforeLogin } from '../draft.ts';
+import { PasswordField, TextField } from '../form/fields.tsx';
+import { Alert, Button, Form, Notice } from '../form/form.tsx';
+import { type Problem, useForm } from '../form/use-form.ts';
+import { Page } from '../page.tsx';
+import { ProviderLink } from './provider-link.tsx';
+
+export function LogIn() {
+  const { field, isBusy, ...form } = useForm({
+    initial: { email: '', password: '' },
+    required: { email: 'Please enter your email', password: 'Please enter your password' },
+    draft: { key: beforeLogin, names: ['email'] },
+    async send(values) {
+      await api.auth.login.mutate(values);
+      location.assign('/dashboard');
+      return undefined;
+    },
+    explain,
+  });
+  return (
+    <Page title="Log in">
+      <Arrival />
+      <ProviderLink />
+      <Form {...form}>
+        <TextField {...field('email')} label="Email" type="email" autocomplete="username" />
+        <PasswordField {...field('password')} label="Password" isNew={false} />
+        <Button isBusy={isBusy} busy="Logging in …">
+          Log in
+        </Button>
+      </Form>
+      <p class="aside">
+        <a href="/forgot-password">Forgot your password?</a>
+      </p>
+      <p class="aside">
+        New here? <a href="/register">Create an account</a>
+      </p>
+    </Page>
+  );
+}
+
+function explain({ code, message }: Refusal): Problem<'email' | 'password'> | undefined {
+  if (code === 'INVALID_CREDENTIALS') return { field: 'password', message };
+  if (code !== 'EMAIL_NOT_VERIFIED') return undefined;
+  return {
+    message: (
+      <>
+        {message}. The link is in our mail to you. <a href="/verify-email">Send it again</a>
+      </>
+    ),
+  };
+}
+
+/** Why somebody is sent here: `error` is the identity provider's outcome, `notice` that of a page of ours. */
+const errors: Record<string, ComponentChildren> = {
+  cancelled: 'You cancelled the login. You can try again, or log in with your email.',
+  email_unverified:
+    'Your email is not verified at the provider, and an account here uses it. Log in with your password instead.',
+  oauth_failed: 'The login through the provider did not work. Please try again, or log in with your email.',
+};
+const notices: Record<string, ComponentChildren> = {
+  'logged-out': 'You are logged out.',
+  'logged-out-everywhere': 'You are logged out on all devices.',
+};
+
+function Arrival() {
+  const query = new URLSearchParams(location.search);
+  const error = errors[query.get('error') ?? ''];
+  const notice = notices[query.get('notice') ?? ''];
+  return (
+    <>
+      {error && <Alert>{error}</Alert>}
+      {notice && <Notice>{notice}</Notice>}
+    </>
+  );
+}

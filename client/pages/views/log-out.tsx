@@ -1,0 +1,39 @@
+import { useState } from 'preact/hooks';
+import { api, refusalIn } from '../api.ts';
+import { dropDraft } from '../draft.ts';
+import { Alert, Button } from '../form/form.tsx';
+import { sentenceFor } from '../form/use-form.ts';
+
+/** Ends this session, or all of them; says so only once it is certain. */
+export function LogOut({ everywhere = false }: { everywhere?: boolean }) {
+  const [isBusy, setBusy] = useState(false);
+  const [problem, setProblem] = useState('');
+
+  const leave = async () => {
+    setBusy(true);
+    setProblem('');
+    try {
+      await (everywhere ? api.auth.logoutAll : api.auth.logout).mutate();
+    } catch (error) {
+      const refusal = refusalIn(error);
+      // Without a session there is nothing to end.
+      if (refusal.code !== 'UNAUTHENTICATED') {
+        setProblem(sentenceFor(refusal));
+        setBusy(false);
+        return;
+      }
+    }
+    dropDraft();
+    location.replace(`/login?notice=${everywhere ? 'logged-out-everywhere' : 'logged-out'}`);
+  };
+
+  return (
+    <div class={everywhere ? 'stack' : 'stack end'}>
+      {problem && <Alert>{problem}</Alert>}
+      {everywhere && <p>Lost a device, or forgot to log out somewhere? This ends every session, the one here too.</p>}
+      <Button kind="secondary" isBusy={isBusy} busy="Logging out …" onClick={() => void leave()}>
+        {everywhere ? 'Log out everywhere' : 'Log out'}
+      </Button>
+    </div>
+  );
+}

@@ -1,0 +1,14 @@
+import type { Refusal } from '../api.ts';
+import type { Problem } from '../form/use-form.ts';
+
+/** For forms of logged-in people: a session that ended meanwhile costs nobody what was typed. */
+export const sessionEnded = ({ code }: Refusal): Problem<never> | undefined =>
+  code === 'UNAUTHENTICATED'
+    ? {
+        message: (
+          <>
+            Your session has ended. <a href="/login">Log in again</a>: what you typed is kept.
+          </>
+        ),
+      }
+    : undefined;

@@ -1,0 +1,18 @@
+import type { Refusal } from '../api.ts';
+import { Alert } from '../form/form.tsx';
+import { sentenceFor } from '../form/use-form.ts';
+import { Page } from '../page.tsx';
+
+/** In place of a page that cannot be filled. */
+export function Unreachable({ refusal }: { refusal: Refusal }) {
+  return (
+    <Page title="Something is not working">
+      <Alert>{sentenceFor(refusal)}</Alert>
+      <p>
+        <button type="button" class="primary" onClick={() => location.reload()}>
+          Try again
+        </button>
+      </p>
+    </Page>
+  );
+}

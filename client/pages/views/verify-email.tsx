@@ -1,0 +1,108 @@
+import { useState } from 'preact/hooks';
+import { api } from '../api.ts';
+import { beforeLogin, readDraft } from '../draft.ts';
+import { TextField } from '../form/fields.tsx';
+import { Button, Form, Notice } from '../form/form.tsx';
+import { useForm } from '../form/use-form.ts';
+import { MailboxHint, Page } from '../page.tsx';
+
+/** Where the mailed link leads, and whoever has to wait for it. */
+export function VerifyEmail() {
+  const token = new URLSearchParams(location.search).get('token');
+  return token ? <Confirm token={token} /> : <Wait />;
+}
+
+/** Opening a link changes nothing, because programs that look through mails open links too. The button does. */
+function Confirm({ token }: { token: string }) {
+  const [step, setStep] = useState<'ask' | 'done' | 'refused'>('ask');
+  const { isBusy, ...form } = useForm({
+    initial: {},
+    async send() {
+      await api.auth.verifyEmail.mutate({ token });
+      setStep('done');
+      return undefined;
+    },
+    explain({ code, message }) {
+      if (code === 'INVALID_TOKEN') setStep('refused');
+      return code === 'INVALID_TOKEN' ? { message } : undefined;
+    },
+  });
+  if (step === 'done') return <Verified />;
+  if (step === 'refused') return <Refused />;
+  return (
+    <Page title="Verify your email">
+      <p>One click, and you can log in.</p>
+      <Form {...form}>
+        <Button isBusy={isBusy} busy="Verifying …">
+          Verify email
+        </Button>
+      </Form>
+    </Page>
+  );
+}
+
+function Verified() {
+  return (
+    <Page title="Your email is verified" isNews>
+      <p>You can log in now.</p>
+      <p>
+        <a class="primary button" href="/login">
+          Log in
+        </a>
+      </p>
+    </Page>
+  );
+}
+
+function Refused() {
+  return (
+    <Page title="This link does not work" isNews>
+      <p>It is older than a day, has been used, or a newer one took its place. We can send you a new one.</p>
+      <Resend />
+    </Page>
+  );
+}
+
+function Wait() {
+  const { email } = readDraft(beforeLogin);
+  return (
+    <Page title="Check your inbox">
+      <p>
+        We sent a link to {email ? <strong>{email}</strong> : 'your email'}. Open it to verify your address. It works
+        for 24 hours.
+      </p>
+      <MailboxHint />
+      <h2>Nothing there?</h2>
+      <p>Look among unwanted mail, or have it sent again.</p>
+      <Resend />
+      <p class="aside">
+        Verified already? <a href="/login">Log in</a>
+      </p>
+    </Page>
+  );
+}
+
+function Resend() {
+  const [message, setMessage] = useState('');
+  const { field, isBusy, ...form } = useForm({
+    initial: { email: '' },
+    required: { email: 'Please enter your email' },
+    draft: { key: beforeLogin, names: ['email'] },
+    async send(values) {
+      setMessage('');
+      setMessage((await api.auth.resendVerification.mutate(values)).message);
+      return undefined;
+    },
+  });
+  return (
+    <>
+      <Form {...form}>
+        <TextField {...field('email')} label="Email" type="email" autocomplete="username" />
+        <Button kind="secondary" isBusy={isBusy} busy="Sending …">
+          Send a new link
+        </Button>
+      </Form>
+      {message && <Notice>{message}</Notice>}
+    </>
+  );
+}

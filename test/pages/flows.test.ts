@@ -1,0 +1,219 @@
+import type { Locator } from 'playwright-core';
+import sharp from 'sharp';
+import { expect, test } from 'vitest';
+import { isAlive, loggedIn, logIn, PASSWORD, registered, verified } from '../contract/scenario.ts';
+import { freshEmail } from '../rig/address.ts';
+import { heading, inBrowser, mailedLink, press, said } from './browser.ts';
+
+const NEW_PASSWORD = 'Difference-Engine-2';
+
+const picture = async (side = 600) => ({
+  name: 'portrait.png',
+  mimeType: 'image/png',
+  buffer: await sharp({ create: { width: side, height: side, channels: 3, background: '#7c3aed' } })
+    .png()
+    .toBuffer(),
+});
+
+/** Of a picture that has really arrived. */
+const widthOf = (picture: Locator): Promise<number> =>
+  picture.evaluate((image: { decode(): Promise<void>; naturalWidth: number }) =>
+    image.decode().then(() => image.naturalWidth),
+  );
+
+inBrowser(['embedded', 'real'], (scenario) => {
+  test('a person registers, verifies, logs in, changes name and picture, forgets the password, logs out everywhere', async () => {
+    const { stack, visit } = scenario();
+    const email = freshEmail('ada');
+    await visit(async (page) => {
+      await page.goto('/');
+      await page.waitForURL('**/login');
+      await page.getByRole('link', { name: 'Create an account' }).click();
+      await page.getByLabel('Name').fill('Ada Byron');
+      await page.getByLabel('Email').fill(email);
+      await page.getByLabel('Password').fill(PASSWORD);
+      await press(page, 'Create account');
+      await heading(page, 'Check your inbox');
+      expect(await page.getByText(email).count()).toBe(1);
+
+      await page.goto(await mailedLink(stack, email, 'Verify your email'));
+      await press(page, 'Verify email');
+      await heading(page, 'Your email is verified');
+      await page.getByRole('link', { name: 'Log in' }).click();
+      // The address was typed once, at the registration.
+      expect(await page.getByLabel('Email').inputValue()).toBe(email);
+      await page.getByLabel('Password').fill(PASSWORD);
+      await press(page, 'Log in');
+      await page.waitForURL('**/dashboard');
+
+      await page.getByLabel('Name').fill('Ada Lovelace');
+      await page.getByLabel('Bio').fill('Writes about engines.');
+      await page.getByLabel('Location').fill('London');
+      await page.getByLabel('Website').fill('https://example.com/ada');
+      await press(page, 'Save');
+      await said(page, 'status', 'Your profile is saved.');
+      await page.getByLabel('Avatar').setInputFiles(await picture());
+      await said(page, 'status', 'Your new picture is saved.');
+
+      await page.reload();
+      expect(await page.getByLabel('Name').inputValue()).toBe('Ada Lovelace');
+      expect(await page.getByLabel('Website').inputValue()).toBe('https://example.com/ada');
+      expect(await widthOf(page.locator('img.avatar'))).toBe(512);
+      await press(page, 'Log out');
+      await said(page, 'status', 'You are logged out.');
+
+      await page.getByRole('link', { name: 'Forgot your password?' }).click();
+      await page.getByLabel('Email').fill(email);
+      await press(page, 'Send reset link');
+      await heading(page, 'Check your inbox');
+      await page.goto(await mailedLink(stack, email, 'Reset your password'));
+      await page.getByLabel('New password').fill(NEW_PASSWORD);
+      await press(page, 'Set new password');
+      await heading(page, 'Your password is changed');
+      await page.getByRole('link', { name: 'Log in' }).click();
+      await page.getByLabel('Email').fill(email);
+      await page.getByLabel('Password').fill(NEW_PASSWORD);
+      await press(page, 'Log in');
+      await page.waitForURL('**/dashboard');
+      await press(page, 'Log out everywhere');
+      await said(page, 'status', 'You are logged out on all devices.');
+      await page.goto('/dashboard');
+      await page.waitForURL('**/login');
+    });
+  });
+
+  test('opening a mailed link changes nothing, its button does, and a used link says so', async () => {
+    const { stack, call, visit } = scenario();
+    const person = await registered(scenario());
+    const login = () => call('auth.login', person);
+    await visit(async (page) => {
+      const verification = await mailedLink(stack, person.email, 'Verify your email');
+      await page.goto(verification);
+      await heading(page, 'Verify your email');
+      await page.waitForLoadState('networkidle');
+      expect((await login()).code).toBe('EMAIL_NOT_VERIFIED');
+      await press(page, 'Verify email');
+      await heading(page, 'Your email is verified');
+      expect((await login()).status).toBe(200);
+
+      await call('auth.forgotPassword', { email: person.email });
+      const reset = await mailedLink(stack, person.email, 'Reset your password');
+      for (const attempt of [1, 2]) {
+        await page.goto(reset);
+        await heading(page, 'Set a new password');
+        await page.waitForLoadState('networkidle');
+        expect((await login()).status, `opening ${attempt}`).toBe(200);
+      }
+      await page.getByLabel('New password').fill(NEW_PASSWORD);
+      await press(page, 'Set new password');
+      await heading(page, 'Your password is changed');
+      expect((await login()).code).toBe('INVALID_CREDENTIALS');
+
+      await page.goto(reset);
+      await page.getByLabel('New password').fill(PASSWORD);
+      await press(page, 'Set new password');
+      await heading(page, 'This link does not work');
+      await page.getByRole('link', { name: 'Ask for a new link' }).click();
+      await heading(page, 'Forgot your password?');
+      await page.goto(verification.replace(/token=.*/, 'token=AAAA'));
+      await press(page, 'Verify email');
+      await heading(page, 'This link does not work');
+      await page.getByLabel('Email').fill(person.email);
+      await press(page, 'Send a new link');
+      await said(page, 'status', 'a new link is on its way');
+    });
+  });
+
+  test('who has not verified yet can have the mail sent again', async () => {
+    const { stack, visit } = scenario();
+    const person = await registered(scenario());
+    await visit(async (page) => {
+      await page.goto('/login');
+      await page.getByLabel('Email').fill(person.email);
+      await page.getByLabel('Password').fill(person.password);
+      await press(page, 'Log in');
+      await said(page, 'alert', 'Please verify your email before logging in');
+      await page.getByRole('link', { name: 'Send it again' }).click();
+      expect(await page.getByLabel('Email').inputValue()).toBe(person.email);
+      await press(page, 'Send a new link');
+      await page.goto(await mailedLink(stack, person.email, 'Verify your email', 2));
+      await press(page, 'Verify email');
+      await heading(page, 'Your email is verified');
+    });
+  });
+
+  test('logging out ends this session, logging out everywhere all of them', async () => {
+    const { call, visit } = scenario();
+    const person = await loggedIn(scenario());
+    const other = await logIn(call, person);
+    await visit(
+      async (page) => {
+        await page.goto('/');
+        await page.waitForURL('**/dashboard');
+        await press(page, 'Log out');
+        await page.waitForURL('**/login?*');
+        expect(await isAlive(call, person.session)).toBe(false);
+        expect(await isAlive(call, other)).toBe(true);
+      },
+      { session: person.session },
+    );
+    await visit(
+      async (page) => {
+        await page.goto('/dashboard');
+        await press(page, 'Log out everywhere');
+        await page.waitForURL('**/login?*');
+        expect(await isAlive(call, other)).toBe(false);
+      },
+      { session: other },
+    );
+  });
+
+  test('a picture is shown and its progress told while it is sent, and it can be removed', async () => {
+    const { call, visit } = scenario();
+    const { session } = await loggedIn(scenario());
+    await visit(
+      async (page) => {
+        await page.goto('/dashboard');
+        const { promise: released, resolve: release } = Promise.withResolvers<void>();
+        await page.route('**/trpc/upload.image', async (route) => {
+          await released;
+          await route.continue();
+        });
+        await page.getByLabel('Avatar').setInputFiles(await picture(100));
+        await page.getByRole('progressbar', { name: 'Upload' }).waitFor();
+        expect(await page.locator('img.avatar').getAttribute('src')).toMatch(/^data:image\/png;base64,/);
+        // What is saved meanwhile waits for the picture.
+        await page.getByLabel('Name').fill('Augusta Ada King');
+        await press(page, 'Save');
+        await page.getByRole('button', { name: 'Saving …' }).waitFor();
+        release();
+        await said(page, 'status', 'Your profile is saved.');
+        const { data } = await call('profile.get', undefined, { session });
+        expect(data.user).toMatchObject({ name: 'Augusta Ada King', avatar: expect.stringMatching(/\.webp$/) });
+        await press(page, 'Remove picture');
+        await said(page, 'status', 'Your picture is removed.');
+        expect(await page.locator('span.avatar').innerText()).toBe('A');
+      },
+      { session },
+    );
+  });
+
+  test('a login that is limited says when to come back, in the reader’s way', async () => {
+    const { visit } = scenario();
+    const person = await verified(scenario());
+    await visit(
+      async (page) => {
+        await page.goto('/login');
+        await page.getByLabel('Email').fill(person.email);
+        for (let attempt = 0; attempt < 5; attempt++) {
+          await page.getByLabel('Password').fill(`Wrong-${attempt}`);
+          await press(page, 'Log in');
+          await said(page, 'alert', 'Invalid email or password');
+        }
+        await press(page, 'Log in');
+        await said(page, 'alert', /Too many attempts\. Please try again at \d{2}:\d{2}\./);
+      },
+      { locale: 'de-DE', timezoneId: 'Europe/Berlin' },
+    );
+  });
+});

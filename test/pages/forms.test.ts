@@ -1,0 +1,316 @@
+import type { Page } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
+import { loggedIn, PASSWORD, verified } from '../contract/scenario.ts';
+import { freshEmail } from '../rig/address.ts';
+import { heading, inBrowser, mailedLink, press, said } from './browser.ts';
+
+interface Wrong {
+  path: string;
+  typed: Record<string, string>;
+  button: string;
+  /** What is said at each wrong field; the focus goes to the first. */
+  errors: Record<string, string>;
+}
+
+/** What a screen reader says of a field beside its label. */
+async function descriptionOf(page: Page, label: string): Promise<string> {
+  const field = page.getByLabel(label, { exact: true });
+  expect(await field.getAttribute('aria-invalid')).toBe('true');
+  const ids = (await field.getAttribute('aria-describedby')) ?? '';
+  return (await Promise.all(ids.split(' ').map((id) => page.locator(`#${id}`).innerText()))).join(' ');
+}
+
+inBrowser(['embedded'], (scenario) => {
+  describe('errors are told at their field, the first has the focus, and what was typed stays', () => {
+    const wrongs: Wrong[] = [
+      {
+        path: '/register',
+        typed: {},
+        button: 'Create account',
+        errors: {
+          Name: 'Please enter your name',
+          Email: 'Please enter your email',
+          Password: 'Please choose a password',
+        },
+      },
+      {
+        path: '/register',
+        typed: { Name: 'Ada', Email: 'ada@example', Password: PASSWORD },
+        button: 'Create account',
+        errors: { Email: 'Must be a valid email address' },
+      },
+      {
+        path: '/register',
+        typed: { Name: 'A', Email: 'nobody', Password: PASSWORD },
+        button: 'Create account',
+        errors: { Name: 'Must have at least 2 characters', Email: 'Must be a valid email address' },
+      },
+      {
+        path: '/register',
+        typed: { Name: 'Ada', Email: 'ada@example.test', Password: 'analytical-1843' },
+        button: 'Create account',
+        errors: { Password: 'Still missing: an uppercase letter' },
+      },
+      {
+        path: '/login',
+        typed: { Email: 'nobody@example.test', Password: 'Wrong-Password-1' },
+        button: 'Log in',
+        errors: { Password: 'Invalid email or password' },
+      },
+      {
+        path: '/forgot-password',
+        typed: { Email: 'ada lovelace@example.test' },
+        button: 'Send reset link',
+        errors: { Email: 'Must be a valid email address' },
+      },
+      {
+        path: '/reset-password?token=AAAA&email=ada@example.test',
+        typed: { 'New password': 'short' },
+        button: 'Set new password',
+        errors: { 'New password': 'Still missing: 8 to 128 characters' },
+      },
+      {
+        path: '/dashboard',
+        typed: { Name: 'A', Website: 'example.com' },
+        button: 'Save',
+        errors: { Name: 'Must have at least 2 characters', Website: 'Must be a http or https address' },
+      },
+      {
+        path: '/dashboard',
+        typed: { Bio: 'x'.repeat(501) },
+        button: 'Save',
+        errors: { Bio: 'Must have at most 500 characters' },
+      },
+    ];
+    test.each(wrongs)('$path with $typed', async ({ path, typed, button, errors }) => {
+      const { visit } = scenario();
+      const session = path === '/dashboard' ? (await loggedIn(scenario())).session : undefined;
+      await visit(
+        async (page) => {
+          await page.goto(path);
+          for (const [label, text] of Object.entries(typed)) await page.getByLabel(label, { exact: true }).fill(text);
+          await press(page, button);
+          for (const [label, message] of Object.entries(errors)) {
+            await page.getByRole('alert').filter({ hasText: message }).waitFor();
+            expect(await descriptionOf(page, label)).toContain(message);
+          }
+          expect(await page.getByRole('alert').count()).toBe(Object.keys(errors).length);
+          const [first = ''] = Object.keys(errors);
+          expect(await page.evaluate('document.activeElement.id')).toBe(
+            await page.getByLabel(first, { exact: true }).getAttribute('id'),
+          );
+          for (const [label, text] of Object.entries(typed)) {
+            expect(await page.getByLabel(label, { exact: true }).inputValue()).toBe(text);
+          }
+        },
+        session ? { session } : {},
+      );
+    });
+  });
+
+  test('an email that has an account is told at its field, with the way to the login', async () => {
+    const { visit } = scenario();
+    const { email } = await verified(scenario());
+    await visit(async (page) => {
+      await page.goto('/register');
+      await page.getByLabel('Name').fill('Ada');
+      await page.getByLabel('Email').fill(email);
+      await page.getByLabel('Password').fill(PASSWORD);
+      await press(page, 'Create account');
+      await said(page, 'alert', 'This email has an account already.');
+      await page.getByRole('link', { name: 'Log in instead' }).click();
+      expect(await page.getByLabel('Email').inputValue()).toBe(email);
+    });
+  });
+
+  test('each rule of a password is ticked off as it is met', async () => {
+    await scenario().visit(async (page) => {
+      await page.goto('/register');
+      const met = page.locator('.rules [data-met=true]');
+      const steps = { a: 1, aA: 2, aA1: 3, 'aA1-': 4, 'aA1-aA1-': 5, 'aA1-aA1': 4 };
+      for (const [password, count] of Object.entries(steps)) {
+        await page.getByLabel('Password').fill(password);
+        expect(await met.count(), password).toBe(count);
+      }
+      await said(page, 'status', 'Still missing: 8 to 128 characters.');
+      await page.getByRole('button', { name: 'Show' }).click();
+      expect(await page.getByLabel('Password').getAttribute('type')).toBe('text');
+    });
+  });
+
+  test('a busy button says so, keeps the focus and sends nothing twice', async () => {
+    await scenario().visit(async (page) => {
+      const { promise: released, resolve: release } = Promise.withResolvers<void>();
+      let sent = 0;
+      await page.route('**/trpc/auth.forgotPassword?*', async (route) => {
+        sent++;
+        await released;
+        await route.continue();
+      });
+      await page.goto('/forgot-password');
+      await page.getByLabel('Email').fill(freshEmail());
+      await press(page, 'Send reset link');
+      const busy = page.getByRole('button', { name: 'Sending …' });
+      await busy.waitFor();
+      expect(await busy.getAttribute('aria-disabled')).toBe('true');
+      await busy.focus();
+      await page.keyboard.press('Enter');
+      await page.getByLabel('Email').press('Enter');
+      release();
+      await heading(page, 'Check your inbox');
+      expect(sent).toBe(1);
+    });
+  });
+
+  test('a service that cannot be reached is told, and what was typed stays', async () => {
+    await scenario().visit(async (page) => {
+      await page.goto('/login');
+      await page.getByLabel('Email').fill('ada@example.test');
+      await page.getByLabel('Password').fill(PASSWORD);
+      // Something in between answers in its place.
+      await page.route('**/trpc/**', (route) => route.fulfill({ status: 404, body: 'No such host' }));
+      await press(page, 'Log in');
+      await said(page, 'alert', 'The service cannot be reached.');
+      expect(await page.getByLabel('Password').inputValue()).toBe(PASSWORD);
+    });
+  });
+
+  test('why somebody is sent to the login is said there', async () => {
+    await scenario().visit(async (page) => {
+      const sentences = {
+        'error=cancelled': 'You cancelled the login.',
+        'error=email_unverified': 'Your email is not verified at the provider',
+        'error=oauth_failed': 'The login through the provider did not work.',
+      };
+      for (const [query, sentence] of Object.entries(sentences)) {
+        await page.goto(`/login?${query}`);
+        await said(page, 'alert', sentence);
+      }
+      await page.goto('/login?error=%3Cimg%20src=x%3E');
+      await heading(page, 'Log in');
+      expect(await page.getByRole('alert').count()).toBe(0);
+    });
+  });
+
+  test('the whole way by keyboard alone', async () => {
+    const { stack, visit } = scenario();
+    const email = freshEmail('keyboard');
+    await visit(async (page) => {
+      /** Tab until the focus is where a person would want it. */
+      const tabTo = async (name: string) => {
+        const isThere = `(() => {
+          const element = document.activeElement;
+          const label = element?.labels?.[0]?.textContent ?? element?.textContent;
+          return label?.trim() === ${JSON.stringify(name)};
+        })()`;
+        for (let presses = 0; presses < 20; presses++) {
+          await page.keyboard.press('Tab');
+          if (await page.evaluate(isThere)) return;
+        }
+        throw new Error(`${name} is out of reach of the Tab key`);
+      };
+      const type = async (label: string, text: string) => {
+        await tabTo(label);
+        await page.keyboard.press('ControlOrMeta+A');
+        await page.keyboard.type(text);
+      };
+
+      await page.goto('/register');
+      await type('Name', 'Ada Lovelace');
+      await type('Email', email);
+      await type('Password', PASSWORD);
+      await page.keyboard.press('Enter');
+      await heading(page, 'Check your inbox');
+      await page.goto(await mailedLink(stack, email, 'Verify your email'));
+      await tabTo('Verify email');
+      await page.keyboard.press('Space');
+      await heading(page, 'Your email is verified');
+      await tabTo('Log in');
+      await page.keyboard.press('Enter');
+      await heading(page, 'Log in');
+      await type('Password', PASSWORD);
+      await page.keyboard.press('Enter');
+      await heading(page, 'Your profile');
+      await type('Name', 'Countess of Lovelace');
+      await tabTo('Save');
+      await page.keyboard.press('Enter');
+      await said(page, 'status', 'Your profile is saved.');
+      await tabTo('Log out everywhere');
+      await page.keyboard.press('Enter');
+      await said(page, 'status', 'You are logged out on all devices.');
+    });
+  });
+
+  test('a profile that the browser has kept is not shown to whoever goes back to it after the logout', async () => {
+    const { call, visit } = scenario();
+    const { session } = await loggedIn(scenario());
+    await visit(
+      async (page) => {
+        await page.goto('/dashboard');
+        await page.getByLabel('Name').waitFor();
+        await page.goto('/nowhere');
+        await call('auth.logout', undefined, { session });
+        await page.goBack();
+        await page.waitForURL('**/login');
+      },
+      { session },
+    );
+  });
+
+  test('a picture that is none is refused at its field, by the page or by the service', async () => {
+    const { visit } = scenario();
+    const { session } = await loggedIn(scenario());
+    await visit(
+      async (page) => {
+        await page.goto('/dashboard');
+        const avatar = page.getByLabel('Avatar');
+        const cases = [
+          { name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from('words') },
+          { name: 'large.png', mimeType: 'image/png', buffer: Buffer.alloc(5 * 1024 ** 2 + 1) },
+          { name: 'false.png', mimeType: 'image/png', buffer: Buffer.from('no picture') },
+        ];
+        const said = [];
+        for (const file of cases) {
+          await avatar.setInputFiles(file);
+          await page.locator('[aria-invalid=true]#avatar').waitFor();
+          const alert = page.getByRole('alert');
+          await alert.waitFor();
+          said.push(await alert.innerText());
+        }
+        expect(said.slice(0, 2)).toEqual([
+          'Please choose a JPEG or PNG picture',
+          'This picture has 5 MB: please choose one of at most 5 MB',
+        ]);
+        expect(said[2]).not.toBe(said[1]);
+      },
+      { session },
+    );
+  });
+
+  test('what was typed outlives a session that ended, and a reload', async () => {
+    const { call, visit } = scenario();
+    const person = await loggedIn(scenario());
+    await visit(
+      async (page) => {
+        await page.goto('/dashboard');
+        await page.getByLabel('Bio').fill('A long and careful text.');
+        await call('auth.logoutAll', undefined, { session: person.session });
+        await press(page, 'Save');
+        await said(page, 'alert', 'Your session has ended.');
+        await page.getByRole('link', { name: 'Log in again' }).click();
+        await page.getByLabel('Email').fill(person.email);
+        await page.getByLabel('Password').fill(person.password);
+        await press(page, 'Log in');
+        await page.waitForURL('**/dashboard');
+        expect(await page.getByLabel('Bio').inputValue()).toBe('A long and careful text.');
+        await press(page, 'Save');
+        await said(page, 'status', 'Your profile is saved.');
+        await page.goto('/register');
+        await page.getByLabel('Name').fill('Somebody');
+        await page.reload();
+        expect(await page.getByLabel('Name').inputValue()).toBe('Somebody');
+      },
+      { session: person.session },
+    );
+  });
+});

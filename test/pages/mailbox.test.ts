@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import { PASSWORD } from '../contract/scenario.ts';
+import { freshEmail } from '../rig/address.ts';
+import { heading, inBrowser, press } from './browser.ts';
+
+inBrowser(['embedded'], (scenario) => {
+  test('without a mail server the page says where mails are, and the button in the mail leads on', async () => {
+    const { stack, visit } = scenario();
+    const email = freshEmail('mailbox');
+    await visit(
+      async (page) => {
+        await page.goto('/register');
+        await page.getByLabel('Name').fill('<b>Ada</b>');
+        await page.getByLabel('Email').fill(email);
+        await page.getByLabel('Password').fill(PASSWORD);
+        await press(page, 'Create account');
+        await heading(page, 'Check your inbox');
+        await stack.waitForMail({ to: email });
+        await page.getByRole('link', { name: 'mails arrive in the mailbox here' }).click();
+        await heading(page, 'Mailbox');
+        const row = page.getByRole('row').filter({ hasText: email });
+        expect(await row.locator('time').innerText()).toMatch(/^\d\d?\.\d\d?\.\d{4}, \d\d:\d\d:\d\d$/);
+        await row.getByRole('link').click();
+        const mail = page.frameLocator('iframe');
+        await mail.getByText('Hello <b>Ada</b>,').waitFor();
+        await mail.getByRole('link', { name: 'Verify email' }).click();
+        await heading(page, 'Verify your email');
+        await page.goBack();
+        await page
+          .getByRole('main')
+          .getByRole('link', { name: /verify-email\?token=/ })
+          .click();
+        await press(page, 'Verify email');
+        await heading(page, 'Your email is verified');
+      },
+      { locale: 'de-DE' },
+    );
+  });
+});

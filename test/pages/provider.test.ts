@@ -1,0 +1,88 @@
+import type { Page, Request } from 'playwright-core';
+import { afterAll, expect, test } from 'vitest';
+import { callerOf } from '../contract/callers.ts';
+import { registered } from '../contract/scenario.ts';
+import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
+import { somebody } from '../provider/login.ts';
+import { freshEmail } from '../rig/address.ts';
+import { heading, inBrowser, press, said } from './browser.ts';
+
+/** On 127.0.0.1, while the service is at localhost: to a browser these are two sites, as in the world. */
+const provider = await startHostileProvider();
+afterAll(() => provider.close());
+
+/** From the login page to the provider, and from its page on to wherever it sends people. */
+async function throughProvider(page: Page, next: (request: URL) => URL): Promise<void> {
+  await page.goto('/login');
+  await page.getByRole('link', { name: 'Continue with Acme' }).click();
+  await page.waitForURL(`${provider.url}/authorize?*`);
+  await page.evaluate(`location.href = ${JSON.stringify(next(new URL(page.url())).href)}`);
+}
+
+function cancel({ searchParams }: URL): URL {
+  const url = new URL(searchParams.get('redirect_uri') ?? '');
+  url.search = new URLSearchParams({ error: 'access_denied', state: searchParams.get('state') ?? '' }).toString();
+  return url;
+}
+
+inBrowser(
+  ['embedded', 'real'],
+  (scenario) => {
+    test('after the provider the dashboard shows the person, although the navigation to it carried no cookie', async () => {
+      const { visit } = scenario();
+      const claims = somebody({ picture: undefined });
+      await visit(
+        async (page) => {
+          const navigations: Request[] = [];
+          page.on('request', (request) => {
+            if (request.isNavigationRequest()) navigations.push(request);
+          });
+          await throughProvider(page, (request) => provider.authorize(request, claims));
+          await page.waitForURL('**/dashboard');
+          expect(await page.getByLabel('Name').inputValue()).toBe('Grace Hopper');
+          await page.getByText('with Acme').waitFor();
+          const last = navigations.at(-1);
+          expect(new URL(last?.url() ?? '').pathname).toBe('/dashboard');
+          expect((await last?.allHeaders())?.['cookie'] ?? '').not.toContain('auth_session');
+          await press(page, 'Log out');
+          await said(page, 'status', 'You are logged out.');
+        },
+        { elsewhere: provider.url },
+      );
+    });
+
+    test('a login that was cancelled there, or whose email is not verified there, is explained', async () => {
+      const { stack, visit } = scenario();
+      const { email } = await registered({ stack, call: callerOf('trpc', stack.url) });
+      const claims = somebody({ email, email_verified: false });
+      const outcomes: [(request: URL) => URL, string][] = [
+        [cancel, 'You cancelled the login.'],
+        [(request) => provider.authorize(request, claims), 'Your email is not verified at the provider'],
+      ];
+      for (const [next, sentence] of outcomes) {
+        await visit(
+          async (page) => {
+            await throughProvider(page, next);
+            await said(page, 'alert', sentence);
+          },
+          { elsewhere: provider.url },
+        );
+      }
+    });
+  },
+  { env: environmentFor(provider) },
+);
+
+inBrowser(['embedded'], (scenario) => {
+  test('with nothing configured, the embedded provider logs in whoever is typed', async () => {
+    await scenario().visit(async (page) => {
+      await page.goto('/login');
+      await page.getByRole('link', { name: 'Continue with single sign-on' }).click();
+      await page.getByLabel('Email', { exact: true }).fill(freshEmail());
+      await page.getByLabel('Name', { exact: true }).fill('Joan Clarke');
+      await press(page, 'Log in');
+      await heading(page, 'Your profile');
+      expect(await page.getByLabel('Name', { exact: true }).inputValue()).toBe('Joan Clarke');
+    });
+  });
+});

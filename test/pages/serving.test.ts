@@ -1,0 +1,112 @@
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import { onStack } from '../contract/scenario.ts';
+
+const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
+
+/** Bytes as they travel. */
+async function read(url: string, encoding: string, headers: Record<string, string> = html) {
+  // fetch would decompress by itself; node:http does not.
+  const { get } = await import('node:http');
+  const { promise, resolve, reject } = Promise.withResolvers<{
+    status: number | undefined;
+    headers: Record<string, string | string[] | undefined>;
+    body: Buffer;
+  }>();
+  get(url, { headers: { ...headers, 'accept-encoding': encoding } }, (response) => {
+    const chunks: Buffer[] = [];
+    response.on('data', (chunk: Buffer) => chunks.push(chunk));
+    response.on('end', () =>
+      resolve({ status: response.statusCode, headers: response.headers, body: Buffer.concat(chunks) }),
+    );
+  }).on('error', reject);
+  return promise;
+}
+
+const assetsIn = (shell: string) =>
+  [...shell.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path = '']) => path);
+
+describe('the pages', () => {
+  onStack('embedded', (stack) => {
+    const get = (path: string, encoding = 'identity', headers = html) => read(stack().url + path, encoding, headers);
+
+    test('the first load of /login is under 40 kB, compressed', async () => {
+      for (const encoding of ['br', 'gzip']) {
+        const shell = await get('/login', encoding);
+        const plain = (encoding === 'br' ? brotliDecompressSync : gunzipSync)(shell.body).toString();
+        const assets = await Promise.all(assetsIn(plain).map((path) => get(path, encoding)));
+        expect(assets.map(({ headers }) => headers['content-encoding'])).toEqual([encoding, encoding]);
+        const size = [shell, ...assets].reduce((sum, { body }) => sum + body.length, 0);
+        expect(size).toBeLessThan(40_000);
+      }
+    });
+
+    test('assets are kept for ever, the shell is not kept', async () => {
+      const shell = await get('/login');
+      expect(shell.headers['cache-control']).toBe('no-store');
+      for (const path of assetsIn(shell.body.toString())) {
+        const asset = await get(path);
+        expect(asset.status).toBe(200);
+        expect(path).toMatch(/-[\w-]{8}\.(?:js|css)$/);
+        expect(asset.headers).toMatchObject({
+          'cache-control': 'public, max-age=31536000, immutable',
+          vary: expect.stringContaining('Accept-Encoding'),
+          'x-content-type-options': 'nosniff',
+        });
+      }
+    });
+
+    test.each(['/', '/register', '/login', '/verify-email', '/forgot-password', '/reset-password', '/dashboard'])(
+      '%s is a page, with the documented policy and without a cookie',
+      async (path) => {
+        const { status, headers } = await get(path);
+        expect(status).toBe(200);
+        expect(headers['content-type']).toBe('text/html; charset=utf-8');
+        expect(headers['content-security-policy']).toContain("default-src 'self'; script-src 'self' 'unsafe-inline'");
+        expect(headers['set-cookie']).toBeUndefined();
+      },
+    );
+
+    test('what is not there is a page for browsers and JSON for programs', async () => {
+      const json = { accept: '*/*' };
+      const cases: [path: string, headers: typeof json, type: string][] = [
+        ['/nowhere', html, 'text/html; charset=utf-8'],
+        ['/login/', html, 'text/html; charset=utf-8'],
+        ['/nowhere', json, 'application/json; charset=utf-8'],
+        ['/api/nowhere', html, 'application/json; charset=utf-8'],
+        ['/auth/nowhere', html, 'application/json; charset=utf-8'],
+        ['/trpc/nowhere', html, 'application/json; charset=utf-8'],
+        ['/assets/nowhere.js', html, 'application/json; charset=utf-8'],
+        ['/assets/../../../package.json', html, 'text/html; charset=utf-8'],
+      ];
+      for (const [path, headers, type] of cases) {
+        const answer = await get(path, 'identity', headers);
+        expect([answer.status, answer.headers['content-type']], path).toEqual([404, type]);
+      }
+    });
+
+    test('only reads are answered by pages', async () => {
+      const answer = await fetch(`${stack().url}/login`, { method: 'POST', headers: html });
+      expect(answer.status).toBe(404);
+      const head = await fetch(`${stack().url}/login`, { method: 'HEAD', headers: html });
+      expect([head.status, await head.text()]).toEqual([200, '']);
+    });
+  });
+});
+
+describe('with PAGES=off', () => {
+  onStack(
+    'embedded',
+    (stack) => {
+      test('there are none, while everything else is there', async () => {
+        for (const path of ['/', '/login', '/dashboard', '/nowhere']) {
+          const answer = await read(stack().url + path, 'identity');
+          expect([answer.status, answer.headers['content-type']]).toEqual([404, 'application/json; charset=utf-8']);
+        }
+        expect((await read(`${stack().url}/dev/mail`, 'identity')).status).toBe(200);
+        expect((await fetch(`${stack().url}/api/health`)).status).toBe(200);
+      });
+    },
+    { env: { PAGES: 'off' } },
+  );
+});
