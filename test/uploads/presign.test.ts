@@ -274,7 +274,8 @@ onBothStorages((uploading, storage) => {
       expect(await uploading().objects.has(key)).toBe(true);
       expect((await confirm(undefined, key)).status).toBe(401);
       // A key is ASCII to MySQL, which must not be asked to compare it with anything else.
-      for (const odd of ['', '\u00a0', 'ключ', '\ud800', '\0']) expect((await confirm(owner.session, odd)).status).toBe(404);
+      for (const odd of ['', '\u00a0', 'ключ', '\ud800', '\0'])
+        expect((await confirm(owner.session, odd)).status).toBe(404);
     });
   });
 });
