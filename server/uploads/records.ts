@@ -50,10 +50,13 @@ export const createRecords = (database: Database) => {
       );
     },
 
-    find: (objectKey: string): Promise<UploadRecord | undefined> =>
-      database.read((tables) =>
+    async find(objectKey: string): Promise<UploadRecord | undefined> {
+      // The column is ASCII: MySQL refuses to compare it with anything else.
+      if (!/^[\x20-\x7e]+$/.test(objectKey)) return undefined;
+      return database.read((tables) =>
         tables.selectFrom('uploads').select(columns).where('object_key', '=', objectKey).executeTakeFirst(),
-      ),
+      );
+    },
 
     /** Takes up to `most` rows that are due, each for one process only, for `leaseMs`. */
     lease: (most: number, leaseMs: number) =>

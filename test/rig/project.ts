@@ -16,16 +16,13 @@ export interface Project {
   run(file: string, env: Record<string, string>): Promise<unknown>;
 }
 
-/** What `npm pack` makes of client/, freshly built. */
+/** What `npm pack` makes of client/, as the global setup has built it: built again, it would be gone for a moment for others. */
 export async function packClient(): Promise<{ tarball: string; files: string[]; size: number }> {
   const destination = temporaryDirectory('pack');
-  const { stdout } = await execute('npm', ['pack', '--json', '--pack-destination', destination], {
+  const { stdout } = await execute('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', destination], {
     cwd: join(root, 'client'),
   });
-  // The build's own words come first.
-  const [packed] = JSON.parse(stdout.slice(stdout.indexOf('[\n'))) as [
-    { filename: string; size: number; files: { path: string }[] },
-  ];
+  const [packed] = JSON.parse(stdout) as [{ filename: string; size: number; files: { path: string }[] }];
   const files = packed.files.map(({ path }) => path);
   return { tarball: join(destination, packed.filename), files, size: packed.size };
 }
