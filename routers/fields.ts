@@ -54,7 +54,7 @@ export const newPassword = z
   .meta({ minLength: 8, maxLength: 128, example: 'Analytical-Engine-1843' });
 
 /** At login any text may be tried; what is longer than a password can be is wrong all the same. */
-export const password = z.string().min(1).meta({ example: 'Analytical-Engine-1843' });
+export const password = z.string().min(1, 'Must not be empty').meta({ example: 'Analytical-Engine-1843' });
 
 /** A web address that is safe to show as a link; the empty string clears it. The server never fetches it. */
 export const webAddress = z

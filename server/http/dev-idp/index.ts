@@ -131,10 +131,10 @@ const form = `<p>It takes everybody at their word. It exists outside production 
 <form method="post">
 <label>Email <input name="email" type="email" required autofocus autocomplete="off" maxlength="254"></label>
 <label>Name <input name="name" autocomplete="off" maxlength="100"></label>
-<label><input name="verified" type="checkbox" value="yes" checked> The provider has verified this email</label>
-<label>Subject <input name="subject" autocomplete="off" maxlength="255" pattern="[!-~]+">
-<small>Who it is, whatever the address: the same subject with another email is the same person. Left empty, the email
-decides.</small></label>
+<label><input name="verified" type="checkbox" value="yes" checked> It is verified</label>
+<label>Subject <input name="subject" autocomplete="off" maxlength="255" pattern="[!-~]+" aria-describedby="subject-help"></label>
+<small id="subject-help">Who it is, whatever the address: the same subject with another email is the same person. Left empty,
+the email decides.</small>
 <button name="action" value="login">Log in</button>
 <button name="action" value="cancel" formnovalidate>Cancel</button>
 </form>`;
