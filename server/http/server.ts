@@ -6,6 +6,7 @@ import { ServiceError } from '../errors.ts';
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 60_000;
 const KEEP_ALIVE_MS = 65_000;
+const CLOSE_IDLE_EVERY_MS = 50;
 
 export interface HttpServer {
   /** Rejects when the port is taken. */
@@ -45,10 +46,12 @@ export function createHttpServer(app: Koa, headers: Readonly<Record<string, stri
       const closed = new Promise<void>((resolve) => {
         server.close(() => resolve());
       });
-      server.closeIdleConnections();
-      const timer = setTimeout(() => server.closeAllConnections(), ms);
+      // What was in flight keeps its connection, which is idle once it has been answered.
+      const idle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_EVERY_MS);
+      const end = setTimeout(() => server.closeAllConnections(), ms);
       await closed;
-      clearTimeout(timer);
+      clearInterval(idle);
+      clearTimeout(end);
     },
   };
 }
