@@ -80,7 +80,7 @@ const serviceTokens = z
 
 /** Every variable, in the order of .env.example. */
 const variables = {
-  NODE_ENV: z.string().default('development'),
+  NODE_ENV: z.enum(['development', 'test', 'production']).default('development'),
   PORT: whole(1, 65535).default(3000),
   HOST: z.string().optional(),
   APP_URL: addressOf('http:', 'https:').transform(withoutTrailingSlash).optional(),
@@ -90,7 +90,12 @@ const variables = {
     .regex(/^[A-Za-z0-9.:/*_-]+$/, 'must be a host or an origin')
     .optional(),
   APP_SECRET: z.string().min(32, 'must have at least 32 characters').optional(),
-  DATABASE_URL: addressOf('mysql:').optional(),
+  DATABASE_URL: addressOf('mysql:')
+    .refine(
+      (text) => !URL.canParse(text) || new URL(text).pathname.length > 1,
+      'must name a database: mysql://…/accounts',
+    )
+    .optional(),
   REDIS_URL: addressOf('redis:', 'rediss:').optional(),
   SMTP_URL: addressOf('smtp:', 'smtps:').optional(),
   MAIL_FROM: z

@@ -4,7 +4,8 @@ import type { Config } from './config.ts';
 
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal'>;
 
-const mailAddress = /[^\s'"<>(),;:=]+@[^\s'"<>(),;:=]+/g;
+/** With something before the @ that is no slash: folders of packages begin with one. */
+const mailAddress = /[^\s'"<>(),;:=]+(?<!\/)@[^\s'"<>(),;:=]+/g;
 
 /** A database error quotes values and statements: what may be personal in it is taken out before it is logged. */
 const withoutPersonalData = (text: string): string =>

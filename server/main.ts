@@ -1,8 +1,9 @@
-import { accessSync, constants, mkdirSync } from 'node:fs';
+import { accessSync, constants } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createAccounts } from './accounts/index.ts';
 import { banner } from './banner.ts';
 import { ConfigError, loadConfig } from './config.ts';
+import { ensureDirectory } from './data-dir.ts';
 import { createApp } from './http/app.ts';
 import { devIdentityProvider } from './http/dev-idp/index.ts';
 import { securityHeaders } from './http/security.ts';
@@ -16,8 +17,9 @@ import { type ObjectStorage, openObjectStorage } from './parts/object-storage/in
 import { applicationSecret } from './secret.ts';
 import { createUploads } from './uploads/index.ts';
 
-/** SIGTERM to exit: the time for requests in flight, and for all of it. */
+/** SIGTERM to exit: the time for requests in flight, for the workers, and for all of it. */
 const DRAIN_MS = 7000;
+const WORKERS_MS = 1500;
 const SHUTDOWN_MS = 9500;
 const REPEATED_SIGNAL_MS = 500;
 const LONGEST_WAIT_MS = 2000;
@@ -59,7 +61,8 @@ async function start(): Promise<void> {
     log.info('stopping: what is in flight is finished');
     setTimeout(() => process.exit(1), SHUTDOWN_MS).unref();
     await server.drain(DRAIN_MS);
-    await Promise.all([accounts.outbox.stop(), uploads.inspection.stop()]);
+    // What a worker cannot finish, its lease hands to another process.
+    await Promise.race([Promise.all([accounts.outbox.stop(), uploads.inspection.stop()]), delay(WORKERS_MS)]);
     mail.close();
     objects.close();
     await Promise.all([store.close(), database.close()]);
@@ -111,15 +114,17 @@ async function prepareStorage(objects: ObjectStorage, log: Log): Promise<void> {
 }
 
 function prepareDataDir(dataDir: string): void {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  ensureDirectory(dataDir);
   accessSync(dataDir, constants.W_OK);
 }
 
 /** What an operator can mend is told in a line; anything else with its stack. */
 function explain(error: unknown): string {
   if (error instanceof ConfigError) return error.message;
-  const { code, path, port, stack } = error as NodeJS.ErrnoException & { port?: number };
+  const { code, path, port, syscall, stack } = error as NodeJS.ErrnoException & { port?: number };
   if (code === 'EADDRINUSE') return `Port ${port} is taken: set PORT to another one, or stop what listens there.`;
+  if (syscall === 'listen' || syscall === 'getaddrinfo')
+    return `HOST or PORT cannot be used: ${(error as Error).message}`;
   if (path) return `DATA_DIR cannot be used: ${(error as Error).message}`;
   return stack ?? String(error);
 }

@@ -10,6 +10,7 @@ import { clientAddress, freshEmail } from './rig/address.ts';
 import { createDatabase } from './rig/mysql.ts';
 import { noS3 } from './rig/s3.ts';
 import { startService } from './rig/service.ts';
+import { startSmtpSink } from './rig/smtp.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'account-start-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -41,6 +42,21 @@ test('an unusable DATA_DIR is said in one line', async () => {
   const message = await failureOf({ DATA_DIR: join(file, 'data') });
   expect(message).toContain('DATA_DIR cannot be used');
   expect(message).not.toMatch(/\bat \S+:\d+/);
+});
+
+test('a DATA_DIR where nothing can be made is said in one line', async () => {
+  expect(await failureOf({ DATA_DIR: '/proc/nothing' })).toContain('DATA_DIR cannot be used');
+});
+
+test('a mail server that hangs holds no process back', async () => {
+  const smtp = await startSmtpSink();
+  smtp.behave({ slow: 30_000 });
+  const service = await startService({ env: { SMTP_URL: smtp.url, MAIL_FROM: 'no-reply@accounts.test' } });
+  const call = callerOf('rest', service.url);
+  const reply = await call('auth.register', { name: 'Ada', email: freshEmail(), password: PASSWORD });
+  expect(reply.status).toBe(201);
+  expect(await service.stop({ within: 10_000 })).toBe(0);
+  await smtp.stop();
 });
 
 test('production names all that is missing, and does not start', async () => {

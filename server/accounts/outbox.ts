@@ -142,7 +142,7 @@ export function createOutbox({ database, mail, rate, compose, log }: Parts) {
     await database.read((tables) =>
       tables
         .deleteFrom('outbox')
-        .where('created_at', '<', sql<number>`${database.now} - ${KEPT_MS}`)
+        .where('created_at', '<', sql<number>`${database.now} - ${Math.max(KEPT_MS, rate.seconds * 1000)}`)
         .where('state', '!=', 'pending')
         .execute(),
     );

@@ -45,7 +45,10 @@ export function createPasswords({ iterations }: { iterations: number }) {
         return false;
       }
       const [rounds, salt, hash] = parse(stored);
-      return timingSafeEqual(await run(password, salt, rounds), hash);
+      const isRight = timingSafeEqual(await run(password, salt, rounds), hash);
+      // A hash from before the count was raised would be compared sooner than no hash at all.
+      if (rounds < iterations) await run(password, nobody.salt, iterations - rounds);
+      return isRight;
     },
 
     /** Whether a stored hash was made with another count than the configured one. */

@@ -17,7 +17,7 @@ import { probes } from './probes.ts';
 import { requestLog } from './request-log.ts';
 import { rest } from './rest.ts';
 import { rpc } from './rpc.ts';
-import { crossOrigin, originCheck, requireHost, securityHeaders } from './security.ts';
+import { crossOrigin, originCheck, requireTarget, securityHeaders } from './security.ts';
 import { unreadBodies } from './unread-body.ts';
 
 interface Parts {
@@ -46,7 +46,7 @@ export function createApp(
   app.use(requestLog(log));
   app.use(unreadBodies());
   app.use(answerFailures(log));
-  app.use(requireHost);
+  app.use(requireTarget);
   app.use(crossOrigin(config));
   app.use(originCheck(config));
   app.use(rest(config, createContext));

@@ -13,11 +13,15 @@ export function clientAddress(
   forwardedFor: string | undefined,
   trustedProxies: number,
 ): string {
-  const entries = forwardedFor ? forwardedFor.split(',').map((entry) => entry.trim()) : [];
+  const entries = forwardedFor ? forwardedFor.split(',').map((entry) => withoutPort(entry.trim())) : [];
   const entry = trustedProxies > 0 ? entries.at(-Math.min(trustedProxies, entries.length)) : undefined;
   const address = entry && ipaddr.isValid(entry) ? entry : (socketAddress ?? '');
   return ipaddr.isValid(address) ? grouped(address) : 'unknown';
 }
+
+/** Some proxies add the port from which the client came. */
+const withoutPort = (entry: string): string =>
+  /^\[(.+)\](?::\d+)?$/.exec(entry)?.[1] ?? /^([\d.]+):\d+$/.exec(entry)?.[1] ?? entry;
 
 function grouped(address: string): string {
   const parsed = ipaddr.process(address);

@@ -11,8 +11,8 @@ export function readCookie(header: string | undefined, name: string): string | u
   return values.length === 1 ? values[0] : undefined;
 }
 
-/** Sets a cookie beside those of other names; the last word within a request counts. */
-export function writeCookie(ctx: Context, name: string, value: string, attributes: string): void {
+/** Sets a cookie, each line its value and attributes, beside those of other names; the last word within a request counts. */
+export function writeCookie(ctx: Context, name: string, ...lines: string[]): void {
   const others = [ctx.response.headers['set-cookie'] ?? []].flat().filter((line) => !line.startsWith(`${name}=`));
-  ctx.set('Set-Cookie', [...others, `${name}=${value}; ${attributes}`]);
+  ctx.set('Set-Cookie', [...others, ...lines.map((line) => `${name}=${line}`)]);
 }

@@ -122,8 +122,9 @@ async function readInput(ctx: Context, type: TRPCProcedureType): Promise<object>
   if (type === 'query') return ctx.query;
   if (!hasBody(ctx)) return {};
   if (!ctx.is('application/json')) throw new ServiceError('UNSUPPORTED_MEDIA_TYPE');
-  await parseJson(ctx, async () => undefined).catch((error: unknown) => {
-    throw toServiceError(error);
+  await parseJson(ctx, async () => undefined).catch((error: Error & { status?: number }) => {
+    // What has no status comes from unpacking: a body that is not what its Content-Encoding says.
+    throw error.status === undefined ? new ServiceError('VALIDATION_FAILED', { cause: error }) : toServiceError(error);
   });
   const { body } = ctx.request;
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {

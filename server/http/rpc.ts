@@ -17,7 +17,7 @@ const LARGEST_BATCH = 10;
 export function rpc(createContext: ContextFactory, log: Log): Middleware {
   return async (ctx, next) => {
     if (!ctx.path.startsWith(`${ENDPOINT}/`)) return next();
-    ctx.state['route'] = ctx.path.length < 100 ? ctx.path : ENDPOINT;
+    ctx.state['route'] = isKnown(ctx.path) ? ctx.path : ENDPOINT;
     const response = await fetchRequestHandler({
       endpoint: ENDPOINT,
       router: appRouter,
@@ -27,18 +27,28 @@ export function rpc(createContext: ContextFactory, log: Log): Middleware {
       onError: ({ error }) => noteFailure(ctx, serviceErrorOf(error), log),
     });
     ctx.status = response.status;
-    for (const [name, value] of response.headers) ctx.set(name, value);
+    for (const [name, value] of response.headers) {
+      if (name === 'vary') ctx.vary(value);
+      else ctx.set(name, value);
+    }
     ctx.body = await response.text();
     ctx.type = 'json';
   };
 }
+
+/** Only names of ours go into the log: anything else may be an address or a token. */
+const isKnown = (path: string): boolean =>
+  path
+    .slice(ENDPOINT.length + 1)
+    .split(',')
+    .every((name) => Object.hasOwn(appRouter._def.procedures, name));
 
 /** The body is passed on as it arrives, and only if a procedure asks for it. */
 function toRequest(ctx: Context): Request {
   const headers = new Headers();
   for (const [name, value] of Object.entries(ctx.req.headers)) headers.set(name, String(value));
   // Where it was sent has been seen to by now: only path and query still matter.
-  const url = `http://localhost${ctx.url}`;
+  const url = `http://localhost${ctx.path}${ctx.search}`;
   if (takesForm(ctx)) return new FormRequest(url, { method: ctx.method, headers }, () => readForm(ctx));
   if (ctx.method === 'GET' || ctx.method === 'HEAD') return new Request(url, { method: ctx.method, headers });
   const body = ReadableStream.from(limited(ctx.req.iterator({ destroyOnReturn: false })));

@@ -23,13 +23,18 @@ export const securityHeaders = ({ apiHost }: Pick<Config, 'apiHost'>): Readonly<
   'Strict-Transport-Security': 'max-age=31536000; includeSubDomains; preload',
 });
 
-/** RFC 9112 section 3.2: without a Host it is no request. Node would refuse it by itself, but without our headers. */
-export const requireHost: Middleware = (ctx, next) => {
-  if (ctx.req.httpVersion === '1.1' && ctx.req.headers.host === undefined) {
-    ctx.set('Connection', 'close');
-    throw new ServiceError('VALIDATION_FAILED', { message: 'The Host header is missing' });
-  }
-  return next();
+/**
+ * RFC 9112 section 3.2: without a Host, or with a target that is no address, it is no request. Node would refuse the first
+ * by itself, but without our headers.
+ */
+export const requireTarget: Middleware = (ctx, next) => {
+  const hasHost = ctx.req.httpVersion !== '1.1' || ctx.req.headers.host !== undefined;
+  const hasTarget = ctx.url.startsWith('/') || ctx.url === '*' || URL.canParse(ctx.url);
+  if (hasHost && hasTarget) return next();
+  ctx.set('Connection', 'close');
+  throw new ServiceError('VALIDATION_FAILED', {
+    message: hasHost ? 'The request target is not an address' : 'The Host header is missing',
+  });
 };
 
 const readsOnly = new Set(['GET', 'HEAD', 'OPTIONS']);

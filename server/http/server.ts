@@ -38,7 +38,7 @@ export function createHttpServer(app: Koa, headers: Readonly<Record<string, stri
   return {
     listen: (port, host) =>
       new Promise((resolve, reject) => {
-        server.once('error', reject).listen(port, host, () => resolve());
+        server.on('error', reject).listen(port, host, () => resolve());
       }),
 
     async drain(ms) {

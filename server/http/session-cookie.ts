@@ -20,7 +20,11 @@ export function sessionCookies(
   const write = (value: string, maxAgeSeconds: number) => {
     const domain = cookieDomain ? `; Domain=${cookieDomain}` : '';
     const secure = production ? '; Secure' : '';
-    writeCookie(ctx, NAME, value, `Path=/; HttpOnly; SameSite=Strict; Max-Age=${maxAgeSeconds}${domain}${secure}`);
+    const line = (content: string, seconds: number) =>
+      `${content}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${seconds}`;
+    // One without a domain, from before COOKIE_DOMAIN was set, would make two: then there is no session (readCookie).
+    const former = cookieDomain ? [line('', 0) + secure] : [];
+    writeCookie(ctx, NAME, ...former, line(value, maxAgeSeconds) + domain + secure);
   };
   return {
     setSession({ token, expiresAt }: { token: string; expiresAt: number }) {

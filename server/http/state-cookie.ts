@@ -17,7 +17,7 @@ export const readStateCookie = (header: string | undefined, config: StateCookieC
  */
 export function stateCookie(ctx: Context, config: StateCookieConfig) {
   const write = (value: string, maxAgeSeconds: number) =>
-    writeCookie(ctx, nameOf(config), value, `Path=/; HttpOnly; SameSite=Lax; Max-Age=${maxAgeSeconds}; Secure`);
+    writeCookie(ctx, nameOf(config), `${value}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${maxAgeSeconds}; Secure`);
   return {
     setState: (state: string) => write(state, STATE_LIFE_MS / 1000),
     clearState: () => write('', 0),

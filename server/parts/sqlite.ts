@@ -1,6 +1,7 @@
-import { mkdirSync } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import { ensureDirectory } from '../data-dir.ts';
 
 /** As many statements as the service has, and some room. */
 const CACHED_STATEMENTS = 200;
@@ -14,7 +15,9 @@ export class SqliteFile {
   readonly #statements = new Map<string, StatementSync>();
 
   constructor(path: string) {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    ensureDirectory(dirname(path));
+    // Password hashes are in it: nobody else on this machine reads them.
+    closeSync(openSync(path, 'a', 0o600));
     this.#database = new DatabaseSync(path);
     this.#database.exec('pragma busy_timeout = 4000; pragma journal_mode = wal; pragma synchronous = normal;');
   }

@@ -76,6 +76,7 @@ onBothStacks((stack) => {
       400,
     ],
     ['no host', 'GET /api/health HTTP/1.1\r\n\r\n', 400],
+    ['a target that is no address', 'GET http://[/ HTTP/1.1\r\nHost: x\r\n\r\n', 400],
     ['20 kB of headers', `GET /api/health HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
     ['no HTTP at all', 'hello\r\n\r\n', 400],
   ])('a request with %s is refused and its connection closed', async (_, bytes, status) => {
@@ -197,6 +198,26 @@ onBothStacks((stack) => {
     }
   });
 
+  test.each(['gzip', 'br', 'deflate'])('a body that is no %s is refused', async (encoding) => {
+    const headers = { ...json, 'content-encoding': encoding };
+    const response = await send('/auth/login', { method: 'POST', headers, body: 'nothing packed' });
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ code: 'VALIDATION_FAILED' });
+  });
+
+  test('what is not ours is not written into the log', async () => {
+    await send('/trpc/ada@example.test');
+    await send('/ada@example.test?token=secret-token');
+    await send('/livez');
+    expect(stack().services[0]?.output()).not.toMatch(/ada@example|secret-token/);
+  });
+
+  test('an answer to one origin is not kept for another', async () => {
+    for (const path of ['/api/health', '/trpc/health']) {
+      expect((await send(path)).headers.get('vary')).toContain('Origin');
+    }
+  });
+
   test('two hundred logins in one batch are no login', async () => {
     const { email, password } = person();
     const names = Array(200).fill('auth.login').join(',');
@@ -307,6 +328,7 @@ describe('further front ends', () => {
         const call = callerOf('rest', stack().url);
         const reply = await call('auth.logout');
         expect(reply.setCookies).toEqual([
+          'auth_session=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0',
           'auth_session=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0; Domain=example.test',
         ]);
       });

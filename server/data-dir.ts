@@ -1,0 +1,18 @@
+import { mkdirSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+/**
+ * Makes a directory and those above it, for this user only. Level by level: where a file system refuses in an unusual way
+ * (below /proc), Node's own recursive form never returns.
+ */
+export function ensureDirectory(path: string): void {
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST' && statSync(path).isDirectory()) return;
+    if (code !== 'ENOENT' || dirname(path) === path) throw error;
+    ensureDirectory(dirname(path));
+    mkdirSync(path, { mode: 0o700 });
+  }
+}
