@@ -47,8 +47,12 @@ export const noS3 = {
   S3_SECRET_KEY: secretKey,
 };
 
-/** A storage on 127.0.0.1 that checks signatures, and lets nobody write without one. */
-export async function startS3(): Promise<S3> {
+/** What an operator sets, so that pages of other origins may send files. */
+const corsForAll = `<CORSConfiguration><CORSRule><AllowedOrigin>*</AllowedOrigin><AllowedMethod>PUT</AllowedMethod>
+<AllowedMethod>GET</AllowedMethod><AllowedHeader>*</AllowedHeader></CORSRule></CORSConfiguration>`;
+
+/** A storage on 127.0.0.1 that checks signatures, and lets nobody write without one. With `cors` the bucket is there already. */
+export async function startS3({ cors = false } = {}): Promise<S3> {
   const port = await freePort();
   const directory = temporaryDirectory('s3');
   const bucket = `uploads-${randomBytes(4).toString('hex')}`;
@@ -89,7 +93,15 @@ export async function startS3(): Promise<S3> {
   client.setAppInfo('rig', '1');
 
   const open = async () => {
-    const server = new S3rver({ address: '127.0.0.1', port, silent: true, directory, resetOnClose: false });
+    const configureBuckets = cors ? [{ name: bucket, configs: [corsForAll] }] : [];
+    const server = new S3rver({
+      address: '127.0.0.1',
+      port,
+      silent: true,
+      directory,
+      resetOnClose: false,
+      configureBuckets,
+    });
     server.middleware.unshift(guard);
     await server.run();
     return server;

@@ -65,7 +65,7 @@ export async function startUploading(
     const stack = await startStack('embedded', { env: { ...env, ...changes } });
     return { stack, s3: undefined, objects: onDisk(join(stack.services[0]?.dataDir ?? '', 'objects')) };
   }
-  const s3 = await startS3();
+  const s3 = await startS3({ cors: 'API_HOST' in changes });
   const stack = await startStack('real', { env: { ...env, ...s3.env, ...changes }, instances });
   return { stack, s3, objects: { ...s3, has: async (key) => (await s3.keys()).includes(key) } };
 }
