@@ -187,7 +187,8 @@ onBothStorages((uploading, storage) => {
     // Every place is free again, and the next is served.
     const { status } = await sendImage(uploading(), session, { bytes: image });
     expect(status).toBe(200);
-    await until(() => openFiles(pid) <= before + 5);
+    // Connections to the parts may have been opened meanwhile, and are kept; a leak would be of a hundred.
+    await until(() => openFiles(pid) <= before + 25);
     await until(async () => (await rows(uploading(), id)).every(({ state }) => state === 'kept'));
     expect((await uploading().objects.keys()).filter((key) => key.startsWith('.unfinished/'))).toEqual([]);
   });
