@@ -6,8 +6,8 @@ import { ServiceError } from '../errors.ts';
 export const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0;
 
-/** Whether the sender has gone before the end of its body. */
-const isCutOff = (req: IncomingMessage) => req.destroyed && !req.complete;
+/** Whether the sender has gone before its body was read to the end: Node throws away what had come. */
+const isCutOff = (req: IncomingMessage) => req.destroyed && !req.readableEnded;
 
 /**
  * Settles as `read` does, and rejects with VALIDATION_FAILED once the sender is gone, also if it was before: parsers and

@@ -41,7 +41,8 @@ function faultOf(ctx: Context): string | undefined {
   if (host === undefined && httpVersion === '1.1') return 'The Host header is missing';
   if (more.length > 0 || (host !== undefined && !isHost(host))) return 'The Host header is not valid';
   if (!url.startsWith('/') && url !== '*' && !URL.canParse(url)) return 'The request target is not an address';
-  if (ctx.querystring.split('&', MAX_PARAMETERS + 1).length > MAX_PARAMETERS) return 'The query has too many parameters';
+  if (ctx.querystring.split('&', MAX_PARAMETERS + 1).length > MAX_PARAMETERS)
+    return 'The query has too many parameters';
   return undefined;
 }
 

@@ -102,6 +102,7 @@ function refusalOf(status: number, headers: Headers): { headers: Record<string, 
   return {
     headers: {
       ...headers,
+      'Cache-Control': 'no-store',
       'Content-Type': 'application/json; charset=utf-8',
       'Content-Length': String(Buffer.byteLength(body)),
       Connection: 'close',
