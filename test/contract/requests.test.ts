@@ -184,7 +184,10 @@ onBothStacks((stack, name) => {
     expect((await send('/api/health')).status).toBe(200);
   }, 60_000);
 
-  test('what the provider’s callback carries is not in the log, nor what its error is made of', async () => {
+  test.each([
+    ['from the provider', () => `${stack().appUrl}/dev/idp`],
+    ['from another', () => 'https://evil.test/the-issuer'],
+  ])('what a callback %s carries is not in the log, nor what its error is made of', async (_, iss) => {
     const browser = new Browser();
     const state = new URL(await browser.redirectOf(`${stack().url}/auth/idp`)).searchParams.get('state') ?? '';
     expect(state).not.toBe('');
@@ -192,7 +195,7 @@ onBothStacks((stack, name) => {
       error: 'server_error',
       error_description: 'the-description ada@example.test',
       code: 'the-secret-code',
-      iss: 'https://evil.test/the-issuer',
+      iss: iss(),
       state,
     });
     const before = service().output().length;

@@ -101,7 +101,9 @@ describe('a process that is asked to end', () => {
   test('ends at the second signal, whatever goes on', async () => {
     const service = await startService();
     const { socket } = await open(service);
-    socket.write(READ.replace('GET', 'POST').replace('\r\n\r\n', '\r\nContent-Length: 5\r\n\r\n'));
+    socket.write(
+      'POST /auth/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\n{',
+    );
     let code: number | null | undefined;
     void service.exited.then((exitCode) => {
       code = exitCode;
