@@ -140,6 +140,14 @@ onBothStacks((stack, name) => {
     },
   );
 
+  test('a request to speak another protocol is answered in this one', async () => {
+    const answer = await sendRaw(
+      'GET /api/health HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: h2c\r\n\r\n',
+    );
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+    expect(answer.toLowerCase()).toContain('strict-transport-security: ');
+  });
+
   test('whoever drops a body at whatever byte is refused and logged once, and no error is told', async () => {
     const { session } = await loggedIn({ stack: stack(), call: call() });
     const text = Buffer.from(JSON.stringify({ name: 'Ada Lovelace', email: freshEmail(), bio: 'x'.repeat(400) }));
