@@ -15,12 +15,19 @@ import { ServiceError } from '../server/errors.ts';
 /** One rule of a text, by the name that `details` gives it. */
 const rule = (name: string, error: string) => ({ error, params: { rule: name } });
 
+/** The first rule of each text: no other looks at one that is longer. */
+const atMost = (max: number) =>
+  [
+    (value: string) => lengthOf(value) <= max,
+    { ...rule('too_long', `Must have at most ${max} characters`), abort: true },
+  ] as const;
+
 const text = (max: number, isClean: (text: string) => boolean) =>
   z
     .string()
     .trim()
+    .refine(...atMost(max))
     .refine(isClean, rule('invalid_characters', 'Contains characters that are not allowed'))
-    .refine((value) => lengthOf(value) <= max, rule('too_long', `Must have at most ${max} characters`))
     .meta({ maxLength: max });
 
 export const name = text(100, isOneLine)
@@ -43,8 +50,8 @@ export const email = z
 
 export const newPassword = z
   .string()
+  .refine(...atMost(128))
   .refine((value) => lengthOf(value) >= 8, rule('too_short', 'Must have at least 8 characters'))
-  .refine((value) => lengthOf(value) <= 128, rule('too_long', 'Must have at most 128 characters'))
   .refine((value) => /\p{Lu}/u.test(value), rule('uppercase', 'Must have at least one uppercase letter'))
   .refine((value) => /\p{Ll}/u.test(value), rule('lowercase', 'Must have at least one lowercase letter'))
   .refine((value) => /\p{Nd}/u.test(value), rule('digit', 'Must have at least one digit'))

@@ -1,4 +1,6 @@
-import { initTRPC, type TRPCError } from '@trpc/server';
+import { initTRPC, TRPCError } from '@trpc/server';
+import { getHTTPStatusCodeFromError } from '@trpc/server/http';
+import { type TRPC_ERROR_CODE_KEY, TRPC_ERROR_CODES_BY_KEY } from '@trpc/server/rpc';
 import { ZodError } from 'zod';
 import { type ErrorCode, type ErrorDetails, ServiceError } from '../server/errors.ts';
 import type { Context } from './context.ts';
@@ -36,6 +38,14 @@ export type Meta = {
 /** The path at which a procedure is reached, with the configured name of the identity provider in it. */
 export const pathOf = ({ path }: { path: string }, idpName: string): string => path.replace(':idp', idpName);
 
+/** tRPC's own JSON-RPC code of each HTTP status. */
+const rpcCodes = new Map(
+  (Object.keys(TRPC_ERROR_CODES_BY_KEY) as TRPC_ERROR_CODE_KEY[]).map((key) => [
+    getHTTPStatusCodeFromError(new TRPCError({ code: key })),
+    TRPC_ERROR_CODES_BY_KEY[key],
+  ]),
+);
+
 const t = initTRPC
   .context<Context>()
   .meta<Meta>()
@@ -44,7 +54,7 @@ const t = initTRPC
     errorFormatter({ shape, error }) {
       const { message, code, status, details } = serviceErrorOf(error);
       return {
-        ...shape,
+        code: rpcCodes.get(status) ?? shape.code,
         message,
         data: { code, httpStatus: status, path: shape.data.path, ...(details && { details }) },
       };

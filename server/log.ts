@@ -4,12 +4,21 @@ import type { Config } from './config.ts';
 
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal'>;
 
+/** The longest message that is looked through and written: a stranger may have chosen its length. */
+const MAX_LENGTH = 1024;
+const MAX_FRAMES = 20;
+
+const words = /[^\s'"<>(),;:=]+/g;
 /** With something before the @ that is no slash: folders of packages begin with one. */
-const mailAddress = /[^\s'"<>(),;:=]+(?<!\/)@[^\s'"<>(),;:=]+/g;
+const isMailAddress = (word: string) => /[^/](?:@|%40)./i.test(word);
 
 /** A database error quotes values and statements: what may be personal in it is taken out before it is logged. */
 const withoutPersonalData = (text: string): string =>
-  text.replace(mailAddress, '[address]').replace(/Duplicate entry '.*?' for key/g, "Duplicate entry '…' for key");
+  text
+    .slice(0, MAX_LENGTH)
+    .replace(/Duplicate entry '.*?(?:' for key|$)/gs, "Duplicate entry '…' for key")
+    .replace(/".*"(?:\.\.\.)? is not valid JSON/gs, '"…" is not valid JSON')
+    .replace(words, (word) => (isMailAddress(word) ? '[address]' : word));
 
 interface LoggedError {
   type: string;
@@ -19,18 +28,32 @@ interface LoggedError {
   cause?: LoggedError;
 }
 
-/** Only these fields: drivers hang statements with their values on their errors. */
-function loggedError(error: unknown, depth = 0): LoggedError {
-  if (!(error instanceof Error)) return { type: typeof error, message: withoutPersonalData(String(error)) };
+/**
+ * Only these fields: drivers hang statements with their values on their errors, and what is thrown beside errors, or named
+ * as their cause, may be the very parameters of a request.
+ */
+export function loggedError(error: unknown, depth = 0): LoggedError {
+  if (typeof error === 'string') return { type: 'string', message: withoutPersonalData(error) };
+  if (!(error instanceof Error)) return { type: Object.prototype.toString.call(error).slice(8, -1), message: '' };
   const { code } = error as { code?: unknown };
+  const message = withoutPersonalData(error.message);
   return {
     type: error.name,
-    message: withoutPersonalData(error.message),
+    message,
     ...(code !== undefined && { code }),
-    stack: error.stack && withoutPersonalData(error.stack),
+    stack: error.stack && `${error.name}: ${message}${framesOf(error.stack)}`,
     ...(error.cause !== undefined && depth < 3 && { cause: loggedError(error.cause, depth + 1) }),
   };
 }
+
+/** The stack without the message, which it begins with. */
+const framesOf = (stack: string): string =>
+  stack
+    .split('\n')
+    .filter((line) => line.startsWith('    at '))
+    .slice(-MAX_FRAMES)
+    .map((line) => `\n${withoutPersonalData(line)}`)
+    .join('');
 
 /** Pino: JSON lines in production, readable lines elsewhere. Written in the background; `flush` before the process ends. */
 export function createLog({ production, logLevel }: Pick<Config, 'production' | 'logLevel'>): Logger {

@@ -17,7 +17,8 @@ import { type ObjectStorage, openObjectStorage } from './parts/object-storage/in
 import { applicationSecret } from './secret.ts';
 import { createUploads } from './uploads/index.ts';
 
-/** SIGTERM to exit: the time for requests in flight, for the workers, and for all of it. */
+/** SIGTERM to exit: the time for new requests, for all requests, for the workers, and for all of it. */
+const LINGER_MS = 1000;
 const DRAIN_MS = 7000;
 const WORKERS_MS = 1500;
 const SHUTDOWN_MS = 9500;
@@ -42,6 +43,7 @@ async function start(): Promise<void> {
   const providerClient = config.identityProvider.client ?? embeddedProvider?.client;
   const identityProvider = providerClient && openIdentityProvider(providerClient);
   const accounts = createAccounts(config, { database, store, mail, avatarChanged, identityProvider, secret, log });
+  const stopping = new AbortController();
   const app = createApp(config, {
     accounts,
     uploads,
@@ -50,6 +52,7 @@ async function start(): Promise<void> {
     objects,
     devIdentityProvider: embeddedProvider,
     log,
+    stopping: stopping.signal,
   });
   const server = createHttpServer(app, securityHeaders(config));
 
@@ -57,10 +60,11 @@ async function start(): Promise<void> {
 
   await server.listen(config.port, config.host);
 
-  const stop = async () => {
+  const stop = async (lingerMs: number) => {
+    stopping.abort();
     log.info('stopping: what is in flight is finished');
     setTimeout(() => process.exit(1), SHUTDOWN_MS).unref();
-    await server.drain(DRAIN_MS);
+    await server.drain({ lingerMs, withinMs: DRAIN_MS });
     // What a worker cannot finish, its lease hands to another process.
     await Promise.race([Promise.all([accounts.outbox.stop(), uploads.inspection.stop()]), delay(WORKERS_MS)]);
     mail.close();
@@ -70,17 +74,19 @@ async function start(): Promise<void> {
     log.flush(() => process.exit(0));
   };
   let stoppingSince: number | undefined;
-  const onSignal = () => {
+  const onSignal = (signal: NodeJS.Signals) => {
     // A terminal and npm may both pass on one keystroke; whoever asks again later does not want to wait.
     if (stoppingSince !== undefined && Date.now() - stoppingSince > REPEATED_SIGNAL_MS) process.exit(1);
     if (stoppingSince !== undefined) return;
     stoppingSince = Date.now();
-    void stop();
+    // Nobody is sent here by a load balancer while a person at a terminal waits.
+    void stop(signal === 'SIGTERM' ? LINGER_MS : 0);
   };
   process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
 
   // Listening from the first moment on: health answers, everything else is refused until the database is there.
   await migrateWhenReachable(database, log);
+  if (stopping.signal.aborted) return;
   accounts.outbox.start();
   uploads.inspection.start();
   if (config.production) log.info({ host: config.host, port: config.port }, 'ready');

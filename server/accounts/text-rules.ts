@@ -1,6 +1,10 @@
 /** What people are called and reached by, as plain checks: decisions.md "Accounts". Lengths count code points. */
 
-export const lengthOf = (text: string) => [...text].length;
+/** More than any text here may have, in code units: of what is longer, nothing more exact need be known. */
+const FAR_TOO_LONG = 8192;
+
+/** In code points. */
+export const lengthOf = (text: string) => (text.length > FAR_TOO_LONG ? text.length : [...text].length);
 
 /** Something a person can see: no account is named by zero-width characters. */
 export const hasVisible = (text: string) => /[^\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/u.test(text);
@@ -11,7 +15,7 @@ export const isOneLine = (text: string) => isStorable(text) && !/\p{Cc}/u.test(t
 
 /** Whether a trimmed text can name a person. */
 export const isName = (text: string) =>
-  isOneLine(text) && lengthOf(text) >= 2 && lengthOf(text) <= 100 && hasVisible(text);
+  lengthOf(text) >= 2 && lengthOf(text) <= 100 && isOneLine(text) && hasVisible(text);
 
 const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?';
 const mailAddress = new RegExp(

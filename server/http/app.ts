@@ -28,20 +28,25 @@ interface Parts {
   objects: ObjectStorage;
   devIdentityProvider: DevIdentityProvider | undefined;
   log: Log;
+  /** Aborted as soon as the process is to end. */
+  stopping: AbortSignal;
 }
 
 /** All that HTTP reaches, in the order in which a request meets it. */
 export function createApp(
   config: Config,
-  { accounts, uploads, database, store, objects, devIdentityProvider, log }: Parts,
+  { accounts, uploads, database, store, objects, devIdentityProvider, log, stopping }: Parts,
 ): Koa {
   const app = new Koa();
-  const headers = securityHeaders(config);
+  // What may be kept says so itself: most answers are about one user and one moment.
+  const headers = { ...securityHeaders(config), 'Cache-Control': 'no-store' };
   const createContext = contextFactory(config, { accounts, uploads, database });
 
-  app.use((ctx, next) => {
+  app.use(async (ctx, next) => {
     ctx.set(headers);
-    return next();
+    await next();
+    // The client's next connection is to another process.
+    if (stopping.aborted) ctx.set('Connection', 'close');
   });
   app.use(requestLog(log));
   app.use(unreadBodies());
@@ -53,7 +58,7 @@ export function createApp(
   app.use(rpc(createContext, log));
   app.use(docs(config).routes());
   if (objects.served) app.use(files(objects.served).routes());
-  app.use(probes({ database, store }).routes());
+  app.use(probes({ database, store, stopping }).routes());
   if (!config.production) app.use(devMail(config).routes());
   if (devIdentityProvider) app.use(devIdentityProvider.middleware);
 

@@ -13,11 +13,15 @@ export function clientAddress(
   forwardedFor: string | undefined,
   trustedProxies: number,
 ): string {
-  const entries = forwardedFor ? forwardedFor.split(',').map((entry) => withoutPort(entry.trim())) : [];
+  const entries = forwardedFor ? forwardedFor.split(',') : [];
   const entry = trustedProxies > 0 ? entries.at(-Math.min(trustedProxies, entries.length)) : undefined;
-  const address = entry && ipaddr.isValid(entry) ? entry : (socketAddress ?? '');
+  const forwarded = entry === undefined ? '' : withoutPort(entry.trim().slice(0, MAX_ENTRY));
+  const address = ipaddr.isValid(forwarded) ? forwarded : (socketAddress ?? '');
   return ipaddr.isValid(address) ? grouped(address) : 'unknown';
 }
+
+/** An IPv6 address with its zone, brackets and port. */
+const MAX_ENTRY = 100;
 
 /** Some proxies add the port from which the client came. */
 const withoutPort = (entry: string): string =>

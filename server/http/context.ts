@@ -35,10 +35,13 @@ export const contextFactory =
     version,
   });
 
-/** RFC 6750 section 2.1. */
 function serviceOf({ serviceTokens }: Accounts, authorization: string): string | undefined {
-  const token = /^Bearer +(\S+)$/i.exec(authorization)?.[1];
+  const token = bearerToken(authorization);
   return token && serviceTokens.nameOf(token);
 }
+
+/** RFC 6750 section 2.1. */
+export const bearerToken = (authorization: string): string | undefined =>
+  /^Bearer {1,8}(\S{1,1024})$/i.exec(authorization)?.[1];
 
 export type ContextFactory = ReturnType<typeof contextFactory>;

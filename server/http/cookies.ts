@@ -1,13 +1,19 @@
 import type { Context } from 'koa';
 
-/** The value of a cookie in a Cookie header. Two cookies of one name are none: one of them somebody else has planted. */
-export function readCookie(header: string | undefined, name: string): string | undefined {
-  if (!header) return undefined;
-  const values = header
+/** The values of all cookies of a name in a Cookie header. */
+const valuesIn = (header: string, name: string): string[] =>
+  header
     .split(';')
     .map((pair) => pair.trim())
     .filter((pair) => pair.startsWith(`${name}=`))
     .map((pair) => pair.slice(name.length + 1));
+
+export const hasCookie = (header: string, name: string): boolean => valuesIn(header, name).length > 0;
+
+/** The value of a cookie in a Cookie header. Two cookies of one name are none: one of them somebody else has planted. */
+export function readCookie(header: string | undefined, name: string): string | undefined {
+  if (!header) return undefined;
+  const values = valuesIn(header, name);
   return values.length === 1 ? values[0] : undefined;
 }
 

@@ -13,6 +13,7 @@ export function answerFailures(log: Log): Middleware {
     } catch (thrown) {
       const error = toServiceError(thrown);
       noteFailure(ctx, error, log);
+      ctx.set('Cache-Control', 'no-store');
       ctx.status = error.status;
       ctx.body = ctx.state['plainRefusals'] && error.code !== 'UNAUTHENTICATED' ? plain(error) : error.toJSON();
     }

@@ -21,7 +21,7 @@ export function files(served: ServedFiles): Router {
     .put('/uploads/:name', async (ctx) => {
       await served.receive({
         key: keyOf(ctx),
-        query: ctx.URL.searchParams,
+        query: new URLSearchParams(ctx.querystring),
         contentType: ctx.get('Content-Type'),
         contentLength: ctx.request.length,
         body: ctx.req,
@@ -74,7 +74,7 @@ type Range = { start: number; end: number };
 function rangeOf(ctx: Context, size: number): Range | 'unsatisfiable' | undefined {
   const ifRange = ctx.get('If-Range');
   if (ifRange && ifRange !== ctx.response.get('ETag')) return undefined;
-  const [, first = '', last = ''] = /^bytes=(\d*)-(\d*)$/.exec(ctx.get('Range')) ?? [];
+  const [, first = '', last = ''] = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(ctx.get('Range')) ?? [];
   if (first === '' && last === '') return undefined;
   const start = first === '' ? Math.max(0, size - Number(last)) : Number(first);
   const end = first === '' || last === '' ? size - 1 : Math.min(Number(last), size - 1);

@@ -1,7 +1,9 @@
+import { finished } from 'node:stream';
 import { Busboy, type BusboyInstance } from '@fastify/busboy';
 import type { Context } from 'koa';
 import { ServiceError } from '../errors.ts';
 import { MAX_IMAGE_BYTES } from '../uploads/images.ts';
+import { receiveBody } from './body.ts';
 
 /** What surrounds the file in a form: boundaries, headers, the other fields. */
 const MAX_OVERHEAD_BYTES = 64 * 1024;
@@ -33,17 +35,11 @@ export async function readForm(ctx: Context): Promise<FormData> {
   const { promise, resolve, reject } = Promise.withResolvers<FormData>();
 
   let received = 0;
-  res.once('close', () => {
-    held -= received;
-  });
   const receive = (chunk: Buffer) => {
     received += chunk.length;
     held += chunk.length;
     if (received > MAX_BODY_BYTES) reject(tooLarge());
     if (held > MAX_HELD_BYTES) reject(busy());
-  };
-  const cutOff = () => {
-    if (!req.complete) reject(refused('The body was cut off', 'malformed'));
   };
 
   parser.on('file', (name, stream, filename, _encoding, type) => {
@@ -54,6 +50,7 @@ export async function readForm(ctx: Context): Promise<FormData> {
     stream.on('end', () => form.append(name, new File(chunks, filename, { type })));
   });
   parser.on('field', (name, value, _nameTruncated, isTruncated) => {
+    if (name === 'file') reject(refused('The part file has no file name', 'missing_filename'));
     if (isTruncated || form.has(name))
       reject(refused(`The part ${name.slice(0, 100)} is too long or sent twice`, 'malformed'));
     form.append(name, value);
@@ -64,11 +61,15 @@ export async function readForm(ctx: Context): Promise<FormData> {
   parser.on('error', (error) => reject(refused('The form is malformed', 'malformed', error)));
   parser.on('finish', () => resolve(form));
 
-  req.on('data', receive).once('error', cutOff).once('close', cutOff).pipe(parser);
+  req.on('data', receive).pipe(parser);
   try {
-    return await promise;
+    return await receiveBody(req, () => promise);
   } finally {
-    req.unpipe(parser).off('data', receive).off('error', cutOff).off('close', cutOff).pause();
+    req.unpipe(parser).off('data', receive).pause();
+    // Held until it is answered, which is at once where the client has gone.
+    finished(res, () => {
+      held -= received;
+    });
   }
 }
 

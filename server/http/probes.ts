@@ -2,11 +2,17 @@ import Router from '@koa/router';
 import type { Database } from '../parts/database/index.ts';
 import type { KeyValueStore } from '../parts/key-value/index.ts';
 
+interface Parts {
+  database: Database;
+  store: KeyValueStore;
+  stopping: AbortSignal;
+}
+
 /**
  * For whoever runs the process. /livez: it runs, restarting it would mend nothing. /readyz: the parts that requests need
- * answer, so it may be sent some; 503 names the ones that do not.
+ * answer, so it may be sent some; 503 names the ones that do not, or says that the process is ending.
  */
-export function probes({ database, store }: { database: Database; store: KeyValueStore }): Router {
+export function probes({ database, store, stopping }: Parts): Router {
   const state = (part: { ping(): Promise<void> }) =>
     part.ping().then(
       () => 'ok',
@@ -20,6 +26,11 @@ export function probes({ database, store }: { database: Database; store: KeyValu
     })
     .get('/readyz', async (ctx) => {
       ctx.state['route'] = ctx.path;
+      if (stopping.aborted) {
+        ctx.status = 503;
+        ctx.body = { status: 'stopping' };
+        return;
+      }
       const [databaseState, storeState] = await Promise.all([state(database), state(store)]);
       const isReady = databaseState === 'ok' && storeState === 'ok';
       ctx.status = isReady ? 200 : 503;

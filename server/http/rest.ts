@@ -5,6 +5,7 @@ import { appRouter, restProcedures } from '../../routers/index.ts';
 import { pathOf } from '../../routers/trpc.ts';
 import type { Config } from '../config.ts';
 import { ServiceError } from '../errors.ts';
+import { hasBody, receiveBody } from './body.ts';
 import type { ContextFactory } from './context.ts';
 import { toServiceError } from './failures.ts';
 import { readForm } from './multipart.ts';
@@ -84,10 +85,8 @@ const routesWith = (idpName: string): Map<string, Route> =>
     }),
   );
 
-/** Not to be kept by a cache: what it answers belongs to one browser and one moment. */
 function redirect(ctx: Context, output: unknown): void {
   const { location } = output as { location: string };
-  ctx.set('Cache-Control', 'no-store');
   ctx.redirect(location);
 }
 
@@ -115,14 +114,13 @@ function decode(segment: string): string {
 
 const parseJson = koaBody({ jsonLimit: JSON_LIMIT, multipart: false, urlencoded: false, text: false });
 
-const hasBody = (ctx: Context) => ctx.get('Transfer-Encoding') !== '' || Number(ctx.get('Content-Length')) > 0;
-
 /** The query of a read, else the JSON object in the body. */
 async function readInput(ctx: Context, type: TRPCProcedureType): Promise<object> {
   if (type === 'query') return ctx.query;
-  if (!hasBody(ctx)) return {};
+  if (!hasBody(ctx.req)) return {};
   if (!ctx.is('application/json')) throw new ServiceError('UNSUPPORTED_MEDIA_TYPE');
-  await parseJson(ctx, async () => undefined).catch((error: Error & { status?: number }) => {
+  const read = () => parseJson(ctx, async () => undefined);
+  await receiveBody(ctx.req, read).catch((error: Error & { status?: number }) => {
     // What has no status comes from unpacking: a body that is not what its Content-Encoding says.
     throw error.status === undefined ? new ServiceError('VALIDATION_FAILED', { cause: error }) : toServiceError(error);
   });

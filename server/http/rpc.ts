@@ -4,6 +4,7 @@ import { appRouter, restProcedures } from '../../routers/index.ts';
 import { serviceErrorOf } from '../../routers/trpc.ts';
 import { ServiceError } from '../errors.ts';
 import type { Log } from '../log.ts';
+import { hasBody } from './body.ts';
 import type { ContextFactory } from './context.ts';
 import { noteFailure } from './failures.ts';
 import { readForm } from './multipart.ts';
@@ -12,11 +13,13 @@ const ENDPOINT = '/trpc';
 const BODY_LIMIT = 100 * 1024;
 /** A client sends the calls of one tick together; more than this in one request is not a client. */
 const LARGEST_BATCH = 10;
+/** A Request cannot be made with every other. */
+const methods = new Set(['GET', 'HEAD', 'POST']);
 
 /** The procedures for typed clients, under /trpc, with the same checks, limits, cookies and error codes as over REST. */
 export function rpc(createContext: ContextFactory, log: Log): Middleware {
   return async (ctx, next) => {
-    if (!ctx.path.startsWith(`${ENDPOINT}/`)) return next();
+    if (!ctx.path.startsWith(`${ENDPOINT}/`) || !methods.has(ctx.method)) return next();
     ctx.state['route'] = isKnown(ctx.path) ? ctx.path : ENDPOINT;
     const response = await fetchRequestHandler({
       endpoint: ENDPOINT,
@@ -51,6 +54,11 @@ function toRequest(ctx: Context): Request {
   const url = `http://localhost${ctx.path}${ctx.search}`;
   if (takesForm(ctx)) return new FormRequest(url, { method: ctx.method, headers }, () => readForm(ctx));
   if (ctx.method === 'GET' || ctx.method === 'HEAD') return new Request(url, { method: ctx.method, headers });
+  if (!hasBody(ctx.req)) {
+    // tRPC asks for a content type all the same.
+    headers.set('content-type', 'application/json');
+    return new Request(url, { method: ctx.method, headers });
+  }
   const body = ReadableStream.from(limited(ctx.req.iterator({ destroyOnReturn: false })));
   return new Request(url, { method: ctx.method, headers, body, duplex: 'half' });
 }

@@ -1,5 +1,5 @@
 import cors from '@koa/cors';
-import type { Middleware } from 'koa';
+import type { Context, Middleware } from 'koa';
 import type { Config } from '../config.ts';
 import { ServiceError } from '../errors.ts';
 
@@ -23,19 +23,38 @@ export const securityHeaders = ({ apiHost }: Pick<Config, 'apiHost'>): Readonly<
   'Strict-Transport-Security': 'max-age=31536000; includeSubDomains; preload',
 });
 
-/**
- * RFC 9112 section 3.2: without a Host, or with a target that is no address, it is no request. Node would refuse the first
- * by itself, but without our headers.
- */
+/** More parameters than any request of ours or of a provider has: what parses them need not be quick with thousands. */
+const MAX_PARAMETERS = 100;
+
+/** RFC 9112 section 3.2: without one valid Host, or with a target that is no address, it is no request. */
 export const requireTarget: Middleware = (ctx, next) => {
-  const hasHost = ctx.req.httpVersion !== '1.1' || ctx.req.headers.host !== undefined;
-  const hasTarget = ctx.url.startsWith('/') || ctx.url === '*' || URL.canParse(ctx.url);
-  if (hasHost && hasTarget) return next();
+  const message = faultOf(ctx);
+  if (message === undefined) return next();
   ctx.set('Connection', 'close');
-  throw new ServiceError('VALIDATION_FAILED', {
-    message: hasHost ? 'The request target is not an address' : 'The Host header is missing',
-  });
+  throw new ServiceError('VALIDATION_FAILED', { message });
 };
+
+function faultOf(ctx: Context): string | undefined {
+  const { url } = ctx;
+  const { httpVersion, rawHeaders } = ctx.req;
+  const [host, ...more] = valuesOf(rawHeaders, 'host');
+  if (host === undefined && httpVersion === '1.1') return 'The Host header is missing';
+  if (more.length > 0 || (host !== undefined && !isHost(host))) return 'The Host header is not valid';
+  if (!url.startsWith('/') && url !== '*' && !URL.canParse(url)) return 'The request target is not an address';
+  if (ctx.querystring.split('&', MAX_PARAMETERS + 1).length > MAX_PARAMETERS)
+    return 'The query has too many parameters';
+  return undefined;
+}
+
+/** Of a header that Node would tell the first value of only. */
+const valuesOf = (rawHeaders: string[], wanted: string): string[] =>
+  rawHeaders.filter((_, i) => {
+    const name = rawHeaders[i - 1];
+    return i % 2 === 1 && name?.length === wanted.length && name.toLowerCase() === wanted;
+  });
+
+const isHost = (text: string): boolean =>
+  /^(?:[\w.-]{1,255}|\[[\da-f:.]{2,45}\])(?::\d{0,5})?$/i.test(text) && URL.canParse(`http://${text}`);
 
 const readsOnly = new Set(['GET', 'HEAD', 'OPTIONS']);
 

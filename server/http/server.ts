@@ -1,5 +1,6 @@
 import { createServer, type Server, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import type Koa from 'koa';
 import { ServiceError } from '../errors.ts';
 
@@ -7,18 +8,22 @@ const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 60_000;
 const KEEP_ALIVE_MS = 65_000;
 const CLOSE_IDLE_EVERY_MS = 50;
+/** How long a steady stream of new requests may put off the end of listening. */
+const CATCH_UP_MS = 500;
 
 export interface HttpServer {
   /** Rejects when the port is taken. */
   listen(port: number, host: string): Promise<void>;
-  /** Takes no new connections and resolves when what is in flight has been answered, or after `ms`. */
-  drain(ms: number): Promise<void>;
+  /**
+   * Listens for `lingerMs` more, for those who do not know yet that this process ends, then takes no new connections and
+   * resolves when every request has been answered, or `withinMs` after the call. No request that has reached this machine
+   * by the end of `lingerMs` is cut off, not even in the kernel's queues.
+   */
+  drain(options: { lingerMs: number; withinMs: number }): Promise<void>;
 }
 
 /** Node's HTTP server, which gives up on senders that drip, and refuses malformed requests with our headers. */
-export function createHttpServer(app: Koa, headers: Readonly<Record<string, string>>): HttpServer {
-  let draining = false;
-  const handle = app.callback();
+export function createHttpServer(app: Koa, headers: Headers): HttpServer {
   const server: Server = createServer(
     {
       headersTimeout: HEADERS_TIMEOUT_MS,
@@ -27,13 +32,18 @@ export function createHttpServer(app: Koa, headers: Readonly<Record<string, stri
       connectionsCheckingInterval: 2000,
       requireHostHeader: false,
     },
-    (request, response) => {
-      // Whoever is served while we leave opens his next connection elsewhere.
-      if (draining) response.setHeader('Connection', 'close');
-      void handle(request, response);
-    },
+    app.callback(),
   );
-  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => refuse(error, socket, headers));
+  // What Node would answer by itself, without our headers, or not at all.
+  server.on('checkExpectation', (_request, response) => {
+    const refusal = refusalOf(417, headers);
+    response.writeHead(417, refusal.headers).end(refusal.body);
+  });
+  server.on('connect', (_request, socket: Socket) => refuse(socket, 404, headers));
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+    if (error.code === 'ECONNRESET') socket.destroy();
+    else refuse(socket, statusOfParserError[error.code ?? ''] ?? 400, headers);
+  });
 
   return {
     listen: (port, host) =>
@@ -41,14 +51,15 @@ export function createHttpServer(app: Koa, headers: Readonly<Record<string, stri
         server.on('error', reject).listen(port, host, () => resolve());
       }),
 
-    async drain(ms) {
-      draining = true;
+    async drain({ lingerMs, withinMs }) {
+      const end = setTimeout(() => server.closeAllConnections(), withinMs);
+      await delay(lingerMs);
+      await caughtUp(server);
       const closed = new Promise<void>((resolve) => {
         server.close(() => resolve());
       });
       // What was in flight keeps its connection, which is idle once it has been answered.
       const idle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_EVERY_MS);
-      const end = setTimeout(() => server.closeAllConnections(), ms);
       await closed;
       clearInterval(idle);
       clearTimeout(end);
@@ -56,23 +67,57 @@ export function createHttpServer(app: Koa, headers: Readonly<Record<string, stri
   };
 }
 
-const statusOfParserError: Record<string, number> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };
+/**
+ * Resolves once a turn of the event loop brings neither a connection nor a request: closing the server would reset what the
+ * kernel has taken and we have not.
+ */
+async function caughtUp(server: Server): Promise<void> {
+  let arrivals = 0;
+  const count = () => {
+    arrivals++;
+  };
+  server.on('connection', count).on('request', count);
+  const end = performance.now() + CATCH_UP_MS;
+  let before: number;
+  do {
+    before = arrivals;
+    // From one turn's check phase to the next one's, all that is readable in between is read.
+    await nextTurn();
+    await nextTurn();
+  } while (arrivals > before && performance.now() < end);
+  server.off('connection', count).off('request', count);
+}
 
-/** What the parser refuses never becomes a request: answered on the bare socket, which then closes. */
-function refuse(error: NodeJS.ErrnoException, socket: Socket, headers: Readonly<Record<string, string>>): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
+const statusOfParserError: Record<string, number> = {
+  HPE_HEADER_OVERFLOW: 431,
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
+  ERR_HTTP_REQUEST_TIMEOUT: 408,
+};
+
+type Headers = Readonly<Record<string, string>>;
+
+function refusalOf(status: number, headers: Headers): { headers: Record<string, string>; body: string } {
+  const message = STATUS_CODES[status] ?? 'Bad Request';
+  const body = JSON.stringify(new ServiceError(status === 404 ? 'NOT_FOUND' : 'VALIDATION_FAILED', { message }));
+  return {
+    headers: {
+      ...headers,
+      'Cache-Control': 'no-store',
+      'Content-Type': 'application/json; charset=utf-8',
+      'Content-Length': String(Buffer.byteLength(body)),
+      Connection: 'close',
+    },
+    body,
+  };
+}
+
+/** What never becomes a request is answered on the bare socket, which then closes. */
+function refuse(socket: Socket, status: number, headers: Headers): void {
+  if (!socket.writable) {
     socket.destroy();
     return;
   }
-  const status = statusOfParserError[error.code ?? ''] ?? 400;
-  const body = JSON.stringify(
-    new ServiceError('VALIDATION_FAILED', { message: STATUS_CODES[status] ?? 'Bad Request' }),
-  );
-  const lines = Object.entries({
-    ...headers,
-    'Content-Type': 'application/json; charset=utf-8',
-    'Content-Length': String(Buffer.byteLength(body)),
-    Connection: 'close',
-  }).map(([name, value]) => `${name}: ${value}`);
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('\r\n')}\r\n\r\n${body}`);
+  const refusal = refusalOf(status, headers);
+  const lines = Object.entries(refusal.headers).map(([name, value]) => `${name}: ${value}`);
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('\r\n')}\r\n\r\n${refusal.body}`);
 }

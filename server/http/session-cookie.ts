@@ -1,7 +1,7 @@
 import type { Context } from 'koa';
 import { isSessionToken } from '../accounts/sessions.ts';
 import type { Config } from '../config.ts';
-import { readCookie, writeCookie } from './cookies.ts';
+import { hasCookie, readCookie, writeCookie } from './cookies.ts';
 
 /** interface.md section 5. */
 const NAME = 'auth_session';
@@ -23,8 +23,8 @@ export function sessionCookies(
     const line = (content: string, seconds: number) =>
       `${content}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${seconds}`;
     // One without a domain, from before COOKIE_DOMAIN was set, would make two: then there is no session (readCookie).
-    const former = cookieDomain ? [line('', 0) + secure] : [];
-    writeCookie(ctx, NAME, ...former, line(value, maxAgeSeconds) + domain + secure);
+    const former = cookieDomain && hasCookie(ctx.get('Cookie'), NAME) ? [line('', 0) + secure] : [];
+    writeCookie(ctx, NAME, line(value, maxAgeSeconds) + domain + secure, ...former);
   };
   return {
     setSession({ token, expiresAt }: { token: string; expiresAt: number }) {

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Middleware } from 'koa';
+import { hasBody } from './body.ts';
 
 /** What is read, and thrown away, of a body that was answered without having been read. */
 const READ_ON_BYTES = 128 * 1024;
@@ -15,8 +16,7 @@ export function unreadBodies(): Middleware {
   return async (ctx, next) => {
     await next();
     const { req } = ctx;
-    const hasBody = req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length']) > 0;
-    if (!hasBody || req.complete || req.socket.destroyed) return;
+    if (!hasBody(req) || req.complete || req.socket.destroyed) return;
     ctx.set('Connection', 'close');
     lingerAtTheEnd(req);
   };

@@ -324,12 +324,24 @@ describe('further front ends', () => {
         expect(reply.headers.get('access-control-allow-origin')).toBe(origin);
       });
 
-      test('the cookie is shared with the configured domain', async () => {
+      test('the cookie is shared with the configured domain, and one of this host alone is cleared after it', async () => {
         const call = callerOf('rest', stack().url);
-        const reply = await call('auth.logout');
-        expect(reply.setCookies).toEqual([
-          'auth_session=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0',
-          'auth_session=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0; Domain=example.test',
+        const shared = 'auth_session=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0; Domain=example.test';
+        const former = 'auth_session=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0';
+        expect((await call('auth.logout')).setCookies).toEqual([shared]);
+        expect((await call('auth.logout', undefined, { headers: { cookie: 'a=auth_session=b' } })).setCookies).toEqual([
+          shared,
+        ]);
+        for (const cookie of ['auth_session=x', 'auth_session=x; auth_session=y', 'a=b; auth_session=']) {
+          const { setCookies } = await call('auth.logout', undefined, { headers: { cookie } });
+          expect(setCookies).toEqual([shared, former]);
+        }
+        const { session, ...person } = await loggedIn({ stack: stack(), call });
+        expect(await isAlive(call, session)).toBe(true);
+        const { setCookies } = await call('auth.login', person, { session });
+        expect(setCookies).toEqual([
+          expect.stringMatching(/^auth_session=[\w-]{43}; .*; Domain=example\.test$/),
+          former,
         ]);
       });
     },

@@ -31,8 +31,11 @@ export interface Service {
   readonly exited: Promise<number | null>;
   /** Everything it has written, over all restarts. */
   output(): string;
-  /** SIGTERM to the service itself; resolves to the exit code. Past `within` ms (15 s) it is killed, and this rejects. */
-  stop(options?: { within?: number }): Promise<number | null>;
+  /**
+   * SIGTERM to the service itself, or SIGINT, which does not wait for further requests; resolves to the exit code. Past
+   * `within` ms (15 s) it is killed, and this rejects.
+   */
+  stop(options?: { within?: number; by?: 'SIGTERM' | 'SIGINT' }): Promise<number | null>;
   /** SIGKILL to the whole process group; resolves once it is gone. */
   kill(): Promise<void>;
   /** To the service's own process, not to npm. */
@@ -61,9 +64,9 @@ export async function startService({ env: changes = {}, ready = true }: ServiceO
   const signal = (name: NodeJS.Signals) => {
     if (group.isRunning()) signalIfThere(nodeProcess(group) ?? group.pid, name);
   };
-  const stop = ({ within = 15_000 } = {}) => {
-    signal('SIGTERM');
-    return whenGone(group, { what: `the end of the service on port ${port} after SIGTERM`, within });
+  const stop: Service['stop'] = ({ within = 15_000, by = 'SIGTERM' } = {}) => {
+    signal(by);
+    return whenGone(group, { what: `the end of the service on port ${port} after ${by}`, within });
   };
   return {
     url,

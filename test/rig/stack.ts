@@ -104,7 +104,9 @@ function assemble(name: StackName, parts: Parts, first: Service, services: Servi
 /** Every service is stopped and its data deleted, also if one of them fails to stop; then that error is thrown. */
 async function stopAll(services: Service[]): Promise<void> {
   const ends = await Promise.allSettled(
-    services.map((service) => service.stop().finally(() => rm(service.dataDir, { recursive: true, force: true }))),
+    services.map((service) =>
+      service.stop({ by: 'SIGINT' }).finally(() => rm(service.dataDir, { recursive: true, force: true })),
+    ),
   );
   const failure = ends.find((end) => end.status === 'rejected');
   if (failure) throw failure.reason;

@@ -7,6 +7,7 @@ import { ServiceError } from '../../errors.ts';
 import type { IdentityProviderClient } from '../../identity-provider-config.ts';
 import type { Log } from '../../log.ts';
 import type { KeyValueStore } from '../../parts/key-value/index.ts';
+import { receiveBody } from '../body.ts';
 import { devPage } from '../dev-page.ts';
 import { createPeople, personIn } from './people.ts';
 import { createProvider, SESSION_COOKIE } from './provider.ts';
@@ -59,7 +60,7 @@ export function devIdentityProvider(config: Config, { store, secret, log }: Part
   };
 
   const submitForm = async (ctx: Context) => {
-    await parseForm(ctx, async () => undefined);
+    await receiveBody(ctx.req, () => parseForm(ctx, async () => undefined));
     const submitted = ctx.request.body as Record<string, unknown>;
     const person = personIn(submitted);
     const isCancelled = submitted['action'] === 'cancel';
@@ -75,7 +76,7 @@ export function devIdentityProvider(config: Config, { store, secret, log }: Part
       if (ctx.path !== MOUNT && !ctx.path.startsWith(`${MOUNT}/`)) return next();
       ctx.state['route'] = MOUNT;
       beAt(appUrl, ctx);
-      if (/^\/dev\/idp\/interaction\/[\w-]+$/.test(ctx.path)) {
+      if (/^\/dev\/idp\/interaction\/[\w-]{1,64}$/.test(ctx.path)) {
         if (ctx.method !== 'GET' && ctx.method !== 'POST') throw new ServiceError('NOT_FOUND');
         // Whose page it is, or was, its cookie tells.
         return (ctx.method === 'GET' ? showForm(ctx) : submitForm(ctx)).catch(expired);
@@ -93,7 +94,8 @@ export function devIdentityProvider(config: Config, { store, secret, log }: Part
 /** Nor its signature, whose name begins alike. */
 const withoutCookie = (header: string, name: string) =>
   header
-    .split(/; */)
+    .split(';')
+    .map((pair) => pair.trim())
     .filter((pair) => !pair.startsWith(name))
     .join('; ');
 

@@ -1,0 +1,290 @@
+import { randomInt } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import { Browser } from '../provider/browser.ts';
+import { clientAddress, freshEmail } from '../rig/address.ts';
+import { inTime, until } from '../rig/until.ts';
+import { callerOf } from './callers.ts';
+import { isAlive, loggedIn, onBothStacks, PASSWORD, registered } from './scenario.ts';
+
+/** What holds for every request, whatever it asks for. */
+onBothStacks((stack, name) => {
+  const service = () => {
+    const [first] = stack().services;
+    if (!first) throw new Error('no service');
+    return first;
+  };
+  const json = { 'content-type': 'application/json' };
+  const send = (path: string, init: RequestInit & { headers?: Record<string, string> } = {}) =>
+    fetch(stack().url + path, {
+      redirect: 'manual',
+      ...init,
+      headers: { 'x-forwarded-for': clientAddress(), ...init.headers },
+    });
+  const call = () => callerOf('rest', stack().url);
+
+  /** Sends bytes as they are, and leaves or resolves to all that comes back until the connection closes. */
+  const sendRaw = (bytes: string | Uint8Array, { leave = false } = {}) =>
+    inTime(
+      new Promise<string>((resolve, reject) => {
+        const socket = connect(service().port, '127.0.0.1');
+        let answer = '';
+        socket.on('data', (data) => {
+          answer += data.toString();
+        });
+        socket.write(bytes, () => leave && socket.destroy());
+        socket.once('close', () => resolve(answer)).once('error', reject);
+      }),
+      { within: 10_000, what: 'the end of the connection' },
+    );
+
+  /** CPU time of the service so far; proc_pid_stat(5), in ticks of 10 ms. */
+  const cpuMs = () => {
+    const stat = readFileSync(`/proc/${service().pid}/stat`, 'utf8');
+    const [user, system] = stat
+      .slice(stat.lastIndexOf(')') + 2)
+      .split(' ')
+      .slice(11, 13);
+    return (Number(user) + Number(system)) * 10;
+  };
+
+  describe('a query', () => {
+    test.each([
+      ['GET', '/api/users'],
+      ['GET', '/auth/idp/callback'],
+      ['GET', '/trpc/users.list'],
+      ['GET', '/dev/mail'],
+      ['GET', '/dev/idp/auth'],
+      ['PUT', '/uploads/x.png'],
+      ['GET', '/nowhere'],
+    ])('of thousands of names costs %s %s no more than any other', async (method, path) => {
+      const query = '?a'.padEnd(15_000, '&a');
+      expect((await send(path + query, { method })).status).toBe(400);
+      const before = cpuMs();
+      for (let i = 0; i < 5; i++) await send(path + query, { method });
+      expect(cpuMs() - before).toBeLessThan(5 * 50);
+    });
+
+    test('of many names and values is read', async () => {
+      const names = Array.from({ length: 98 }, (_, i) => `n${i}=${i}`).join('&');
+      const response = await send(`/api/users?${names}&limit=1`);
+      expect(response.status).toBe(200);
+      expect((await send('/api/users?limit=1&limit=2')).status).toBe(400);
+    });
+  });
+
+  test.each([
+    ['GET', '/api/users', {}, 200],
+    ['GET', '/api/health', {}, 200],
+    ['GET', '/trpc/health', {}, 200],
+    ['GET', '/trpc/nope', {}, 404],
+    ['GET', '/api/profile', {}, 401],
+    ['GET', '/trpc/profile.get', {}, 401],
+    ['GET', '/api/nope', {}, 404],
+    ['GET', '/auth/nope', { accept: 'text/html' }, 404],
+    ['GET', '/api', {}, 404],
+    ['GET', '/auth/idp', {}, 302],
+    ['GET', '/auth/idp/callback', {}, 400],
+    ['POST', '/auth/login', {}, 400],
+    ['POST', '/auth/login', { origin: 'https://evil.test' }, 403],
+    ['POST', '/trpc/auth.login', { origin: 'https://evil.test' }, 403],
+    ['POST', '/auth/login', { 'content-type': 'application/json', 'content-length': '1000000' }, 413],
+    ['DELETE', '/auth/login', {}, 404],
+    ['OPTIONS', '/auth/login', { origin: 'https://evil.test', 'access-control-request-method': 'POST' }, 404],
+  ])('%s %s is kept by no cache (%j: %i)', async (method, path, headers, status) => {
+    const lines = Object.entries({ Host: 'localhost', Connection: 'close', ...headers }).map((line) => line.join(': '));
+    const answer = await sendRaw(`${method} ${path} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`);
+    expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    expect(answer).toMatch(/^cache-control: no-store\r$/im);
+  });
+
+  test.each([
+    ['an unknown expectation', 'POST /auth/login', ['Host: x', 'Expect: fish', 'Content-Length: 0'], 417],
+    ['two hosts', 'GET /api/health', ['Host: x', 'Host: y'], 400],
+    ['the same host twice', 'GET /api/health', ['Host: x', 'host: x'], 400],
+    ['an open bracket for a host', 'PUT /uploads/x.png', ['Host: [', 'Content-Length: 0'], 400],
+    ['a path in its host', 'GET /api/health', ['Host: x/y'], 400],
+    ['a user in its host', 'GET /api/health', ['Host: app.test:x@evil.test'], 400],
+    ['no name of a host', 'GET /api/health', ['Host:'], 400],
+    ['TRACE to /trpc', 'TRACE /trpc/health', ['Host: x', 'Connection: close'], 404],
+    ['a method of its own to /trpc', 'PURGE /trpc/health', ['Host: x', 'Connection: close'], 404],
+    ['CONNECT', 'CONNECT x:443', ['Host: x'], 404],
+    ['a parameter too many', `GET /api/users?${'a&'.repeat(100)}`, ['Host: x'], 400],
+  ])('a request with %s is refused like any other, and its connection closed', async (_, line, headers, status) => {
+    const answer = await sendRaw(`${line} HTTP/1.1\r\n${headers.join('\r\n')}\r\n\r\n`);
+    const [head = '', body = ''] = answer.split('\r\n\r\n');
+    expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    for (const header of [
+      "content-security-policy: default-src 'self'",
+      'x-content-type-options: nosniff',
+      'x-xss-protection: 1; mode=block',
+      'x-frame-options: deny',
+      'referrer-policy: strict-origin-when-cross-origin',
+      'strict-transport-security: max-age=31536000; includesubdomains; preload',
+      'cache-control: no-store',
+      'content-type: application/json; charset=utf-8',
+      'connection: close',
+    ]) {
+      expect(head.toLowerCase()).toContain(header);
+    }
+    expect(JSON.parse(body)).toEqual({ message: expect.any(String), code: expect.any(String) });
+  });
+
+  test.each(['x', 'localhost:3000', '127.0.0.1', '[::1]:3000', 'a_b.example.test', 'EXAMPLE.test:'])(
+    'Host: %s is a host',
+    async (host) => {
+      const answer = await sendRaw(`GET /livez HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+      expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+    },
+  );
+
+  test('a request to speak another protocol is answered in this one', async () => {
+    const answer = await sendRaw(
+      'GET /api/health HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: h2c\r\n\r\n',
+    );
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+    expect(answer.toLowerCase()).toContain('strict-transport-security: ');
+  });
+
+  test('whoever drops a body at whatever byte is refused and logged once, and no error is told', async () => {
+    const { session } = await loggedIn({ stack: stack(), call: call() });
+    const text = Buffer.from(JSON.stringify({ name: 'Ada Lovelace', email: freshEmail(), bio: 'x'.repeat(400) }));
+    const form = Buffer.from(
+      `--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n${'x'.repeat(500)}\r\n--b--\r\n`,
+    );
+    const [asJson, asForm] = ['Content-Type: application/json', 'Content-Type: multipart/form-data; boundary=b'];
+    const kinds = [
+      { line: 'PUT /api/profile', headers: [asJson], body: text },
+      { line: 'POST /auth/register', headers: [asJson], body: text },
+      { line: 'POST /trpc/auth.register', headers: [asJson], body: text },
+      { line: 'POST /trpc/profile.update', headers: [asJson], body: text },
+      { line: 'PUT /api/profile', headers: [asJson, 'Content-Encoding: gzip'], body: gzipSync(text, { level: 0 }) },
+      { line: 'POST /api/upload/image', headers: [asForm], body: form },
+      { line: 'POST /trpc/upload.image', headers: [asForm], body: form },
+    ];
+    const isAbout = (line: string) => kinds.some((kind) => line.includes(` ${kind.line} in `));
+    const linesOf = (output: string) => output.split('\n').filter(isAbout);
+    const before = service().output().length;
+    const drops = Array.from({ length: 100 }, () => kinds).flat();
+    for (let i = 0; i < drops.length; i += 50) {
+      await Promise.all(
+        drops.slice(i, i + 50).map(({ line, headers, body }) => {
+          const head = [`${line} HTTP/1.1`, 'Host: x', `Cookie: auth_session=${session}`, ...headers];
+          const start = `${head.join('\r\n')}\r\nContent-Length: ${body.length}\r\n\r\n`;
+          return sendRaw(Buffer.concat([Buffer.from(start), body.subarray(0, randomInt(body.length))]), {
+            leave: true,
+          });
+        }),
+      );
+    }
+    const logged = await until(
+      () => {
+        const lines = linesOf(service().output().slice(before));
+        return lines.length >= drops.length ? lines : undefined;
+      },
+      { what: 'a line for each request' },
+    );
+    expect(logged).toHaveLength(drops.length);
+    expect(logged.filter((line) => !/ 4\d\d /.test(line))).toEqual([]);
+    expect(service().output().slice(before)).not.toMatch(/ERROR|WARN/);
+    expect((await send('/api/health')).status).toBe(200);
+  }, 60_000);
+
+  test.each([
+    ['from the provider', () => `${stack().appUrl}/dev/idp`],
+    ['from another', () => 'https://evil.test/the-issuer'],
+  ])('what a callback %s carries is not in the log, nor what its error is made of', async (_, iss) => {
+    const browser = new Browser();
+    const state = new URL(await browser.redirectOf(`${stack().url}/auth/idp`)).searchParams.get('state') ?? '';
+    expect(state).not.toBe('');
+    const query = new URLSearchParams({
+      error: 'server_error',
+      error_description: 'the-description ada@example.test',
+      code: 'the-secret-code',
+      iss: iss(),
+      state,
+    });
+    const before = service().output().length;
+    const location = await browser.redirectOf(`${stack().url}/auth/idp/callback?${query}`);
+    expect(location).toContain('/login?error=');
+    const logged = await until(() => {
+      const output = service().output().slice(before);
+      return output.includes('/auth/idp/callback') ? output : undefined;
+    });
+    expect(logged).toContain('a login through the identity provider failed');
+    expect(logged).not.toMatch(/the-secret-code|the-description|the-issuer|server_error|ada@example/);
+    expect(logged).not.toContain(state);
+  });
+
+  describe('over /trpc', () => {
+    const post = (procedure: string, input: unknown, headers: Record<string, string> = {}) =>
+      send(`/trpc/${procedure}`, { method: 'POST', headers: { ...json, ...headers }, body: JSON.stringify(input) });
+    /** JSON-RPC 2.0's codes, and those that tRPC adds for HTTP's. */
+    const expectError = async (response: Response, status: number, rpcCode: number, code: string) => {
+      expect(response.status).toBe(status);
+      expect(await response.json()).toMatchObject({ error: { code: rpcCode, data: { code, httpStatus: status } } });
+    };
+
+    test('the code of an error is the one that tRPC has for its status', async () => {
+      const { email } = await registered({ stack: stack(), call: call() });
+      await expectError(await post('auth.register', {}), 400, -32600, 'VALIDATION_FAILED');
+      await expectError(await post('auth.verifyEmail', { token: 'x' }), 400, -32600, 'INVALID_TOKEN');
+      await expectError(await send('/trpc/profile.get'), 401, -32001, 'UNAUTHENTICATED');
+      const login = { email, password: PASSWORD };
+      await expectError(await post('auth.login', login), 403, -32003, 'EMAIL_NOT_VERIFIED');
+      await expectError(await post('auth.login', { ...login, password: 'x' }), 401, -32001, 'INVALID_CREDENTIALS');
+      await expectError(await send('/trpc/nope'), 404, -32004, 'NOT_FOUND');
+      await expectError(await post('auth.register', { ...login, name: 'Ada' }), 409, -32009, 'EMAIL_TAKEN');
+      await expectError(await post('auth.login', 'x'.repeat(200_000)), 413, -32013, 'PAYLOAD_TOO_LARGE');
+      await expectError(
+        await post('auth.login', login, { 'content-type': 'text/plain' }),
+        415,
+        -32015,
+        'UNSUPPORTED_MEDIA_TYPE',
+      );
+      const headers = { 'x-forwarded-for': clientAddress() };
+      const attempts = await Promise.all(Array.from({ length: 6 }, () => post('auth.login', login, headers)));
+      const refused = attempts.find(({ status }) => status === 429);
+      if (!refused) throw new Error('no attempt was refused');
+      await expectError(refused, 429, -32029, 'RATE_LIMITED');
+    });
+
+    test('a mutation without input needs no content type', async () => {
+      const { session } = await loggedIn({ stack: stack(), call: call() });
+      const response = await send('/trpc/auth.logout', {
+        method: 'POST',
+        headers: { cookie: `auth_session=${session}` },
+      });
+      expect(response.status).toBe(200);
+      expect(await isAlive(call(), session)).toBe(false);
+    });
+  });
+
+  test.each(['/api/upload/image', '/trpc/upload.image'])(
+    '%s: a part file without a file name is told so, however long it is',
+    async (path) => {
+      const { session } = await loggedIn({ stack: stack(), call: call() });
+      for (const length of [1, 5000]) {
+        const part = 'Content-Disposition: form-data; name="file"\r\nContent-Type: image/png';
+        const response = await send(path, {
+          method: 'POST',
+          headers: { cookie: `auth_session=${session}`, 'content-type': 'multipart/form-data; boundary=b' },
+          body: `--b\r\n${part}\r\n\r\n${'x'.repeat(length)}\r\n--b--\r\n`,
+        });
+        expect(response.status).toBe(400);
+        const message = 'The part file has no file name';
+        expect(await response.json()).toMatchObject(
+          path.startsWith('/api') ? { error: message } : { error: { message } },
+        );
+      }
+    },
+  );
+
+  if (name === 'embedded') {
+    test('mails to be read in a browser are kept by no cache either', async () => {
+      expect((await send('/dev/mail')).headers.get('cache-control')).toBe('no-store');
+    });
+  }
+});

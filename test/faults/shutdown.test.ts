@@ -1,0 +1,128 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { describe, expect, test } from 'vitest';
+import { onBothStacks } from '../contract/scenario.ts';
+import { type Service, startService } from '../rig/service.ts';
+import { inTime, until } from '../rig/until.ts';
+
+/** Fewer than any kernel lets wait for a process to take them. */
+const CLIENTS = 100;
+const ROUNDS = 3;
+
+const READ = 'GET /api/users?limit=1 HTTP/1.1\r\nHost: x\r\n\r\n';
+
+/** A connection, and all that came back by it until now. */
+async function open({ port }: Service): Promise<{ socket: Socket; answer: () => string; closed: Promise<void> }> {
+  const socket = connect(port, '127.0.0.1');
+  let answer = '';
+  socket.on('data', (data) => {
+    answer += data.toString();
+  });
+  const closed = new Promise<void>((resolve) => {
+    socket.once('close', () => resolve());
+  });
+  await once(socket, 'connect');
+  // What went wrong later, the answer shows.
+  socket.on('error', () => undefined);
+  return { socket, answer: () => answer, closed };
+}
+
+const openMany = (service: Service) => Promise.all(Array.from({ length: CLIENTS }, () => open(service)));
+
+/** Sends a request by each connection; resolves to what had come back by when it closed. */
+const answersTo = (clients: Awaited<ReturnType<typeof open>>[], request = READ) =>
+  clients.map(async ({ socket, answer, closed }) => {
+    const before = answer().length;
+    socket.write(request);
+    await inTime(closed, { within: 15_000, what: 'the end of a connection' });
+    return answer().slice(before);
+  });
+
+const isWhole = (answer: string) => {
+  const length = Number(/^content-length: (\d+)/im.exec(answer)?.[1]);
+  return answer.startsWith('HTTP/1.1 200 ') && answer.slice(answer.indexOf('\r\n\r\n') + 4).length === length;
+};
+const saysClose = (answer: string) => /^connection: close/im.test(answer);
+
+const cutOff = (answers: string[]) => answers.filter((answer) => !isWhole(answer)).map((answer) => answer.slice(-40));
+
+const exitCode = (service: Service) => inTime(service.exited, { within: 10_000, what: 'the end of the service' });
+
+onBothStacks((stack) => {
+  const started = async () => {
+    const [service] = stack().services;
+    if (!service) throw new Error('no service');
+    await service.restart();
+    return service;
+  };
+
+  test('SIGTERM cuts no request that was sent just before it', async () => {
+    for (let round = 0; round < ROUNDS; round++) {
+      const service = await started();
+      const answers = answersTo(await openMany(service));
+      service.signal('SIGTERM');
+      expect(cutOff(await Promise.all(answers))).toEqual([]);
+      expect(await exitCode(service)).toBe(0);
+    }
+  }, 60_000);
+
+  test('nor one that only the kernel has taken', async () => {
+    for (let round = 0; round < ROUNDS; round++) {
+      const service = await started();
+      service.signal('SIGSTOP');
+      const answers = answersTo(await openMany(service));
+      service.signal('SIGTERM');
+      service.signal('SIGCONT');
+      expect(cutOff(await Promise.all(answers))).toEqual([]);
+      expect(await exitCode(service)).toBe(0);
+    }
+  }, 60_000);
+
+  test('readiness says so at once, and all who come meanwhile are served, by old connections and by new ones', async () => {
+    const service = await started();
+    const kept = await openMany(service);
+    for (const { socket } of kept) socket.write(READ);
+    await until(() => kept.every(({ answer }) => answer().includes('\r\n\r\n') && answer().endsWith('}')));
+    service.signal('SIGTERM');
+    const readiness = await until(async () => {
+      const response = await fetch(`${service.url}/readyz`);
+      return response.status === 503 ? response : undefined;
+    });
+    expect(await readiness.json()).toEqual({ status: 'stopping' });
+    expect(readiness.headers.get('connection')).toBe('close');
+    const answers = [...answersTo(kept), ...answersTo(await openMany(service))];
+    expect(cutOff(await Promise.all(answers))).toEqual([]);
+    expect((await Promise.all(answers)).filter(saysClose)).toHaveLength(answers.length);
+    expect(await exitCode(service)).toBe(0);
+  }, 60_000);
+});
+
+describe('a process that is asked to end', () => {
+  test('ends at the second signal, whatever goes on', async () => {
+    const service = await startService();
+    const { socket } = await open(service);
+    socket.write(
+      'POST /auth/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\n{',
+    );
+    let code: number | null | undefined;
+    void service.exited.then((exitCode) => {
+      code = exitCode;
+    });
+    await until(
+      () => {
+        service.signal('SIGTERM');
+        return code !== undefined;
+      },
+      { every: 100 },
+    );
+    expect(code).toBe(1);
+  });
+
+  test('ends well while it waits for its database', async () => {
+    const service = await startService({ env: { DATABASE_URL: 'mysql://nobody@127.0.0.1:9/none' }, ready: false });
+    const answers = answersTo(await openMany(service), READ.replace('/api/users?limit=1', '/livez'));
+    service.signal('SIGTERM');
+    expect(cutOff(await Promise.all(answers))).toEqual([]);
+    expect(await exitCode(service)).toBe(0);
+  });
+});
