@@ -37,7 +37,7 @@ const pictureIn = ({ picture = '' }: ProvidedIdentity) => (isWebAddress(picture)
 
 /** Which user somebody from an identity provider is: the four rules of decisions.md, "Identity provider". */
 export const createIdentities = (deps: Deps, provider: string) => {
-  const { database, tokens, mailToken, outbox } = deps;
+  const { database, tokens, outbox } = deps;
 
   const linkedTo = async (tables: Kysely<Tables>, { issuer, subject }: ProvidedIdentity) => {
     const identity = await tables
@@ -53,7 +53,7 @@ export const createIdentities = (deps: Deps, provider: string) => {
     (await tables.selectFrom('users').select('id').where('email', '=', email).executeTakeFirst()) !== undefined;
 
   const mailVerification = async (tables: Kysely<Tables>, user: User): Promise<Admission> => {
-    if (await outbox.hasRoomFor(tables, user.id, 'verify-email')) await mailToken(tables, user.id, 'verify-email');
+    await outbox.enqueue(tables, { kind: 'verify-email', email: user.email });
     return { result: 'unverified' };
   };
 

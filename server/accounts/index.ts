@@ -1,17 +1,15 @@
-import type { Kysely } from 'kysely';
-import type { TokenPurpose } from '../../entities/index.ts';
 import type { Config } from '../config.ts';
 import type { Log } from '../log.ts';
 import type { Database } from '../parts/database/index.ts';
-import type { Tables } from '../parts/database/tables.ts';
 import type { IdentityProvider } from '../parts/identity-provider/index.ts';
 import type { KeyValueStore } from '../parts/key-value/index.ts';
 import type { MailTransport } from '../parts/mail/index.ts';
 import { createExternalLogin } from './external-login.ts';
 import { createLimits, type Limits } from './limits.ts';
 import { createLogin } from './login.ts';
+import { createMailAdmission } from './mail-requests.ts';
 import { createMailComposer } from './mails.ts';
-import { createOneTimeTokens, type OneTimeTokens, TOKEN_LIFE_MS } from './one-time-tokens.ts';
+import { createOneTimeTokens, type OneTimeTokens } from './one-time-tokens.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
 import { createPasswords, type Passwords } from './passwords.ts';
 import { createRecovery } from './recovery.ts';
@@ -24,8 +22,6 @@ import { type AvatarChanged, createUsers, type Users } from './users.ts';
 export interface Deps {
   database: Database;
   limits: Limits;
-  /** Replaces the user's token of this purpose and owes him the mail that carries it. Call `outbox.wake` after the commit. */
-  mailToken(tables: Kysely<Tables>, userId: string, purpose: TokenPurpose): Promise<void>;
   outbox: Outbox;
   passwords: Passwords;
   sessions: Sessions;
@@ -52,16 +48,14 @@ export function createAccounts(
 ) {
   const users = createUsers(database, avatarChanged);
   const tokens = createOneTimeTokens({ database, secret });
-  const compose = createMailComposer({ appUrl: config.appUrl, users, tokens });
-  const outbox = createOutbox({ database, mail, rate: config.rates.mail, compose, log });
+  const compose = createMailComposer({ appUrl: config.appUrl, database, users, tokens });
+  const { rates } = config;
+  const admit = createMailAdmission({ database, tokens, rates });
+  const outbox = createOutbox({ database, mail, rates, admit, compose, log });
   const passwords = createPasswords({ iterations: config.passwordIterations });
   const sessions = createSessions({ store, users });
-  const limits = createLimits(store, config.rates);
-  const mailToken: Deps['mailToken'] = async (tables, userId, purpose) => {
-    const tokenId = await tokens.issue(tables, userId, purpose);
-    await outbox.enqueue(tables, { kind: purpose, userId, tokenId, lifeMs: TOKEN_LIFE_MS[purpose] });
-  };
-  const deps: Deps = { database, limits, mailToken, outbox, passwords, sessions, tokens, users };
+  const limits = createLimits(store, rates);
+  const deps: Deps = { database, limits, outbox, passwords, sessions, tokens, users };
   return {
     users,
     sessions,

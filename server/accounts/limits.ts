@@ -15,7 +15,7 @@ const limits = {
   register: { per: 'address', whenDown: 'allow' },
   /** Requests for a mail. */
   mailRequest: { per: 'address', whenDown: 'allow' },
-  /** Tokens that nobody was ever sent. */
+  /** Mailed tokens that were refused. */
   token: { per: 'address', whenDown: 'allow' },
   /** Addresses and images. Without the store there is no session either. */
   upload: { per: 'user', whenDown: 'refuse' },
@@ -64,6 +64,12 @@ export function createLimits(store: KeyValueStore, rates: Record<LimitName, Rate
         if (!consumption) return;
         if (!consumption.allowed) throw exceeded(rates[name], times, consumption.msBeforeNext);
       }
+    },
+
+    /** Counts a mailed token that is refused. Answers the refusal; past the limit it rejects with RATE_LIMITED instead. */
+    async refuseToken(clientAddress: string): Promise<ServiceError> {
+      await this.enforce('token', clientAddress);
+      return new ServiceError('INVALID_TOKEN');
     },
   };
 }

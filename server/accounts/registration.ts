@@ -1,12 +1,11 @@
 import { User } from '../../entities/index.ts';
 import { ServiceError } from '../errors.ts';
 import { isDuplicate } from '../parts/database/index.ts';
-import { inConstantTime } from './constant-time.ts';
 import type { Deps } from './index.ts';
 import { lockUser } from './users.ts';
 
 /** A new account, and the proof that its address is its owner's. */
-export const createRegistration = ({ database, passwords, tokens, mailToken, outbox, limits }: Deps) => ({
+export const createRegistration = ({ database, passwords, tokens, outbox, limits }: Deps) => ({
   /** Rejects with EMAIL_TAKEN; the unique key decides, also between two that come at once. */
   async register(input: { name: string; email: string; password: string }, clientAddress: string): Promise<User> {
     await limits.enforce('register', clientAddress);
@@ -14,7 +13,7 @@ export const createRegistration = ({ database, passwords, tokens, mailToken, out
     try {
       await database.transaction(async (em, tables) => {
         await em.insert(user);
-        await mailToken(tables, user.id, 'verify-email');
+        await outbox.enqueue(tables, { kind: 'verify-email', email: user.email });
       });
     } catch (error) {
       throw isDuplicate(error) ? new ServiceError('EMAIL_TAKEN') : error;
@@ -26,27 +25,17 @@ export const createRegistration = ({ database, passwords, tokens, mailToken, out
   /** Mails a new link to an address that waits for its verification; tells nobody whether it does. */
   async resendVerification(email: string, clientAddress: string): Promise<void> {
     await limits.enforce('mailRequest', clientAddress);
-    await inConstantTime(() =>
-      database.transaction(async (em, tables) => {
-        const user = await lockUser(em, { email });
-        if (!user || user.emailVerified || !(await outbox.hasRoomFor(tables, user.id, 'verify-email'))) return;
-        await mailToken(tables, user.id, 'verify-email');
-      }),
-    );
-    outbox.wake();
+    await outbox.request({ kind: 'verify-email', email });
   },
 
   /** A token that has verified its account may be repeated: a second click is no error. Rejects with INVALID_TOKEN. */
   async verifyEmail(token: string, clientAddress: string): Promise<void> {
     const sent = await database.read((tables) => tokens.find(tables, 'verify-email', token));
-    if (!sent) {
-      await limits.enforce('token', clientAddress);
-      throw new ServiceError('INVALID_TOKEN');
-    }
+    if (!sent || (sent.expired && !sent.used)) throw await limits.refuseToken(clientAddress);
     await database.transaction(async (em, tables) => {
       const user = await lockUser(em, { id: sent.userId });
       const found = await tokens.find(tables, 'verify-email', token);
-      if (!user || !found || (found.expired && !found.used)) throw new ServiceError('INVALID_TOKEN');
+      if (!user || !found) throw new ServiceError('INVALID_TOKEN');
       if (found.used) return;
       await tokens.markUsed(tables, found.id);
       user.verifyEmail();
