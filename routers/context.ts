@@ -5,7 +5,7 @@ import type { Uploads } from '../server/uploads/index.ts';
 export interface Context {
   accounts: Accounts;
   uploads: Uploads;
-  /** The client's address as limits count it: an IPv6 /64 is one address. */
+  /** Where the client is, its IPv6 address in full. */
   clientAddress(): string;
   /** The session token that came along, if it has the shape of one. */
   sessionToken: string | undefined;
@@ -13,6 +13,8 @@ export interface Context {
   service: string | undefined;
   /** The state of a login through the identity provider that this browser began. */
   stateCookie: string | undefined;
+  /** The base address of ours at which the request came; APP_URL where it came to another name. */
+  ownUrl(): string;
   cookies: {
     setSession(session: { token: string; expiresAt: number }): void;
     clearSession(): void;

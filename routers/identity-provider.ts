@@ -32,12 +32,12 @@ export const idp = router({
         tags: ['Authentication'],
         protect: false,
         redirect: "The provider's authorization page, or /login?error=oauth_failed if it cannot be asked",
-        errors: ['NOT_FOUND'],
+        errors: ['NOT_FOUND', 'RATE_LIMITED'],
       },
     })
     .output(redirect)
     .query(async ({ ctx }) => {
-      const begun = await ctx.accounts.beginExternalLogin();
+      const begun = await ctx.accounts.beginExternalLogin({ ownUrl: ctx.ownUrl(), clientAddress: ctx.clientAddress() });
       if (!begun) return { location: locations.failed };
       ctx.cookies.setState(begun.state);
       return { location: begun.url };
@@ -68,7 +68,8 @@ export const idp = router({
         cookieState: ctx.stateCookie,
         formerToken: ctx.sessionToken,
       });
-      ctx.cookies.clearState();
+      // Any page can send a browser here with a refusal: that must not end a login of its own.
+      if (outcome.result !== 'cancelled' || outcome.wasOpen) ctx.cookies.clearState();
       if (outcome.result === 'logged-in') {
         ctx.cookies.setSession(outcome.login);
         ctx.noteUser(outcome.login.user.id);

@@ -15,6 +15,7 @@ export const inProcessCaller = (
     clientAddress: () => 'in process',
     sessionToken: undefined,
     stateCookie: undefined,
+    ownUrl: () => '',
     cookies: {
       setSession: () => undefined,
       clearSession: () => undefined,

@@ -1,11 +1,14 @@
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
+import { hasDevTools, isOnThisMachine } from './dev-tools.ts';
 import { identityProviderOf, identityProviderProblems, identityProviderVariables } from './identity-provider-config.ts';
+import { insecureSettings, settingsToWarnOf } from './insecure-settings.ts';
 import { defaultUploadTypes, isUploadType } from './uploads/file-types.ts';
 
 /**
  * The environment, parsed once: the only place that reads it. `parseConfig` collects every problem and tells them together;
- * outside production each part that is not configured gets its embedded form (decisions.md, "Configuration").
+ * outside production each part that is not configured gets its embedded form (decisions.md, "Configuration"), but for mail and
+ * the identity provider, whose embedded forms let a caller become any user: these need `hasDevTools`.
  */
 
 type Environment = Record<string, string | undefined>;
@@ -84,10 +87,14 @@ const variables = {
   PORT: whole(1, 65535).default(3000),
   HOST: z.string().optional(),
   APP_URL: addressOf('http:', 'https:').transform(withoutTrailingSlash).optional(),
+  DEV_TOOLS: z.enum(['on', 'off']).optional(),
   ALLOWED_ORIGINS: origins,
   API_HOST: z
     .string()
-    .regex(/^[A-Za-z0-9.:/*_-]+$/, 'must be a host or an origin')
+    .regex(
+      /^(?:[a-z]+:\/\/)?(?:\*|(?:\*\.)?[\w-]+(?:\.[\w-]+)*)(?::(?:\d+|\*))?(?:\/[\w./-]*)?$/i,
+      'must be a host or an origin',
+    )
     .optional(),
   APP_SECRET: z.string().min(32, 'must have at least 32 characters').optional(),
   DATABASE_URL: addressOf('mysql:')
@@ -129,6 +136,7 @@ const variables = {
   LIMIT_MAIL_REQUEST: rate(100, 60 * 60),
   LIMIT_TOKEN: rate(50, 15 * 60),
   LIMIT_UPLOAD: rate(120, 60 * 60),
+  LIMIT_IDP_START: rate(100, 15 * 60),
   UPLOAD_TYPES: uploadTypes,
   // At most what S3 takes in one PUT.
   UPLOAD_MAX_BYTES: whole(1, 5 * 1024 ** 3).default(50 * 1024 ** 2),
@@ -150,6 +158,9 @@ const required = [
   'S3_SECRET_KEY',
 ] as const satisfies (keyof typeof variables)[];
 
+/** What a service without development tools cannot do without: the embedded mailbox shows every token to every caller. */
+const requiredWithoutDevTools = ['SMTP_URL', 'MAIL_FROM'] as const satisfies (keyof typeof variables)[];
+
 /** What goes together: outside production all of them or none. */
 const s3 = ['S3_ENDPOINT', 'S3_BUCKET', 'S3_ACCESS_KEY', 'S3_SECRET_KEY'] as const satisfies (keyof typeof variables)[];
 
@@ -170,35 +181,50 @@ export type Rate = { points: number; seconds: number };
 export function parseConfig(environment: Environment) {
   const env = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
   const parsed = schema.safeParse(env);
+  const isMissing = (name: string) => env[name] === undefined;
   const problems = parsed.success ? [] : parsed.error.issues.map((issue) => `${issue.path.join('.')} ${issue.message}`);
-  if (env['NODE_ENV'] === 'production') {
-    const missing = required.filter((name) => env[name] === undefined);
-    problems.push(...missing.map((name) => `${name} is missing: production needs it`));
-  } else if (s3.some((name) => env[name] !== undefined)) {
-    const missing = s3.filter((name) => env[name] === undefined);
-    problems.push(...missing.map((name) => `${name} is missing: the others of S3 need it`));
+  const isProduction = env['NODE_ENV'] === 'production';
+  if (isProduction) {
+    problems.push(...required.filter(isMissing).map((name) => `${name} is missing: production needs it`));
+    problems.push(...insecureSettings(env));
+  } else {
+    const missing = hasDevTools(env) ? [] : requiredWithoutDevTools.filter(isMissing);
+    problems.push(
+      ...missing.map(
+        (name) => `${name} is missing: no embedded mailbox without DEV_TOOLS=on unless APP_URL is http://localhost`,
+      ),
+    );
+    if (!s3.every(isMissing)) {
+      problems.push(...s3.filter(isMissing).map((name) => `${name} is missing: the others of S3 need it`));
+    }
   }
-  problems.push(...identityProviderProblems(env));
+  problems.push(...identityProviderProblems(env, { hasEmbedded: hasDevTools(env) }));
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
-  return Object.freeze(assemble(parsed.data));
+  return Object.freeze({
+    ...assemble(parsed.data),
+    /** Whether front ends on any port of this machine may call us too, such as Vite's 5173. */
+    acceptsLoopbackOrigins: !isProduction && isOnThisMachine(env),
+    /** Whether there is anything under /dev. */
+    devTools: hasDevTools(env),
+    /** For the log at the start. */
+    warnings: settingsToWarnOf(env),
+  });
 }
 
 function assemble(env: z.output<typeof schema>) {
   const isProduction = env.NODE_ENV === 'production';
   const appUrl = env.APP_URL ?? `http://localhost:${env.PORT}`;
+  const ownUrls = env.APP_URL ? [appUrl] : [appUrl, `http://127.0.0.1:${env.PORT}`, `http://[::1]:${env.PORT}`];
   return {
     production: isProduction,
     port: env.PORT,
     host: env.HOST ?? (isProduction ? '0.0.0.0' : '127.0.0.1'),
     /** Public base address, without a slash at the end. */
     appUrl,
+    /** Every base address that is ours, APP_URL first: until one is set, every name of this machine is. */
+    ownUrls,
     /** Origins whose browsers may call us: our own, and the further front ends. */
-    origins: new Set([
-      new URL(appUrl).origin,
-      ...env.ALLOWED_ORIGINS,
-      // Until an address is set, every name of this machine is ours.
-      ...(env.APP_URL ? [] : [`http://127.0.0.1:${env.PORT}`, `http://[::1]:${env.PORT}`]),
-    ]),
+    origins: new Set([...ownUrls.map((url) => new URL(url).origin), ...env.ALLOWED_ORIGINS]),
     apiHost: env.API_HOST ?? new URL(appUrl).host,
     /** Undefined outside production: then a secret is made once and kept in dataDir. */
     appSecret: env.APP_SECRET,
@@ -208,7 +234,7 @@ function assemble(env: z.output<typeof schema>) {
     mailFrom: env.MAIL_FROM ?? 'Account service <no-reply@localhost>',
     s3: s3Of(env),
     uploads: { types: env.UPLOAD_TYPES.filter(isUploadType), maxBytes: env.UPLOAD_MAX_BYTES },
-    identityProvider: identityProviderOf(env, appUrl),
+    identityProvider: identityProviderOf(env),
     cookieDomain: env.COOKIE_DOMAIN,
     /** How many proxies stand in front and append to X-Forwarded-For. */
     trustedProxies: env.TRUST_PROXY,
@@ -227,6 +253,7 @@ function assemble(env: z.output<typeof schema>) {
       mailRequest: env.LIMIT_MAIL_REQUEST,
       token: env.LIMIT_TOKEN,
       upload: env.LIMIT_UPLOAD,
+      idpStart: env.LIMIT_IDP_START,
     },
   };
 }

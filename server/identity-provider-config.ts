@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isInTheClear } from './loopback.ts';
 
 /**
  * The identity provider's part of the environment. A known provider needs two variables, client id and secret; any other
@@ -30,13 +31,11 @@ const DEFAULT_NAME = 'idp';
 const DEFAULT_SCOPES = 'openid email profile';
 const GITHUB_SCOPES = 'read:user user:email';
 
-const loopback = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
-
 /** OpenID Connect Discovery section 3; plain http only where no wire is crossed. */
 function isIssuer(text: string): boolean {
   const url = URL.parse(text);
   if (!url || url.search || url.hash || url.username || url.password) return false;
-  return url.protocol === 'https:' || (url.protocol === 'http:' && loopback.test(url.hostname));
+  return ['http:', 'https:'].includes(url.protocol) && !isInTheClear(text);
 }
 
 /** RFC 6749 section 3.3. */
@@ -62,13 +61,12 @@ export const identityProviderVariables = {
 
 const credentials = ['IDP_CLIENT_ID', 'IDP_CLIENT_SECRET'] as const;
 
-/** What is missing beside what is given. Outside production a name alone only names the embedded provider. */
-export function identityProviderProblems(env: Record<string, string | undefined>): string[] {
-  const telling = [
-    'IDP_ISSUER',
-    ...credentials,
-    ...(env['NODE_ENV'] === 'production' ? ['IDP_NAME', 'IDP_SCOPES'] : []),
-  ];
+/** What is missing beside what is given. A name alone names the embedded provider, where there is one. */
+export function identityProviderProblems(
+  env: Record<string, string | undefined>,
+  { hasEmbedded }: { hasEmbedded: boolean },
+): string[] {
+  const telling = ['IDP_ISSUER', ...credentials, ...(hasEmbedded ? [] : ['IDP_NAME', 'IDP_SCOPES'])];
   if (telling.every((variable) => env[variable] === undefined)) return [];
   const name = env['IDP_NAME'] ?? DEFAULT_NAME;
   const problems = credentials
@@ -92,22 +90,23 @@ export interface IdentityProviderClient {
   clientSecret: string;
   /** Separated by spaces. */
   scopes: string;
-  redirectUri: string;
   /** Where calls to the issuer's origin go instead: only the embedded provider has such an address. */
   address?: string;
 }
 
-/** `client` is undefined unless a provider is configured: then the embedded one stands in, or in production none. */
-export function identityProviderOf(
-  env: z.output<z.ZodObject<typeof identityProviderVariables>>,
-  appUrl: string,
-): { name: string; scopes: string; redirectUri: string; client: IdentityProviderClient | undefined } {
+/** `client` is undefined unless a provider is configured: then the embedded one stands in where there is one. */
+export function identityProviderOf(env: z.output<z.ZodObject<typeof identityProviderVariables>>): {
+  name: string;
+  scopes: string;
+  /** Where the provider sends the browser back, below one of our own addresses. */
+  callbackPath: string;
+  client: IdentityProviderClient | undefined;
+} {
   const { IDP_NAME: name, IDP_CLIENT_ID: clientId, IDP_CLIENT_SECRET: clientSecret } = env;
   const issuer = env.IDP_ISSUER ?? knownIssuers[name];
   const isConfigured = issuer !== undefined && clientId !== undefined && clientSecret !== undefined;
   const kind = isConfigured && name === 'github' ? 'github' : 'oidc';
   const scopes = env.IDP_SCOPES ?? (kind === 'github' ? GITHUB_SCOPES : DEFAULT_SCOPES);
-  const redirectUri = `${appUrl}/auth/${name}/callback`;
-  const client = isConfigured ? ({ kind, issuer, clientId, clientSecret, scopes, redirectUri } as const) : undefined;
-  return { name, scopes, redirectUri, client };
+  const client = isConfigured ? ({ kind, issuer, clientId, clientSecret, scopes } as const) : undefined;
+  return { name, scopes, callbackPath: `/auth/${name}/callback`, client };
 }

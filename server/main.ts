@@ -32,6 +32,7 @@ async function start(): Promise<void> {
   if (embedded) prepareDataDir(config.dataDir);
 
   const log = createLog(config);
+  for (const warning of config.warnings) log.warn(warning);
   const database = await openDatabase(config);
   const store = openKeyValueStore(config, log);
   const mail = openMail(config);

@@ -1,12 +1,11 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { ServiceError } from '../errors.ts';
 import type { Log } from '../log.ts';
-import {
-  type CallbackParameters,
-  type FlowSecrets,
-  type IdentityProvider,
-  LoginDeclined,
-  type ProvidedIdentity,
+import type {
+  CallbackParameters,
+  FlowSecrets,
+  IdentityProvider,
+  ProvidedIdentity,
 } from '../parts/identity-provider/index.ts';
 import type { KeyValueStore } from '../parts/key-value/index.ts';
 import { createIdentities } from './identities.ts';
@@ -19,7 +18,9 @@ export const STATE_LIFE_MS = 10 * 60 * 1000;
 /** Where a login through the provider ends. `failed`: the cause is in the log. */
 export type ExternalLogin =
   | { result: 'logged-in'; login: Login }
-  | { result: 'cancelled' | 'failed' | 'email-unverified' | 'verification-sent' };
+  /** `wasOpen`: this browser had begun the login, which has ended. */
+  | { result: 'cancelled'; wasOpen: boolean }
+  | { result: 'failed' | 'email-unverified' | 'verification-sent' };
 
 /** What is kept of a flow until the browser is back, under the hash of its state. */
 interface StoredFlow extends FlowSecrets {
@@ -44,11 +45,13 @@ interface Parts {
   /** Undefined where there is none. */
   provider: IdentityProvider | undefined;
   providerName: string;
+  /** Below one of our own addresses. */
+  callbackPath: string;
   log: Log;
 }
 
 /** Login through an external identity provider. Without one, both procedures reject with NOT_FOUND. */
-export const createExternalLogin = (deps: Deps, { store, provider, providerName, log }: Parts) => {
+export const createExternalLogin = (deps: Deps, { store, provider, providerName, callbackPath, log }: Parts) => {
   const identities = createIdentities(deps, providerName);
 
   const theProvider = (): IdentityProvider => {
@@ -80,24 +83,41 @@ export const createExternalLogin = (deps: Deps, { store, provider, providerName,
   };
 
   return {
-    /** Where to send the browser, and the state for its cookie; undefined if the provider cannot be asked. */
-    async beginExternalLogin(): Promise<{ url: string; state: string } | undefined> {
+    /**
+     * Where to send the browser, and the state for its cookie; undefined if the provider cannot be asked. The browser comes
+     * back to `ownUrl`, the address of ours at which it began and has that cookie.
+     */
+    async beginExternalLogin({
+      ownUrl,
+      clientAddress,
+    }: {
+      ownUrl: string;
+      clientAddress: string;
+    }): Promise<{ url: string; state: string } | undefined> {
+      const theirs = theProvider();
+      await deps.limits.enforce('idpStart', clientAddress);
       const state = randomBytes(32).toString('base64url');
-      const begun = await theProvider().begin(state).catch(failed);
+      const begun = await theirs.begin({ state, redirectUri: ownUrl + callbackPath }).catch(failed);
       if ('result' in begun) return undefined;
       const flow: StoredFlow = { ...begun.secrets, provider: providerName };
       await store.set(keyOf(state), JSON.stringify(flow), { ttlMs: STATE_LIFE_MS });
       return { url: begun.url, state };
     },
 
-    /** Rejects with INVALID_STATE, before anything else is looked at, unless this browser began a flow that is still open. */
+    /**
+     * Rejects with INVALID_STATE, before anything else is looked at, unless this browser began a flow that is still open. But
+     * who said no at the provider (RFC 6749 section 4.1.2.1) is told so in any case: without such a flow nothing changes.
+     */
     async finishExternalLogin({ state, cookieState, formerToken, ...callback }: Returned): Promise<ExternalLogin> {
       const theirs = theProvider();
-      if (!state || !cookieState || !isSame(state, cookieState)) throw new ServiceError('INVALID_STATE');
+      const isTheirs = state !== undefined && cookieState !== undefined && isSame(state, cookieState);
+      if (callback.error === 'access_denied') {
+        if (isTheirs) await store.delete(keyOf(state));
+        return { result: 'cancelled', wasOpen: isTheirs };
+      }
+      if (!isTheirs) throw new ServiceError('INVALID_STATE');
       const { provider: _, ...secrets } = await takeFlow(state);
-      const outcome = await theirs.finish({ ...callback, state }, secrets).catch((error: unknown) => {
-        return error instanceof LoginDeclined ? ({ result: 'cancelled' } as const) : failed(error);
-      });
+      const outcome = await theirs.finish({ ...callback, state }, secrets).catch(failed);
       return 'result' in outcome ? outcome : logIn(outcome, formerToken);
     },
   };

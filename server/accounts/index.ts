@@ -68,6 +68,7 @@ export function createAccounts(
       store,
       provider: identityProvider,
       providerName: config.identityProvider.name,
+      callbackPath: config.identityProvider.callbackPath,
       log,
     }),
     ...createRecovery(deps),

@@ -54,8 +54,8 @@ export function createPasswords({ iterations }: { iterations: number }) {
       return isRight;
     },
 
-    /** Whether a stored hash was made with another count than the configured one. */
-    isOutdated: (stored: string): boolean => parse(stored)[0] !== iterations,
+    /** Whether a stored hash was cheaper than the configured count makes it. A costlier one is never replaced. */
+    isOutdated: (stored: string): boolean => parse(stored)[0] < iterations,
   };
 }
 

@@ -6,7 +6,9 @@ import type { Database } from '../parts/database/index.ts';
 import type { KeyValueStore } from '../parts/key-value/index.ts';
 import type { ObjectStorage } from '../parts/object-storage/index.ts';
 import type { Uploads } from '../uploads/index.ts';
+import { proxyWarning } from './client-address.ts';
 import { contextFactory } from './context.ts';
+import { devHost } from './dev-host.ts';
 import type { DevIdentityProvider } from './dev-idp/index.ts';
 import { devMail } from './dev-mail.ts';
 import { docs } from './docs.ts';
@@ -51,6 +53,7 @@ export function createApp(
   app.use(requestLog(log));
   app.use(unreadBodies());
   app.use(answerFailures(log));
+  if (config.trustedProxies === 0) app.use(proxyWarning(log));
   app.use(requireTarget);
   app.use(crossOrigin(config));
   app.use(originCheck(config));
@@ -59,7 +62,8 @@ export function createApp(
   app.use(docs(config).routes());
   if (objects.served) app.use(files(objects.served).routes());
   app.use(probes({ database, store, stopping }).routes());
-  if (!config.production) app.use(devMail(config).routes());
+  app.use(devHost(config));
+  if (config.devTools) app.use(devMail(config).routes());
   if (devIdentityProvider) app.use(devIdentityProvider.middleware);
 
   const accountPages = config.pages && pages(pageSettings(config, devIdentityProvider !== undefined), log);
@@ -71,8 +75,8 @@ export function createApp(
 }
 
 /** What the account pages have to know of the parts. */
-const pageSettings = ({ appUrl, production, smtpUrl, identityProvider }: Config, hasDevProvider: boolean) => ({
+const pageSettings = ({ appUrl, smtpUrl, identityProvider }: Config, hasDevProvider: boolean) => ({
   appUrl,
   provider: identityProvider.client || hasDevProvider ? identityProvider.name : undefined,
-  mailbox: production || smtpUrl ? undefined : '/dev/mail',
+  mailbox: smtpUrl ? undefined : '/dev/mail',
 });

@@ -1,12 +1,11 @@
 import ipaddr from 'ipaddr.js';
-
-/** Leading bits of an IPv6 address that one customer is given: whoever has one address has them all. */
-const IPV6_PREFIX_BITS = 64;
+import type { Middleware } from 'koa';
+import type { Log } from '../log.ts';
 
 /**
- * Who is asking, as limits count it: the socket's address, or with `trustedProxies` proxies in front the entry of
- * X-Forwarded-For that the outermost of them wrote, counted from the right, for anybody can write the ones further left.
- * `::ffff:1.2.3.4` is `1.2.3.4`; an IPv6 /64 is one address.
+ * The client's address: the socket's, or with `trustedProxies` proxies in front the entry of X-Forwarded-For that the
+ * outermost of them wrote, counted from the right: a client can write any further left itself. `::ffff:1.2.3.4` is
+ * `1.2.3.4`.
  */
 export function clientAddress(
   socketAddress: string | undefined,
@@ -17,7 +16,7 @@ export function clientAddress(
   const entry = trustedProxies > 0 ? entries.at(-Math.min(trustedProxies, entries.length)) : undefined;
   const forwarded = entry === undefined ? '' : withoutPort(entry.trim().slice(0, MAX_ENTRY));
   const address = ipaddr.isValid(forwarded) ? forwarded : (socketAddress ?? '');
-  return ipaddr.isValid(address) ? grouped(address) : 'unknown';
+  return ipaddr.isValid(address) ? ipaddr.process(address).toString() : 'unknown';
 }
 
 /** An IPv6 address with its zone, brackets and port. */
@@ -27,9 +26,16 @@ const MAX_ENTRY = 100;
 const withoutPort = (entry: string): string =>
   /^\[(.+)\](?::\d+)?$/.exec(entry)?.[1] ?? /^([\d.]+):\d+$/.exec(entry)?.[1] ?? entry;
 
-function grouped(address: string): string {
-  const parsed = ipaddr.process(address);
-  if (parsed.kind() === 'ipv4') return parsed.toString();
-  const bytes = parsed.toByteArray().fill(0, IPV6_PREFIX_BITS / 8);
-  return `${ipaddr.fromByteArray(bytes).toString()}/${IPV6_PREFIX_BITS}`;
+/** Warns once of a proxy in front that the configuration does not count. */
+export function proxyWarning(log: Pick<Log, 'warn'>): Middleware {
+  let told = false;
+  return (ctx, next) => {
+    if (!told && ctx.get('X-Forwarded-For') !== '') {
+      told = true;
+      log.warn(
+        'X-Forwarded-For came while TRUST_PROXY is 0: the clients behind a proxy share its address, and so each limit',
+      );
+    }
+    return next();
+  };
 }

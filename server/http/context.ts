@@ -20,6 +20,7 @@ export const contextFactory =
     clientAddress: () => clientAddress(ctx.req.socket.remoteAddress, ctx.get('X-Forwarded-For'), config.trustedProxies),
     sessionToken: readSessionCookie(ctx.get('Cookie')),
     stateCookie: readStateCookie(ctx.get('Cookie'), config),
+    ownUrl: () => ownUrl(config, ctx.get('Host')),
     service: serviceOf(accounts, ctx.get('Authorization')),
     cookies: { ...sessionCookies(ctx, config), ...stateCookie(ctx, config) },
     noteUser(userId) {
@@ -34,6 +35,10 @@ export const contextFactory =
     },
     version,
   });
+
+/** From the fixed list of our own, whatever the request names. */
+const ownUrl = ({ appUrl, ownUrls }: Config, host: string) =>
+  ownUrls.find((url) => new URL(url).host === host) ?? appUrl;
 
 function serviceOf({ serviceTokens }: Accounts, authorization: string): string | undefined {
   const token = bearerToken(authorization);

@@ -8,7 +8,7 @@ import { devPage } from './dev-page.ts';
 const SHOWN = 200;
 
 /**
- * The mailbox of the embedded mail, outside production: a page for people, JSON for programs (and curl), newest first.
+ * The mailbox of the embedded mail: a page for people, JSON for programs (and curl), newest first.
  * `?to=` shows the mails to one address.
  */
 export function devMail({ dataDir }: Pick<Config, 'dataDir'>): Router {

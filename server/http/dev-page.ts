@@ -1,6 +1,6 @@
 import { escapeHtml } from '../accounts/mails.ts';
 
-/** A page of the embedded parts, outside production. `title` is text, `content` HTML. */
+/** A page of the development tools. `title` is text, `content` HTML. */
 export const devPage = (title: string, content: string) => `<!doctype html>
 <html lang="en">
 <head>

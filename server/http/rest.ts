@@ -45,6 +45,11 @@ export function rest(
     const { route, parameters } = match;
     ctx.state['route'] = route.path;
     ctx.state['plainRefusals'] = route.plainRefusals;
+    if (route.isRedirect && ctx.method === 'HEAD') {
+      // It begins or ends a login: what a HEAD asks about would not be there any more.
+      ctx.status = 204;
+      return;
+    }
     ctx.status = route.status;
     const output: unknown = await callTRPCProcedure({
       router: appRouter,

@@ -2,6 +2,7 @@ import cors from '@koa/cors';
 import type { Context, Middleware } from 'koa';
 import type { Config } from '../config.ts';
 import { ServiceError } from '../errors.ts';
+import { isLoopback } from '../loopback.ts';
 
 /** The headers of interface.md section 5, the same on every response. */
 export const securityHeaders = ({ apiHost }: Pick<Config, 'apiHost'>): Readonly<Record<string, string>> => ({
@@ -58,27 +59,42 @@ const isHost = (text: string): boolean =>
 
 const readsOnly = new Set(['GET', 'HEAD', 'OPTIONS']);
 
+/** Whether an origin is one of ours. */
+const originRule =
+  ({ origins, acceptsLoopbackOrigins }: Pick<Config, 'origins' | 'acceptsLoopbackOrigins'>) =>
+  (origin: string): boolean =>
+    origins.has(origin) || (acceptsLoopbackOrigins && isLoopbackOrigin(origin));
+
+/** A development server on this machine: it has a port of its own. What is at the standard one is something else. */
+function isLoopbackOrigin(origin: string): boolean {
+  const url = URL.parse(origin);
+  return url?.origin === origin && /^https?:$/.test(url.protocol) && url.port !== '' && isLoopback(url.hostname);
+}
+
 /**
  * No page of another site makes a browser change anything here, logged in or not: whatever is not a read must come from one
  * of our origins, or from no browser at all (interface.md section 5.9; OWASP CSRF Prevention Cheat Sheet).
  */
-export function originCheck({ origins }: Pick<Config, 'origins'>): Middleware {
+export function originCheck(config: Pick<Config, 'origins' | 'acceptsLoopbackOrigins'>): Middleware {
+  const isOurOrigin = originRule(config);
   return (ctx, next) => {
     if (readsOnly.has(ctx.method)) return next();
     const origin = ctx.get('Origin');
     const site = ctx.get('Sec-Fetch-Site');
-    const isOurs = origin ? origins.has(origin) : site !== 'cross-site' && site !== 'same-site';
+    const isOurs = origin ? isOurOrigin(origin) : site !== 'cross-site' && site !== 'same-site';
     if (!isOurs) throw new ServiceError('ORIGIN_MISMATCH');
     return next();
   };
 }
 
 /** Browsers of our further front ends may read the answers, and send the cookie along. */
-export const crossOrigin = ({ origins }: Pick<Config, 'origins'>): Middleware =>
-  cors({
-    origin: (ctx) => (origins.has(ctx.get('Origin')) ? ctx.get('Origin') : ''),
+export function crossOrigin(config: Pick<Config, 'origins' | 'acceptsLoopbackOrigins'>): Middleware {
+  const isOurOrigin = originRule(config);
+  return cors({
+    origin: (ctx) => (isOurOrigin(ctx.get('Origin')) ? ctx.get('Origin') : ''),
     credentials: true,
     allowMethods: ['GET', 'POST', 'PUT'],
     exposeHeaders: ['Retry-After', 'RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset', 'X-Request-Id'],
     maxAge: 600,
   });
+}

@@ -117,9 +117,9 @@ onBothStacks(
           },
         ],
         [
-          'with the error of a refusal',
+          'with another error than a refusal',
           (callback) => {
-            callback.search = 'error=access_denied';
+            callback.search = 'error=server_error';
           },
         ],
       ])('a callback %s is refused, and the provider not asked', async (_, change) => {
@@ -170,8 +170,32 @@ onBothStacks(
         callback.searchParams.set('error_description', '<script>alert(1)</script>');
         const cookie = browser.cookies.get('acme_oauth_state') ?? '';
         expect(await browser.redirectOf(callback)).toBe('/login?error=cancelled');
+        expect(browser.cookies.has('acme_oauth_state')).toBe(false);
         browser.cookies.set('acme_oauth_state', cookie);
-        await refused(browser, callback);
+        await refused(browser, atInstance(stack(), provider.authorize(request, somebody())));
+      });
+
+      test.each<[string, (callback: URL, browser: Browser) => void]>([
+        ['without its cookie', (_, browser) => browser.cookies.clear()],
+        ['without a state', (callback) => callback.searchParams.delete('state')],
+        ['with another state', (callback) => callback.searchParams.set('state', 'A'.repeat(43))],
+        ['with a code too', (callback) => callback.searchParams.set('code', 'x')],
+      ])('a refusal %s leads to the log-in page, and changes nothing', async (_, change) => {
+        const { browser, request } = await begin(stack());
+        const right = atInstance(stack(), provider.authorize(request, somebody()));
+        const cookie = browser.cookies.get('acme_oauth_state') ?? '';
+        const refusal = new URL(`${stack().url}/auth/acme/callback?error=access_denied`);
+        refusal.searchParams.set('state', 'B'.repeat(43));
+        change(refusal, browser);
+        expect(await browser.redirectOf(refusal)).toBe('/login?error=cancelled');
+        expect(browser.setCookies).toEqual([]);
+        browser.cookies.set('acme_oauth_state', cookie);
+        expect(await browser.redirectOf(right)).toBe('/dashboard');
+      });
+
+      test('a refusal over tRPC ends at the log-in page, whatever the state', async () => {
+        const reply = await callerOf('trpc', stack().url)('auth.idp.callback', { error: 'access_denied', state: 'x' });
+        expect([reply.data, reply.setCookies]).toEqual([{ location: '/login?error=cancelled' }, []]);
       });
 
       test('is kept nowhere in the clear', async () => {

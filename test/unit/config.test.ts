@@ -1,11 +1,12 @@
+import { randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ConfigError, parseConfig, variableNames } from '../../server/config.ts';
 
 const production = {
   NODE_ENV: 'production',
   APP_URL: 'https://accounts.example.com/',
-  APP_SECRET: 'x'.repeat(32),
+  APP_SECRET: 'q7Jm2Xw9Lr4Tz8Vb1Nc6Kd3Hf5Gs0PyA',
   DATABASE_URL: 'mysql://root@127.0.0.1/accounts',
   REDIS_URL: 'redis://127.0.0.1',
   SMTP_URL: 'smtp://127.0.0.1',
@@ -62,6 +63,115 @@ test('production names everything that is missing in one message', () => {
   for (const name of [...Object.keys(required), 'PORT']) expect(message).toContain(name);
 });
 
+const mail = { SMTP_URL: 'smtps://mail.example.com', MAIL_FROM: 'no-reply@example.com' };
+
+test.each([
+  [{}, true],
+  [{ APP_URL: 'http://localhost:3000' }, true],
+  [{ APP_URL: 'http://127.8.9.10:3000' }, true],
+  [{ APP_URL: 'http://[::1]:3000' }, true],
+  [{ APP_URL: 'http://accounts.localhost' }, true],
+  [{ APP_URL: 'http://LOCALHOST:3000' }, true],
+  [{ APP_URL: 'http://localhost:3000', DEV_TOOLS: 'off', ...mail }, false],
+  [{ APP_URL: 'https://localhost:3000', ...mail }, false],
+  [{ APP_URL: 'http://accounts.example.com', ...mail }, false],
+  [{ APP_URL: 'http://localhost.example.com', ...mail }, false],
+  [{ APP_URL: 'http://127.0.0.1.example.com', ...mail }, false],
+  [{ APP_URL: 'http://192.168.1.5:3000', ...mail }, false],
+  [{ APP_URL: 'http://192.168.1.5:3000', DEV_TOOLS: 'on' }, true],
+  [production, false],
+])('development tools with %o: %s', (environment: Record<string, string>, expected) => {
+  expect(parseConfig(environment).devTools).toBe(expected);
+});
+
+test('a public address without development tools needs a mail server, and nothing else', () => {
+  const message = problemsOf({ APP_URL: 'https://accounts.example.com' });
+  expect(message.match(/^ {2}\w+/gm)).toEqual(['  SMTP_URL', '  MAIL_FROM']);
+  expect(problemsOf({ DEV_TOOLS: 'off' }).match(/^ {2}\w+/gm)).toEqual(['  SMTP_URL', '  MAIL_FROM']);
+  expect(parseConfig({ APP_URL: 'https://accounts.example.com', ...mail }).databaseUrl).toBeUndefined();
+});
+
+test.each([
+  [{}, 0],
+  [{ HOST: '::1' }, 0],
+  [{ HOST: '0.0.0.0' }, 1],
+  [{ APP_URL: 'http://192.168.1.5:3000', DEV_TOOLS: 'on' }, 2],
+  [{ APP_URL: 'https://accounts.example.com', ...mail }, 0],
+  [{ APP_URL: 'https://accounts.example.com', ...mail, PASSWORD_ITERATIONS: '1000' }, 1],
+  [{ ...production, SMTP_URL: 'smtps://mail.example.com' }, 0],
+  [{ ...production, SMTP_URL: 'smtp://mail.example.com' }, 1],
+  [{ ...production, SMTP_URL: 'smtp://mail.example.com?requireTLS=true' }, 0],
+  [{ ...production, S3_ENDPOINT: 'http://s3.internal:9000' }, 1],
+  [{ ...production, S3_PUBLIC_URL: 'http://cdn.example.com' }, 1],
+])('of %o the start tells %i doubtful settings', (environment: Record<string, string>, count) => {
+  expect(parseConfig(environment).warnings).toHaveLength(count);
+});
+
+describe('in production', () => {
+  test.each([
+    ['PASSWORD_ITERATIONS', '99999'],
+    ['COOKIE_DOMAIN', 'com'],
+    ['COOKIE_DOMAIN', '.COM'],
+    ['COOKIE_DOMAIN', 'other.example'],
+    ['COOKIE_DOMAIN', 'ample.com'],
+    ['COOKIE_DOMAIN', 'deep.accounts.example.com'],
+    ['API_HOST', '*'],
+    ['API_HOST', '*:443'],
+    ['API_HOST', 'https://*'],
+    ['API_HOST', 'https://*:*/'],
+    ['API_HOST', '*.com'],
+    ['API_HOST', 'https://*.co.uk'],
+    ['API_HOST', '*.s3.amazonaws.com'],
+    ['APP_URL', 'http://accounts.example.com'],
+    ['APP_URL', 'http://10.0.0.1'],
+    ['ALLOWED_ORIGINS', 'https://app.example.com,http://admin.example.com'],
+    ['DEV_TOOLS', 'on'],
+    ['APP_SECRET', 'x'.repeat(44)],
+    ['APP_SECRET', 'changeme'.repeat(5)],
+    ['APP_SECRET', 'my-super-secret-key-change-me-please-now'],
+    ['APP_SECRET', '0123456789abcdef0123456789abcdef'],
+    ['APP_SECRET', 'abcdefghijklmnopqrstuvwxyz0123456789'],
+    ['APP_SECRET', 'qwertyuiopasdfghjklzxcvbnmqwertyuiop'],
+    ['APP_SECRET', 'insert-your-application-secret-here!'],
+  ])('%s=%s stops the start', (name, value) => {
+    expect(problemsOf({ ...production, [name]: value })).toMatch(new RegExp(`^  ${name} `, 'm'));
+  });
+
+  test('a cookie domain that hosts strangers stops the start', () => {
+    const environment = { ...production, APP_URL: 'https://accounts.github.io', COOKIE_DOMAIN: 'github.io' };
+    expect(problemsOf(environment)).toContain('COOKIE_DOMAIN');
+  });
+
+  test.each([
+    ['APP_URL', 'http://localhost:3000'],
+    ['COOKIE_DOMAIN', 'example.com'],
+    ['COOKIE_DOMAIN', '.Example.com'],
+    ['COOKIE_DOMAIN', 'accounts.example.com'],
+    ['API_HOST', '*.example.com'],
+    ['API_HOST', 'https://api.example.com:8443/v1'],
+    ['ALLOWED_ORIGINS', 'https://app.example.com,http://localhost:5173'],
+    ['PASSWORD_ITERATIONS', '100000'],
+    ['DEV_TOOLS', 'off'],
+  ])('%s=%s does not', (name, value) => {
+    expect(problemsOf({ ...production, [name]: value })).toBe('');
+  });
+
+  test('a random secret in any usual form never does', () => {
+    const forms = [
+      () => randomBytes(32).toString('base64'),
+      () => randomBytes(32).toString('base64url'),
+      () => randomBytes(24).toString('base64'),
+      () => randomBytes(32).toString('hex'),
+      () => randomBytes(16).toString('hex'),
+      () => randomUUID(),
+    ];
+    const refused = Array.from({ length: 200 }, () => forms.map((make) => make()))
+      .flat()
+      .filter((secret) => problemsOf({ ...production, APP_SECRET: secret }) !== '');
+    expect(refused).toEqual([]);
+  });
+});
+
 test.each([
   ['PORT', '0'],
   ['PORT', '65536'],
@@ -71,6 +181,9 @@ test.each([
   ['ALLOWED_ORIGINS', 'https://app.example.com/path'],
   ['ALLOWED_ORIGINS', 'app.example.com'],
   ['API_HOST', "api.example.com; script-src 'unsafe-eval'"],
+  ['API_HOST', 'https:'],
+  ['API_HOST', 'a*.example.com'],
+  ['DEV_TOOLS', 'yes'],
   ['APP_SECRET', 'short'],
   ['DATABASE_URL', 'postgres://127.0.0.1/x'],
   ['REDIS_URL', '127.0.0.1:6379'],

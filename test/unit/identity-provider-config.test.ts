@@ -31,7 +31,6 @@ test.each([
     scopes,
     clientId: 'id',
     clientSecret: 'secret',
-    redirectUri: `http://localhost:3000/auth/${name}/callback`,
   });
 });
 
@@ -44,11 +43,13 @@ test('any other needs its issuer, which is taken as it is written', () => {
   });
 });
 
-test('a name alone names the embedded provider, outside production', () => {
+test('a name alone names the embedded provider, where there is one', () => {
   expect(parseConfig({ IDP_NAME: 'google' }).identityProvider).toMatchObject({ name: 'google', client: undefined });
-  const message = problemsOf({ NODE_ENV: 'production', IDP_NAME: 'google' });
-  expect(message).toContain('IDP_CLIENT_ID');
-  expect(message).toContain('IDP_CLIENT_SECRET');
+  for (const environment of [{ NODE_ENV: 'production' }, { APP_URL: 'https://accounts.example.com' }]) {
+    const message = problemsOf({ ...environment, IDP_NAME: 'google' });
+    expect(message).toContain('IDP_CLIENT_ID');
+    expect(message).toContain('IDP_CLIENT_SECRET');
+  }
 });
 
 test('everything that is wrong is told at once', () => {

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
@@ -278,7 +279,7 @@ describe('at the start', () => {
       env: {
         ...s3.env,
         NODE_ENV: 'production',
-        APP_SECRET: 'x'.repeat(32),
+        APP_SECRET: randomBytes(32).toString('hex'),
         DATABASE_URL: 'mysql://nobody@127.0.0.1:9/none',
         REDIS_URL: 'redis://127.0.0.1:9',
         SMTP_URL: 'smtp://127.0.0.1:9',

@@ -9,6 +9,7 @@ import type { Log } from '../../log.ts';
 import type { KeyValueStore } from '../../parts/key-value/index.ts';
 import { receiveBody } from '../body.ts';
 import { devPage } from '../dev-page.ts';
+import { ownAddress } from '../own-address.ts';
 import { createPeople, personIn } from './people.ts';
 import { createProvider, SESSION_COOKIE } from './provider.ts';
 
@@ -28,11 +29,11 @@ interface Parts {
 
 /**
  * The embedded identity provider: a real OpenID provider under /dev/idp, whose people are whoever is typed on its page.
- * Outside production, while no other is configured, and only where npm has installed it (a development dependency).
+ * One of the development tools, while no other is configured, and only where npm has installed it (a development dependency).
  */
 export function devIdentityProvider(config: Config, { store, secret, log }: Parts): DevIdentityProvider | undefined {
-  const { production, appUrl, identityProvider } = config;
-  if (production || identityProvider.client) return undefined;
+  const { devTools, appUrl, ownUrls, identityProvider } = config;
+  if (!devTools || identityProvider.client) return undefined;
   if (!isInstalled()) {
     log.info('oidc-provider is not installed: nobody can log in through an identity provider');
     return undefined;
@@ -43,13 +44,13 @@ export function devIdentityProvider(config: Config, { store, secret, log }: Part
     clientId: 'account-service',
     clientSecret: createHmac('sha256', secret).update('dev-idp:client').digest('base64url'),
     scopes: identityProvider.scopes,
-    redirectUri: identityProvider.redirectUri,
     address: ownAddress(config),
   };
   const people = createPeople(store);
   let loaded: Promise<Provider> | undefined;
   const provider = () => {
-    loaded ??= createProvider({ client, mount: MOUNT, people, store, secret, log });
+    const redirectUris = ownUrls.map((url) => url + identityProvider.callbackPath);
+    loaded ??= createProvider({ client, redirectUris, mount: MOUNT, people, store, secret, log });
     return loaded;
   };
 
@@ -108,12 +109,6 @@ function isInstalled(): boolean {
   }
 }
 
-/** Where this process listens, for its calls to itself: APP_URL may name what only browsers can reach. */
-function ownAddress({ host, port }: Pick<Config, 'host' | 'port'>): string {
-  const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
-  return `http://${name.includes(':') ? `[${name}]` : name}:${port}`;
-}
-
 /** Whatever address a request came to, the provider is at APP_URL: its addresses and cookies follow that. */
 function beAt(appUrl: string, { req }: Context): void {
   const { host, protocol } = new URL(appUrl);
@@ -129,7 +124,7 @@ function expired(error: unknown): never {
 
 const parseForm = koaBody({ json: false, multipart: false, text: false, urlencoded: true });
 
-const form = `<p>It takes everybody at their word. It exists outside production only, while no other is configured.</p>
+const form = `<p>It takes everybody at their word. It exists for development only, while no other is configured.</p>
 <form method="post">
 <label>Email <input name="email" type="email" required autofocus autocomplete="off" maxlength="254"></label>
 <label>Name <input name="name" autocomplete="off" maxlength="100"></label>

@@ -13,6 +13,8 @@ const HOUR_SECONDS = 60 * 60;
 
 interface Parts {
   client: IdentityProviderClient;
+  /** Where it may send browsers back. */
+  redirectUris: string[];
   /** Path below which the provider is mounted. */
   mount: string;
   people: People;
@@ -22,7 +24,15 @@ interface Parts {
 }
 
 /** A certified OpenID provider with this service as its one client. Loaded when the first request comes for it. */
-export async function createProvider({ client, mount, people, store, secret, log }: Parts): Promise<Provider> {
+export async function createProvider({
+  client,
+  redirectUris,
+  mount,
+  people,
+  store,
+  secret,
+  log,
+}: Parts): Promise<Provider> {
   const { default: OidcProvider } = await import('oidc-provider');
   const provider = new OidcProvider(client.issuer, {
     adapter: (model) => storeAdapter(store, model),
@@ -30,7 +40,7 @@ export async function createProvider({ client, mount, people, store, secret, log
       {
         client_id: client.clientId,
         client_secret: client.clientSecret,
-        redirect_uris: [client.redirectUri],
+        redirect_uris: redirectUris,
         id_token_signed_response_alg: 'EdDSA',
       },
     ],

@@ -1,15 +1,15 @@
 import * as oauth from 'openid-client';
 import type { IdentityProviderClient } from '../../identity-provider-config.ts';
-import { type CallbackParameters, type FlowSecrets, LoginDeclined } from './index.ts';
+import type { CallbackParameters, FlowSecrets } from './index.ts';
 
 /** What OpenID Connect and plain OAuth 2.0 have in common: RFC 6749 section 4.1 with PKCE (RFC 7636). */
 
 export async function beginFlow(
   configuration: oauth.Configuration,
-  { redirectUri, scopes }: IdentityProviderClient,
-  state: string,
+  { scopes }: IdentityProviderClient,
+  { state, redirectUri }: { state: string; redirectUri: string },
 ): Promise<{ url: string; secrets: FlowSecrets }> {
-  const secrets = { nonce: oauth.randomNonce(), codeVerifier: oauth.randomPKCECodeVerifier() };
+  const secrets = { redirectUri, nonce: oauth.randomNonce(), codeVerifier: oauth.randomPKCECodeVerifier() };
   const url = oauth.buildAuthorizationUrl(configuration, {
     redirect_uri: redirectUri,
     scope: scopes,
@@ -22,8 +22,8 @@ export async function beginFlow(
   return { url: url.href, secrets };
 }
 
-/** The address that the browser came back to, built from what is configured: never from what the request names. */
-function callbackUrl({ redirectUri }: IdentityProviderClient, callback: CallbackParameters): URL {
+/** The address that the browser came back to, built from what the flow began with: never from what the request names. */
+function callbackUrl(redirectUri: string, callback: CallbackParameters): URL {
   const url = new URL(redirectUri);
   for (const [name, value] of Object.entries(callback)) if (value !== undefined) url.searchParams.set(name, value);
   return url;
@@ -32,12 +32,10 @@ function callbackUrl({ redirectUri }: IdentityProviderClient, callback: Callback
 /** Exchanges the code. With `expectedNonce` there must be an ID token that carries it. */
 export async function redeemCode(
   configuration: oauth.Configuration,
-  client: IdentityProviderClient,
   callback: CallbackParameters,
-  { codeVerifier, expectedNonce }: { codeVerifier: string; expectedNonce?: string },
+  { redirectUri, codeVerifier, expectedNonce }: Omit<FlowSecrets, 'nonce'> & { expectedNonce?: string },
 ) {
-  if (callback.error === 'access_denied') throw new LoginDeclined('the login was declined at the provider');
-  return oauth.authorizationCodeGrant(configuration, callbackUrl(client, callback), {
+  return oauth.authorizationCodeGrant(configuration, callbackUrl(redirectUri, callback), {
     expectedState: callback.state,
     pkceCodeVerifier: codeVerifier,
     ...(expectedNonce !== undefined && { expectedNonce, idTokenExpected: true }),

@@ -44,10 +44,10 @@ export function githubProvider(client: IdentityProviderClient): IdentityProvider
   };
 
   return {
-    begin: (state) => beginFlow(configuration, client, state),
+    begin: (flow) => beginFlow(configuration, client, flow),
 
-    async finish(callback, { codeVerifier }) {
-      const { access_token: token } = await redeemCode(configuration, client, callback, { codeVerifier });
+    async finish(callback, { redirectUri, codeVerifier }) {
+      const { access_token: token } = await redeemCode(configuration, callback, { redirectUri, codeVerifier });
       const [user, emails] = await Promise.all([
         read('/user', person, token),
         read('/user/emails?per_page=100', addresses, token),

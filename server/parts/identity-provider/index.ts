@@ -4,6 +4,8 @@ import { oidcProvider } from './oidc.ts';
 
 /** What must be known again when the browser comes back, beside the state itself. */
 export interface FlowSecrets {
+  /** Where the provider sends the browser back. */
+  redirectUri: string;
   nonce: string;
   codeVerifier: string;
 }
@@ -31,14 +33,9 @@ export interface ProvidedIdentity {
 /** An OAuth 2.0 authorization-code flow with PKCE. Both rejects within the time limit, whatever the provider does. */
 export interface IdentityProvider {
   /** Where the browser goes for a flow of this state, and what to keep until it is back. */
-  begin(state: string): Promise<{ url: string; secrets: FlowSecrets }>;
-  /** Redeems the code. Rejects with LoginDeclined if the person turned the login down. */
+  begin(flow: { state: string; redirectUri: string }): Promise<{ url: string; secrets: FlowSecrets }>;
+  /** Redeems the code. */
   finish(callback: CallbackParameters, secrets: FlowSecrets): Promise<ProvidedIdentity>;
-}
-
-/** The person said no at the provider (RFC 6749 section 4.1.2.1, access_denied). */
-export class LoginDeclined extends Error {
-  override name = 'LoginDeclined';
 }
 
 /** Calls nobody yet: a provider that is down stops only those who want to log in through it. */

@@ -21,11 +21,11 @@ export function oidcProvider(client: IdentityProviderClient): IdentityProvider {
   const configured = discovered(client);
 
   return {
-    begin: async (state) => beginFlow(await configured(), client, state),
+    begin: async (flow) => beginFlow(await configured(), client, flow),
 
-    async finish(callback, { nonce, codeVerifier }) {
+    async finish(callback, { nonce, ...flow }) {
       const configuration = await configured();
-      const tokens = await redeemCode(configuration, client, callback, { codeVerifier, expectedNonce: nonce });
+      const tokens = await redeemCode(configuration, callback, { ...flow, expectedNonce: nonce });
       const idToken = tokens.claims();
       if (!idToken) throw new Error('the provider sent no ID token');
       const { iss: issuer, sub: subject } = idToken;

@@ -1,0 +1,25 @@
+import { isLoopback } from './loopback.ts';
+
+/**
+ * Everything under /dev helps to develop, and gives every caller any account: the mailbox shows each token, the identity
+ * provider checks nothing. So it exists only at an address of this machine, or by DEV_TOOLS=on. The other embedded parts
+ * give a caller no such power and are not concerned.
+ */
+
+type Environment = Record<string, string | undefined>;
+
+/** APP_URL is plain http on this machine, or not set. One that is no address is another problem. */
+export function isOnThisMachine({ APP_URL = 'http://localhost' }: Environment): boolean {
+  const url = URL.parse(APP_URL);
+  return url === null || (url.protocol === 'http:' && isLoopback(url.hostname));
+}
+
+export const hasDevTools = (env: Environment): boolean =>
+  env['NODE_ENV'] !== 'production' && (env['DEV_TOOLS'] ?? (isOnThisMachine(env) ? 'on' : 'off')) === 'on';
+
+/** Whether callers on other machines can reach them. */
+export function areDevToolsExposed(env: Environment): boolean {
+  const { HOST = 'localhost' } = env;
+  const isListeningHere = isLoopback(HOST.includes(':') ? `[${HOST}]` : HOST);
+  return hasDevTools(env) && !(isOnThisMachine(env) && isListeningHere);
+}

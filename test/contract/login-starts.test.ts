@@ -1,0 +1,67 @@
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterAll, expect, test } from 'vitest';
+import { Browser } from '../provider/browser.ts';
+import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
+import { atInstance, begin, somebody } from '../provider/login.ts';
+import { clientAddress } from '../rig/address.ts';
+import type { Stack } from '../rig/stack.ts';
+import { callerOf } from './callers.ts';
+import { expectRefusal, onBothStacks } from './scenario.ts';
+
+const provider = await startHostileProvider();
+afterAll(() => provider.close());
+
+/** How many logins the service remembers as begun. */
+async function openFlows({ redis, services }: Stack): Promise<number> {
+  if (redis) return (await redis.keys('login-flow:*')).length;
+  const store = new DatabaseSync(join(services[0]?.dataDir ?? '', 'key-value.sqlite'), { timeout: 5_000 });
+  const [row] = store.prepare("select count(*) as flows from entries where key like 'login-flow:%'").all();
+  store.close();
+  return Number(row?.['flows']);
+}
+
+onBothStacks(
+  (stack) => {
+    test.each(['rest', 'trpc'] as const)('one address begins so many logins over %s, and no more', async (surface) => {
+      const address = clientAddress();
+      const before = await openFlows(stack());
+      const start = async () =>
+        surface === 'trpc'
+          ? callerOf('trpc', stack().url)('auth.idp.start', undefined, { address })
+          : fetch(`${stack().url}/auth/acme`, { redirect: 'manual', headers: { 'x-forwarded-for': address } });
+      const statuses = (await Promise.all(Array.from({ length: 20 }, start))).map(({ status }) => status);
+      expect(statuses.filter((status) => status !== 429)).toHaveLength(3);
+      expect(await openFlows(stack())).toBe(before + 3);
+      const refused = await callerOf('trpc', stack().url)('auth.idp.start', undefined, { address });
+      expectRefusal(refused, 429, 'RATE_LIMITED');
+      expect(refused.setCookies).toEqual([]);
+      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+      await begin(stack(), new Browser());
+    });
+
+    test('HEAD begins no login and counts as none', async () => {
+      const browser = new Browser();
+      const before = await openFlows(stack());
+      for (let i = 0; i < 5; i++) {
+        const response = await browser.go(`${stack().url}/auth/acme`, { method: 'HEAD' });
+        expect([response.status, browser.setCookies]).toEqual([204, []]);
+        expect((await browser.go(`${stack().url}/trpc/auth.idp.start`, { method: 'HEAD' })).status).toBe(204);
+        expect(browser.setCookies).toEqual([]);
+      }
+      expect(await openFlows(stack())).toBe(before);
+      await begin(stack(), browser);
+    });
+
+    test('HEAD ends no login', async () => {
+      const { browser, request } = await begin(stack());
+      const callback = atInstance(stack(), provider.authorize(request, somebody()));
+      for (const url of [callback, `${stack().url}/trpc/auth.idp.callback`]) {
+        expect((await browser.go(url, { method: 'HEAD' })).status).toBe(204);
+        expect(browser.setCookies).toEqual([]);
+      }
+      expect(await browser.redirectOf(callback)).toBe('/dashboard');
+    });
+  },
+  { env: { ...environmentFor(provider), LIMIT_IDP_START: '3/900' } },
+);

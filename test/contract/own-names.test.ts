@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest';
+import { Browser } from '../provider/browser.ts';
+import { profileOf } from '../provider/login.ts';
+import { freshEmail } from '../rig/address.ts';
+import { ask } from '../rig/raw.ts';
+import { noS3 } from '../rig/s3.ts';
+import type { Stack } from '../rig/stack.ts';
+import { callerOf } from './callers.ts';
+import { onBothStacks, onStack, PASSWORD } from './scenario.ts';
+
+const portOf = (stack: Stack) => stack.services[0]?.port;
+
+/** A login as a page of this origin tries it, and what its browser would be told. */
+async function loginFrom(stack: Stack, origin: string) {
+  const headers = { origin, 'sec-fetch-site': 'cross-site' };
+  const reply = await callerOf('rest', stack.url)(
+    'auth.login',
+    { email: freshEmail(), password: PASSWORD },
+    { headers },
+  );
+  return {
+    code: reply.code,
+    allowed: reply.headers.get('access-control-allow-origin'),
+    credentials: reply.headers.get('access-control-allow-credentials'),
+  };
+}
+
+describe('with APP_URL unset', () => {
+  onBothStacks(
+    (stack) => {
+      test.each(['localhost', '127.0.0.1'])(
+        'a login through the provider that began at %s ends there',
+        async (name) => {
+          const base = `http://${name}:${portOf(stack())}`;
+          const browser = new Browser();
+          const request = new URL(await browser.redirectOf(`${base}/auth/idp`));
+          expect(request.searchParams.get('redirect_uri')).toBe(`${base}/auth/idp/callback`);
+          const page = new URL(await browser.redirectOf(request), request);
+          const email = freshEmail();
+          const resume = await browser.redirectOf(page, {
+            method: 'POST',
+            headers: { origin: page.origin },
+            body: new URLSearchParams({ email, name: 'Ada', verified: 'yes', action: 'login' }),
+          });
+          const callback = new URL(await browser.redirectOf(resume));
+          expect(callback.origin).toBe(base);
+          expect(await browser.redirectOf(callback)).toBe('/dashboard');
+          expect(await profileOf(stack(), browser.session)).toMatchObject({ email });
+        },
+      );
+
+      test.each([
+        ['[::1]:PORT', '[::1]:PORT'],
+        ['evil.test', 'localhost:PORT'],
+        ['evil.test:PORT', 'localhost:PORT'],
+        ['127.0.0.2:PORT', 'localhost:PORT'],
+        ['localhost:1', 'localhost:PORT'],
+      ])('a request to the name %s is sent back to %s', async (asked, expected) => {
+        const named = (host: string) => host.replace('PORT', String(portOf(stack())));
+        const { headers } = await ask(`${stack().url}/auth/idp`, { headers: { host: named(asked) } });
+        const redirectUri = new URL(String(headers['location'])).searchParams.get('redirect_uri');
+        expect(redirectUri).toBe(`http://${named(expected)}/auth/idp/callback`);
+      });
+
+      test.each(['http://localhost:PORT', 'http://127.0.0.1:PORT', 'http://[::1]:PORT'])(
+        'pages of %s are ours',
+        async (address) => {
+          const origin = address.replace('PORT', String(portOf(stack())));
+          expect(await loginFrom(stack(), origin)).toMatchObject({ code: 'INVALID_CREDENTIALS', allowed: origin });
+        },
+      );
+    },
+    { env: { APP_URL: undefined } },
+  );
+});
+
+const frontEnds = ['http://localhost:5173', 'http://127.0.0.1:5173', 'http://[::1]:8080', 'https://app.localhost:4200'];
+
+describe('a front end on another port of this machine', () => {
+  onBothStacks((stack) => {
+    test.each(frontEnds)('%s may call with credentials', async (origin) => {
+      expect(await loginFrom(stack(), origin)).toEqual({
+        code: 'INVALID_CREDENTIALS',
+        allowed: origin,
+        credentials: 'true',
+      });
+      const preflight = await fetch(`${stack().url}/auth/login`, {
+        method: 'OPTIONS',
+        headers: { origin, 'access-control-request-method': 'POST', 'access-control-request-headers': 'content-type' },
+      });
+      expect(preflight.headers.get('access-control-allow-origin')).toBe(origin);
+    });
+
+    test.each([
+      'http://localhost.evil.test:5173',
+      'http://evil.test:5173',
+      'http://127.0.0.1.evil.test:5173',
+      'http://0.0.0.0:5173',
+      'http://10.0.0.1:5173',
+      'ftp://localhost:5173',
+      'http://localhost:5173/',
+      'http://user@localhost:5173',
+    ])('but not %s', async (origin) => {
+      expect(await loginFrom(stack(), origin)).toMatchObject({ code: 'ORIGIN_MISMATCH', allowed: null });
+    });
+  });
+
+  describe.each([
+    ['in production', { NODE_ENV: 'production', ...noS3 }],
+    ['at a public APP_URL', { APP_URL: 'https://accounts.example.test' }],
+  ])('%s', (_, env) => {
+    onStack(
+      'real',
+      (stack) => {
+        test.each(frontEnds)('%s is foreign', async (origin) => {
+          expect(await loginFrom(stack(), origin)).toMatchObject({ code: 'ORIGIN_MISMATCH', allowed: null });
+        });
+      },
+      { env },
+    );
+  });
+});

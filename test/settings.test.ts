@@ -1,0 +1,39 @@
+import { pbkdf2Sync, randomBytes } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { callerOf } from './contract/callers.ts';
+import { logIn, onBothStacks, PASSWORD, verified } from './contract/scenario.ts';
+import { clientAddress } from './rig/address.ts';
+import { startService } from './rig/service.ts';
+
+describe('a hash that costs more than the configured ones', () => {
+  onBothStacks(
+    (stack) => {
+      test('stays as it is at a login', async () => {
+        const call = callerOf('rest', stack().url);
+        const person = await verified({ stack: stack(), call });
+        const salt = randomBytes(16);
+        const hash = pbkdf2Sync(PASSWORD, salt, 30_000, 32, 'sha256');
+        const costly = `30000:${salt.toString('base64')}:${hash.toString('base64')}`;
+        await stack().database('update users set password_hash = ? where id = ?', [costly, person.id]);
+        await logIn(call, person);
+        const [row] = await stack().database('select password_hash as hash from users where id = ?', [person.id]);
+        expect(row?.['hash']).toBe(costly);
+      });
+    },
+    { env: { PASSWORD_ITERATIONS: '20000' } },
+  );
+});
+
+const WARNING = /X-Forwarded-For came while TRUST_PROXY is 0/g;
+
+test.each([
+  ['0', 1],
+  ['1', 0],
+])('with TRUST_PROXY=%s X-Forwarded-For is told %i times in a process', async (TRUST_PROXY, times) => {
+  const service = await startService({ env: { TRUST_PROXY } });
+  const ask = () => fetch(`${service.url}/api/health`, { headers: { 'x-forwarded-for': clientAddress() } });
+  await fetch(`${service.url}/api/health`);
+  await Promise.all([ask(), ask(), ask()]);
+  await service.stop();
+  expect(service.output().match(WARNING) ?? []).toHaveLength(times);
+});

@@ -1,0 +1,51 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import packageJson from '../../package.json' with { type: 'json' };
+
+interface Locked {
+  version?: string;
+  integrity?: string;
+  os?: string | string[];
+  cpu?: string | string[];
+  bin?: Record<string, string>;
+  hasInstallScript?: boolean;
+  link?: boolean;
+}
+
+const lock = JSON.parse(readFileSync(new URL('../../package-lock.json', import.meta.url), 'utf8')) as {
+  packages: Record<string, Locked>;
+};
+const installed = Object.entries(lock.packages).filter(([path, { link }]) => path.includes('node_modules/') && !link);
+
+test('the lock file pins the bytes of every package', () => {
+  expect(installed.filter(([, { integrity }]) => !integrity?.startsWith('sha512-'))).toEqual([]);
+});
+
+test('no package runs a script when it is installed', () => {
+  expect(installed.filter(([, { hasInstallScript }]) => hasInstallScript)).toEqual([]);
+});
+
+describe('the runtime', () => {
+  test('is a package of each platform, pinned like any other', () => {
+    const platforms = Object.entries(packageJson.optionalDependencies).map(([name, version]) => {
+      const locked = lock.packages[`node_modules/${name}`];
+      expect(locked).toMatchObject({ version, bin: { node: expect.any(String) } });
+      return [locked?.os, locked?.cpu].flat().join(' ');
+    });
+    expect(platforms.sort()).toEqual(['darwin arm64', 'darwin x64', 'linux arm64', 'linux x64', 'win32 x64']);
+  });
+
+  test('is the one that these scripts run on', () => {
+    const versions: string[] = Object.values(packageJson.optionalDependencies);
+    expect(versions).toContain(process.versions.node);
+    expect(process.execPath).toMatch(/\/node_modules\/node-[^/]+\/bin\/node$/);
+  });
+});
+
+test('mikro-orm and all of its parts are of one version', () => {
+  const parts = Object.entries({ ...packageJson.dependencies, ...packageJson.devDependencies })
+    .filter(([name]) => name === 'mikro-orm' || name.startsWith('@mikro-orm/'))
+    .map(([name, version]) => [name, version]);
+  expect(parts.map(([name]) => name)).toContain('mikro-orm');
+  expect(new Set(parts.map(([, version]) => version))).toEqual(new Set(['7.2.1']));
+});
