@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import type { Session } from '../server/accounts/sessions.ts';
+import type { Context } from './context.ts';
 import * as fields from './fields.ts';
 import { router, sessionProcedure } from './trpc.ts';
 
@@ -17,19 +19,22 @@ const imageForm = z
     }),
   );
 
+type UploadContext = Pick<Context, 'accounts' | 'uploads'> & { session: Session };
+
+const count = ({ accounts, session }: UploadContext) => accounts.limits.enforce('upload', session.user.id);
+
 /** Counted before the input is read. */
 const uploadProcedure = sessionProcedure.use(async ({ ctx, next }) => {
-  await ctx.accounts.limits.enforce('upload', ctx.session.user.id);
+  await count(ctx);
   return next();
 });
 
 /** What has no place in the queue is not worth receiving, and costs the user nothing. */
-const imageProcedure = sessionProcedure
-  .use(({ ctx, next }) => {
-    ctx.uploads.images.requireRoom();
-    return next();
-  })
-  .concat(uploadProcedure);
+const imageProcedure = sessionProcedure.use(async ({ ctx, next }) => {
+  ctx.uploads.images.requireRoom(ctx.session.user.id);
+  await count(ctx);
+  return next();
+});
 
 const originalName = (name: string) => [...name].slice(0, 255).join('');
 

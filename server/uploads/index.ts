@@ -75,7 +75,7 @@ export function createUploads(config: Pick<Config, 'uploads'>, { database, objec
 
     /** Converts an image and stores it. Rejects with VALIDATION_FAILED, or with SERVICE_UNAVAILABLE and nothing stored. */
     async storeImage(userId: string, file: SentImage, purpose: ImagePurpose): Promise<StoredImage> {
-      const { bytes, width, height } = await images.convert(file, purpose);
+      const { bytes, width, height } = await images.convert(userId, file, purpose);
       const key = newKey('webp');
       const contentType = 'image/webp';
       const size = bytes.length;
