@@ -19,7 +19,7 @@ interface Route {
   isRedirect: boolean;
   parameter: string | undefined;
   takesForm: boolean;
-  plainRefusals: boolean;
+  errorField: 'only' | 'beside' | undefined;
 }
 
 interface Match {
@@ -43,7 +43,7 @@ export function rest(
     if (!match) return next();
     const { route, parameters } = match;
     ctx.state['route'] = route.path;
-    ctx.state['plainRefusals'] = route.plainRefusals;
+    ctx.state['errorField'] = route.errorField;
     ctx.status = route.status;
     const output: unknown = await callTRPCProcedure({
       router: appRouter,
@@ -65,7 +65,7 @@ const keyOf = (method: string, path: string) => `${method} ${path}`;
 const routesWith = (idpName: string): Map<string, Route> =>
   new Map(
     restProcedures.map(({ name, type, openapi }) => {
-      const { method, status = 200, redirect, contentTypes, plainRefusals = false } = openapi;
+      const { method, status = 200, redirect, contentTypes, errorField } = openapi;
       const path = pathOf(openapi, idpName);
       const parameter = /\{(\w+)\}/.exec(path)?.[1];
       return [
@@ -78,7 +78,7 @@ const routesWith = (idpName: string): Map<string, Route> =>
           isRedirect: redirect !== undefined,
           parameter,
           takesForm: contentTypes !== undefined,
-          plainRefusals,
+          errorField,
         },
       ];
     }),

@@ -59,7 +59,7 @@ export const crossOrigin = ({ origins }: Pick<Config, 'origins'>): Middleware =>
   cors({
     origin: (ctx) => (origins.has(ctx.get('Origin')) ? ctx.get('Origin') : ''),
     credentials: true,
-    allowMethods: ['GET', 'POST', 'PUT'],
+    allowMethods: ['GET', 'POST', 'PUT', 'DELETE'],
     exposeHeaders: ['Retry-After', 'RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset', 'X-Request-Id'],
     maxAge: 600,
   });
