@@ -17,7 +17,7 @@ export class UploadUsages extends PortableMigration {
   }
 
   override down(): void {
+    this.addSql('drop table if exists upload_usage');
     this.dropIndex('uploads', 'uploads_of_user');
-    this.addSql('drop table upload_usage');
   }
 }
