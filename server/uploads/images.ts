@@ -7,7 +7,7 @@ import { MAX_PIXELS, refusedImage, requireAffordable } from './image-cost.ts';
 /** interface.md, POST /api/upload/image. */
 export const MAX_IMAGE_BYTES = 5 * 1024 * 1024;
 const allowedTypes = new Set(['image/jpeg', 'image/png', 'image/webp', 'image/gif']);
-/** Of wall time, many times what an affordable image takes: only a machine without a core to spare needs longer. */
+/** Of wall time, ten times what an affordable image takes: past it the machine is at fault, not the image. */
 const MAX_SECONDS = 20;
 
 const CORES = availableParallelism();
@@ -59,7 +59,7 @@ export function createImages() {
   const queue = createFairQueue(CORES);
   const oneByOne = createFairQueue(1);
 
-  /** Half of the room is for users who have nothing waiting: nobody's flood shuts them out. */
+  /** Half of the room is for users who have nothing waiting: no user shuts out another. */
   const requireRoom = (userId: string) => {
     const waiting = (user?: string) => queue.waiting(user) + oneByOne.waiting(user);
     if (waiting() < CORES * QUEUE_PER_CORE * (waiting(userId) === 0 ? 2 : 1)) return;
