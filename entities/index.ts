@@ -1,5 +1,5 @@
 export { Identity } from './identity.ts';
 export { OneTimeToken, type TokenPurpose } from './one-time-token.ts';
 export { type MailKind, type MailState, OutboxMail } from './outbox-mail.ts';
-export { Upload, type UploadPurpose, type UploadState } from './upload.ts';
+export { Upload, type UploadPurpose, type UploadState, UploadUsage } from './upload.ts';
 export { type ProfileChange, type Role, User } from './user.ts';

@@ -5,7 +5,7 @@ export type UploadPurpose = 'direct' | 'avatar' | 'post';
 
 /**
  * expected: an address was given out, or an image is just being stored; kept: for good; replaced: an avatar that its user
- * has exchanged; doomed: being deleted, there is no way back.
+ * has exchanged; doomed: being deleted, there is no way back, and it counts no more in what its user keeps.
  */
 export type UploadState = 'expected' | 'kept' | 'replaced' | 'doomed';
 
@@ -27,8 +27,23 @@ const UploadSchema = defineEntity({
 
 /**
  * What was declared about an object, written before anybody can store it: no object is without its row. `dueAt` is when it
- * must be looked at next, and the lease of whoever does; null once nothing is left to do.
+ * must be looked at next, and the lease of the process that does; null while there is nothing to do.
  */
 export class Upload extends UploadSchema.class {}
 
 UploadSchema.setClass(Upload);
+
+const UploadUsageSchema = defineEntity({
+  name: 'UploadUsage',
+  tableName: 'upload_usage',
+  properties: {
+    userId: p.string().primary(),
+    used: p.bigint('number'),
+    files: p.bigint('number'),
+  },
+});
+
+/** Bytes and number of a user's uploads that are not doomed, changed in the transactions that change those. */
+export class UploadUsage extends UploadUsageSchema.class {}
+
+UploadUsageSchema.setClass(UploadUsage);

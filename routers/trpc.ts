@@ -10,7 +10,7 @@ export type Meta = {
   /** For a procedure that is not over REST; the typed client shows it. */
   summary?: string;
   openapi?: {
-    method: 'GET' | 'POST' | 'PUT';
+    method: 'GET' | 'POST' | 'PUT' | 'DELETE';
     /** With at most one `{parameter}`; `:idp` stands for the configured name of the identity provider. */
     path: `/${string}`;
     summary: string;
@@ -24,8 +24,8 @@ export type Meta = {
     failureStatus?: number;
     /** What it takes, where that is not JSON. */
     contentTypes?: ['multipart/form-data'];
-    /** Its refusals are `{error}` (interface.md section 7, "upload validation failures"); a missing session is as everywhere. */
-    plainRefusals?: boolean;
+    /** Its refusals are `{error}`, or have it beside the rest (interface.md section 7, "upload validation failures"); a missing session is as everywhere. */
+    errorField?: 'only' | 'beside';
     /** Its output `{location}` is answered as a redirect (302), described here. */
     redirect?: string;
     /** Whether success sets or clears the session cookie. */

@@ -1,6 +1,12 @@
 import { z } from 'zod';
+import type { Session } from '../server/accounts/sessions.ts';
+import type { ListedUpload } from '../server/uploads/index.ts';
+import type { Context } from './context.ts';
 import * as fields from './fields.ts';
 import { router, sessionProcedure } from './trpc.ts';
+import { done } from './users.ts';
+
+const LARGEST_PAGE = 100;
 
 /** The form of POST /api/upload/image; over /trpc a FormData with the same two fields. Anything else in it is ignored. */
 const imageForm = z
@@ -17,19 +23,60 @@ const imageForm = z
     }),
   );
 
+type UploadContext = Pick<Context, 'accounts' | 'uploads'> & { session: Session };
+
+const count = ({ accounts, session }: UploadContext) => accounts.limits.enforce('upload', session.user.id);
+
 /** Counted before the input is read. */
 const uploadProcedure = sessionProcedure.use(async ({ ctx, next }) => {
-  await ctx.accounts.limits.enforce('upload', ctx.session.user.id);
+  await count(ctx);
   return next();
 });
 
 /** What has no place in the queue is not worth receiving, and costs the user nothing. */
-const imageProcedure = sessionProcedure
-  .use(({ ctx, next }) => {
-    ctx.uploads.images.requireRoom();
-    return next();
-  })
-  .concat(uploadProcedure);
+const imageProcedure = sessionProcedure.use(async ({ ctx, next }) => {
+  ctx.uploads.images.requireRoom(ctx.session.user.id);
+  await count(ctx);
+  return next();
+});
+
+const PREFIX = 'uploads/';
+const nameOf = (objectKey: string) => objectKey.slice(PREFIX.length);
+
+const listed = z.object({
+  name: z
+    .string()
+    .meta({ description: 'What upload.remove takes', example: '0b6f1f5e-7a54-4c3c-9d0a-3f4f5f6a7b8c.png' }),
+  key: z.string(),
+  url: z.string(),
+  contentType: z.string(),
+  size: z.int().meta({ description: 'Bytes' }),
+  purpose: z.enum(['direct', 'avatar', 'post']).meta({ description: 'direct: sent to a presigned address' }),
+  state: z.enum(['pending', 'stored', 'replaced']).meta({
+    description:
+      'pending: an address was given out, what was sent there is looked at once it has expired; stored: for good; replaced: an avatar that goes a day after no profile shows it any more',
+  }),
+  createdAt: z.int().meta({ description: 'Unix seconds', example: 1_700_000_000 }),
+});
+
+const toListed = ({ objectKey, url, contentType, size, purpose, state, createdAt }: ListedUpload) => ({
+  name: nameOf(objectKey),
+  key: objectKey,
+  url,
+  contentType,
+  size,
+  purpose,
+  state: state === 'expected' ? ('pending' as const) : state === 'replaced' ? state : ('stored' as const),
+  createdAt: Math.floor(createdAt / 1000),
+});
+
+/** `<milliseconds>.<name>` of the last upload on a page. */
+const cursorPattern = /^(\d{1,15})\.([a-z0-9-]{1,64}\.[a-z0-9]{1,8})$/;
+
+function toCursor(text: string) {
+  const [, createdAt = '', name = ''] = cursorPattern.exec(text) ?? [];
+  return { createdAt: Number(createdAt), objectKey: PREFIX + name };
+}
 
 const originalName = (name: string) => [...name].slice(0, 255).join('');
 
@@ -44,6 +91,7 @@ export const upload = router({
           'PUT the file to presignedUrl within expiresIn seconds, with exactly the declared Content-Type and Content-Length. No further step is needed: a file that is as declared is kept.',
         tags: ['Uploads'],
         protect: true,
+        errorField: 'beside',
         errors: ['VALIDATION_FAILED', 'RATE_LIMITED'],
       },
     })
@@ -80,7 +128,7 @@ export const upload = router({
         description: 'Optional. A file that is not as declared is deleted at once, and 400 says so.',
         tags: ['Uploads'],
         protect: true,
-        plainRefusals: true,
+        errorField: 'only',
         errors: ['VALIDATION_FAILED', 'NOT_FOUND'],
       },
     })
@@ -101,7 +149,7 @@ export const upload = router({
         tags: ['Uploads'],
         protect: true,
         contentTypes: ['multipart/form-data'],
-        plainRefusals: true,
+        errorField: 'only',
         errors: ['VALIDATION_FAILED', 'RATE_LIMITED'],
       },
     })
@@ -119,5 +167,94 @@ export const upload = router({
     .mutation(async ({ ctx, input: { file, type } }) => {
       const { url, size, width, height } = await ctx.uploads.storeImage(ctx.session.user.id, file, type);
       return { success: true as const, url, originalName: originalName(file.name), size, width, height };
+    }),
+
+  usage: sessionProcedure
+    .meta({
+      openapi: {
+        method: 'GET',
+        path: '/api/upload',
+        summary: 'How much the logged-in user keeps, and may keep',
+        description:
+          'What was declared counts from then on, what was converted as it is stored, and both until they are gone.',
+        tags: ['Uploads'],
+        protect: true,
+        errors: [],
+      },
+    })
+    .output(
+      z.object({
+        used: z.int().meta({ description: 'Bytes' }),
+        quota: z.int().meta({ description: 'Bytes' }),
+        files: z.int(),
+      }),
+    )
+    .query(async ({ ctx }) => {
+      const { used, quota, files } = await ctx.uploads.usage(ctx.session.user.id);
+      return { used, quota, files };
+    }),
+
+  list: sessionProcedure
+    .meta({
+      openapi: {
+        method: 'GET',
+        path: '/api/uploads',
+        summary: 'The uploads of the logged-in user, newest first',
+        tags: ['Uploads'],
+        protect: true,
+        errors: ['VALIDATION_FAILED'],
+      },
+    })
+    .input(
+      z
+        .object({
+          limit: z.coerce
+            .number<number>()
+            .int()
+            .min(1)
+            .max(LARGEST_PAGE)
+            .optional()
+            .meta({ description: `How many at most, 1 to ${LARGEST_PAGE}; as many as that unless given` }),
+          cursor: z
+            .string()
+            .regex(cursorPattern, { error: 'Must be a cursor from an earlier page' })
+            .optional()
+            .meta({ description: 'nextCursor of the page before' }),
+        })
+        .optional(),
+    )
+    .output(
+      z.object({
+        data: z.array(listed),
+        nextCursor: z.string().optional().meta({ description: 'Only where more follow' }),
+      }),
+    )
+    .query(async ({ ctx, input: { limit = LARGEST_PAGE, cursor } = {} }) => {
+      const after = cursor === undefined ? undefined : toCursor(cursor);
+      const { uploads, more } = await ctx.uploads.list(ctx.session.user.id, { limit, after });
+      return {
+        data: uploads.map(toListed),
+        ...(more && { nextCursor: `${more.createdAt}.${nameOf(more.objectKey)}` }),
+      };
+    }),
+
+  remove: sessionProcedure
+    .meta({
+      openapi: {
+        method: 'DELETE',
+        path: '/api/uploads/{name}',
+        summary: 'Delete an upload of the logged-in user',
+        description:
+          'Its room is free at once. A profile of the user that shows it shows no avatar any more. What is still sent to its address is deleted when that has expired.',
+        tags: ['Uploads'],
+        protect: true,
+        errors: ['NOT_FOUND'],
+      },
+    })
+    .input(z.object({ name: z.string().meta({ example: '0b6f1f5e-7a54-4c3c-9d0a-3f4f5f6a7b8c.png' }) }))
+    .output(done)
+    .mutation(async ({ ctx, input: { name } }) => {
+      await ctx.uploads.remove(ctx.session.user.id, PREFIX + name);
+      return { success: true as const, message: 'The upload is deleted' };
     }),
 });

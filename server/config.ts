@@ -140,6 +140,7 @@ const variables = {
   UPLOAD_TYPES: uploadTypes,
   // At most what S3 takes in one PUT.
   UPLOAD_MAX_BYTES: whole(1, 5 * 1024 ** 3).default(50 * 1024 ** 2),
+  UPLOAD_QUOTA: whole(1).default(1024 ** 3),
 };
 
 export const variableNames = Object.keys(variables);
@@ -233,7 +234,12 @@ function assemble(env: z.output<typeof schema>) {
     smtpUrl: env.SMTP_URL,
     mailFrom: env.MAIL_FROM ?? 'Account service <no-reply@localhost>',
     s3: s3Of(env),
-    uploads: { types: env.UPLOAD_TYPES.filter(isUploadType), maxBytes: env.UPLOAD_MAX_BYTES },
+    uploads: {
+      types: env.UPLOAD_TYPES.filter(isUploadType),
+      maxBytes: env.UPLOAD_MAX_BYTES,
+      /** Bytes that one user may keep. */
+      quota: env.UPLOAD_QUOTA,
+    },
     identityProvider: identityProviderOf(env),
     cookieDomain: env.COOKIE_DOMAIN,
     /** How many proxies stand in front and append to X-Forwarded-For. */

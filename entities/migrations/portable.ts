@@ -23,8 +23,8 @@ export abstract class PortableMigration extends Migration {
     }
   }
 
-  /** An index on a table of an earlier migration. MySQL, which indexes only the first characters of long texts, must be asked whether it is there. */
-  protected async createIndex(table: string, name: string, { column, prefix }: { column: string; prefix: number }) {
+  /** An index on a table of an earlier migration. MySQL, which indexes only the first characters (`prefix`) of long texts, must be asked whether it is there. */
+  protected async createIndex(table: string, name: string, { column, prefix }: { column: string; prefix?: number }) {
     if (this.isSqlite) {
       this.addSql(`create index if not exists ${name} on ${table} (${column})`);
       return;
@@ -32,7 +32,7 @@ export abstract class PortableMigration extends Migration {
     const found = await this.execute(
       `select 1 from information_schema.statistics where table_schema = database() and table_name = '${table}' and index_name = '${name}' limit 1`,
     );
-    if (found.length === 0) this.addSql(`create index ${name} on ${table} (${column}(${prefix}))`);
+    if (found.length === 0) this.addSql(`create index ${name} on ${table} (${column}${prefix ? `(${prefix})` : ''})`);
   }
 
   /** Columns of a table of an earlier migration, by name; those that a crash has left there already stay. */

@@ -15,15 +15,17 @@ export function answerFailures(log: Log): Middleware {
       noteFailure(ctx, error, log);
       ctx.set('Cache-Control', 'no-store');
       ctx.status = error.status;
-      ctx.body = ctx.state['plainRefusals'] && error.code !== 'UNAUTHENTICATED' ? plain(error) : error.toJSON();
+      ctx.body = bodyOf(error, ctx.state['errorField']);
     }
   };
 }
 
-/** `{error}`: one sentence, about the first thing that is wrong. */
-function plain({ message, details }: ServiceError): { error: string } {
-  const [first] = Object.values(details ?? {});
-  return { error: first?.message ?? message };
+/** Where the route has the field `error`, it is one sentence, about the first thing that is wrong. */
+function bodyOf(error: ServiceError, errorField: unknown): object {
+  if (errorField === undefined || error.code === 'UNAUTHENTICATED') return error.toJSON();
+  const [first] = Object.values(error.details ?? {});
+  const sentence = { error: first?.message ?? error.message };
+  return errorField === 'only' ? sentence : { ...error.toJSON(), ...sentence };
 }
 
 /** The headers that go with an error, and for what nobody is meant to see a line in the log. */

@@ -20,6 +20,7 @@ const errorBody = z
   .meta({ id: 'Error' });
 
 const plainErrorBody = z.object({ error: z.string() }).meta({ id: 'UploadError' });
+const bothErrorBody = z.object({ ...errorBody.shape, ...plainErrorBody.shape }).meta({ id: 'PresignError' });
 
 /** What every call can meet, by what it is: everybody, whoever sends a body, whoever changes something, whoever needs a session. */
 const common: ErrorCode[] = ['INTERNAL', 'SERVICE_UNAVAILABLE'];
@@ -41,7 +42,7 @@ export function openApiDocument({
     baseUrl,
     description: 'Accounts, profiles and uploads. The session is the cookie `auth_session`, set at login.',
     securitySchemes: { [SESSION]: { type: 'apiKey', in: 'cookie', name: 'auth_session' } },
-    defs: { Error: errorBody, UploadError: plainErrorBody },
+    defs: { Error: errorBody, UploadError: plainErrorBody, PresignError: bothErrorBody },
   });
   const paths = document.paths as Record<string, Record<string, Operation>>;
   for (const { openapi } of restProcedures) {
@@ -70,9 +71,7 @@ function responsesOf(openapi: NonNullable<Meta['openapi']>, operation: Operation
   const byStatus = Map.groupBy(codes, statusOf);
   return {
     ...(openapi.redirect ? { 302: redirectResponse(openapi) } : { [openapi.status ?? 200]: success }),
-    ...Object.fromEntries(
-      [...byStatus].map(([status, group]) => [status, errorResponse(group, openapi.plainRefusals)]),
-    ),
+    ...Object.fromEntries([...byStatus].map(([status, group]) => [status, errorResponse(group, openapi.errorField)])),
     ...(openapi.failureStatus && { [openapi.failureStatus]: { ...success, description: 'The service does not work' } }),
   };
 }
@@ -94,8 +93,9 @@ const redirectResponse = ({ redirect, setsCookie }: NonNullable<Meta['openapi']>
 /** Who may not ask at all is told so as everywhere. */
 const neverPlain = new Set<ErrorCode>(['UNAUTHENTICATED', 'ORIGIN_MISMATCH']);
 
-const errorResponse = (codes: ErrorCode[], plainRefusals = false) => {
-  const body = plainRefusals && !codes.some((code) => neverPlain.has(code)) ? 'UploadError' : 'Error';
+const errorResponse = (codes: ErrorCode[], errorField?: 'only' | 'beside') => {
+  const isPlain = errorField && !codes.some((code) => neverPlain.has(code));
+  const body = isPlain ? { only: 'UploadError', beside: 'PresignError' }[errorField] : 'Error';
   return {
     description: codes.join(', '),
     ...(codes.some((code) => code === 'RATE_LIMITED' || code === 'SERVICE_UNAVAILABLE') && {

@@ -20,7 +20,7 @@ interface Route {
   isRedirect: boolean;
   parameter: string | undefined;
   takesForm: boolean;
-  plainRefusals: boolean;
+  errorField: 'only' | 'beside' | undefined;
 }
 
 interface Match {
@@ -44,12 +44,12 @@ export function rest(
     if (!match) return next();
     const { route, parameters } = match;
     ctx.state['route'] = route.path;
-    ctx.state['plainRefusals'] = route.plainRefusals;
     if (route.isRedirect && ctx.method === 'HEAD') {
       // It begins or ends a login: what a HEAD asks about would not be there any more.
       ctx.status = 204;
       return;
     }
+    ctx.state['errorField'] = route.errorField;
     ctx.status = route.status;
     const output: unknown = await callTRPCProcedure({
       router: appRouter,
@@ -71,7 +71,7 @@ const keyOf = (method: string, path: string) => `${method} ${path}`;
 const routesWith = (idpName: string): Map<string, Route> =>
   new Map(
     restProcedures.map(({ name, type, openapi }) => {
-      const { method, status = 200, redirect, contentTypes, plainRefusals = false } = openapi;
+      const { method, status = 200, redirect, contentTypes, errorField } = openapi;
       const path = pathOf(openapi, idpName);
       const parameter = /\{(\w+)\}/.exec(path)?.[1];
       return [
@@ -84,7 +84,7 @@ const routesWith = (idpName: string): Map<string, Route> =>
           isRedirect: redirect !== undefined,
           parameter,
           takesForm: contentTypes !== undefined,
-          plainRefusals,
+          errorField,
         },
       ];
     }),

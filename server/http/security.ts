@@ -93,7 +93,7 @@ export function crossOrigin(config: Pick<Config, 'origins' | 'acceptsLoopbackOri
   return cors({
     origin: (ctx) => (isOurOrigin(ctx.get('Origin')) ? ctx.get('Origin') : ''),
     credentials: true,
-    allowMethods: ['GET', 'POST', 'PUT'],
+    allowMethods: ['GET', 'POST', 'PUT', 'DELETE'],
     exposeHeaders: ['Retry-After', 'RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset', 'X-Request-Id'],
     maxAge: 600,
   });

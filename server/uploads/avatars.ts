@@ -1,11 +1,11 @@
 import { LockMode } from '@mikro-orm/core';
 import type { Kysely } from 'kysely';
-import { Upload } from '../../entities/index.ts';
+import { Upload, User } from '../../entities/index.ts';
 import { ServiceError } from '../errors.ts';
 import type { Database } from '../parts/database/index.ts';
 import type { Tables } from '../parts/database/tables.ts';
 import type { ObjectStorage } from '../parts/object-storage/index.ts';
-import type { Records } from './records.ts';
+import type { Records, UploadRecord } from './records.ts';
 
 /** How long an avatar outlives its place in the profile: pages and caches still show it. */
 export const REPLACED_MS = 24 * 60 * 60_000;
@@ -41,13 +41,13 @@ export function createAvatars({ database, objects, records }: Parts) {
     async changed(tables: Kysely<Tables>, { userId, former, next }: AvatarChange): Promise<void> {
       const [formerKey, nextKey] = [keyOf(former), keyOf(next)];
       if (formerKey && formerKey !== nextKey) await records.replace(tables, formerKey, userId, REPLACED_MS);
-      if (!nextKey || (await records.reprieve(tables, nextKey, REPLACED_MS))) return;
+      if (!nextKey || (await records.reprieve(tables, nextKey, userId))) return;
       throw new ServiceError('VALIDATION_FAILED', {
         details: { avatar: { message: 'This image has been deleted', rule: 'deleted' } },
       });
     },
 
-    /** Whether a replaced avatar may be deleted: no profile shows it, and from now on none can. */
+    /** Whether a replaced avatar may be deleted: no profile shows it, and from now on none can. Else it is left alone until one stops to. */
     condemn: (objectKey: string): Promise<boolean> =>
       database.transaction(async (em, tables) => {
         const upload = await em.findOne(Upload, { objectKey }, { lockMode: LockMode.PESSIMISTIC_WRITE });
@@ -59,8 +59,17 @@ export function createAvatars({ database, objects, records }: Parts) {
           .where('avatar', 'like', `${objects.publicUrl(objectKey)}%`)
           .limit(1)
           .executeTakeFirst();
-        if (!shown) upload.state = 'doomed';
-        return !shown;
+        if (!shown) return records.doom(tables, upload, ['replaced']);
+        upload.dueAt = null;
+        return false;
+      }),
+
+    /** Dooms an upload because its user wants it gone, and takes it from that user's profile. Answers false where it is already. */
+    withdraw: (upload: UploadRecord): Promise<boolean> =>
+      database.transaction(async (em, tables) => {
+        const user = await em.findOne(User, { id: upload.userId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
+        if (user && keyOf(user.avatar ?? null) === upload.objectKey) user.changeProfile({ avatar: null });
+        return records.doom(tables, upload, ['expected', 'kept', 'replaced']);
       }),
   };
 }

@@ -1,19 +1,17 @@
 import { availableParallelism } from 'node:os';
-import pLimit from 'p-limit';
-import sharp, { type ResizeOptions, type Sharp } from 'sharp';
+import sharp, { type ResizeOptions } from 'sharp';
 import { ServiceError } from '../errors.ts';
+import { createFairQueue } from './fair-queue.ts';
+import { MAX_PIXELS, refusedImage, requireAffordable } from './image-cost.ts';
 
 /** interface.md, POST /api/upload/image. */
 export const MAX_IMAGE_BYTES = 5 * 1024 * 1024;
 const allowedTypes = new Set(['image/jpeg', 'image/png', 'image/webp', 'image/gif']);
-const signatures = ['ffd8ff', '89504e47'];
-const MAX_PIXELS = 24_000_000;
+/** Of wall time, ten times what an affordable image takes: past it the machine is at fault, not the image. */
 const MAX_SECONDS = 20;
-/** Of memory for one image; who needs more is converted alone. */
-const HEAVY_BYTES = 100_000_000;
 
 const CORES = availableParallelism();
-/** Some seconds of work: who would wait longer is told to come back. */
+/** Some seconds of work: a client that would wait longer is told to come back. */
 const QUEUE_PER_CORE = 16;
 
 export type ImagePurpose = 'avatar' | 'post';
@@ -44,22 +42,9 @@ sharp.cache(false);
 sharp.block({ operation: ['VipsForeignLoad'] });
 sharp.unblock({ operation: ['VipsForeignLoadJpeg', 'VipsForeignLoadPng'] });
 
-const open = (bytes: Uint8Array): Sharp => sharp(bytes, { limitInputPixels: MAX_PIXELS, failOn: 'error', pages: 1 });
-
-/** Whether the image may come in passes (interlaced PNG, progressive JPEG): a guess that costs nothing and misses none. */
-const mayComeInPasses = (bytes: Uint8Array): boolean =>
-  bytes[28] === 1 || Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).includes('\xff\xc2', 0, 'latin1');
-
-/** An image that comes in passes must be in memory as a whole; others go through line by line. Looks at the header only. */
-async function isHeavy(bytes: Uint8Array): Promise<boolean> {
-  if (!mayComeInPasses(bytes)) return false;
-  const { isProgressive, width, height, channels } = await open(bytes).metadata();
-  return Boolean(isProgressive) && width * height * channels * 2 > HEAVY_BYTES;
-}
-
 /** WebP in sRGB, upright, the first frame only, without metadata. Rejects with whatever sharp says. */
 export async function toWebp(bytes: Uint8Array, purpose: ImagePurpose): Promise<WebpImage> {
-  const { data, info } = await open(bytes)
+  const { data, info } = await sharp(bytes, { limitInputPixels: MAX_PIXELS, failOn: 'error', pages: 1 })
     .autoOrient()
     .resize(sizes[purpose])
     .toColourspace('srgb')
@@ -69,46 +54,64 @@ export async function toWebp(bytes: Uint8Array, purpose: ImagePurpose): Promise<
   return { bytes: data, width: info.width, height: info.height };
 }
 
-/** Conversions, as many at once as there are cores, in a queue that ends: past it SERVICE_UNAVAILABLE. */
+/** Conversions, as many at once as there are cores, in a queue that is fair between users and ends: past it SERVICE_UNAVAILABLE. */
 export function createImages() {
-  const limit = pLimit(CORES);
-  const oneByOne = pLimit(1);
+  const queue = createFairQueue(CORES);
+  const oneByOne = createFairQueue(1);
 
-  const requireRoom = () => {
-    if (limit.pendingCount + oneByOne.pendingCount < CORES * QUEUE_PER_CORE) return;
+  /** Half of the room is for users who have nothing waiting: no user shuts out another. */
+  const requireRoom = (userId: string) => {
+    const waiting = (user?: string) => queue.waiting(user) + oneByOne.waiting(user);
+    if (waiting() < CORES * QUEUE_PER_CORE * (waiting(userId) === 0 ? 2 : 1)) return;
     throw new ServiceError('SERVICE_UNAVAILABLE', { cause: new Error('the image queue is full'), retryAfter: 5 });
   };
 
   return {
-    /** For those who have sent nothing yet. */
+    /** For a user who has sent nothing yet. */
     requireRoom,
 
-    /** Rejects with VALIDATION_FAILED what is no image we take: by type, size, signature, and by decoding it. */
-    async convert(image: SentImage, purpose: ImagePurpose): Promise<WebpImage> {
-      if (!allowedTypes.has(image.type)) throw refused('Only JPEG, PNG, WebP and GIF images are allowed', 'type');
-      if (image.size > MAX_IMAGE_BYTES) throw refused('The image is larger than 5 MB', 'too_large');
-      const bytes = await image.bytes();
-      const start = Buffer.from(bytes.subarray(0, 4)).toString('hex');
-      if (!signatures.some((signature) => start.startsWith(signature))) {
-        throw refused('The file does not begin like a JPEG or PNG image', 'signature');
+    /**
+     * Rejects with VALIDATION_FAILED what is no image we take: by type, size, signature, cost, and by decoding it; with
+     * SERVICE_UNAVAILABLE what the machine has no time or memory for now.
+     */
+    async convert(userId: string, image: SentImage, purpose: ImagePurpose): Promise<WebpImage> {
+      if (!allowedTypes.has(image.type.toLowerCase())) {
+        throw refusedImage('Only JPEG, PNG, WebP and GIF images are allowed', 'type');
       }
-      requireRoom();
-      const run = async () => {
-        const work = () => limit(() => toWebp(bytes, purpose));
-        return (await isHeavy(bytes)) ? oneByOne(work) : work();
-      };
-      return run().catch((error: unknown) => {
-        throw isTooManyPixels(error)
-          ? refused('The image has more than 24 million pixels', 'too_many_pixels')
-          : refused('The image is damaged', 'damaged', error);
-      });
+      if (image.size > MAX_IMAGE_BYTES) throw refusedImage('The image is larger than 5 MB', 'too_large');
+      const { buffer, byteOffset, byteLength } = await image.bytes();
+      const sent = Buffer.from(buffer, byteOffset, byteLength);
+      const format = formatOf(sent);
+      if (!format) throw refusedImage('The file does not begin like a JPEG or PNG image', 'signature');
+      try {
+        const { bytes, isHeavy } = await requireAffordable(sent, format);
+        requireRoom(userId);
+        const work = () => queue.run(userId, () => toWebp(bytes, purpose));
+        return await (isHeavy ? oneByOne.run(userId, work) : work());
+      } catch (error) {
+        throw toRefusal(error);
+      }
     },
   };
 }
 
 export type Images = ReturnType<typeof createImages>;
 
-const isTooManyPixels = (error: unknown): boolean => error instanceof Error && /pixel limit/i.test(error.message);
+/** interface.md, POST /api/upload/image: how the two formats begin. */
+const formatOf = (bytes: Buffer): 'jpeg' | 'png' | undefined => {
+  const start = bytes.toString('hex', 0, 4);
+  return start.startsWith('ffd8ff') ? 'jpeg' : start === '89504e47' ? 'png' : undefined;
+};
 
-const refused = (message: string, rule: string, cause?: unknown) =>
-  new ServiceError('VALIDATION_FAILED', { message, details: { file: { message, rule } }, cause });
+/** What sharp, libvips and the decoders say when the machine, not the image, is at fault. */
+const exhausted =
+  /^timeout: |out of memory|insufficient memory|cannot allocate|bad_alloc|unable to (?:alloc|create thread)/i;
+
+/** The refusal of an image that could not be converted. */
+export function toRefusal(error: unknown): ServiceError {
+  if (error instanceof ServiceError) return error;
+  if (error instanceof Error && exhausted.test(error.message)) {
+    return new ServiceError('SERVICE_UNAVAILABLE', { cause: error, retryAfter: 5 });
+  }
+  return refusedImage('The image is damaged', 'damaged', error);
+}

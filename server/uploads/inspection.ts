@@ -1,27 +1,26 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../errors.ts';
 import type { Log } from '../log.ts';
+import type { Database } from '../parts/database/index.ts';
 import type { ObjectStorage } from '../parts/object-storage/index.ts';
-import { type Avatars, REPLACED_MS } from './avatars.ts';
+import type { Avatars } from './avatars.ts';
 import { fits, isUploadType, START_BYTES } from './file-types.ts';
 import type { Records, UploadRecord } from './records.ts';
 
 /**
  * A PUT is admitted by when it begins. The first look comes so long after an address has expired; the second, which decides
- * for good, when also who began in the last second and sends drop by drop is through.
+ * for good, when also a client that began in the last second and sends drop by drop is through.
  */
 export const FIRST_LOOK_MS = 5 * 60_000;
 const LAST_LOOK_MS = 60 * 60_000;
-/** Longer than a look can take; past it the row of a process that died is taken up by another. */
-const LEASE_MS = 60_000;
 const AT_ONCE = 10;
 const POLL_MS = 1000;
 const LONGEST_PAUSE_MS = 30_000;
 
 type Finding = 'absent' | 'as declared' | 'not as declared';
-type Due = Awaited<ReturnType<Records['lease']>>[number];
 
 interface Parts {
+  database: Database;
   objects: ObjectStorage;
   records: Records;
   avatars: Avatars;
@@ -32,7 +31,7 @@ interface Parts {
  * Holds what is stored to what was declared. A worker in each process looks at what is due; all share the work as the mail
  * outbox does. Every step may be repeated: after a crash another process does.
  */
-export function createInspection({ objects, records, avatars, log }: Parts) {
+export function createInspection({ database, objects, records, avatars, log }: Parts) {
   const stopping = new AbortController();
   let loop: Promise<void> | undefined;
 
@@ -43,40 +42,56 @@ export function createInspection({ objects, records, avatars, log }: Parts) {
     return isRight ? 'as declared' : 'not as declared';
   };
 
-  const discard = async ({ objectKey }: UploadRecord) => {
-    await objects.delete(objectKey);
-    await records.remove(objectKey);
+  const untilNextLook = ({ expiredForMs }: UploadRecord) =>
+    (expiredForMs < FIRST_LOOK_MS ? FIRST_LOOK_MS : LAST_LOOK_MS) - expiredForMs;
+
+  const isLastLook = ({ purpose, expiredForMs }: UploadRecord) => purpose !== 'direct' || expiredForMs >= LAST_LOOK_MS;
+
+  /** Of a doomed row. It stays as long as something may still come by its address. */
+  const discard = async (upload: UploadRecord) => {
+    await objects.delete(upload.objectKey);
+    if (isLastLook(upload)) await records.remove(upload.objectKey);
+    else await records.postpone({ ...upload, state: 'doomed' }, untilNextLook(upload));
   };
 
-  const inspectDirect = async (due: Due) => {
+  const giveUp = async (upload: UploadRecord) => {
+    if (await database.transaction((_em, tables) => records.doom(tables, upload, ['expected']))) await discard(upload);
+  };
+
+  const inspectDirect = async (due: UploadRecord) => {
     const finding = await look(due);
-    const isLast = due.expiredForMs >= LAST_LOOK_MS;
     if (finding === 'not as declared') {
       log.info({ key: due.objectKey, userId: due.userId }, 'an upload is not what was declared, it is deleted');
       await objects.delete(due.objectKey);
     }
-    if (!isLast) await records.postpone(due.objectKey, LAST_LOOK_MS - due.expiredForMs);
+    if (!isLastLook(due)) await records.postpone(due, untilNextLook(due));
     else if (finding === 'as declared') await records.keep(due.objectKey);
-    else await records.remove(due.objectKey);
+    else await giveUp(due);
   };
 
-  const inspect = async (due: Due) => {
-    if (due.state === 'kept') return;
-    if (due.state === 'replaced' && !(await avatars.condemn(due.objectKey))) {
-      await records.postpone(due.objectKey, REPLACED_MS);
-      return;
+  const inspect = async (due: UploadRecord): Promise<void> => {
+    switch (due.state) {
+      case 'expected':
+        // An image whose storing was never finished: nobody was told its address.
+        return due.purpose === 'direct' ? inspectDirect(due) : giveUp(due);
+      case 'replaced':
+        if (await avatars.condemn(due.objectKey)) await discard(due);
+        return;
+      case 'doomed':
+        return discard(due);
+      case 'kept':
     }
-    if (due.state === 'expected' && due.purpose === 'direct') await inspectDirect(due);
-    // A doomed avatar, or an image whose storing was never finished: nobody was told its address.
-    else await discard(due);
   };
 
   /** Answers how many rows were due. An outage is told once, not at every try. */
   let failing = false;
   const round = async (): Promise<number> => {
     try {
-      const due = await records.lease(AT_ONCE, LEASE_MS);
-      await Promise.all(due.map(inspect));
+      const due = await records.lease(AT_ONCE);
+      // All of them come to their end, whichever fails: nothing is under way once the round is over.
+      const ends = await Promise.allSettled(due.map(inspect));
+      const failure = ends.find((end) => end.status === 'rejected');
+      if (failure) throw failure.reason;
       failing = false;
       return due.length;
     } catch (error) {
@@ -97,21 +112,36 @@ export function createInspection({ objects, records, avatars, log }: Parts) {
     }
   };
 
+  const ownUpload = async (userId: string, objectKey: string): Promise<UploadRecord> => {
+    const upload = await records.find(objectKey);
+    if (upload?.userId !== userId || upload.state === 'doomed') throw notFound();
+    return upload;
+  };
+
   return {
     /**
-     * The same look at once, for the user who asked for the address. Rejects with NOT_FOUND what he never asked for, and
+     * The same look at once, for the user who asked for the address. Rejects with NOT_FOUND what is none of that user's, and
      * with VALIDATION_FAILED what is not there, or was not as declared and is now deleted. The address stays usable as
      * long as it was given for, so the job looks again.
      */
     async confirm(userId: string, objectKey: string): Promise<UploadRecord> {
-      const record = await records.find(objectKey);
-      if (record?.userId !== userId) throw new ServiceError('NOT_FOUND', { message: 'You have no such upload' });
+      const record = await ownUpload(userId, objectKey);
       const finding = await look(record);
       if (finding === 'as declared') return record;
       if (finding === 'absent')
         throw new ServiceError('VALIDATION_FAILED', { message: 'Nothing has been uploaded here' });
       if (record.state === 'expected') await objects.delete(objectKey);
       throw new ServiceError('VALIDATION_FAILED', { message: 'The upload was not what was declared, it is deleted' });
+    },
+
+    /**
+     * Deletes a user's upload, and takes it from the user's own profile. Rejects with NOT_FOUND. Crash-safe: once this has
+     * begun, the job completes it. What is still sent to its address is deleted when that has expired.
+     */
+    async remove(userId: string, objectKey: string): Promise<void> {
+      const upload = await ownUpload(userId, objectKey);
+      if (!(await avatars.withdraw(upload))) throw notFound();
+      await discard(upload).catch((err: unknown) => log.warn({ err, key: objectKey }, 'an upload is deleted later'));
     },
 
     start(): void {
@@ -124,5 +154,7 @@ export function createInspection({ objects, records, avatars, log }: Parts) {
     },
   };
 }
+
+const notFound = () => new ServiceError('NOT_FOUND', { message: 'You have no such upload' });
 
 export type Inspection = ReturnType<typeof createInspection>;

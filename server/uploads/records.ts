@@ -1,9 +1,15 @@
 import type { Kysely } from 'kysely';
-import type { Upload, UploadPurpose } from '../../entities/index.ts';
+import { type Upload, type UploadPurpose, type UploadState, UploadUsage } from '../../entities/index.ts';
 import { type Database, sql } from '../parts/database/index.ts';
 import type { Tables } from '../parts/database/tables.ts';
 
-export type UploadRecord = Pick<Upload, 'objectKey' | 'userId' | 'purpose' | 'contentType' | 'size' | 'state'>;
+export type UploadRecord = Pick<
+  Upload,
+  'objectKey' | 'userId' | 'purpose' | 'contentType' | 'size' | 'state' | 'createdAt'
+> & {
+  /** How long ago the address, or the time to store an image, came to its end. */
+  expiredForMs: number;
+};
 
 interface Expected {
   objectKey: string;
@@ -16,24 +22,53 @@ interface Expected {
   marginMs: number;
 }
 
-const columns = [
-  'object_key as objectKey',
-  'user_id as userId',
-  'purpose',
-  'content_type as contentType',
-  'size',
-  'state',
-] as const;
+export interface Usage {
+  /** Bytes declared and kept. */
+  used: number;
+  files: number;
+}
 
-/** The rows of `uploads`. Times are by the database's clock. */
-export const createRecords = (database: Database) => {
+/** Where a page of a user's uploads begins: after this one. */
+export type UploadCursor = Pick<Upload, 'createdAt' | 'objectKey'>;
+
+/** Longer than a look can take, or a deletion; past it the row of a process that died is taken up by another. */
+const LEASE_MS = 60_000;
+
+/** The rows of `uploads`, and what they sum up to. Times are by the database's clock. */
+export const createRecords = (database: Database, { quota }: { quota: number }) => {
   const inFuture = (ms: number) => sql<number>`${database.now} + ${ms}`;
 
+  const select = (tables: Kysely<Tables>) =>
+    tables
+      .selectFrom('uploads')
+      .select([
+        'object_key as objectKey',
+        'user_id as userId',
+        'purpose',
+        'content_type as contentType',
+        'size',
+        'state',
+        'created_at as createdAt',
+        sql<number>`${database.now} - expires_at`.as('expiredForMs'),
+      ]);
+
+  const findUsage = (userId: string): Promise<Usage | undefined> =>
+    database.read((tables) =>
+      tables.selectFrom('upload_usage').select(['used', 'files']).where('user_id', '=', userId).executeTakeFirst(),
+    );
+
   return {
-    /** Before anything can be stored under the key: whatever happens then, the row leads to it. */
-    async expect({ objectKey, userId, purpose, contentType, size, lifeMs, marginMs }: Expected): Promise<void> {
-      await database.read((tables) =>
-        tables
+    /**
+     * Before anything can be stored under the key: whatever happens then, the row leads to it. Answers false, and writes
+     * nothing, where the user would keep more than the quota: the database compares and counts in one statement.
+     */
+    async expect({ objectKey, userId, purpose, contentType, size, lifeMs, marginMs }: Expected): Promise<boolean> {
+      if (!(await findUsage(userId))) {
+        const none = { userId, used: 0, files: 0 };
+        await database.transaction((em) => em.upsert(UploadUsage, none, { onConflictAction: 'ignore' }));
+      }
+      const declare = database.transaction(async (_em, tables) => {
+        await tables
           .insertInto('uploads')
           .values({
             object_key: objectKey,
@@ -46,25 +81,58 @@ export const createRecords = (database: Database) => {
             due_at: inFuture(lifeMs + marginMs),
             created_at: database.now,
           })
-          .execute(),
+          .execute();
+        // Last, so that a user's declarations wait for each other no longer than a commit takes.
+        const { numUpdatedRows } = await tables
+          .updateTable('upload_usage')
+          .set({ used: sql`used + ${size}`, files: sql`files + 1` })
+          .where('user_id', '=', userId)
+          .where('used', '<=', quota - size)
+          .executeTakeFirst();
+        if (numUpdatedRows !== 1n) throw new QuotaReached();
+      });
+      return declare.then(
+        () => true,
+        (error: unknown) => {
+          if (error instanceof QuotaReached) return false;
+          throw error;
+        },
       );
+    },
+
+    usage: async (userId: string): Promise<Usage> => {
+      const { used = 0, files = 0 } = (await findUsage(userId)) ?? {};
+      return { used: Number(used), files: Number(files) };
     },
 
     async find(objectKey: string): Promise<UploadRecord | undefined> {
       // The column is ASCII: MySQL refuses to compare it with anything else.
       if (!/^[\x20-\x7e]+$/.test(objectKey)) return undefined;
-      return database.read((tables) =>
-        tables.selectFrom('uploads').select(columns).where('object_key', '=', objectKey).executeTakeFirst(),
+      const row = await database.read((tables) =>
+        select(tables).where('object_key', '=', objectKey).executeTakeFirst(),
       );
+      return row && toRecord(row);
     },
 
-    /** Takes up to `most` rows that are due, each for one process only, for `leaseMs`. */
-    lease: (most: number, leaseMs: number) =>
+    /** What a user keeps, newest first: a stretch of one index, however much that is. */
+    async list(userId: string, { limit, after }: { limit: number; after: UploadCursor | undefined }) {
+      const rows = await database.read((tables) =>
+        select(tables)
+          .where('user_id', '=', userId)
+          .where('state', '<>', 'doomed')
+          .$if(after !== undefined, (uploads) => uploads.where(isAfter(after as UploadCursor)))
+          .orderBy('created_at', 'desc')
+          .orderBy('object_key', 'desc')
+          .limit(limit)
+          .execute(),
+      );
+      return rows.map(toRecord);
+    },
+
+    /** Takes up to `most` rows that are due, each for one process only until its lease ends. */
+    lease: (most: number): Promise<UploadRecord[]> =>
       database.transaction(async (_em, tables) => {
-        const due = await tables
-          .selectFrom('uploads')
-          .select(columns)
-          .select(sql<number>`${database.now} - expires_at`.as('expiredForMs'))
+        const due = await select(tables)
           .where('due_at', '<=', database.now)
           .orderBy('due_at')
           .limit(most)
@@ -74,11 +142,11 @@ export const createRecords = (database: Database) => {
         if (keys.length > 0) {
           await tables
             .updateTable('uploads')
-            .set({ due_at: inFuture(leaseMs) })
+            .set({ due_at: inFuture(LEASE_MS) })
             .where('object_key', 'in', keys)
             .execute();
         }
-        return due.map((row) => ({ ...row, expiredForMs: Number(row.expiredForMs) }));
+        return due.map(toRecord);
       }),
 
     /** Answers whether the row was still expected: if not, it has been taken for lost meanwhile. */
@@ -94,37 +162,73 @@ export const createRecords = (database: Database) => {
       return numUpdatedRows === 1n;
     },
 
-    async postpone(objectKey: string, ms: number): Promise<void> {
+    /** To be looked at again, unless its state is another by now. */
+    async postpone({ objectKey, state }: Pick<UploadRecord, 'objectKey' | 'state'>, ms: number): Promise<void> {
       await database.read((tables) =>
         tables
           .updateTable('uploads')
           .set({ due_at: inFuture(ms) })
           .where('object_key', '=', objectKey)
+          .where('state', '=', state)
           .execute(),
       );
     },
 
-    async remove(objectKey: string): Promise<void> {
-      await database.read((tables) => tables.deleteFrom('uploads').where('object_key', '=', objectKey).execute());
+    /**
+     * The point of no return, where its user has the room back. Answers whether the row was in one of these states. The
+     * caller deletes the object; where it fails to, the inspection does once the lease has ended.
+     */
+    async doom(
+      tables: Kysely<Tables>,
+      { objectKey, userId, size }: Pick<UploadRecord, 'objectKey' | 'userId' | 'size'>,
+      from: UploadState[],
+    ): Promise<boolean> {
+      const { numUpdatedRows } = await tables
+        .updateTable('uploads')
+        .set({ state: 'doomed', due_at: inFuture(LEASE_MS) })
+        .where('object_key', '=', objectKey)
+        .where('state', 'in', from)
+        .executeTakeFirst();
+      if (numUpdatedRows !== 1n) return false;
+      await tables
+        .updateTable('upload_usage')
+        .set({ used: sql`used - ${size}`, files: sql`files - 1` })
+        .where('user_id', '=', userId)
+        .execute();
+      return true;
     },
 
-    /** In the transaction of the change that replaces it. Only an avatar that this user has uploaded as one. */
+    /** A row that is doomed, and whose object is gone for good. */
+    async remove(objectKey: string): Promise<void> {
+      await database.read((tables) =>
+        tables.deleteFrom('uploads').where('object_key', '=', objectKey).where('state', '=', 'doomed').execute(),
+      );
+    },
+
+    /**
+     * In the transaction of the change by which a user's profile stops showing it. It is to be looked at if it is an avatar
+     * that this user uploaded as one, or that its own user has replaced before.
+     */
     async replace(tables: Kysely<Tables>, objectKey: string, userId: string, afterMs: number): Promise<void> {
       await tables
         .updateTable('uploads')
         .set({ state: 'replaced', due_at: inFuture(afterMs) })
         .where('object_key', '=', objectKey)
-        .where('user_id', '=', userId)
         .where('purpose', '=', 'avatar')
-        .where('state', 'in', ['kept', 'replaced'])
+        .where((is) =>
+          is.or([is('state', '=', 'replaced'), is.and([is('state', '=', 'kept'), is('user_id', '=', userId)])]),
+        )
         .execute();
     },
 
-    /** In the transaction of the change that shows it again. Answers whether the object is still to be had. */
-    async reprieve(tables: Kysely<Tables>, objectKey: string, ms: number): Promise<boolean> {
+    /**
+     * In the transaction of the change by which a user's profile shows it again: nothing is to be looked at until one stops
+     * showing it. Answers whether the object is still to be had.
+     */
+    async reprieve(tables: Kysely<Tables>, objectKey: string, userId: string): Promise<boolean> {
       await tables
         .updateTable('uploads')
-        .set({ due_at: inFuture(ms) })
+        .set({ due_at: null, state: sql<UploadState>`case when user_id = ${userId} then 'kept' else state end` })
         .where('object_key', '=', objectKey)
         .where('state', '=', 'replaced')
         .execute();
@@ -139,3 +243,13 @@ export const createRecords = (database: Database) => {
 };
 
 export type Records = ReturnType<typeof createRecords>;
+
+/** What MySQL computes arrives as text. */
+const toRecord = (row: UploadRecord): UploadRecord => ({ ...row, expiredForMs: Number(row.expiredForMs) });
+
+/** Undoes the declaration. */
+class QuotaReached extends Error {}
+
+/** The first condition is the one that an index understands. */
+const isAfter = ({ createdAt, objectKey }: UploadCursor) =>
+  sql<boolean>`created_at <= ${createdAt} and (created_at < ${createdAt} or object_key < ${objectKey})`;

@@ -39,7 +39,7 @@ export async function conversions(): Promise<Ratio[]> {
   for (const [name, bytes, type] of samples) {
     const file = new File([new Uint8Array(bytes)], 'a', { type });
     const batch = (convert: () => Promise<unknown>) => () => Promise.all(Array.from({ length: BATCH }, convert));
-    const ours = batch(() => images.convert(file, 'post'));
+    const ours = batch(() => images.convert('user', file, 'post'));
     const limit = pLimit(availableParallelism());
     const bare = batch(() =>
       limit(() =>

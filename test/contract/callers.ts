@@ -50,6 +50,9 @@ export const paths: Record<string, [method: string, path: string]> = {
   'upload.presign': ['POST', '/api/upload/presign'],
   'upload.confirm': ['POST', '/api/upload/confirm'],
   'upload.image': ['POST', '/api/upload/image'],
+  'upload.usage': ['GET', '/api/upload'],
+  'upload.list': ['GET', '/api/uploads'],
+  'upload.remove': ['DELETE', '/api/uploads/{name}'],
   health: ['GET', '/api/health'],
 };
 
@@ -72,7 +75,7 @@ const overRest =
       delete fields[name];
       return value;
     });
-    const hasBody = method !== 'GET' && input !== undefined;
+    const hasBody = method !== 'GET' && method !== 'DELETE' && input !== undefined;
     const query = method === 'GET' ? `?${new URLSearchParams(fields as Record<string, string>)}` : '';
     const body = Array.isArray(input) || typeof input !== 'object' ? input : fields;
     const response = await fetch(url + path + query, {

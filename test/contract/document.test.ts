@@ -28,7 +28,7 @@ onBothStacks((stack) => {
 
   test('every error body is ours', async () => {
     const { paths: documented, components } = await load();
-    expect(Object.keys(components.schemas).sort()).toEqual(['Error', 'Profile', 'UploadError', 'User']);
+    expect(Object.keys(components.schemas).sort()).toEqual(['Error', 'PresignError', 'Profile', 'UploadError', 'User']);
     for (const methods of Object.values(documented)) {
       for (const [method, { responses }] of Object.entries(methods)) {
         const errors = Object.entries(responses).filter(([status]) => Number(status) >= 400);

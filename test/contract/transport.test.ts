@@ -317,6 +317,12 @@ describe('further front ends', () => {
         expect(preflight.headers.get('access-control-allow-origin')).toBe(origin);
         expect(preflight.headers.get('access-control-allow-credentials')).toBe('true');
         expect(preflight.headers.get('access-control-allow-headers')).toBe('content-type');
+        expect(preflight.headers.get('access-control-allow-methods')?.split(',').sort()).toEqual([
+          'DELETE',
+          'GET',
+          'POST',
+          'PUT',
+        ]);
         const call = callerOf('rest', stack().url);
         const headers = { origin, 'sec-fetch-site': 'cross-site' };
         const reply = await call('auth.login', { email: freshEmail(), password: PASSWORD }, { headers });

@@ -81,11 +81,52 @@ const compressedText = (bytes: number) =>
 const compressedProfile = (bytes: number) =>
   chunk('iCCP', Buffer.concat([Buffer.from('profile\0\0', 'latin1'), deflateSync(Buffer.alloc(bytes))]));
 
+/** Each text unpacks to 8 MB. */
+export const textBomb = (texts: number) =>
+  emptyPng({ width: 64, height: 64 }, Array<Buffer>(texts).fill(compressedText(7.9e6)));
+
+const segment = (marker: number, data: Buffer | number[]) => {
+  const frame = Buffer.from([0xff, marker, 0, 0]);
+  frame.writeUInt16BE(data.length + 2, 2);
+  return Buffer.concat([frame, Buffer.from(data)]);
+};
+
+/** A grey, progressive JPEG of 24 megapixels: after the first scan each says in some 40 bytes that nothing changes. */
+export function scanBomb(scans: number): Buffer {
+  const [width, height] = [6000, 4000];
+  const blocks = (width / 8) * (height / 8);
+  const frame = Buffer.from([8, 0, 0, 0, 0, 1, 1, 0x11, 0]);
+  frame.writeUInt16BE(height, 1);
+  frame.writeUInt16BE(width, 3);
+  // One code of one bit, for the difference 0, or for a run of 16384 blocks and as many more as the next 14 bits say.
+  const table = (kind: number, symbol: number) => segment(0xc4, [kind, 1, ...Array<number>(15).fill(0), symbol]);
+  const runs = Math.ceil(blocks / 16_384);
+  const nothing = Buffer.alloc(Math.ceil((runs * 15) / 8));
+  const scan = (_: unknown, i: number) =>
+    Buffer.concat([segment(0xda, [1, 1, 0, 1 + (i % 63), 1 + (i % 63), 0]), nothing]);
+  return Buffer.concat([
+    Buffer.from('ffd8', 'hex'),
+    segment(0xdb, [0, ...Array<number>(64).fill(1)]),
+    segment(0xc2, frame),
+    table(0, 0),
+    table(0x10, 0xe0),
+    segment(0xda, [1, 1, 0, 0, 0, 0]),
+    Buffer.alloc(Math.ceil(blocks / 8)),
+    ...Array.from({ length: scans - 1 }, scan),
+    Buffer.from('ffd9', 'hex'),
+  ]);
+}
+
 /** What costs much to decode and little to send; all of it is refused, or converted within bounds. */
 export const bombs: [name: string, make: () => Buffer, expected: 200 | 400 | 'either'][] = [
   ['30000×30000 pixels in 1 bit', () => emptyPng({ width: 30_000, height: 30_000, bitDepth: 1 }), 400],
   ['16383×16383 pixels in 1 bit', () => emptyPng({ width: 16_383, height: 16_383, bitDepth: 1 }), 400],
   ['one row of 24 million and one pixels', () => emptyPng({ width: 24_000_001, height: 1, bitDepth: 1 }), 400],
+  ['one column of 24 million pixels', () => emptyPng({ width: 1, height: 24_000_000 }), 400],
+  ['one row of 16384 pixels', () => emptyPng({ width: 16_384, height: 1 }), 400],
+  ['one row of 16383 pixels', () => emptyPng({ width: 16_383, height: 1 }), 200],
+  ['2000 scans of 24 megapixels', () => scanBomb(2000), 400],
+  ['300 texts of 8 MB', () => textBomb(300), 200],
   ['60 MB of compressed text', () => emptyPng({ width: 64, height: 64 }, [compressedText(60e6)]), 'either'],
   [
     '60 MB of compressed colour profile',
@@ -95,7 +136,7 @@ export const bombs: [name: string, make: () => Buffer, expected: 200 | 400 | 'ei
   [
     '24 megapixels, interlaced, 16 bits, RGBA',
     () => emptyPng({ width: 6000, height: 4000, bitDepth: 16, colorType: 6, interlaced: true }),
-    'either',
+    400,
   ],
 ];
 

@@ -140,6 +140,21 @@ onBothStorages((uploading, storage) => {
     }
   }, 60_000);
 
+  test('images of one user do not queue up before those of another', async () => {
+    const [busy, other] = await Promise.all([uploader(uploading()), uploader(uploading())]);
+    const send = await sender(uploading(), { bytes: await photograph(4000, 3000, 70), contentType: 'image/jpeg' });
+    let answered = 0;
+    const flood = Array.from({ length: 24 }, async () => {
+      const { status } = await send(busy.session);
+      answered++;
+      return status;
+    });
+    await Promise.any(flood);
+    expect((await send(other.session)).status).toBe(200);
+    expect(answered).toBeLessThan(16);
+    expect(await Promise.all(flood)).toEqual(Array(24).fill(200));
+  }, 60_000);
+
   test('a body without end is cut off at 5 MB, and nothing of it stays', async () => {
     const { id, session } = await uploader(uploading());
     const pid = pidOf(uploading().stack.services[0] as Service);

@@ -82,7 +82,7 @@ onBothStorages((uploading) => {
     expect(await uploading().objects.has(key)).toBe(false);
   });
 
-  test('who was still sending when the address expired gains nothing: the last look finds it', async () => {
+  test('a client that was still sending when the address expired gains nothing: the last look finds it', async () => {
     const { session } = await uploader(uploading());
     const key = await send(session, await png());
     await look(key, 10 * 60_000);
@@ -154,18 +154,34 @@ onBothStorages((uploading) => {
   });
 
   test.each([
-    ['its own user shows it again', false, ''],
-    ['another user shows it', true, ''],
-    ['another user shows it with a query', true, '?v=2'],
-  ])('it stays while %s', async (_name, byAnother, query) => {
+    ['its own user shows it again', false, '', 'kept'],
+    ['another user shows it', true, '', 'replaced'],
+    ['another user shows it with a query', true, '?v=2', 'replaced'],
+  ])('while %s it stays and is looked at no more; it goes a day after that', async (_name, byAnother, query, state) => {
+    const [owner, other] = await Promise.all([uploader(uploading()), uploader(uploading())]);
+    const url = await avatarOf(owner.session);
+    const { session } = byAnother ? other : owner;
+    await wear(owner.session, url);
+    await wear(owner.session, '');
+    await wear(session, url + query);
+    expect(await rowOf(keyOf(url))).toEqual({ state, due_at: null });
+    await wear(session, '');
+    expect(await rowOf(keyOf(url))).toMatchObject({ state: 'replaced' });
+    await look(keyOf(url), 0);
+    expect([await rowOf(keyOf(url)), await uploading().objects.has(keyOf(url))]).toEqual([undefined, false]);
+  });
+
+  test('a look at a replaced avatar that a profile shows is the last until it does not', async () => {
     const [owner, other] = await Promise.all([uploader(uploading()), uploader(uploading())]);
     const url = await avatarOf(owner.session);
     await wear(owner.session, url);
+    await wear(other.session, url);
     await wear(owner.session, '');
-    await wear(byAnother ? other.session : owner.session, url + query);
     await look(keyOf(url), 0);
+    expect(await rowOf(keyOf(url))).toEqual({ state: 'replaced', due_at: null });
     expect(await uploading().objects.has(keyOf(url))).toBe(true);
-    expect(await rowOf(keyOf(url))).toMatchObject({ state: 'replaced' });
+    await wear(other.session, '');
+    expect(Number((await rowOf(keyOf(url)))?.due_at)).toBeGreaterThan(Date.now() + 23 * HOUR);
   });
 
   test.each([

@@ -113,6 +113,48 @@ onBothStorages((uploading, storage) => {
     expect(key).toMatch(/^uploads\/[0-9a-f-]{36}\.pdf$/);
   });
 
+  test('media types are compared without regard to case', async () => {
+    const { id, session } = await uploader(uploading());
+    const bytes = await png();
+    const { presignedUrl, key } = await presign(session, bytes.length, 'IMAGE/Png');
+    expect(key).toMatch(/\.png$/);
+    expect((await put(presignedUrl, bytes, { 'content-type': 'IMAGE/Png' })).status).toBe(200);
+    expect((await confirm(session, key)).data).toMatchObject({ contentType: 'image/png' });
+    expect(await uploading().stack.database('select content_type from uploads where user_id = ?', [id])).toEqual([
+      { content_type: 'image/png' },
+    ]);
+  });
+
+  if (storage === 'disk')
+    test.each([
+      ['image/png', 'IMAGE/PNG'],
+      ['IMAGE/PNG', 'image/png'],
+    ])('what was declared as %s may be sent as %s', async (declared, sent) => {
+      const { session } = await uploader(uploading());
+      const bytes = await png();
+      const { presignedUrl } = await presign(session, bytes.length, declared);
+      expect((await put(presignedUrl, bytes, { 'content-type': sent })).status).toBe(200);
+    });
+
+  test('a refusal has the sentence of upload validation failures beside the ordinary body', async () => {
+    const { session } = await uploader(uploading());
+    const refused = await call('upload.presign', { filename: 'a', contentType: 'text/html', size: 1 }, { session });
+    const sentence = expect.stringMatching(/^Must be one of image\/jpeg, /);
+    expect({ status: refused.status, data: refused.data }).toEqual({
+      status: 400,
+      data: {
+        message: 'Validation failed',
+        code: 'VALIDATION_FAILED',
+        details: { contentType: { message: sentence, rule: 'not_allowed' } },
+        error: sentence,
+      },
+    });
+    const malformed = await call('upload.presign', { filename: 'a', contentType: 'image/png' }, { session });
+    expect(malformed.data).toMatchObject({ code: 'VALIDATION_FAILED', error: expect.any(String) });
+    const { data } = await call('upload.presign', { filename: 'a', contentType: 'image/png', size: 1 });
+    expect(data).toEqual({ message: 'Please log in', code: 'UNAUTHENTICATED' });
+  });
+
   test('what was declared can be put, read back, and confirmed', async () => {
     const { session } = await uploader(uploading());
     const bytes = await png();
@@ -226,6 +268,37 @@ onBothStorages((uploading, storage) => {
     });
 
   if (storage === 'disk')
+    test('of thirty PUTs to one address at once one is received, the others are refused before their bodies', async () => {
+      const { session } = await uploader(uploading());
+      const size = 10 * MEGABYTE;
+      const { presignedUrl, key } = await presign(session, size, 'application/pdf');
+      const { port, pathname, search } = new URL(presignedUrl);
+      const body = Buffer.alloc(size, '%PDF-1.7 ');
+      const answers: string[] = [];
+      const sockets = Array.from({ length: 30 }, (_, i) => {
+        const socket = connect(Number(port), '127.0.0.1').on('error', () => undefined);
+        socket.on('data', (data) => {
+          answers[i] = data.toString();
+        });
+        socket.write(
+          `PUT ${pathname}${search} HTTP/1.1\r\nHost: x\r\nContent-Type: application/pdf\r\nContent-Length: ${size}\r\n\r\n`,
+        );
+        socket.write(body.subarray(0, MEGABYTE));
+        return socket;
+      });
+      await until(() => Object.keys(answers).length === 29);
+      expect(Object.values(answers).every((answer) => answer.startsWith('HTTP/1.1 403 '))).toBe(true);
+      const drafts = (await uploading().objects.keys()).filter((name) => name.startsWith('.unfinished/'));
+      expect(drafts).toEqual([`.unfinished/${key.slice('uploads/'.length)}`]);
+      const winner = sockets.findIndex((_, i) => !(i in answers));
+      sockets[winner]?.write(body.subarray(MEGABYTE));
+      await until(() => winner in answers);
+      expect(answers[winner]).toMatch(/^HTTP\/1\.1 200 /);
+      for (const socket of sockets) socket.destroy();
+      expect((await uploading().objects.read(key)).equals(body)).toBe(true);
+    });
+
+  if (storage === 'disk')
     test('a PUT that is cut off leaves nothing, and the address as good as before', async () => {
       const { session } = await uploader(uploading());
       const { presignedUrl, key } = await presign(session, 1000, 'application/pdf');
@@ -288,9 +361,10 @@ onBothStorages(
       const [busy, other] = await Promise.all([uploader(uploading()), uploader(uploading())]);
       const declared = { filename: 'a', contentType: 'video/webm', size: 5 };
       for (const expected of [200, 200, 200, 429]) {
-        const { status, headers } = await call('upload.presign', declared, { session: busy.session });
+        const { status, headers, data } = await call('upload.presign', declared, { session: busy.session });
         expect(status).toBe(expected);
         if (expected === 429) expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+        if (expected === 429) expect(data).toMatchObject({ code: 'RATE_LIMITED', error: expect.any(String) });
       }
       expect((await call('upload.presign', declared, { session: other.session })).status).toBe(200);
     });

@@ -58,4 +58,9 @@ export interface Tables {
     due_at: number | null;
     created_at: number;
   };
+  upload_usage: {
+    user_id: string;
+    used: number;
+    files: number;
+  };
 }

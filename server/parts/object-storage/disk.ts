@@ -1,7 +1,7 @@
-import { createHmac, randomUUID, timingSafeEqual } from 'node:crypto';
+import { createHmac, timingSafeEqual } from 'node:crypto';
 import { mkdirSync, rmSync } from 'node:fs';
-import { access, link, mkdir, open, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { access, type FileHandle, link, mkdir, open, rm } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { ServiceError, unavailable } from '../../errors.ts';
 import type { FoundObject, IncomingFile, ObjectStorage, PutAddress, ServedFile } from './index.ts';
@@ -16,7 +16,7 @@ type Signed = Pick<PutAddress, 'key' | 'contentType' | 'size'> & { expires: numb
 
 /**
  * The embedded form: files in DATA_DIR/objects. Its addresses are the service's own, signed with an HMAC that binds what S3
- * would. A file appears whole or not at all, and never in the place of another; what was cut off is swept at start.
+ * would. A file appears whole or not at all, and never in the place of another; what a crash cut off is swept at start.
  */
 export function diskStorage({ dataDir, appUrl, secret }: Options): ObjectStorage {
   const root = join(dataDir, 'objects');
@@ -27,11 +27,17 @@ export function diskStorage({ dataDir, appUrl, secret }: Options): ObjectStorage
   const signatureOf = ({ key, contentType, size, expires }: Signed): string =>
     createHmac('sha256', secret).update(['put-object', key, contentType, size, expires].join('\n')).digest('base64url');
 
-  /** Answers false, and keeps the older, where there is such a file already. */
+  /**
+   * Answers false, and keeps the older, where there is such a file already. The draft has the file's name, so that one of
+   * several who send it at once is received, and takes disk space; once it breaks off, the name is free again.
+   */
   const store = async (key: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, size: number) => {
-    const draft = join(unfinished, randomUUID());
+    const draft = join(unfinished, basename(key));
+    const file = await open(draft, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
+      throw error.code === 'EEXIST' ? forbidden('The address is being used') : unavailable(error);
+    });
     try {
-      await writeAll(draft, chunks, size);
+      await writeAll(file, chunks, size);
       await mkdir(dirname(join(root, key)), { recursive: true, mode: 0o700 });
       await link(draft, join(root, key));
       return true;
@@ -49,7 +55,8 @@ export function diskStorage({ dataDir, appUrl, secret }: Options): ObjectStorage
     const signed = { key, contentType: query.get('contentType') ?? '', size, expires };
     if (!isEqual(query.get('signature') ?? '', signatureOf(signed))) throw forbidden('The address is not valid');
     if (Date.now() >= expires * 1000) throw forbidden('The address has expired');
-    if (contentType !== signed.contentType) throw forbidden(`The content type must be ${signed.contentType}`);
+    if (contentType.toLowerCase() !== signed.contentType.toLowerCase())
+      throw forbidden(`The content type must be ${signed.contentType}`);
     if (contentLength !== size) throw forbidden(`The content length must be ${size}`);
     return size;
   };
@@ -127,8 +134,7 @@ async function* arriving(body: Readable): AsyncGenerator<Uint8Array> {
   }
 }
 
-async function writeAll(path: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, size: number) {
-  const file = await open(path, 'wx', 0o600);
+async function writeAll(file: FileHandle, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, size: number) {
   try {
     let written = 0;
     for await (const chunk of chunks) {

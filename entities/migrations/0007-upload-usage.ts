@@ -1,0 +1,23 @@
+import { PortableMigration } from './portable.ts';
+
+/** How much each user keeps, in bytes and files: the sum of the rows of `uploads` that are not doomed. */
+export class UploadUsages extends PortableMigration {
+  override async up(): Promise<void> {
+    this.createTable('upload_usage', [
+      `user_id varchar(41) ${this.key} not null primary key`,
+      'used bigint not null',
+      'files bigint not null',
+    ]);
+    // Counted anew where this is repeated: until it is through, no instance declares an upload.
+    this.addSql('delete from upload_usage');
+    this.addSql(
+      "insert into upload_usage (user_id, used, files) select user_id, sum(size), count(*) from uploads where state <> 'doomed' group by user_id",
+    );
+    await this.createIndex('uploads', 'uploads_of_user', { column: 'user_id, created_at, object_key' });
+  }
+
+  override down(): void {
+    this.addSql('drop table if exists upload_usage');
+    this.dropIndex('uploads', 'uploads_of_user');
+  }
+}

@@ -1,0 +1,37 @@
+/** Runs at most `atOnce` tasks at a time. Of those that wait, the next is one of each user in turn, however many a user has. */
+export function createFairQueue(atOnce: number) {
+  /** By user, in the order of their turns. */
+  const waiting = new Map<string, (() => void)[]>();
+  let running = 0;
+  let size = 0;
+
+  const startNext = () => {
+    const [turn] = waiting;
+    if (!turn || running === atOnce) return;
+    const [user, [start, ...rest]] = turn;
+    waiting.delete(user);
+    if (rest.length > 0) waiting.set(user, rest);
+    running++;
+    size--;
+    start?.();
+  };
+
+  return {
+    /** How many tasks wait: all, or a user's. */
+    waiting: (user?: string): number => (user === undefined ? size : (waiting.get(user)?.length ?? 0)),
+
+    async run<T>(user: string, task: () => Promise<T>): Promise<T> {
+      await new Promise<void>((start) => {
+        waiting.set(user, [...(waiting.get(user) ?? []), start]);
+        size++;
+        startNext();
+      });
+      try {
+        return await task();
+      } finally {
+        running--;
+        startNext();
+      }
+    },
+  };
+}

@@ -1,0 +1,72 @@
+import sharp from 'sharp';
+import { ServiceError } from '../errors.ts';
+
+/** decisions.md, "Uploads". */
+export const MAX_PIXELS = 24_000_000;
+/** The longest side of a WebP image. One row of 24 million pixels takes a hundred times as long as a square of as many. */
+const MAX_SIDE = 16_383;
+/** Of memory for one image that must be there as a whole. */
+const WHOLE_BYTES = 100_000_000;
+/** Encoders write about ten. Each goes through all pixels again, and a scan of 40 bytes can say that nothing changes. */
+const MAX_SCANS = 128;
+
+const bytesPerSample: Record<string, number> = { uchar: 1, ushort: 2 };
+
+export interface Affordable {
+  /** What the decoder is given. */
+  bytes: Buffer;
+  /** It needs so much memory that it is converted alone. */
+  isHeavy: boolean;
+}
+
+/**
+ * Rejects with VALIDATION_FAILED what would take too long or too much memory to convert. Only the header is looked at, so the
+ * answer is the same on a busy machine and on an idle one, and costs nothing: what passes takes two seconds of CPU at most.
+ */
+export async function requireAffordable(image: Buffer, format: 'png' | 'jpeg'): Promise<Affordable> {
+  const bytes = format === 'png' ? pixelChunks(image) : image;
+  if (format === 'jpeg' && scansOf(bytes) > MAX_SCANS) throw tooCostly();
+  const { width, height, channels, depth, isProgressive } = await sharp(bytes, { limitInputPixels: false }).metadata();
+  if (width * height > MAX_PIXELS) throw refusedImage('The image has more than 24 million pixels', 'too_many_pixels');
+  if (Math.max(width, height) > MAX_SIDE) {
+    throw refusedImage(`A side of the image has more than ${MAX_SIDE} pixels`, 'too_many_pixels');
+  }
+  // An image in passes is in memory as a whole, a JPEG as 2 bytes a coefficient; others go through line by line.
+  const sampleBytes = format === 'jpeg' ? 2 : (bytesPerSample[depth] ?? 4);
+  const isHeavy = isProgressive === true && width * height * channels * sampleBytes > WHOLE_BYTES;
+  if (isHeavy && format === 'png') throw tooCostly();
+  return { bytes, isHeavy };
+}
+
+/** Counts every marker SOS (ITU-T T.81), also one in a preview or behind the image: never too few. A loop, for `indexOf` is slow on 5 MB of FF. */
+function scansOf(jpeg: Buffer): number {
+  let count = 0;
+  for (let at = 1; at < jpeg.length; at++) if (jpeg[at] === 0xda && jpeg[at - 1] === 0xff) count++;
+  return count;
+}
+
+/** W3C PNG section 4.7: the chunks that say what the pixels look like. */
+const [header = 0, pixels = 0, ...others] = ['IHDR', 'IDAT', 'IEND', 'PLTE', 'tRNS', 'iCCP', 'eXIf'].map((type) =>
+  Buffer.from(type).readUInt32BE(),
+);
+
+/**
+ * The PNG without all other chunks. Compressed texts above all: libpng unpacks 8 MB from 8 kB, as often as they come, and keeps
+ * them all. What is cut off or malformed stays so, for the decoder to refuse.
+ */
+function pixelChunks(png: Buffer): Buffer {
+  const kept = Buffer.alloc(png.length);
+  const once = new Set([header, ...others]);
+  let length = png.copy(kept, 0, 0, 8);
+  for (let start = 8, end = 8; start + 12 <= png.length; start = end) {
+    const type = png.readUInt32BE(start + 4);
+    end = start + 12 + png.readUInt32BE(start);
+    if (type === pixels || once.delete(type)) length += png.copy(kept, length, start, end);
+  }
+  return kept.subarray(0, length);
+}
+
+export const refusedImage = (message: string, rule: string, cause?: unknown) =>
+  new ServiceError('VALIDATION_FAILED', { message, details: { file: { message, rule } }, cause });
+
+const tooCostly = () => refusedImage('The image takes too long to convert: save it in another way', 'too_costly');

@@ -1,0 +1,103 @@
+import sharp from 'sharp';
+import { describe, expect, test } from 'vitest';
+import { createImages, toRefusal } from '../../server/uploads/images.ts';
+import { emptyPng, photograph, scanBomb, textBomb } from '../uploads/corpus.ts';
+
+const SECOND = 1e6;
+const images = createImages();
+const convert = (bytes: Buffer) =>
+  images.convert('user', new File([new Uint8Array(bytes)], 'a', { type: 'image/png' }), 'post');
+
+/** Of the whole process, so at least the conversion's own; no other work makes it longer by waiting. */
+async function cpuOf(work: () => Promise<unknown>): Promise<number> {
+  const before = process.cpuUsage();
+  await work();
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / SECOND;
+}
+
+const whole = { width: 6000, height: 4000 };
+const withProfile = async () =>
+  sharp(await photograph(6000, 4000, 60))
+    .withIccProfile('p3')
+    .jpeg({ quality: 60 })
+    .toBuffer();
+
+describe('what is refused for its cost costs nothing', () => {
+  test.each([
+    ['one column of 24 million pixels', emptyPng({ width: 1, height: 24_000_000 })],
+    ['24 megapixels, interlaced, 16 bits, RGBA', emptyPng({ ...whole, bitDepth: 16, colorType: 6, interlaced: true })],
+    ['a JPEG of 100000 scans', scanBomb(100_000)],
+  ])('%s', async (_name, bytes) => {
+    expect(await cpuOf(() => expect(convert(bytes)).rejects.toMatchObject({ status: 400 }))).toBeLessThan(0.5);
+  });
+});
+
+describe('what is taken costs less than 5 seconds of CPU', () => {
+  test.each<[string, () => Buffer | Promise<Buffer>]>([
+    ['a column of 16383 pixels', () => emptyPng({ width: 1, height: 16_383 })],
+    ['16383×1464, 16 bits, RGBA', () => emptyPng({ width: 16_383, height: 1464, bitDepth: 16, colorType: 6 })],
+    ['1464×16383, 16 bits, RGBA', () => emptyPng({ width: 1464, height: 16_383, bitDepth: 16, colorType: 6 })],
+    ['24 megapixels, interlaced, RGBA', () => emptyPng({ ...whole, colorType: 6, interlaced: true })],
+    [
+      '12 megapixels, interlaced, 16 bits, RGBA',
+      () => emptyPng({ width: 4000, height: 3000, bitDepth: 16, colorType: 6, interlaced: true }),
+    ],
+    ['a JPEG of 128 scans', () => scanBomb(128)],
+    ['a photograph of 24 megapixels with a colour profile', withProfile],
+    [
+      'the same, progressive',
+      async () =>
+        sharp(await withProfile())
+          .keepIccProfile()
+          .jpeg({ progressive: true })
+          .toBuffer(),
+    ],
+  ])('%s', async (_name, make) => {
+    const bytes = await make();
+    expect(await cpuOf(() => convert(bytes))).toBeLessThan(5);
+  });
+});
+
+test('texts in a PNG are never unpacked: they would fill the memory', async () => {
+  const bytes = textBomb(100);
+  const before = process.memoryUsage.rss();
+  expect(await convert(bytes)).toMatchObject({ width: 64, height: 64 });
+  expect(process.memoryUsage.rss() - before).toBeLessThan(200e6);
+});
+
+describe('what is the machine’s fault is no fault of the image', () => {
+  test.each([
+    'timeout: 42% complete\nVipsImage: killed for image "temp-94"',
+    'vips_tracked: out of memory --- size == 96MB',
+    'VipsJpeg: Insufficient memory (case 4)',
+    'pngload_buffer: libspng read error\nOut of memory',
+    'std::bad_alloc',
+    'Cannot allocate memory',
+    'unable to create thread: Resource temporarily unavailable',
+  ])('%s: 503, to be tried again', (message) => {
+    expect(toRefusal(new Error(message))).toMatchObject({ status: 503, retryAfter: expect.any(Number) });
+  });
+
+  test.each([
+    'VipsJpeg: premature end of JPEG image',
+    'pngload_buffer: libpng read error',
+    'Input buffer contains unsupported image format',
+  ])('%s: 400', (message) => {
+    expect(toRefusal(new Error(message))).toMatchObject({ status: 400, details: { file: { rule: 'damaged' } } });
+  });
+});
+
+test('a full queue takes no more of a user who waits, but still of one who does not', async () => {
+  const crowded = createImages();
+  const bytes = new Uint8Array(await photograph(800, 600));
+  const send = (user: string) => crowded.convert(user, new File([bytes], 'a', { type: 'IMAGE/JPEG' }), 'post');
+  const sent = Array.from({ length: 200 }, () => send('busy'));
+  const outcomes = Promise.allSettled(sent);
+  await Promise.any(sent);
+  expect(() => crowded.requireRoom('other')).not.toThrow();
+  await expect(send('other')).resolves.toMatchObject({ width: 800 });
+  const refused = (await outcomes).filter((outcome) => outcome.status === 'rejected');
+  expect(refused.length).toBeGreaterThan(0);
+  for (const { reason } of refused) expect(reason).toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
+});

@@ -1,0 +1,61 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { parseConfig } from '../../server/config.ts';
+import { createLog } from '../../server/log.ts';
+import { type Database, openDatabase } from '../../server/parts/database/index.ts';
+import type { ObjectStorage } from '../../server/parts/object-storage/index.ts';
+import { createUploads } from '../../server/uploads/index.ts';
+import { temporaryDirectory } from '../rig/custodian.ts';
+import { until } from '../rig/until.ts';
+
+const config = parseConfig({ DATA_DIR: temporaryDirectory('inspection'), LOG_LEVEL: 'silent' });
+let database: Database;
+beforeAll(async () => {
+  database = await openDatabase(config);
+  await database.migrate();
+});
+afterAll(() => database.close());
+
+const states = () =>
+  database.read((tables) => tables.selectFrom('uploads').select(['user_id', 'state']).orderBy('user_id').execute());
+
+test('one look that fails abandons no other: the round, and stop, wait for all of them', async () => {
+  const slow = Promise.withResolvers<void>();
+  const found: string[] = [];
+  let failing = '';
+  const objects: ObjectStorage = {
+    presignPut: async ({ key }) => key,
+    put: async () => undefined,
+    async find(key) {
+      found.push(key);
+      if (key === failing) throw new Error('not now');
+      await slow.promise;
+      return { size: 8, start: Buffer.from('%PDF-1.7') };
+    },
+    delete: async () => undefined,
+    publicUrl: (key) => key,
+    prepare: async () => undefined,
+    close: () => undefined,
+  };
+  const uploads = createUploads(config, { database, objects, log: createLog(config) });
+  const declare = (userId: string) => uploads.presign(userId, { contentType: 'application/pdf', size: 8 });
+  failing = (await declare('first')).key;
+  await declare('second');
+  // In the order in which they are due, both past their last look.
+  await database.read((tables) => tables.updateTable('uploads').set({ expires_at: 1, due_at: 1 }).execute());
+
+  uploads.inspection.start();
+  await until(() => found.length === 2);
+  let stopped = false;
+  const stop = uploads.inspection.stop().then(() => {
+    stopped = true;
+  });
+  for (let i = 0; i < 100; i++) await turn();
+  expect(stopped).toBe(false);
+  slow.resolve();
+  await stop;
+  expect(await states()).toEqual([
+    { user_id: 'first', state: 'expected' },
+    { user_id: 'second', state: 'kept' },
+  ]);
+});

@@ -1,0 +1,298 @@
+import { describe, expect, test } from 'vitest';
+import { type Call, callerOf, type Reply } from '../contract/callers.ts';
+import { until } from '../rig/until.ts';
+import { png } from './corpus.ts';
+import { keyOf, onBothStorages, reachable, sendImage, startUploading, type Uploading, uploader } from './storage.ts';
+
+const QUOTA = 100_000;
+const HOUR = 3_600_000;
+
+interface Usage {
+  used: number;
+  quota: number;
+  files: number;
+}
+
+/** What a user does with uploads, over one surface. */
+function acts({ stack }: Uploading, session: string, surface: 'rest' | 'trpc' = 'rest') {
+  const call: Call = callerOf(surface, stack.url);
+  return {
+    declare: (size: number, contentType = 'application/pdf'): Promise<Reply> =>
+      call('upload.presign', { filename: 'a', contentType, size }, { session }),
+    remove: (key: string) => call('upload.remove', { name: key.replace('uploads/', '') }, { session }),
+    list: (input = {}) => call('upload.list', input, { session }),
+    usage: async () => (await call('upload.usage', undefined, { session })).data as Usage,
+    wear: (avatar: string) => call('profile.update', { avatar }, { session }),
+    profile: async () => (await call('profile.get', undefined, { session })).data.user,
+  };
+}
+
+const pdf = (size: number) => Buffer.alloc(size, '%PDF-1.7 ');
+
+const put = (address: string, bytes: Buffer, type = 'application/pdf') =>
+  fetch(reachable(address), { method: 'PUT', headers: { 'content-type': type }, body: new Uint8Array(bytes) });
+
+const rowOf = async ({ stack }: Uploading, key: string) =>
+  (
+    await stack.database<{ state: string; due_at: number | null }>(
+      'select state, due_at from uploads where object_key = ?',
+      [key],
+    )
+  )[0];
+
+/** The address expired so long ago, and its row is due. */
+const expire = ({ stack }: Uploading, key: string, expiredForMs: number) =>
+  stack.database('update uploads set expires_at = ?, due_at = 1 where object_key = ?', [
+    Date.now() - expiredForMs,
+    key,
+  ]);
+
+onBothStorages(
+  (uploading) => {
+    describe.each(['rest', 'trpc'] as const)('over %s', (surface) => {
+      test('declared bytes count at once; past the quota 400 says what there is', async () => {
+        const { session } = await uploader(uploading());
+        const { declare, usage } = acts(uploading(), session, surface);
+        expect(await usage()).toEqual({ used: 0, quota: QUOTA, files: 0 });
+        expect((await declare(60_000)).status).toBe(200);
+        expect((await declare(40_000)).status).toBe(200);
+        expect(await usage()).toEqual({ used: QUOTA, quota: QUOTA, files: 2 });
+        const refusal = await declare(1);
+        expect(refusal).toMatchObject({
+          status: 400,
+          code: 'VALIDATION_FAILED',
+          details: { size: { rule: 'quota', message: expect.stringContaining(`${QUOTA}`) } },
+        });
+        expect(await usage()).toMatchObject({ used: QUOTA, files: 2 });
+      });
+
+      test('one user’s quota is no other’s', async () => {
+        const [ada, charles] = await Promise.all([uploader(uploading()), uploader(uploading())]);
+        expect((await acts(uploading(), ada.session, surface).declare(QUOTA)).status).toBe(200);
+        expect((await acts(uploading(), charles.session, surface).declare(QUOTA)).status).toBe(200);
+      });
+
+      test('a list is newest first, page by page, and only the user’s own', async () => {
+        const [owner, other] = await Promise.all([uploader(uploading()), uploader(uploading())]);
+        const { declare, list } = acts(uploading(), owner.session, surface);
+        const keys: string[] = [];
+        for (let i = 1; i <= 5; i++) keys.unshift((await declare(i)).data.key);
+        // Several of one millisecond: no page repeats or leaves out one of them.
+        await uploading().stack.database(
+          'update uploads set created_at = ? where user_id = ? and size between 2 and 4',
+          [1_700_000_000_999, owner.id],
+        );
+        const found: { key: string; createdAt: number }[] = [];
+        let cursor: string | undefined;
+        do {
+          const { status, data } = await list({ limit: 2, ...(cursor && { cursor }) });
+          expect(status).toBe(200);
+          expect(data.data.length).toBeLessThanOrEqual(2);
+          found.push(...data.data);
+          cursor = data.nextCursor;
+        } while (cursor);
+        expect(found.map(({ key }) => key).sort()).toEqual(keys.toSorted());
+        expect(found.map(({ createdAt }) => createdAt)).toEqual(
+          found.map(({ createdAt }) => createdAt).toSorted((a, b) => b - a),
+        );
+        expect(found[4]).toEqual({
+          name: expect.stringMatching(/^[0-9a-f-]{36}\.pdf$/),
+          key: expect.stringMatching(/^uploads\/[0-9a-f-]{36}\.pdf$/),
+          url: expect.stringMatching(/^http.*\/uploads\/[0-9a-f-]{36}\.pdf$/),
+          contentType: 'application/pdf',
+          size: expect.any(Number),
+          purpose: 'direct',
+          state: 'pending',
+          createdAt: 1_700_000_000,
+        });
+        expect((await acts(uploading(), other.session, surface).list()).data).toEqual({ data: [] });
+      });
+
+      test.each([{ limit: 0 }, { limit: 101 }, { cursor: 'x' }, { cursor: "1.a' or 1=1.b" }])(
+        'a list of %j is refused',
+        async (input) => {
+          const { session } = await uploader(uploading());
+          expect(await acts(uploading(), session, surface).list(input)).toMatchObject({
+            status: 400,
+            code: 'VALIDATION_FAILED',
+          });
+        },
+      );
+
+      test('a deleted upload is gone at once, and its room free', async () => {
+        const { session } = await uploader(uploading());
+        const { declare, remove, usage, list } = acts(uploading(), session, surface);
+        const { presignedUrl, key } = (await declare(QUOTA)).data;
+        expect((await put(presignedUrl, pdf(QUOTA))).status).toBe(200);
+        expect((await declare(1)).status).toBe(400);
+        expect(await remove(key)).toMatchObject({ status: 200, data: { success: true } });
+        expect(await uploading().objects.has(key)).toBe(false);
+        expect(await usage()).toMatchObject({ used: 0, files: 0 });
+        expect((await list()).data).toEqual({ data: [] });
+        expect((await declare(QUOTA)).status).toBe(200);
+        expect(await remove(key)).toMatchObject({ status: 404, code: 'NOT_FOUND' });
+      });
+
+      test('only the user’s own can be deleted', async () => {
+        const [owner, other] = await Promise.all([uploader(uploading()), uploader(uploading())]);
+        const { presignedUrl, key } = (await acts(uploading(), owner.session, surface).declare(500)).data;
+        await put(presignedUrl, pdf(500));
+        const { remove } = acts(uploading(), other.session, surface);
+        expect(await remove(key)).toMatchObject({ status: 404, code: 'NOT_FOUND' });
+        for (const name of ['x', '..', `uploads/${key}`, 'é', "' or 1=1", 'n'.repeat(4000)])
+          expect(await remove(name)).toMatchObject({ status: 404, code: 'NOT_FOUND' });
+        expect(await uploading().objects.has(key)).toBe(true);
+        expect(await acts(uploading(), owner.session, surface).usage()).toMatchObject({ used: 500, files: 1 });
+      });
+
+      test('without a session there is nothing to see or delete', async () => {
+        const call = callerOf(surface, uploading().stack.url);
+        for (const [procedure, input] of [['upload.usage'], ['upload.list'], ['upload.remove', { name: 'x' }]] as const)
+          expect(await call(procedure, input)).toMatchObject({ status: 401, code: 'UNAUTHENTICATED' });
+      });
+    });
+
+    test('what still comes by the address of a deleted upload is deleted when that has expired', async () => {
+      const { session } = await uploader(uploading());
+      const { declare, remove } = acts(uploading(), session);
+      const { presignedUrl, key } = (await declare(500)).data;
+      expect((await remove(key)).status).toBe(200);
+      expect((await put(presignedUrl, pdf(500))).status).toBe(200);
+      await expire(uploading(), key, 10 * 60_000);
+      await until(async () => !(await uploading().objects.has(key)));
+      await expire(uploading(), key, HOUR);
+      await until(async () => (await rowOf(uploading(), key)) === undefined);
+    });
+
+    test('a deletion that a crash cut off is completed', async () => {
+      const { session } = await uploader(uploading());
+      const { usage } = acts(uploading(), session);
+      const { body } = await sendImage(uploading(), session, { bytes: await png() });
+      const key = keyOf(body.url);
+      const { used } = await usage();
+      expect(used).toBe(body.size);
+      // As after a crash between the transaction and the deletion of the object.
+      await uploading().stack.database("update uploads set state = 'doomed', due_at = 1 where object_key = ?", [key]);
+      await until(async () => (await rowOf(uploading(), key)) === undefined);
+      expect(await uploading().objects.has(key)).toBe(false);
+    });
+
+    test('a declaration that nothing came of gives its room back at the last look', async () => {
+      const { session } = await uploader(uploading());
+      const { declare, usage } = acts(uploading(), session);
+      const { key } = (await declare(QUOTA)).data;
+      await expire(uploading(), key, HOUR);
+      await until(async () => (await usage()).files === 0);
+      expect(await usage()).toEqual({ used: 0, quota: QUOTA, files: 0 });
+    });
+
+    test('converted images count as they are stored, replaced avatars until they are deleted', async () => {
+      const { session } = await uploader(uploading());
+      const { usage, wear, list } = acts(uploading(), session);
+      const send = async () => (await sendImage(uploading(), session, { bytes: await png(), type: 'avatar' })).body;
+      const [first, second] = [await send(), await send()];
+      expect(await usage()).toMatchObject({ used: first.size + second.size, files: 2 });
+      await wear(first.url);
+      await wear(second.url);
+      expect(await usage()).toMatchObject({ used: first.size + second.size, files: 2 });
+      const states = (await list()).data.data.map(({ url, state }: { url: string; state: string }) => [url, state]);
+      expect(Object.fromEntries(states)).toEqual({ [first.url]: 'replaced', [second.url]: 'stored' });
+      await uploading().stack.database('update uploads set due_at = 1 where object_key = ?', [keyOf(first.url)]);
+      await until(async () => (await usage()).files === 1);
+      expect(await usage()).toMatchObject({ used: second.size });
+    });
+
+    test('an image that finds no room is refused as images are, and nothing is stored', async () => {
+      const { id, session } = await uploader(uploading());
+      const { declare, usage } = acts(uploading(), session);
+      await declare(QUOTA);
+      const before = await uploading().objects.keys();
+      const { status, body } = await sendImage(uploading(), session, { bytes: await png() });
+      expect({ status, body }).toEqual({ status: 400, body: { error: expect.stringContaining(`${QUOTA}`) } });
+      expect(await uploading().objects.keys()).toEqual(before);
+      expect(await usage()).toMatchObject({ used: QUOTA, files: 1 });
+      expect(await uploading().stack.database('select 1 from uploads where user_id = ?', [id])).toHaveLength(1);
+    });
+
+    test('deleting the avatar that the user’s own profile shows clears it there', async () => {
+      const [owner, other] = await Promise.all([uploader(uploading()), uploader(uploading())]);
+      const { remove, wear, profile } = acts(uploading(), owner.session);
+      const { url } = (await sendImage(uploading(), owner.session, { bytes: await png(), type: 'avatar' })).body;
+      await wear(`${url}?v=1`);
+      expect((await remove(keyOf(url))).status).toBe(200);
+      expect((await profile()).avatar || null).toBeNull();
+      expect([await rowOf(uploading(), keyOf(url)), await uploading().objects.has(keyOf(url))]).toEqual([
+        undefined,
+        false,
+      ]);
+      // Another user's profile is that user's own matter.
+      const shared = (await sendImage(uploading(), owner.session, { bytes: await png(), type: 'avatar' })).body.url;
+      await acts(uploading(), other.session).wear(shared);
+      expect((await remove(keyOf(shared))).status).toBe(200);
+      expect((await acts(uploading(), other.session).profile()).avatar).toBe(shared);
+    });
+  },
+  { UPLOAD_QUOTA: String(QUOTA) },
+);
+
+describe('two instances on one database', () => {
+  test('fifty declarations at once never exceed the quota, and what is counted is what is there', async () => {
+    const uploading = await startUploading('S3', { UPLOAD_QUOTA: String(QUOTA) }, 2);
+    const { stack } = uploading;
+    try {
+      const [first, second] = stack.services.map(({ url }) => callerOf('rest', url)) as [Call, Call];
+      const declare = (call: Call, session: string, size: number) =>
+        call('upload.presign', { filename: 'a', contentType: 'application/pdf', size }, { session });
+      for (let round = 0; round < 5; round++) {
+        const { id, session } = await uploader(uploading);
+        const replies = await Promise.all(
+          Array.from({ length: 50 }, (_, i) => declare(i % 2 ? first : second, session, QUOTA / 10)),
+        );
+        expect(replies.filter(({ status }) => status === 200)).toHaveLength(10);
+        expect(replies.filter(({ status, code }) => status === 400 && code === 'VALIDATION_FAILED')).toHaveLength(40);
+
+        // Declared and deleted at once, each deleted twice.
+        const keys = replies.flatMap(({ status, data }) => (status === 200 ? [data.key as string] : []));
+        await Promise.all([
+          ...keys
+            .slice(0, 6)
+            .flatMap((key) =>
+              [first, second].map((call) => call('upload.remove', { name: key.replace('uploads/', '') }, { session })),
+            ),
+          ...Array.from({ length: 20 }, (_, i) => declare(i % 2 ? first : second, session, QUOTA / 20)),
+        ]);
+        const [sum] = await stack.database<{ used: number; files: number }>(
+          "select coalesce(sum(size), 0) as used, count(*) as files from uploads where user_id = ? and state <> 'doomed'",
+          [id],
+        );
+        const { data } = await first('upload.usage', undefined, { session });
+        expect(data).toEqual({ used: Number(sum?.used), quota: QUOTA, files: Number(sum?.files) });
+        expect(data.used).toBeLessThanOrEqual(QUOTA);
+      }
+    } finally {
+      await stack.stop();
+      await uploading.s3?.stop();
+    }
+  }, 60_000);
+
+  test('a deletion while the storage is down is told as done, and is', async () => {
+    const uploading = await startUploading('S3');
+    try {
+      const { session } = await uploader(uploading);
+      const { remove, usage } = acts(uploading, session);
+      const { body } = await sendImage(uploading, session, { bytes: await png() });
+      const key = keyOf(body.url);
+      await uploading.s3?.down();
+      expect((await remove(key)).status).toBe(200);
+      expect(await usage()).toMatchObject({ used: 0, files: 0 });
+      await uploading.s3?.up();
+      expect(await uploading.objects.has(key)).toBe(true);
+      await uploading.stack.database('update uploads set due_at = 1 where object_key = ?', [key]);
+      await until(async () => (await rowOf(uploading, key)) === undefined, { within: 40_000 });
+      expect(await uploading.objects.has(key)).toBe(false);
+    } finally {
+      await uploading.stack.stop();
+      await uploading.s3?.stop();
+    }
+  }, 60_000);
+});
