@@ -1,6 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-export type MailKind = 'verify-email' | 'reset-password' | 'password-changed';
+export type MailKind = 'verify-email' | 'reset-password' | 'password-changed' | 'login-methods-removed';
 
 /** pending → sent; or refused for good (dead), or not worth sending any more (dropped). */
 export type MailState = 'pending' | 'sent' | 'dead' | 'dropped';
@@ -13,6 +13,7 @@ const OutboxMailSchema = defineEntity({
     kind: p.string().$type<MailKind>(),
     userId: p.string(),
     tokenId: p.string().nullable(),
+    detail: p.string().nullable(),
     state: p.string().$type<MailState>(),
     attempts: p.integer(),
     dueAt: p.bigint('number'),

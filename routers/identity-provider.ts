@@ -67,12 +67,14 @@ export const idp = router({
         error: input.error,
         cookieState: ctx.stateCookie,
         formerToken: ctx.sessionToken,
+        browser: ctx.browser(),
       });
       ctx.cookies.clearState();
       if (outcome.result === 'logged-in') {
         ctx.cookies.setSession(outcome.login);
         ctx.noteUser(outcome.login.user.id);
       }
+      if (outcome.result === 'verification-sent') ctx.cookies.setBrowser(ctx.browser());
       return { location: locations[outcome.result] };
     }),
 });

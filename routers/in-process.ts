@@ -1,3 +1,4 @@
+import { newBrowserId } from '../server/accounts/browsers.ts';
 import type { Context } from './context.ts';
 import { createCaller } from './index.ts';
 
@@ -15,11 +16,13 @@ export const inProcessCaller = (
     clientAddress: () => 'in process',
     sessionToken: undefined,
     stateCookie: undefined,
+    browser: newBrowserId,
     cookies: {
       setSession: () => undefined,
       clearSession: () => undefined,
       setState: () => undefined,
       clearState: () => undefined,
+      setBrowser: () => undefined,
     },
     noteUser: () => undefined,
     noteService: () => undefined,

@@ -35,6 +35,28 @@ export abstract class PortableMigration extends Migration {
     if (found.length === 0) this.addSql(`create index ${name} on ${table} (${column}(${prefix}))`);
   }
 
+  /** MySQL commits each statement by itself, so a migration that is repeated after a crash adds only what is missing. */
+  protected async addColumns(table: string, definitions: Record<string, string>): Promise<void> {
+    const existing = await this.#columnsOf(table);
+    for (const [name, definition] of Object.entries(definitions)) {
+      if (!existing.has(name)) this.addSql(`alter table ${table} add column ${name} ${definition}`);
+    }
+  }
+
+  protected async dropColumns(table: string, names: string[]): Promise<void> {
+    const existing = await this.#columnsOf(table);
+    for (const name of names) if (existing.has(name)) this.addSql(`alter table ${table} drop column ${name}`);
+  }
+
+  async #columnsOf(table: string): Promise<Set<string>> {
+    const rows = await this.execute(
+      this.#sqlite
+        ? `select name from pragma_table_info('${table}')`
+        : `select column_name as name from information_schema.columns where table_schema = database() and table_name = '${table}'`,
+    );
+    return new Set(rows.map((row) => String(row['name'])));
+  }
+
   protected dropIndex(table: string, name: string): void {
     this.addSql(this.#sqlite ? `drop index ${name}` : `drop index ${name} on ${table}`);
   }

@@ -31,6 +31,8 @@ interface Returned extends Omit<CallbackParameters, 'state'> {
   /** The state that the browser's cookie holds. */
   cookieState: string | undefined;
   formerToken: string | undefined;
+  /** The id of the browser. */
+  browser: string;
 }
 
 const digest = (state: string) => createHash('sha256').update(state).digest();
@@ -69,8 +71,11 @@ export const createExternalLogin = (deps: Deps, { store, provider, providerName,
     return flow;
   };
 
-  const logIn = async (identity: ProvidedIdentity, formerToken: string | undefined): Promise<ExternalLogin> => {
-    const admission = await identities.admit(identity);
+  const logIn = async (
+    identity: ProvidedIdentity,
+    { formerToken, browser }: Pick<Returned, 'formerToken' | 'browser'>,
+  ): Promise<ExternalLogin> => {
+    const admission = await identities.admit(identity, browser);
     if (admission.result === 'unverified') return { result: 'verification-sent' };
     if (admission.result === 'email-unverified') return { result: 'email-unverified' };
     if (admission.result === 'unusable') return failed(new Error('subject or email address cannot be used'));
@@ -91,14 +96,20 @@ export const createExternalLogin = (deps: Deps, { store, provider, providerName,
     },
 
     /** Rejects with INVALID_STATE, before anything else is looked at, unless this browser began a flow that is still open. */
-    async finishExternalLogin({ state, cookieState, formerToken, ...callback }: Returned): Promise<ExternalLogin> {
+    async finishExternalLogin({
+      state,
+      cookieState,
+      formerToken,
+      browser,
+      ...callback
+    }: Returned): Promise<ExternalLogin> {
       const theirs = theProvider();
       if (!state || !cookieState || !isSame(state, cookieState)) throw new ServiceError('INVALID_STATE');
       const { provider: _, ...secrets } = await takeFlow(state);
       const outcome = await theirs.finish({ ...callback, state }, secrets).catch((error: unknown) => {
         return error instanceof LoginDeclined ? ({ result: 'cancelled' } as const) : failed(error);
       });
-      return 'result' in outcome ? outcome : logIn(outcome, formerToken);
+      return 'result' in outcome ? outcome : logIn(outcome, { formerToken, browser });
     },
   };
 };

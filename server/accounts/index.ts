@@ -1,8 +1,8 @@
 import type { Kysely } from 'kysely';
-import type { TokenPurpose } from '../../entities/index.ts';
+import type { TokenPurpose, User } from '../../entities/index.ts';
 import type { Config } from '../config.ts';
 import type { Log } from '../log.ts';
-import type { Database } from '../parts/database/index.ts';
+import type { Database, EntityManager } from '../parts/database/index.ts';
 import type { Tables } from '../parts/database/tables.ts';
 import type { IdentityProvider } from '../parts/identity-provider/index.ts';
 import type { KeyValueStore } from '../parts/key-value/index.ts';
@@ -18,11 +18,13 @@ import { createRecovery } from './recovery.ts';
 import { createRegistration } from './registration.ts';
 import { createServiceTokens } from './service-tokens.ts';
 import { createSessions, type Sessions } from './sessions.ts';
-import { type AvatarChanged, createUsers, type Users } from './users.ts';
+import { type AvatarChanged, createUsers, type UserDeleted, type Users } from './users.ts';
 
 /** What the rules about people work with. */
 export interface Deps {
   database: Database;
+  /** The user's row, and all that hangs on it. The caller holds the lock on the user. */
+  deleteUser(em: EntityManager, tables: Kysely<Tables>, user: User): Promise<void>;
   limits: Limits;
   /** Replaces the user's token of this purpose and owes him the mail that carries it. Call `outbox.wake` after the commit. */
   mailToken(tables: Kysely<Tables>, userId: string, purpose: TokenPurpose): Promise<void>;
@@ -38,6 +40,7 @@ interface Parts {
   store: KeyValueStore;
   mail: MailTransport;
   avatarChanged: AvatarChanged;
+  userDeleted: UserDeleted;
   /** Undefined where nobody can log in through one. */
   identityProvider: IdentityProvider | undefined;
   /** Key of everything that is derived. */
@@ -48,7 +51,7 @@ interface Parts {
 /** The rules about people, on the given parts. `outbox.start` sets its worker going. */
 export function createAccounts(
   config: Config,
-  { database, store, mail, avatarChanged, identityProvider, secret, log }: Parts,
+  { database, store, mail, avatarChanged, userDeleted, identityProvider, secret, log }: Parts,
 ) {
   const users = createUsers(database, avatarChanged);
   const tokens = createOneTimeTokens({ database, secret });
@@ -61,7 +64,11 @@ export function createAccounts(
     const tokenId = await tokens.issue(tables, userId, purpose);
     await outbox.enqueue(tables, { kind: purpose, userId, tokenId, lifeMs: TOKEN_LIFE_MS[purpose] });
   };
-  const deps: Deps = { database, limits, mailToken, outbox, passwords, sessions, tokens, users };
+  const deleteUser: Deps['deleteUser'] = async (em, tables, user) => {
+    await userDeleted(tables, user.id);
+    em.remove(user);
+  };
+  const deps: Deps = { database, deleteUser, limits, mailToken, outbox, passwords, sessions, tokens, users };
   return {
     users,
     sessions,

@@ -14,7 +14,7 @@ interface Content {
 }
 
 /** What each kind of mail says. `link` is present where the kind comes with a token. */
-const contents: Record<MailKind, (site: string, link: string) => Content> = {
+const contents: Record<MailKind, (site: string, link: string, detail: string) => Content> = {
   'verify-email': (site, link) => ({
     subject: `Verify your email for ${site}`,
     paragraphs: [`Please confirm that this address is yours, so that you can log in to ${site}.`],
@@ -36,14 +36,32 @@ const contents: Record<MailKind, (site: string, link: string) => Content> = {
     ],
     closing: 'You need not do anything if you changed it yourself.',
   }),
+  'login-methods-removed': (site, _, detail) => ({
+    subject: `Ways to log in to ${site} were removed`,
+    paragraphs: [
+      `These ways to log in to your account at ${site} were just removed: ${methodsIn(detail)}.`,
+      'They were added before anybody had proven that this address is theirs, so somebody else may have added them. Every device was logged out.',
+      'If they were yours: “Forgot your password?” on the login page sets a new password. A login through a provider comes back by itself once the provider confirms this address.',
+    ],
+    closing: 'If they were not yours, you need not do anything.',
+  }),
 };
+
+/** As `login-methods.ts` writes them: `password`, or the name of a provider. */
+const methodsIn = (detail: string) =>
+  detail
+    .split(',')
+    .map((method) => (method === 'password' ? 'the password' : `the login through ${method}`))
+    .join(', ');
 
 const pages: Partial<Record<MailKind, (token: string, email: string) => string>> = {
   'verify-email': (token) => `/verify-email?token=${token}`,
   'reset-password': (token, email) => `/reset-password?token=${token}&email=${encodeURIComponent(email)}`,
 };
 
-export type MailComposer = (due: Pick<OutboxMail, 'kind' | 'userId' | 'tokenId'>) => Promise<Message | undefined>;
+export type MailComposer = (
+  due: Pick<OutboxMail, 'kind' | 'userId' | 'tokenId' | 'detail'>,
+) => Promise<Message | undefined>;
 
 /**
  * Makes the mail that an outbox row stands for, or undefined when its user is gone. Links start with the configured public
@@ -51,13 +69,13 @@ export type MailComposer = (due: Pick<OutboxMail, 'kind' | 'userId' | 'tokenId'>
  */
 export const createMailComposer =
   ({ appUrl, users, tokens }: { appUrl: string; users: Users; tokens: OneTimeTokens }): MailComposer =>
-  async ({ kind, userId, tokenId }) => {
+  async ({ kind, userId, tokenId, detail }) => {
     const user = await users.find(userId);
     if (!user) return undefined;
     const page = pages[kind];
-    const purpose = kind === 'password-changed' ? undefined : kind;
+    const purpose = kind === 'verify-email' || kind === 'reset-password' ? kind : undefined;
     const link = page && purpose && tokenId ? appUrl + page(tokens.derive(purpose, tokenId), user.email) : '';
-    return render(user, contents[kind](new URL(appUrl).host, link));
+    return render(user, contents[kind](new URL(appUrl).host, link, detail ?? ''));
   };
 
 function render({ name, email }: Recipient, { subject, paragraphs, button, closing }: Content): Message {

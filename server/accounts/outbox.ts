@@ -18,7 +18,7 @@ const SWEEP_EVERY_MS = 10 * 60_000;
 const KEPT_MS = 7 * 24 * 60 * 60_000;
 const DAY_MS = 24 * 60 * 60_000;
 
-type DueMail = Pick<OutboxMail, 'id' | 'kind' | 'userId' | 'tokenId' | 'attempts'> & { expired: boolean };
+type DueMail = Pick<OutboxMail, 'id' | 'kind' | 'userId' | 'tokenId' | 'detail' | 'attempts'> & { expired: boolean };
 
 interface Parts {
   database: Database;
@@ -47,7 +47,7 @@ export function createOutbox({ database, mail, rate, compose, log }: Parts) {
     database.transaction(async (_em, tables) => {
       const due = await tables
         .selectFrom('outbox')
-        .select(['id', 'kind', 'user_id as userId', 'token_id as tokenId', 'attempts'])
+        .select(['id', 'kind', 'user_id as userId', 'token_id as tokenId', 'detail', 'attempts'])
         .select(sql<number>`expires_at <= ${database.now}`.as('expired'))
         .where('state', '=', 'pending')
         .where('due_at', '<=', database.now)
@@ -171,7 +171,7 @@ export function createOutbox({ database, mail, rate, compose, log }: Parts) {
     },
 
     /** Writes a mail that is owed. Call `wake` after the commit. */
-    async enqueue(tables: Kysely<Tables>, { kind, userId, tokenId, lifeMs = DAY_MS }: Enqueued): Promise<void> {
+    async enqueue(tables: Kysely<Tables>, { kind, userId, tokenId, detail, lifeMs = DAY_MS }: Enqueued): Promise<void> {
       await tables
         .insertInto('outbox')
         .values({
@@ -179,6 +179,7 @@ export function createOutbox({ database, mail, rate, compose, log }: Parts) {
           kind,
           user_id: userId,
           token_id: tokenId ?? null,
+          detail: detail ?? null,
           state: 'pending',
           attempts: 0,
           due_at: database.now,
@@ -210,6 +211,8 @@ export interface Enqueued {
   kind: MailKind;
   userId: string;
   tokenId?: string;
+  /** What the text of this kind needs beyond the user; at most 255 characters. */
+  detail?: string;
   /** After this time nobody has use for the mail any more. */
   lifeMs?: number;
 }

@@ -1,7 +1,8 @@
 import { ServiceError } from '../errors.ts';
-import { claimAccount } from './claim.ts';
 import { inConstantTime } from './constant-time.ts';
 import type { Deps } from './index.ts';
+import { removeUnprovenMethods } from './login-methods.ts';
+import { nameFromAddress } from './text-rules.ts';
 import { lockUser } from './users.ts';
 
 /** A way back in for whoever owns the inbox. */
@@ -20,8 +21,8 @@ export const createRecovery = ({ database, passwords, tokens, mailToken, outbox,
   },
 
   /**
-   * Sets a new password, once per token, and ends every session in the same transaction. The inbox was proven: an
-   * unverified account is its owner's from here on, whoever registered it. Rejects with INVALID_TOKEN.
+   * Sets a new password, once per token, and ends every session in the same transaction. The inbox was proven: whatever
+   * login method is not goes, and an unverified account is its owner's from here on. Rejects with INVALID_TOKEN.
    */
   async resetPassword(
     { token, email, password }: { token: string; email: string; password: string },
@@ -39,8 +40,10 @@ export const createRecovery = ({ database, passwords, tokens, mailToken, outbox,
       const found = await tokens.find(tables, 'reset-password', token);
       if (!user || !found || found.used || found.expired) throw new ServiceError('INVALID_TOKEN');
       await tokens.markUsed(tables, found.id);
-      if (!user.emailVerified) await claimAccount(tables, tokens, user, 'email');
+      await tokens.revoke(tables, user.id, 'verify-email');
+      if (!user.emailVerified) user.claim(nameFromAddress(user.email));
       user.changePassword(hash);
+      await removeUnprovenMethods({ tokens, outbox }, { em, tables, user });
       await outbox.enqueue(tables, { kind: 'password-changed', userId: user.id });
     });
     outbox.wake();

@@ -12,6 +12,7 @@ import { devMail } from './dev-mail.ts';
 import { docs } from './docs.ts';
 import { answerFailures } from './failures.ts';
 import { files } from './files.ts';
+import { mailedLink } from './mailed-link.ts';
 import { pages } from './pages.ts';
 import { probes } from './probes.ts';
 import { requestLog } from './request-log.ts';
@@ -54,6 +55,7 @@ export function createApp(
   app.use(docs(config).routes());
   if (objects.served) app.use(files(objects.served).routes());
   app.use(probes({ database, store }).routes());
+  if (!config.production) app.use(mailedLink(createContext));
   if (!config.production) app.use(devMail(config).routes());
   if (devIdentityProvider) app.use(devIdentityProvider.middleware);
 

@@ -43,9 +43,12 @@ export function createInspection({ objects, records, avatars, log }: Parts) {
     return isRight ? 'as declared' : 'not as declared';
   };
 
-  const discard = async ({ objectKey }: UploadRecord) => {
+  const discard = async ({ objectKey, purpose, expiredForMs }: Due) => {
     await objects.delete(objectKey);
-    await records.remove(objectKey);
+    // As long as an upload to its address may still be under way, the object can come back.
+    if (purpose === 'direct' && expiredForMs < LAST_LOOK_MS) {
+      await records.postpone(objectKey, LAST_LOOK_MS - expiredForMs);
+    } else await records.remove(objectKey);
   };
 
   const inspectDirect = async (due: Due) => {
@@ -67,7 +70,7 @@ export function createInspection({ objects, records, avatars, log }: Parts) {
       return;
     }
     if (due.state === 'expected' && due.purpose === 'direct') await inspectDirect(due);
-    // A doomed avatar, or an image whose storing was never finished: nobody was told its address.
+    // A doomed upload, or an image whose storing was never finished: nobody was told its address.
     else await discard(due);
   };
 

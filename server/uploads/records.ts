@@ -120,6 +120,15 @@ export const createRecords = (database: Database) => {
         .execute();
     },
 
+    /** In the transaction that deletes the user. */
+    async doomAllOf(tables: Kysely<Tables>, userId: string): Promise<void> {
+      await tables
+        .updateTable('uploads')
+        .set({ state: 'doomed', due_at: database.now })
+        .where('user_id', '=', userId)
+        .execute();
+    },
+
     /** In the transaction of the change that shows it again. Answers whether the object is still to be had. */
     async reprieve(tables: Kysely<Tables>, objectKey: string, ms: number): Promise<boolean> {
       await tables
