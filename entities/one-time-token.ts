@@ -12,6 +12,7 @@ const OneTimeTokenSchema = defineEntity({
     tokenHash: p.string().hidden(),
     expiresAt: p.bigint('number'),
     used: p.boolean(),
+    reservedUntil: p.bigint('number').nullable(),
   },
 });
 

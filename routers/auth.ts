@@ -177,7 +177,7 @@ export const auth = router({
     .output(done)
     .mutation(async ({ ctx, input }) => {
       await ctx.accounts.forgotPassword(input.email, ctx.clientAddress());
-      return answer('If an account with this email exists, a link to reset its password is on its way.');
+      return answer('If an account exists for this email, a password reset link has been sent.');
     }),
 
   resetPassword: publicProcedure

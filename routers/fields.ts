@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isMailedToken } from '../server/accounts/one-time-tokens.ts';
 import {
   hasVisible,
   isMailAddress,
@@ -7,6 +8,7 @@ import {
   isWebAddress,
   lengthOf,
 } from '../server/accounts/text-rules.ts';
+import { ServiceError } from '../server/errors.ts';
 
 /** The fields of interface.md section 2.5 and decisions.md "Accounts", each with its rules. Lengths count code points. */
 
@@ -62,13 +64,21 @@ export const webAddress = z
   .refine((value) => value === '' || isWebAddress(value), rule('invalid_url', 'Must be a http or https address'))
   .meta({ maxLength: 2048, example: 'https://example.com/ada' });
 
-/** What a mailed link carries. Anything that cannot be it is a wrong token like any other: no matter of validation. */
-const mailed = z
+/**
+ * What a mailed link carries. Anything that cannot be one is an invalid token, whatever else is missing: thrown rather than
+ * told as an issue, because the error of a schema is always VALIDATION_FAILED.
+ */
+export const mailedToken = z
   .unknown()
   .optional()
-  .transform((value) => (typeof value === 'string' && value.length <= 1024 ? value : ''));
+  .transform((value) => {
+    if (typeof value === 'string' && isMailedToken(value)) return value;
+    throw new ServiceError('INVALID_TOKEN');
+  })
+  .meta({ type: 'string', example: 'q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA' });
 
-export const mailedToken = mailed.meta({ type: 'string', example: 'q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA' });
-export const mailedEmail = mailed
-  .transform((value) => value.toLowerCase())
+export const mailedEmail = z
+  .unknown()
+  .optional()
+  .transform((value) => (typeof value === 'string' && value.length <= 254 ? value.toLowerCase() : ''))
   .meta({ type: 'string', format: 'email', example: 'ada@example.com' });

@@ -16,7 +16,6 @@ export class ProvenMethods extends PortableMigration {
       proven: 'tinyint(1) not null default 0',
       browser: `varchar(43) ${key}`,
     });
-    await this.addColumns('outbox', { detail: `varchar(255) ${key}` });
     this.addSql('update users set password_proven = email_verified where password_hash is not null');
     this.addSql(`update identities set
       proven = (select email_verified from users where users.id = identities.user_id),
@@ -24,7 +23,6 @@ export class ProvenMethods extends PortableMigration {
   }
 
   override async down(): Promise<void> {
-    await this.dropColumns('outbox', ['detail']);
     await this.dropColumns('identities', ['browser', 'proven', 'provider']);
     await this.dropColumns('users', ['password_browser', 'password_proven']);
   }

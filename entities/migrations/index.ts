@@ -2,6 +2,7 @@ import { Accounts } from './0001-accounts.ts';
 import { Identities } from './0002-identities.ts';
 import { Uploads } from './0003-uploads.ts';
 import { ProvenMethods } from './0004-proven-methods.ts';
+import { MailRequests } from './0005-mail-requests.ts';
 
 /** In the order in which they run. Listed rather than discovered: nothing is read from disk at start. */
 export const migrations = [
@@ -9,4 +10,5 @@ export const migrations = [
   { name: '0002-identities', class: Identities },
   { name: '0003-uploads', class: Uploads },
   { name: '0004-proven-methods', class: ProvenMethods },
+  { name: '0005-mail-requests', class: MailRequests },
 ];

@@ -49,7 +49,7 @@ interface Arrival {
 
 /** Which user somebody from an identity provider is: the four rules of decisions.md, "Identity provider". */
 export const createIdentities = (deps: Deps, provider: string) => {
-  const { database, deleteUser, tokens, mailToken, outbox } = deps;
+  const { database, deleteUser, tokens, outbox } = deps;
 
   const linkedTo = async (tables: Kysely<Tables>, { issuer, subject }: ProvidedIdentity) => {
     const identity = await tables
@@ -64,7 +64,7 @@ export const createIdentities = (deps: Deps, provider: string) => {
   /** Nobody vouches for the address: the mail must be confirmed, best in the browser that came. */
   const mailVerification = async ({ tables, browser }: Arrival, user: User, link: Identity): Promise<Admission> => {
     link.browser = browserHash(browser);
-    if (await outbox.hasRoomFor(tables, user.id, 'verify-email')) await mailToken(tables, user.id, 'verify-email');
+    await outbox.enqueue(tables, { kind: 'verify-email', email: user.email });
     return { result: 'unverified' };
   };
 

@@ -1,5 +1,5 @@
 import type { Kysely } from 'kysely';
-import type { TokenPurpose, User } from '../../entities/index.ts';
+import type { User } from '../../entities/index.ts';
 import type { Config } from '../config.ts';
 import type { Log } from '../log.ts';
 import type { Database, EntityManager } from '../parts/database/index.ts';
@@ -10,8 +10,9 @@ import type { MailTransport } from '../parts/mail/index.ts';
 import { createExternalLogin } from './external-login.ts';
 import { createLimits, type Limits } from './limits.ts';
 import { createLogin } from './login.ts';
+import { createMailAdmission } from './mail-requests.ts';
 import { createMailComposer } from './mails.ts';
-import { createOneTimeTokens, type OneTimeTokens, TOKEN_LIFE_MS } from './one-time-tokens.ts';
+import { createOneTimeTokens, type OneTimeTokens } from './one-time-tokens.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
 import { createPasswords, type Passwords } from './passwords.ts';
 import { createRecovery } from './recovery.ts';
@@ -26,8 +27,6 @@ export interface Deps {
   /** The user's row, and all that hangs on it. The caller holds the lock on the user. */
   deleteUser(em: EntityManager, tables: Kysely<Tables>, user: User): Promise<void>;
   limits: Limits;
-  /** Replaces the user's token of this purpose and owes him the mail that carries it. Call `outbox.wake` after the commit. */
-  mailToken(tables: Kysely<Tables>, userId: string, purpose: TokenPurpose): Promise<void>;
   outbox: Outbox;
   passwords: Passwords;
   sessions: Sessions;
@@ -55,20 +54,18 @@ export function createAccounts(
 ) {
   const users = createUsers(database, avatarChanged);
   const tokens = createOneTimeTokens({ database, secret });
-  const compose = createMailComposer({ appUrl: config.appUrl, users, tokens });
-  const outbox = createOutbox({ database, mail, rate: config.rates.mail, compose, log });
+  const compose = createMailComposer({ appUrl: config.appUrl, database, users, tokens });
+  const { rates } = config;
+  const admit = createMailAdmission({ database, tokens, rates });
+  const outbox = createOutbox({ database, mail, rates, admit, compose, log });
   const passwords = createPasswords({ iterations: config.passwordIterations });
   const sessions = createSessions({ store, users });
-  const limits = createLimits(store, config.rates);
-  const mailToken: Deps['mailToken'] = async (tables, userId, purpose) => {
-    const tokenId = await tokens.issue(tables, userId, purpose);
-    await outbox.enqueue(tables, { kind: purpose, userId, tokenId, lifeMs: TOKEN_LIFE_MS[purpose] });
-  };
+  const limits = createLimits(store, rates);
   const deleteUser: Deps['deleteUser'] = async (em, tables, user) => {
     await userDeleted(tables, user.id);
     em.remove(user);
   };
-  const deps: Deps = { database, deleteUser, limits, mailToken, outbox, passwords, sessions, tokens, users };
+  const deps: Deps = { database, deleteUser, limits, outbox, passwords, sessions, tokens, users };
   return {
     users,
     sessions,

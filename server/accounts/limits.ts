@@ -14,7 +14,7 @@ const limits = {
   register: { whenDown: 'allow' },
   /** Requests for a mail, per client address. */
   mailRequest: { whenDown: 'allow' },
-  /** Tokens that nobody was ever sent, per client address. */
+  /** Mailed tokens that were refused, per client address. */
   token: { whenDown: 'allow' },
   /** Addresses and images, per user. Without the store there is no session either. */
   upload: { whenDown: 'refuse' },
@@ -42,6 +42,12 @@ export function createLimits(store: KeyValueStore, rates: Record<LimitName, Rate
         retryAfter: reset,
         limit: { points, seconds },
       });
+    },
+
+    /** Counts a mailed token that is refused. Answers the refusal; past the limit it rejects with RATE_LIMITED instead. */
+    async refuseToken(clientAddress: string): Promise<ServiceError> {
+      await this.enforce('token', clientAddress);
+      return new ServiceError('INVALID_TOKEN');
     },
   };
 }

@@ -75,6 +75,6 @@ export async function removeUnprovenMethods(
   await tokens.revoke(tables, user.id, 'verify-email');
   await tokens.revoke(tables, user.id, 'reset-password');
   const detail = [...new Set(removed.map(({ method }) => method))].join(',').slice(0, 255);
-  await outbox.enqueue(tables, { kind: 'login-methods-removed', userId: user.id, detail });
+  await outbox.enqueue(tables, { kind: 'login-methods-removed', email: user.email, userId: user.id, detail });
   return true;
 }

@@ -1,9 +1,11 @@
 import type { MailKind, OutboxMail } from '../../entities/index.ts';
+import type { Database } from '../parts/database/index.ts';
 import type { Mail } from '../parts/mail/index.ts';
-import type { OneTimeTokens } from './one-time-tokens.ts';
+import { isTokenPurpose, type OneTimeTokens } from './one-time-tokens.ts';
 import type { Users } from './users.ts';
 
-type Recipient = { name: string; email: string };
+/** `name` only for an address that was proven: a mail to a stranger carries nothing that its requester chose. */
+type Recipient = { name: string | undefined; email: string };
 type Message = Omit<Mail, 'id'>;
 
 interface Content {
@@ -13,76 +15,95 @@ interface Content {
   closing: string;
 }
 
-/** What each kind of mail says. `link` is present where the kind comes with a token. */
-const contents: Record<MailKind, (site: string, link: string, detail: string) => Content> = {
-  'verify-email': (site, link) => ({
+interface Setting {
+  /** Host of the public address. */
+  site: string;
+  appUrl: string;
+  /** Where the kind comes with a token. */
+  link: string;
+  detail: string;
+}
+
+/** What each kind of mail says. */
+const contents: Record<MailKind, (setting: Setting) => Content> = {
+  'verify-email': ({ site, link }) => ({
     subject: `Verify your email for ${site}`,
     paragraphs: [`Please confirm that this address is yours, so that you can log in to ${site}.`],
     button: { label: 'Verify email', url: link },
     closing: 'The link works once and for 24 hours. If you did not create an account, you can ignore this mail.',
   }),
-  'reset-password': (site, link) => ({
+  'reset-password': ({ site, link }) => ({
     subject: `Reset your password for ${site}`,
-    paragraphs: [`Somebody, probably you, asked for a new password for your account at ${site}.`],
+    paragraphs: [`A new password was asked for, for your account at ${site}.`],
     button: { label: 'Set new password', url: link },
     closing:
       'The link works once and for one hour. If you did not ask for it, you can ignore this mail: your password stays.',
   }),
-  'password-changed': (site) => ({
+  'password-changed': ({ site }) => ({
     subject: `Your password for ${site} was changed`,
     paragraphs: [
       `The password of your account at ${site} was just changed, and every device was logged out.`,
-      'If that was not you, ask for a new password at once: whoever did it can read your mail.',
+      'If that was not you, ask for a new password at once: the person who did it can read your mail.',
     ],
     closing: 'You need not do anything if you changed it yourself.',
   }),
-  'login-methods-removed': (site, _, detail) => ({
+  'login-methods-removed': ({ site, appUrl, detail }) => ({
     subject: `Ways to log in to ${site} were removed`,
     paragraphs: [
-      `These ways to log in to your account at ${site} were just removed: ${methodsIn(detail)}.`,
-      'They were added before anybody had proven that this address is theirs, so somebody else may have added them. Every device was logged out.',
-      'If they were yours: “Forgot your password?” on the login page sets a new password. A login through a provider comes back by itself once the provider confirms this address.',
+      `Your account at ${site} could also be opened ${inWords(detail)}. We have no proof that you added that yourself, so it was removed, and every device was logged out.`,
+      'If it was yours, add it again: ask for a new password, or log in through the provider once more.',
     ],
-    closing: 'If they were not yours, you need not do anything.',
+    button: { label: 'Set a password', url: `${appUrl}/forgot-password` },
+    closing: 'You need not do anything if you did not add it.',
   }),
 };
 
-/** As `login-methods.ts` writes them: `password`, or the name of a provider. */
-const methodsIn = (detail: string) =>
-  detail
+/** `password,github` as people say it. */
+const inWords = (methods: string): string =>
+  methods
     .split(',')
-    .map((method) => (method === 'password' ? 'the password' : `the login through ${method}`))
-    .join(', ');
+    .map((method) => (method === 'password' ? 'by a password' : `through ${method}`))
+    .join(' and ');
 
 const pages: Partial<Record<MailKind, (token: string, email: string) => string>> = {
   'verify-email': (token) => `/verify-email?token=${token}`,
   'reset-password': (token, email) => `/reset-password?token=${token}&email=${encodeURIComponent(email)}`,
 };
 
+interface Parts {
+  appUrl: string;
+  database: Database;
+  users: Users;
+  tokens: OneTimeTokens;
+}
+
 export type MailComposer = (
-  due: Pick<OutboxMail, 'kind' | 'userId' | 'tokenId' | 'detail'>,
+  due: Pick<OutboxMail, 'kind' | 'email' | 'userId' | 'tokenId' | 'detail'>,
 ) => Promise<Message | undefined>;
 
 /**
- * Makes the mail that an outbox row stands for, or undefined when its user is gone. Links start with the configured public
- * address, never with what a request named. A token that was replaced meanwhile makes a link that is refused, no harm.
+ * Makes the mail that an outbox row stands for, or undefined when its user is gone or its token was replaced. Links start with
+ * the configured public address, never with what a request named.
  */
 export const createMailComposer =
-  ({ appUrl, users, tokens }: { appUrl: string; users: Users; tokens: OneTimeTokens }): MailComposer =>
-  async ({ kind, userId, tokenId, detail }) => {
-    const user = await users.find(userId);
-    if (!user) return undefined;
+  ({ appUrl, database, users, tokens }: Parts): MailComposer =>
+  async ({ kind, email, userId, tokenId, detail }) => {
+    const user = userId ? await users.find(userId) : undefined;
     const page = pages[kind];
-    const purpose = kind === 'verify-email' || kind === 'reset-password' ? kind : undefined;
-    const link = page && purpose && tokenId ? appUrl + page(tokens.derive(purpose, tokenId), user.email) : '';
-    return render(user, contents[kind](new URL(appUrl).host, link, detail ?? ''));
+    if (page && !(user && tokenId && (await database.read((tables) => tokens.isCurrent(tables, tokenId))))) {
+      return undefined;
+    }
+    const token = tokenId && isTokenPurpose(kind) ? tokens.derive(kind, tokenId) : '';
+    const link = page ? appUrl + page(token, email) : '';
+    const name = user?.emailVerified ? user.name : undefined;
+    return render({ name, email }, contents[kind]({ site: new URL(appUrl).host, appUrl, link, detail: detail ?? '' }));
   };
 
 function render({ name, email }: Recipient, { subject, paragraphs, button, closing }: Content): Message {
-  const greeting = `Hello ${name},`;
+  const greeting = name === undefined ? 'Hello,' : `Hello ${name},`;
   const text = [greeting, ...paragraphs, ...(button ? [`${button.label}:\n${button.url}`] : []), closing].join('\n\n');
   return {
-    to: { name, address: email },
+    to: { ...(name !== undefined && { name }), address: email },
     subject,
     text: `${text}\n`,
     html: renderHtml(subject, greeting, paragraphs, button, closing),

@@ -7,10 +7,15 @@ import type { Tables } from '../parts/database/tables.ts';
 
 const HOUR_MS = 60 * 60 * 1000;
 
+/** Longer than a hash and a transaction can take; after a crash the token can be tried again so much later. */
+const RESERVED_MS = 15_000;
+
 export const TOKEN_LIFE_MS: Record<TokenPurpose, number> = {
   'verify-email': 24 * HOUR_MS,
   'reset-password': HOUR_MS,
 };
+
+export const isTokenPurpose = (kind: string): kind is TokenPurpose => Object.hasOwn(TOKEN_LIFE_MS, kind);
 
 export interface FoundToken {
   id: string;
@@ -19,6 +24,9 @@ export interface FoundToken {
   used: boolean;
   expired: boolean;
 }
+
+/** The shape of every token that was ever mailed; anything else is not worth a look into the table. */
+export const isMailedToken = (text: string): boolean => /^[A-Za-z0-9_-]{43}$/.test(text);
 
 const hashOf = (token: string) => createHash('sha256').update(token).digest('base64url');
 
@@ -67,6 +75,31 @@ export const createOneTimeTokens = ({ database, secret }: { database: Database; 
         .where('token.purpose', '=', purpose)
         .executeTakeFirst();
       return row && { ...row, used: row.used === 1, expired: row.expired === 1 };
+    },
+
+    /** Whether the token of this id can still be used by its holder: a newer one deletes it. */
+    async isCurrent(tables: Kysely<Tables>, id: string): Promise<boolean> {
+      const row = await tables.selectFrom('one_time_tokens').select('used').where('id', '=', id).executeTakeFirst();
+      return row?.used === 0;
+    },
+
+    /**
+     * Of all who try a token at once one gets to work with it, for the time that the work may take: nobody buys more than one
+     * password hash with one token. Answers whether it is the caller.
+     */
+    async reserve(tables: Kysely<Tables>, id: string): Promise<boolean> {
+      const { numUpdatedRows } = await tables
+        .updateTable('one_time_tokens')
+        .set({ reserved_until: sql`${database.now} + ${RESERVED_MS}` })
+        .where('id', '=', id)
+        .where('used', '=', 0)
+        .where((eb) => eb.or([eb('reserved_until', 'is', null), eb('reserved_until', '<=', database.now)]))
+        .executeTakeFirst();
+      return numUpdatedRows === 1n;
+    },
+
+    async release(tables: Kysely<Tables>, id: string): Promise<void> {
+      await tables.updateTable('one_time_tokens').set({ reserved_until: null }).where('id', '=', id).execute();
     },
 
     async markUsed(tables: Kysely<Tables>, id: string): Promise<void> {

@@ -6,48 +6,92 @@ import type { Log } from '../log.ts';
 import { type Database, sql } from '../parts/database/index.ts';
 import type { Tables } from '../parts/database/tables.ts';
 import { MailRefused, type MailTransport } from '../parts/mail/index.ts';
+import type { Admit } from './mail-requests.ts';
 import type { MailComposer } from './mails.ts';
+import { isTokenPurpose, TOKEN_LIFE_MS } from './one-time-tokens.ts';
+import { inboxOf } from './text-rules.ts';
 
 /** At most so many mails are on their way at once from one process: slow ones never hold up all. */
 const CONCURRENCY = 10;
-/** Longer than a delivery can take; past it a mail whose process died is taken up by another. */
-const LEASE_MS = 60_000;
+/** After a crash a mail waits this long for another process. A delivery that takes longer renews its lease. */
+const LEASE_MS = 20_000;
+const RENEW_EVERY_MS = 5000;
 const POLL_MS = 1000;
-const LONGEST_BACKOFF_MS = 60_000;
+/**
+ * A mail that was asked for waits until requests of the same moment have been answered: what the worker does for an address
+ * that has an account takes nothing from them, so that their duration tells nothing.
+ */
+const REQUEST_DELAY_MS = 500;
+const LONGEST_BACKOFF_MS = 10 * 60_000;
 const SWEEP_EVERY_MS = 10 * 60_000;
 const KEPT_MS = 7 * 24 * 60 * 60_000;
 const DAY_MS = 24 * 60 * 60_000;
 
-type DueMail = Pick<OutboxMail, 'id' | 'kind' | 'userId' | 'tokenId' | 'detail' | 'attempts'> & { expired: boolean };
+export interface Mailing {
+  kind: MailKind;
+  /** Normalized. For a kind with a token it may be nobody's. */
+  email: string;
+  /** Unknown while it is a request. */
+  userId?: string;
+  /** What the text of this kind needs to know, at most 255 characters. */
+  detail?: string;
+}
+
+export type DueMail = Pick<OutboxMail, 'id' | 'kind' | 'email' | 'userId' | 'tokenId' | 'detail' | 'attempts'> & {
+  expired: boolean;
+};
+
+type Outcome = { state: MailState } | { retryInMs: number } | 'nobody';
 
 interface Parts {
   database: Database;
+  /** Rows are counted for these limits, so they are kept as long. */
+  rates: { mail: Rate; inbox: Rate };
   mail: MailTransport;
-  /** How many mails of a kind one address gets. */
-  rate: Rate;
+  admit: Admit;
   compose: MailComposer;
   log: Log;
 }
 
 /**
- * Mails that are owed. `enqueue` writes one in the transaction of what it announces; a worker in each process delivers,
- * and all processes share the work: whoever locks a row first (skip locked) moves its due time forward, which is its lease.
+ * Mails to be sent. `enqueue` writes one in the transaction of what it announces; a worker in each process delivers, and all
+ * processes share the work: the process that locks a row first (skip locked) moves its due time forward, which is its lease.
  * After a crash a mail may go out twice, with the same Message-ID and the same token; it is never lost.
  */
-export function createOutbox({ database, mail, rate, compose, log }: Parts) {
-  const inFlight = new Set<Promise<void>>();
+export function createOutbox({ database, mail, rates, admit, compose, log }: Parts) {
+  const keptMs = Math.max(KEPT_MS, rates.mail.seconds * 1000, rates.inbox.seconds * 1000);
+  const inFlight = new Map<string, Promise<void>>();
   let wakeUp = Promise.withResolvers<void>();
   let stopping = false;
   let loop: Promise<void> | undefined;
-  let sweeper: NodeJS.Timeout | undefined;
+  const timers: NodeJS.Timeout[] = [];
 
   const wake = () => wakeUp.resolve();
+
+  const insert = (tables: Kysely<Tables>, { kind, email, userId, detail }: Mailing, delayMs: number) =>
+    tables
+      .insertInto('outbox')
+      .values({
+        id: uuidv7(),
+        kind,
+        email,
+        inbox: inboxOf(email),
+        user_id: userId ?? null,
+        token_id: null,
+        detail: detail ?? null,
+        state: 'pending',
+        attempts: 0,
+        due_at: sql`${database.now} + ${delayMs}`,
+        expires_at: sql`${database.now} + ${lifeOf(kind)}`,
+        created_at: database.now,
+      })
+      .execute();
 
   const lease = (most: number): Promise<DueMail[]> =>
     database.transaction(async (_em, tables) => {
       const due = await tables
         .selectFrom('outbox')
-        .select(['id', 'kind', 'user_id as userId', 'token_id as tokenId', 'detail', 'attempts'])
+        .select(['id', 'kind', 'email', 'user_id as userId', 'token_id as tokenId', 'detail', 'attempts'])
         .select(sql<number>`expires_at <= ${database.now}`.as('expired'))
         .where('state', '=', 'pending')
         .where('due_at', '<=', database.now)
@@ -69,40 +113,58 @@ export function createOutbox({ database, mail, rate, compose, log }: Parts) {
       return due.map((row) => ({ ...row, expired: row.expired === 1 }));
     });
 
-  const settle = (id: string, change: { state: MailState } | { retryInMs: number }) =>
-    database.read((tables) =>
+  const renewLeases = async () => {
+    if (inFlight.size === 0) return;
+    await database.read((tables) =>
       tables
         .updateTable('outbox')
-        .set('state' in change ? change : { due_at: sql`${database.now} + ${Math.round(change.retryInMs)}` })
-        .where('id', '=', id)
+        .set({ due_at: sql`${database.now} + ${LEASE_MS}` })
+        .where('id', 'in', [...inFlight.keys()])
         .where('state', '=', 'pending')
         .execute(),
     );
+  };
 
-  const attempt = async (due: DueMail): Promise<{ state: MailState } | { retryInMs: number }> => {
+  const settle = (id: string, outcome: Outcome) =>
+    database.read(async (tables) => {
+      if (outcome === 'nobody') {
+        await tables.deleteFrom('outbox').where('id', '=', id).execute();
+        return;
+      }
+      await tables
+        .updateTable('outbox')
+        .set('state' in outcome ? outcome : { due_at: sql`${database.now} + ${Math.round(outcome.retryInMs)}` })
+        .where('id', '=', id)
+        .where('state', '=', 'pending')
+        .execute();
+    });
+
+  const attempt = async (due: DueMail): Promise<Outcome> => {
     if (due.expired) return { state: 'dropped' };
-    const message = await compose(due);
+    const admitted = await admit(due);
+    if (admitted === 'nobody') return 'nobody';
+    const message = admitted === 'no room' ? undefined : await compose(admitted);
     if (!message) return { state: 'dropped' };
     try {
       await mail.send({ id: due.id, ...message });
-      return { state: 'sent' };
     } catch (error) {
-      const attempts = due.attempts + 1;
-      if (error instanceof MailRefused) {
-        log.error({ err: error, mail: due.id, kind: due.kind }, 'a mail was refused for good');
-        return { state: 'dead' };
+      if (!(error instanceof MailRefused)) {
+        noteFailure(error);
+        return { retryInMs: backoff(due.attempts + 1) };
       }
-      log.warn({ err: error, mail: due.id, kind: due.kind, attempts }, 'a mail did not go out, it will be tried again');
-      return { retryInMs: backoff(attempts) };
+      log.error({ err: error, mail: due.id, kind: due.kind }, 'a mail was refused for good');
+      return { state: 'dead' };
     }
+    noteSuccess();
+    return { state: 'sent' };
   };
 
   const deliver = async (due: DueMail) => {
     try {
-      const change = await attempt(due);
-      await settle(due.id, change);
-      if ('state' in change && change.state === 'dropped') {
-        log.warn({ mail: due.id, kind: due.kind }, 'a mail was dropped: what it was for has passed');
+      const outcome = await attempt(due);
+      await settle(due.id, outcome);
+      if (outcome !== 'nobody' && 'state' in outcome && outcome.state === 'dropped') {
+        log.warn({ mail: due.id, kind: due.kind }, 'a mail was dropped: it is of no use any more, or one too many');
       }
     } catch (error) {
       // The lease runs out and the mail is taken up again.
@@ -114,27 +176,38 @@ export function createOutbox({ database, mail, rate, compose, log }: Parts) {
     while (!stopping) {
       const free = CONCURRENCY - inFlight.size;
       wakeUp = Promise.withResolvers();
-      const due = free > 0 ? await lease(free).then(noteSuccess, noteFailure) : [];
+      const due = free > 0 ? await lease(free).then(noteReadable, noteUnreadable) : [];
       for (const one of due) {
         const delivery = deliver(one).finally(() => {
-          inFlight.delete(delivery);
+          inFlight.delete(one.id);
           wake();
         });
-        inFlight.add(delivery);
+        inFlight.set(one.id, delivery);
       }
       if (due.length < free || free === 0) await Promise.race([wakeUp.promise, pause(POLL_MS)]);
     }
   };
 
-  // An outage is told once, not once a second.
+  // Each trouble is told once, not at every mail: a setting that is wrong concerns them all.
   let failing = false;
-  const noteSuccess = (due: DueMail[]) => {
+  const noteFailure = (error: unknown) => {
+    if (failing) log.debug({ err: error }, 'a mail did not go out');
+    else log.error({ err: error }, 'mails do not go out: check SMTP_URL and MAIL_FROM. They are kept and tried again');
+    failing = true;
+  };
+  const noteSuccess = () => {
+    if (failing) log.info('mails go out again');
     failing = false;
+  };
+
+  let unreadable = false;
+  const noteReadable = (due: DueMail[]) => {
+    unreadable = false;
     return due;
   };
-  const noteFailure = (error: unknown): DueMail[] => {
-    if (!failing) log.warn({ err: error }, 'the outbox cannot be read, mails wait');
-    failing = true;
+  const noteUnreadable = (error: unknown): DueMail[] => {
+    if (!unreadable) log.warn({ err: error }, 'the outbox cannot be read, mails wait');
+    unreadable = true;
     return [];
   };
 
@@ -142,7 +215,7 @@ export function createOutbox({ database, mail, rate, compose, log }: Parts) {
     await database.read((tables) =>
       tables
         .deleteFrom('outbox')
-        .where('created_at', '<', sql<number>`${database.now} - ${Math.max(KEPT_MS, rate.seconds * 1000)}`)
+        .where('created_at', '<', sql<number>`${database.now} - ${keptMs}`)
         .where('state', '!=', 'pending')
         .execute(),
     );
@@ -154,70 +227,48 @@ export function createOutbox({ database, mail, rate, compose, log }: Parts) {
     );
   };
 
+  const every = (ms: number, work: () => Promise<void>) => {
+    timers.push(setInterval(() => work().catch(noteUnreadable), ms).unref());
+  };
+
   return {
-    /**
-     * Whether the user's address may get another mail of this kind now. Past its share the caller changes nothing, so that
-     * whatever was mailed before stays valid. Exact, for the caller holds the lock on the user.
-     */
-    async hasRoomFor(tables: Kysely<Tables>, userId: string, kind: MailKind): Promise<boolean> {
-      const { count } = await tables
-        .selectFrom('outbox')
-        .select(sql<number>`count(*)`.as('count'))
-        .where('user_id', '=', userId)
-        .where('kind', '=', kind)
-        .where('created_at', '>', sql<number>`${database.now} - ${rate.seconds * 1000}`)
-        .executeTakeFirstOrThrow();
-      return Number(count) < rate.points;
+    /** Queues a mail in the caller's transaction. Call `wake` after the commit. */
+    async enqueue(tables: Kysely<Tables>, mailing: Mailing): Promise<void> {
+      await insert(tables, mailing, 0);
     },
 
-    /** Writes a mail that is owed. Call `wake` after the commit. */
-    async enqueue(tables: Kysely<Tables>, { kind, userId, tokenId, detail, lifeMs = DAY_MS }: Enqueued): Promise<void> {
-      await tables
-        .insertInto('outbox')
-        .values({
-          id: uuidv7(),
-          kind,
-          user_id: userId,
-          token_id: tokenId ?? null,
-          detail: detail ?? null,
-          state: 'pending',
-          attempts: 0,
-          due_at: database.now,
-          expires_at: sql`${database.now} + ${lifeMs}`,
-          created_at: database.now,
-        })
-        .execute();
+    /**
+     * Writes down that a mail was asked for. The work is the same for every address, known or not: the worker finds out
+     * whether there is an account to mail (OWASP ASVS 6.3.8).
+     */
+    async request(mailing: Pick<Mailing, 'kind' | 'email'>): Promise<void> {
+      await database.read((tables) => insert(tables, mailing, REQUEST_DELAY_MS));
+      setTimeout(wake, REQUEST_DELAY_MS).unref();
     },
 
     wake,
 
     start(): void {
       loop = run();
-      sweeper = setInterval(() => sweep().catch(noteFailure), SWEEP_EVERY_MS * (0.5 + Math.random())).unref();
+      every(RENEW_EVERY_MS, renewLeases);
+      every(SWEEP_EVERY_MS * (0.5 + Math.random()), sweep);
     },
 
     /** Takes no more mails and waits for those on their way. */
     async stop(): Promise<void> {
       stopping = true;
-      clearInterval(sweeper);
       wake();
       await loop;
-      await Promise.all(inFlight);
+      await Promise.all(inFlight.values());
+      for (const timer of timers) clearInterval(timer);
     },
   };
 }
 
-export interface Enqueued {
-  kind: MailKind;
-  userId: string;
-  tokenId?: string;
-  /** What the text of this kind needs beyond the user; at most 255 characters. */
-  detail?: string;
-  /** After this time nobody has use for the mail any more. */
-  lifeMs?: number;
-}
-
 export type Outbox = ReturnType<typeof createOutbox>;
+
+/** How long a mail of this kind is of use, in milliseconds. */
+const lifeOf = (kind: MailKind): number => (isTokenPurpose(kind) ? TOKEN_LIFE_MS[kind] : DAY_MS);
 
 /** Doubling, with jitter, so that a mail server that comes back is not stormed. */
 const backoff = (attempts: number): number =>

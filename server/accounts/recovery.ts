@@ -1,51 +1,47 @@
 import { ServiceError } from '../errors.ts';
-import { inConstantTime } from './constant-time.ts';
 import type { Deps } from './index.ts';
 import { removeUnprovenMethods } from './login-methods.ts';
 import { nameFromAddress } from './text-rules.ts';
 import { lockUser } from './users.ts';
 
 /** A way back in for whoever owns the inbox. */
-export const createRecovery = ({ database, passwords, tokens, mailToken, outbox, limits }: Deps) => ({
+export const createRecovery = ({ database, passwords, tokens, outbox, limits }: Deps) => ({
   /** Mails a reset link if there is an account; tells nobody whether there is. A newer link kills the older. */
   async forgotPassword(email: string, clientAddress: string): Promise<void> {
     await limits.enforce('mailRequest', clientAddress);
-    await inConstantTime(() =>
-      database.transaction(async (em, tables) => {
-        const user = await lockUser(em, { email });
-        if (!user || !(await outbox.hasRoomFor(tables, user.id, 'reset-password'))) return;
-        await mailToken(tables, user.id, 'reset-password');
-      }),
-    );
-    outbox.wake();
+    await outbox.request({ kind: 'reset-password', email });
   },
 
   /**
-   * Sets a new password, once per token, and ends every session in the same transaction. The inbox was proven: whatever
-   * login method is not goes, and an unverified account is its owner's from here on. Rejects with INVALID_TOKEN.
+   * Sets a new password, once per token, and ends every session in the same transaction. The inbox was proven: every login
+   * method that is not goes, and an unverified account is its owner's from here on. Rejects with INVALID_TOKEN.
    */
   async resetPassword(
     { token, email, password }: { token: string; email: string; password: string },
     clientAddress: string,
   ): Promise<void> {
     const sent = await database.read((tables) => tokens.find(tables, 'reset-password', token));
-    if (sent?.email !== email) {
-      await limits.enforce('token', clientAddress);
-      throw new ServiceError('INVALID_TOKEN');
+    const isUsable = sent?.email === email && !sent.used && !sent.expired;
+    const isReserved = isUsable && (await database.read((tables) => tokens.reserve(tables, sent.id)));
+    if (!isReserved) throw await limits.refuseToken(clientAddress);
+    try {
+      const hash = await passwords.hash(password);
+      await database.transaction(async (em, tables) => {
+        const user = await lockUser(em, { id: sent.userId });
+        const found = await tokens.find(tables, 'reset-password', token);
+        if (!user || !found || found.used || found.expired) throw new ServiceError('INVALID_TOKEN');
+        await tokens.markUsed(tables, found.id);
+        await tokens.revoke(tables, user.id, 'verify-email');
+        if (!user.emailVerified) user.claim(nameFromAddress(user.email));
+        user.changePassword(hash);
+        await removeUnprovenMethods({ tokens, outbox }, { em, tables, user });
+        await outbox.enqueue(tables, { kind: 'password-changed', email: user.email, userId: user.id });
+      });
+    } catch (error) {
+      // What was refused, by a full queue for example, can be tried again at once; else the reservation runs out.
+      await database.read((tables) => tokens.release(tables, sent.id)).catch(() => undefined);
+      throw error;
     }
-    if (sent.used || sent.expired) throw new ServiceError('INVALID_TOKEN');
-    const hash = await passwords.hash(password);
-    await database.transaction(async (em, tables) => {
-      const user = await lockUser(em, { id: sent.userId });
-      const found = await tokens.find(tables, 'reset-password', token);
-      if (!user || !found || found.used || found.expired) throw new ServiceError('INVALID_TOKEN');
-      await tokens.markUsed(tables, found.id);
-      await tokens.revoke(tables, user.id, 'verify-email');
-      if (!user.emailVerified) user.claim(nameFromAddress(user.email));
-      user.changePassword(hash);
-      await removeUnprovenMethods({ tokens, outbox }, { em, tables, user });
-      await outbox.enqueue(tables, { kind: 'password-changed', userId: user.id });
-    });
     outbox.wake();
   },
 });

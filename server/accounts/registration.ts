@@ -1,22 +1,35 @@
+import type { Kysely } from 'kysely';
 import { User } from '../../entities/index.ts';
 import { ServiceError } from '../errors.ts';
-import { isDuplicate } from '../parts/database/index.ts';
+import { type EntityManager, isDuplicate } from '../parts/database/index.ts';
+import type { Tables } from '../parts/database/tables.ts';
 import { browserHash } from './browsers.ts';
-import { inConstantTime } from './constant-time.ts';
 import type { Deps } from './index.ts';
 import { hasProvenMethod, proveMethodsOf, removeUnprovenMethods, type UnprovenMethod } from './login-methods.ts';
+import type { FoundToken } from './one-time-tokens.ts';
 import { lockUser } from './users.ts';
 
 /** A new account, and the proof that its address is its owner's, or that the account is not. */
 export const createRegistration = (deps: Deps) => {
-  const { database, deleteUser, passwords, tokens, mailToken, outbox, limits } = deps;
+  const { database, deleteUser, passwords, tokens, outbox, limits } = deps;
 
-  /** The user whom this token was mailed to. One that was never mailed is a guess, and counted. */
-  const recipientOf = async (token: string, clientAddress: string): Promise<string> => {
+  /**
+   * Works under the lock on the user to whom the token was mailed. One of no use is refused, and counted as a guess; looked
+   * at once more under the lock, it may have been replaced meanwhile.
+   */
+  const withToken = async <Result>(
+    { token, clientAddress }: { token: string; clientAddress: string },
+    isUsable: (found: FoundToken) => boolean,
+    work: (scope: { em: EntityManager; tables: Kysely<Tables>; user: User; found: FoundToken }) => Promise<Result>,
+  ): Promise<Result> => {
     const sent = await database.read((tables) => tokens.find(tables, 'verify-email', token));
-    if (sent) return sent.userId;
-    await limits.enforce('token', clientAddress);
-    throw new ServiceError('INVALID_TOKEN');
+    if (!sent || !isUsable(sent)) throw await limits.refuseToken(clientAddress);
+    return database.transaction(async (em, tables) => {
+      const user = await lockUser(em, { id: sent.userId });
+      const found = await tokens.find(tables, 'verify-email', token);
+      if (!user || !found || !isUsable(found)) throw new ServiceError('INVALID_TOKEN');
+      return work({ em, tables, user, found });
+    });
   };
 
   return {
@@ -31,7 +44,7 @@ export const createRegistration = (deps: Deps) => {
       try {
         await database.transaction(async (em, tables) => {
           await em.insert(user);
-          await mailToken(tables, user.id, 'verify-email');
+          await outbox.enqueue(tables, { kind: 'verify-email', email: user.email });
         });
       } catch (error) {
         throw isDuplicate(error) ? new ServiceError('EMAIL_TAKEN') : error;
@@ -43,14 +56,7 @@ export const createRegistration = (deps: Deps) => {
     /** Mails a new link to an address that waits for its verification; tells nobody whether it does. */
     async resendVerification(email: string, clientAddress: string): Promise<void> {
       await limits.enforce('mailRequest', clientAddress);
-      await inConstantTime(() =>
-        database.transaction(async (em, tables) => {
-          const user = await lockUser(em, { email });
-          if (!user || user.emailVerified || !(await outbox.hasRoomFor(tables, user.id, 'verify-email'))) return;
-          await mailToken(tables, user.id, 'verify-email');
-        }),
-      );
-      outbox.wake();
+      await outbox.request({ kind: 'verify-email', email });
     },
 
     /**
@@ -58,41 +64,40 @@ export const createRegistration = (deps: Deps) => {
      * A token that has verified its account may be repeated, within its life also from the right browser after another one:
      * a second click is no error. Rejects with INVALID_TOKEN.
      */
-    async verifyEmail(
+    verifyEmail: (
       token: string,
       { clientAddress, browser }: { clientAddress: string; browser: string },
-    ): Promise<UnprovenMethod[]> {
-      const userId = await recipientOf(token, clientAddress);
-      return database.transaction(async (em, tables) => {
-        const user = await lockUser(em, { id: userId });
-        const found = await tokens.find(tables, 'verify-email', token);
-        if (!user || !found || (found.expired && !found.used)) throw new ServiceError('INVALID_TOKEN');
-        if (found.expired) return [];
-        if (!found.used) {
-          await tokens.markUsed(tables, found.id);
-          user.verifyEmail();
-        }
-        return proveMethodsOf(em, user, browserHash(browser));
-      });
-    },
+    ): Promise<UnprovenMethod[]> =>
+      withToken(
+        { token, clientAddress },
+        ({ used, expired }) => used || !expired,
+        async ({ em, tables, user, found }) => {
+          if (found.expired) return [];
+          if (!found.used) {
+            await tokens.markUsed(tables, found.id);
+            user.verifyEmail();
+          }
+          return proveMethodsOf(em, user, browserHash(browser));
+        },
+      ),
 
     /**
      * The owner of the inbox says that the account was not asked for, with the token of the verification mail, used or not.
      * Unproven login methods go, and all sessions; an account that has no other is deleted. Rejects with INVALID_TOKEN.
      */
     async disown(token: string, clientAddress: string): Promise<'deleted' | 'secured'> {
-      const userId = await recipientOf(token, clientAddress);
-      const outcome = await database.transaction(async (em, tables) => {
-        const user = await lockUser(em, { id: userId });
-        const found = await tokens.find(tables, 'verify-email', token);
-        if (!user || !found || found.expired) throw new ServiceError('INVALID_TOKEN');
-        if (await hasProvenMethod(em, user)) {
+      const outcome = await withToken(
+        { token, clientAddress },
+        ({ expired }) => !expired,
+        async ({ em, tables, user }) => {
+          if (!(await hasProvenMethod(em, user))) {
+            await deleteUser(em, tables, user);
+            return 'deleted';
+          }
           if (!(await removeUnprovenMethods(deps, { em, tables, user }))) user.endSessions();
           return 'secured';
-        }
-        await deleteUser(em, tables, user);
-        return 'deleted';
-      });
+        },
+      );
       outbox.wake();
       return outcome;
     },

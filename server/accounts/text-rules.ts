@@ -29,6 +29,9 @@ const mailAddress = new RegExp(
 export const isMailAddress = (value: string) =>
   value.length <= 254 && value.indexOf('@') <= 64 && mailAddress.test(value);
 
+/** The mailbox behind a normalized address, as far as can be told: what follows a `+` is a tag (RFC 5233). */
+export const inboxOf = (email: string): string => email.replace(/^([^+@]+)\+[^@]*@/, '$1@');
+
 /** A web address that is safe to show as a link. */
 export function isWebAddress(value: string): boolean {
   if (lengthOf(value) > 2048 || !value.isWellFormed() || !/^https?:\/\/[^\s\p{Cc}\\]+$/iu.test(value)) return false;

@@ -184,7 +184,7 @@ onBothStacks(
       expect((await logInAs(stack(), attacker)).location).toBe('/login?error=email_unverified');
       await logIn(call, { name: '', email, password: NEW_PASSWORD });
       const mail = await stack().waitForMail({ to: email, subject: 'were removed' });
-      expect(mail.text).toContain('the login through acme');
+      expect(mail.text).toContain('through acme');
     });
 
     test('an attacker’s password, let in because the owner clicked, ends with the owner’s login by a provider', async () => {
@@ -203,7 +203,7 @@ onBothStacks(
       const again = { token: reset, email: attacker.email, password: NEW_PASSWORD };
       expectRefusal(await call('auth.resetPassword', again), 400, 'INVALID_TOKEN');
       const mail = await stack().waitForMail({ to: attacker.email, subject: 'were removed' });
-      expect(mail.text).toContain('the password');
+      expect(mail.text).toContain('by a password');
     });
 
     test('the browser that comes from the provider is known when it confirms', async () => {
@@ -350,17 +350,23 @@ everywhere(
     });
 
     test.each([undefined, '', 'x'.repeat(43), ['x'], 1, 'x'.repeat(90_000)])(
-      '“this was not me” with the token %j is refused, and counted like any guess',
+      '“this was not me” with the token %j is refused',
       async (token) => {
-        const { call } = scenario();
-        const address = clientAddress();
-        const wrong = () => call('account.notMe', { token }, { address });
-        expectRefusal(await wrong(), 400, 'INVALID_TOKEN', 'Invalid or expired token');
-        const replies = await Promise.all(Array.from({ length: 60 }, wrong));
-        expect(replies.map(({ code }) => code)).toContain('RATE_LIMITED');
-        expectRefusal(await call('auth.verifyEmail', { token }, { address }), 429, 'RATE_LIMITED');
+        const reply = await scenario().call('account.notMe', { token });
+        expectRefusal(reply, 400, 'INVALID_TOKEN', 'Invalid or expired token');
       },
     );
+
+    test('guessing tokens of “this was not me” has the limit of all tokens', async () => {
+      const { call } = scenario();
+      const address = clientAddress();
+      const token = 'x'.repeat(43);
+      const replies = await Promise.all(
+        Array.from({ length: 60 }, () => call('account.notMe', { token }, { address })),
+      );
+      expect(replies.map(({ code }) => code)).toContain('RATE_LIMITED');
+      expectRefusal(await call('auth.verifyEmail', { token }, { address }), 429, 'RATE_LIMITED');
+    });
 
     test('a reset token says nothing about who asked for the account', async () => {
       const { call, stack } = scenario();

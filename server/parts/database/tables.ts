@@ -36,11 +36,14 @@ export interface Tables {
     token_hash: string;
     expires_at: number;
     used: number;
+    reserved_until: number | null;
   };
   outbox: {
     id: string;
     kind: MailKind;
-    user_id: string;
+    email: string;
+    inbox: string;
+    user_id: string | null;
     token_id: string | null;
     detail: string | null;
     state: MailState;

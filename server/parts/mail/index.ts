@@ -7,13 +7,13 @@ export { type KeptMail, readMailbox } from './mailbox.ts';
 export interface Mail {
   /** Unique and stable: a mail that is sent twice carries the same one, so that it can be recognized. */
   id: string;
-  to: { name: string; address: string };
+  to: { name?: string; address: string };
   subject: string;
   text: string;
   html: string;
 }
 
-/** The mail server said that it will never take this mail. Any other error of `send` is worth another try. */
+/** The mail server said that it will never take a mail to this recipient. Any other error of `send` is worth another try. */
 export class MailRefused extends Error {
   override name = 'MailRefused';
 }

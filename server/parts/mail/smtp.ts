@@ -36,7 +36,9 @@ export function smtpTransport(url: string, from: string): MailTransport {
       try {
         await Promise.race([transport.sendMail(message), limit.promise]);
       } catch (error) {
-        throw isRefusal(error) ? new MailRefused('the mail server refused the mail', { cause: error }) : error;
+        throw isRecipientRefused(error)
+          ? new MailRefused('the mail server refused the recipient', { cause: error })
+          : error;
       } finally {
         clearTimeout(timer);
       }
@@ -46,8 +48,16 @@ export function smtpTransport(url: string, from: string): MailTransport {
   };
 }
 
-/** RFC 5321 section 4.2.1: 5yz is final. Only for this mail, though: refused credentials (EAUTH) are ours to mend. */
-function isRefusal(error: unknown): boolean {
-  const { code, responseCode } = error as { code?: unknown; responseCode?: unknown };
-  return (code === 'EENVELOPE' || code === 'EMESSAGE') && Number(responseCode) >= 500;
+/**
+ * Only a refusal of the recipient is final (RFC 5321 section 4.2.1: 5yz). Of anything else a setting may be the cause: the
+ * sender, the credentials, or a relay that does not know us (530; RFC 3463: 5.7.x), and one setting must not cost all mails.
+ */
+function isRecipientRefused(error: unknown): boolean {
+  const {
+    command,
+    responseCode,
+    response = '',
+  } = error as { command?: string; responseCode?: number; response?: string };
+  const isPolicy = responseCode === 530 || /^5\d\d[ -]5\.7\.\d/.test(response);
+  return command === 'RCPT TO' && Number(responseCode) >= 500 && !isPolicy;
 }

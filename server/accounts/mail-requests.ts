@@ -1,0 +1,71 @@
+import type { Kysely } from 'kysely';
+import type { TokenPurpose, User } from '../../entities/index.ts';
+import type { Rate } from '../config.ts';
+import { type Database, sql } from '../parts/database/index.ts';
+import type { Tables } from '../parts/database/tables.ts';
+import { isTokenPurpose, type OneTimeTokens } from './one-time-tokens.ts';
+import type { DueMail } from './outbox.ts';
+import { inboxOf } from './text-rules.ts';
+import { lockUser } from './users.ts';
+
+/** The mail to be sent; or that no account waits for it, or that its address has had its share. */
+export type Admit = (due: DueMail) => Promise<DueMail | 'nobody' | 'no room'>;
+
+interface Parts {
+  database: Database;
+  tokens: OneTimeTokens;
+  rates: {
+    /** Mails of a kind to one address. */
+    mail: Rate;
+    /** Mails with a token to one inbox, whatever tag its address carries. */
+    inbox: Rate;
+  };
+}
+
+const isFor: Record<TokenPurpose, (user: User) => boolean> = {
+  'verify-email': (user) => !user.emailVerified,
+  'reset-password': () => true,
+};
+
+/**
+ * Turns the request for a mail with a token into that mail: finds its user and issues the token, which kills the older one.
+ * An address past its share keeps the last link that it was sent. Any other mail, and one that was admitted before a crash,
+ * is admitted as it is.
+ */
+export const createMailAdmission = ({ database, tokens, rates }: Parts): Admit => {
+  const wasMailed = (since: Rate) => sql<boolean>`created_at > ${database.now} - ${since.seconds * 1000}`;
+
+  /** The limit per address is exact, for the user is locked; that per inbox may be passed by one for each further process. */
+  const hasRoom = async (tables: Kysely<Tables>, { kind, email }: DueMail): Promise<boolean> => {
+    const longest = rates.mail.seconds > rates.inbox.seconds ? rates.mail : rates.inbox;
+    const mailed = await tables
+      .selectFrom('outbox')
+      .select([
+        sql<number>`coalesce(sum(case when kind = ${kind} and email = ${email} and ${wasMailed(rates.mail)} then 1 else 0 end), 0)`.as(
+          'address',
+        ),
+        sql<number>`coalesce(sum(case when ${wasMailed(rates.inbox)} then 1 else 0 end), 0)`.as('inbox'),
+      ])
+      .where('inbox', '=', inboxOf(email))
+      .where('token_id', 'is not', null)
+      .where(wasMailed(longest))
+      .executeTakeFirstOrThrow();
+    return Number(mailed.address) < rates.mail.points && Number(mailed.inbox) < rates.inbox.points;
+  };
+
+  return async (due) => {
+    const { id, kind, email } = due;
+    if (!isTokenPurpose(kind) || due.tokenId) return due;
+    return database.transaction(async (em, tables) => {
+      const user = await lockUser(em, { email });
+      if (!user || !isFor[kind](user)) return 'nobody';
+      // Another process may have admitted it, whose lease ran out before the mail went out: the link stays the same.
+      const row = await tables.selectFrom('outbox').select('token_id').where('id', '=', id).executeTakeFirst();
+      if (row?.token_id) return { ...due, userId: user.id, tokenId: row.token_id };
+      if (!(await hasRoom(tables, due))) return 'no room';
+      const tokenId = await tokens.issue(tables, user.id, kind);
+      await tables.updateTable('outbox').set({ user_id: user.id, token_id: tokenId }).where('id', '=', id).execute();
+      return { ...due, userId: user.id, tokenId };
+    });
+  };
+};
