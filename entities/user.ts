@@ -109,8 +109,12 @@ export class User extends UserSchema.class {
     this.endSessions();
   }
 
+  get hasPassword(): boolean {
+    return Boolean(this.passwordHash);
+  }
+
   get hasUnprovenPassword(): boolean {
-    return this.passwordHash !== null && !this.passwordProven;
+    return this.hasPassword && !this.passwordProven;
   }
 
   provePassword(): void {

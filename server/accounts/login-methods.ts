@@ -45,7 +45,7 @@ export async function hasProvenMethod(em: EntityManager, user: User): Promise<bo
 }
 
 export async function hasLoginMethod(em: EntityManager, user: User): Promise<boolean> {
-  return user.passwordHash !== null || (await identitiesOf(em, user)).length > 0;
+  return user.hasPassword || (await identitiesOf(em, user)).length > 0;
 }
 
 interface Scope {
@@ -70,7 +70,7 @@ export async function removeUnprovenMethods(
   if (user.hasUnprovenPassword) user.removePassword();
   for (const identity of unproven) em.remove(identity);
   const left = identities.filter(({ proven }) => proven).map(({ provider }) => provider);
-  user.keepProviderAmong(user.passwordHash === null ? left : ['email', ...left]);
+  user.keepProviderAmong(user.hasPassword ? ['email', ...left] : left);
   user.endSessions();
   await tokens.revoke(tables, user.id, 'verify-email');
   await tokens.revoke(tables, user.id, 'reset-password');

@@ -5,6 +5,7 @@ import { freshSubject, identitiesOf, loginsThrough, somebody, usersWith } from '
 import { clientAddress, freshEmail } from '../rig/address.ts';
 import { noS3 } from '../rig/s3.ts';
 import type { Stack } from '../rig/stack.ts';
+import { until } from '../rig/until.ts';
 import { callerOf } from './callers.ts';
 import {
   browserIn,
@@ -333,20 +334,26 @@ everywhere(
       expectRefusal(await call('auth.verifyEmail', { token }), 400, 'INVALID_TOKEN');
     });
 
-    test('the files of a deleted account go too', async () => {
+    test('the files of a deleted account go too, and cannot come back', async () => {
       const { call, stack } = scenario();
       const person = await registered(scenario());
       const token = await mailedToken(stack, person.email, 'verify-email');
       await call('auth.verifyEmail', { token });
       const session = await logIn(call, person);
-      const file = { filename: 'a.png', contentType: 'image/png', size: 9 };
+      const body = Buffer.from('89504e470d0a1a0a00', 'hex');
+      const file = { filename: 'a.png', contentType: 'image/png', size: body.length };
       const { data } = await call('upload.presign', file, { session });
+      const put = () => fetch(data.presignedUrl, { method: 'PUT', headers: { 'content-type': 'image/png' }, body });
+      expect((await put()).ok).toBe(true);
       await call('account.notMe', { token });
-      const [row] = await stack.database<{ state: string; due_at: number; expires_at: number }>(
-        'select state, due_at, expires_at from uploads where object_key = ?',
-        [data.key],
-      );
-      expect(row?.state).toBe('doomed');
+      const isGone = async () => (await fetch(data.publicUrl)).status === 404;
+      await until(isGone, { what: 'the deletion of the file' });
+      // As long as its address works the row stays, so that the job looks again.
+      const isKept = () =>
+        stack.database("select state from uploads where object_key = ? and state = 'doomed' and due_at > expires_at", [
+          data.key,
+        ]);
+      await until(async () => (await isKept()).length === 1, { what: 'a later look' });
     });
 
     test.each([undefined, '', 'x'.repeat(43), ['x'], 1, 'x'.repeat(90_000)])(
