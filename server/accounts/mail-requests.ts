@@ -1,4 +1,5 @@
 import type { Kysely } from 'kysely';
+import pLimit from 'p-limit';
 import type { TokenPurpose, User } from '../../entities/index.ts';
 import type { Rate } from '../config.ts';
 import { type Database, sql } from '../parts/database/index.ts';
@@ -35,7 +36,7 @@ const isFor: Record<TokenPurpose, (user: User) => boolean> = {
 export const createMailAdmission = ({ database, tokens, rates }: Parts): Admit => {
   const wasMailed = (since: Rate) => sql<boolean>`created_at > ${database.now} - ${since.seconds * 1000}`;
 
-  /** The limit per address is exact, for the user is locked; that per inbox may be passed by one for each further process. */
+  /** Per address it is exact, for the user is locked; per inbox it may be passed by one for each further process. */
   const hasRoom = async (tables: Kysely<Tables>, { kind, email }: DueMail): Promise<boolean> => {
     const longest = rates.mail.seconds > rates.inbox.seconds ? rates.mail : rates.inbox;
     const mailed = await tables
@@ -53,19 +54,24 @@ export const createMailAdmission = ({ database, tokens, rates }: Parts): Admit =
     return Number(mailed.address) < rates.mail.points && Number(mailed.inbox) < rates.inbox.points;
   };
 
-  return async (due) => {
-    const { id, kind, email } = due;
-    if (!isTokenPurpose(kind) || due.tokenId) return due;
-    return database.transaction(async (em, tables) => {
-      const user = await lockUser(em, { email });
-      if (!user || !isFor[kind](user)) return 'nobody';
+  const admitRequest = (due: DueMail, purpose: TokenPurpose) =>
+    database.transaction(async (em, tables) => {
+      const user = await lockUser(em, { email: due.email });
+      if (!user || !isFor[purpose](user)) return 'nobody';
       // Another process may have admitted it, whose lease ran out before the mail went out: the link stays the same.
-      const row = await tables.selectFrom('outbox').select('token_id').where('id', '=', id).executeTakeFirst();
+      const row = await tables.selectFrom('outbox').select('token_id').where('id', '=', due.id).executeTakeFirst();
       if (row?.token_id) return { ...due, userId: user.id, tokenId: row.token_id };
       if (!(await hasRoom(tables, due))) return 'no room';
-      const tokenId = await tokens.issue(tables, user.id, kind);
-      await tables.updateTable('outbox').set({ user_id: user.id, token_id: tokenId }).where('id', '=', id).execute();
-      return { ...due, userId: user.id, tokenId };
+      const change = { user_id: user.id, token_id: await tokens.issue(tables, user.id, purpose) };
+      await tables.updateTable('outbox').set(change).where('id', '=', due.id).execute();
+      return { ...due, userId: user.id, tokenId: change.token_id };
     });
+
+  // A thousand requests for one address wait for its lock with one connection.
+  const oneByOne = pLimit(1);
+
+  return async (due) => {
+    const { kind, tokenId } = due;
+    return isTokenPurpose(kind) && !tokenId ? oneByOne(() => admitRequest(due, kind)) : due;
   };
 };

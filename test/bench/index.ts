@@ -1,5 +1,6 @@
 import { requireBinaries } from '../rig/debian.ts';
 import type { Case, Result } from './case.ts';
+import { enumeration } from './enumeration.ts';
 import { flood } from './flood.ts';
 import { login } from './login.ts';
 import { type Parts, startParts } from './parts.ts';
@@ -13,7 +14,7 @@ import { users } from './users.ts';
  * `npm run bench`, or `npm run bench -- profile login` for some of the cases: a report of ratios, each against a baseline
  * of the same run. A goal that is missed fails nothing; only what cannot be measured does.
  */
-const cases: Case[] = [profile, login, users, uploads, flood, start];
+const cases: Case[] = [profile, login, enumeration, users, uploads, flood, start];
 
 async function bench(names: string[]): Promise<void> {
   const unknown = names.filter((name) => !cases.some((known) => known.name === name));

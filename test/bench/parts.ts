@@ -8,6 +8,7 @@ import { accepts, freePort } from '../rig/port.ts';
 import { spawnGroup, whenGone, whenReady } from '../rig/process-group.ts';
 import { nextDatabase, startRedis } from '../rig/redis.ts';
 import { type Service, startService } from '../rig/service.ts';
+import { startSlowProxy } from '../rig/slow-proxy.ts';
 
 /** A service as in production, with its database to look into. */
 export interface Production {
@@ -21,8 +22,11 @@ export interface Parts {
   readonly databaseVersion: string;
   /** The service on fresh, embedded parts. */
   startEmbedded(): Promise<Service>;
-  /** The service with NODE_ENV=production, on a fresh database of its own in MySQL and Redis. */
-  startProduction(env?: Record<string, string>): Promise<Production>;
+  /**
+   * The service with NODE_ENV=production, on a fresh database of its own in MySQL and Redis; with `databaseDelayMs` each
+   * answer of the database reaches it so much later.
+   */
+  startProduction(env?: Record<string, string>, options?: { databaseDelayMs?: number }): Promise<Production>;
   /** A server in this directory, which listens at PORT. */
   startBaseline(file: string, env: Record<string, string>): Promise<{ url: string; pid: number }>;
   release(): Promise<void>;
@@ -62,9 +66,15 @@ export async function startParts(): Promise<Parts> {
 
     startEmbedded: () => started({}),
 
-    async startProduction(env = {}) {
+    async startProduction(env = {}, { databaseDelayMs = 0 } = {}) {
       const databaseUrl = await createDatabase(mysql.url);
       closers.push(() => dropDatabase(databaseUrl));
+      const seenByService = new URL(databaseUrl);
+      if (databaseDelayMs > 0) {
+        const proxy = await startSlowProxy(Number(seenByService.port), databaseDelayMs);
+        closers.push(() => proxy.stop());
+        seenByService.port = String(proxy.port);
+      }
       const redisUrl = await nextDatabase(redis.url);
       closers.push(() => emptyRedis(redisUrl));
       const service = await started({
@@ -72,7 +82,7 @@ export async function startParts(): Promise<Parts> {
         NODE_ENV: 'production',
         LOG_LEVEL: 'info',
         APP_SECRET: randomBytes(32).toString('hex'),
-        DATABASE_URL: databaseUrl,
+        DATABASE_URL: seenByService.href,
         REDIS_URL: redisUrl,
         ...env,
       });

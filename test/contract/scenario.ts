@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { freshEmail } from '../rig/address.ts';
 import { type Stack, type StackName, type StackOptions, startStack } from '../rig/stack.ts';
+import { until } from '../rig/until.ts';
 import { type Call, type CallOptions, callerOf, type Reply, type Surface } from './callers.ts';
 
 export const PASSWORD = 'Analytical-Engine-1843';
@@ -68,6 +69,16 @@ export async function mailedToken(stack: Stack, to: string, page: 'verify-email'
   expect(link.pathname).toBe(`/${page}`);
   return link.searchParams.get('token') ?? '';
 }
+
+/** Resolves once nothing waits to be sent to the address any more. */
+export const mailsSettled = (stack: Stack, email: string): Promise<unknown> =>
+  until(
+    async () => {
+      const waiting = await stack.database("select id from outbox where email = ? and state = 'pending'", [email]);
+      return waiting.length === 0;
+    },
+    { what: `the last mail to ${email}`, within: 15_000 },
+  );
 
 /** The browser's cookie that an answer sets. */
 export const browserIn = ({ setCookies }: Reply): string | undefined =>

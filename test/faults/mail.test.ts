@@ -20,12 +20,10 @@ afterAll(() => stack.stop());
 beforeEach(() => smtp.behave('accept'));
 
 const stateOf = async (email: string, kind = 'verify-email') => {
-  const [row] = await stack.database(
-    'select o.state, o.attempts from outbox o join users u on u.id = o.user_id where u.email = ? and o.kind = ?',
-    [email, kind],
-  );
+  const [row] = await stack.database('select state, attempts from outbox where email = ? and kind = ?', [email, kind]);
   return row as { state: string; attempts: number };
 };
+const output = () => stack.services.map((service) => service.output()).join();
 const settled = (email: string, state: string) =>
   until(async () => (await stateOf(email)).state === state, { within: 15_000, what: `${state} mail to ${email}` });
 
@@ -71,9 +69,8 @@ test('a refusal for good is the end, after one attempt', async () => {
   const { email } = await registered({ stack, call });
   await settled(email, 'dead');
   expect(await stateOf(email)).toEqual({ state: 'dead', attempts: 1 });
-  const output = stack.services.map((service) => service.output()).join();
-  expect(output).toContain('refused for good');
-  expect(output).not.toContain(email);
+  expect(output()).toContain('refused for good');
+  expect(output()).not.toContain(email);
 });
 
 test('a mail whose fate is unknown goes out again as the same mail with the same link', async () => {
@@ -131,3 +128,49 @@ test('what was accepted before a kill -9 is mailed after it', async () => {
   }
   await stack.services[0]?.restart();
 });
+
+test.each(['refuse-sender', 'refuse-message', 'refuse-relay'] as const)(
+  'a setting that makes the mail server %s costs no mail, and is told once',
+  async (behaviour) => {
+    smtp.behave(behaviour);
+    const told = () => (output().match(/mails do not go out/g) ?? []).length;
+    const before = { attempts: smtp.attempts().length, told: told() };
+    const people = await Promise.all(Array.from({ length: 4 }, () => registered({ stack, call })));
+    await until(
+      () =>
+        smtp
+          .attempts()
+          .slice(before.attempts)
+          .filter(({ outcome }) => outcome === 'refused').length >= 8,
+      {
+        within: 15_000,
+        what: 'a second attempt for each mail',
+      },
+    );
+    // By each of the two processes.
+    expect(told() - before.told).toBeGreaterThan(0);
+    expect(told() - before.told).toBeLessThanOrEqual(2);
+    smtp.behave('accept');
+    for (const { email } of people) {
+      await stack.waitForMail({ to: email, within: 20_000 });
+      await settled(email, 'sent');
+    }
+  },
+);
+
+test('a mail that takes longer than its lease goes out once; one whose process has died waits at most 20 seconds', async () => {
+  smtp.behave({ slow: 26_000 });
+  const { email } = await registered({ stack, call });
+  await until(async () => (await stateOf(email)).attempts === 1);
+  const leaseMs = async () => {
+    const [row] = await stack.database<{ ms: number }>(
+      'select due_at - timestampdiff(microsecond, "1970-01-01", utc_timestamp(3)) div 1000 as ms from outbox where email = ?',
+      [email],
+    );
+    return Number(row?.ms);
+  };
+  expect(await leaseMs()).toBeLessThanOrEqual(20_000);
+  await until(async () => (await stateOf(email)).state === 'sent', { within: 60_000, what: 'a slow delivery' });
+  expect(await stateOf(email)).toEqual({ state: 'sent', attempts: 1 });
+  expect(await stack.mailsTo(email)).toHaveLength(1);
+}, 80_000);

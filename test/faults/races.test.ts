@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { migrations } from '../../entities/migrations/index.ts';
 import { type Call, callerOf, type Reply } from '../contract/callers.ts';
 import {
   isAlive,
@@ -44,11 +45,7 @@ test('one address registered forty times at once is one account with one mail', 
   expect(tally(replies)).toEqual({ '201': 1, '409 EMAIL_TAKEN': 39 });
   expect(await stack.database('select id from users where email = ?', [person.email])).toHaveLength(1);
   await stack.waitForMail({ to: person.email });
-  expect(
-    await stack.database('select id from outbox where user_id = (select id from users where email = ?)', [
-      person.email,
-    ]),
-  ).toHaveLength(1);
+  expect(await stack.database('select id from outbox where email = ?', [person.email])).toHaveLength(1);
 });
 
 test('one reset token used forty times at once sets one password', async () => {
@@ -125,12 +122,9 @@ test('instances that start at once on an empty database all come up', async () =
     const services = await Promise.all([1, 2, 3].map(() => startService({ env })));
     for (const { url } of services) expect((await callerOf('rest', url)('users.list')).status).toBe(200);
     await registered({ stack: fresh, call: callerOf('rest', services[2]?.url ?? '') });
-    expect(await fresh.database('select name from mikro_orm_migrations')).toEqual([
-      { name: '0001-accounts' },
-      { name: '0002-identities' },
-      { name: '0003-uploads' },
-      { name: '0004-proven-methods' },
-    ]);
+    expect(await fresh.database('select name from mikro_orm_migrations')).toEqual(
+      migrations.map(({ name }) => ({ name })),
+    );
     await Promise.all(services.map((service) => service.stop()));
   } finally {
     await fresh.stop();

@@ -9,14 +9,17 @@ import { freePort } from './port.ts';
 import { inTime } from './until.ts';
 
 /**
- * What the sink does from now on: take every mail; answer 550 or 451 to each recipient; accept a connection and never
- * greet; read a whole mail, then cut the connection without an answer and without keeping the mail; or take every mail,
+ * What the sink does from now on: take every mail; answer 550 or 451 to each recipient; answer 550 to the sender, to the
+ * message, or, as a relay that does not know the client, 550 5.7.1 to the recipient; accept a connection and never greet; read a whole mail, then cut the connection without an answer and without keeping the mail; or take every mail,
  * but answer each only after so many ms.
  */
 export type Behaviour =
   | 'accept'
   | 'refuse-permanently'
   | 'refuse-temporarily'
+  | 'refuse-sender'
+  | 'refuse-message'
+  | 'refuse-relay'
   | 'hang-at-greeting'
   | 'drop-after-data'
   | { slow: number };
@@ -52,7 +55,10 @@ export interface SmtpSink {
 const refusals = {
   'refuse-permanently': { responseCode: 550, message: '5.1.1 No such user here' },
   'refuse-temporarily': { responseCode: 451, message: '4.3.0 Try again later' },
+  'refuse-relay': { responseCode: 550, message: '5.7.1 Relaying denied' },
 };
+const senderRefusal = { responseCode: 550, message: '5.1.8 Sender address rejected' };
+const messageRefusal = { responseCode: 554, message: '5.6.0 Message refused' };
 
 /** A mail server on 127.0.0.1 that keeps what it is given and can be told to misbehave. */
 export async function startSmtpSink(): Promise<SmtpSink> {
@@ -75,6 +81,10 @@ export async function startSmtpSink(): Promise<SmtpSink> {
       note('dropped', to);
       return;
     }
+    if (behaviour === 'refuse-message') {
+      note('refused', to);
+      throw answerOf(messageRefusal);
+    }
     if (typeof behaviour === 'object') await pause(behaviour.slow);
     mails.push(await parse(raw, to));
     note('accepted', to);
@@ -87,9 +97,14 @@ export async function startSmtpSink(): Promise<SmtpSink> {
         else proceed();
       },
       refusal(address) {
-        if (behaviour !== 'refuse-permanently' && behaviour !== 'refuse-temporarily') return undefined;
+        if (typeof behaviour === 'object' || !(behaviour in refusals)) return undefined;
         note('refused', [address]);
-        return refusals[behaviour];
+        return refusals[behaviour as keyof typeof refusals];
+      },
+      senderRefusal() {
+        if (behaviour !== 'refuse-sender') return undefined;
+        note('refused', []);
+        return senderRefusal;
       },
       receive,
     });
@@ -136,17 +151,29 @@ export async function startSmtpSink(): Promise<SmtpSink> {
   };
 }
 
+interface Refusal {
+  responseCode: number;
+  message: string;
+}
+
+const answerOf = ({ message, responseCode }: Refusal) => Object.assign(new Error(message), { responseCode });
+
 interface Handlers {
   /** Lets the greeting go out, or not. */
   greet(proceed: () => void): void;
   /** The answer to a recipient that is not taken. */
-  refusal(address: string): { responseCode: number; message: string } | undefined;
+  refusal(address: string): Refusal | undefined;
+  /** The answer to a sender that is not taken. */
+  senderRefusal(): Refusal | undefined;
   /** Takes a mail; `cut` ends the connection. */
   receive(stream: SMTPServerDataStream, session: SMTPServerSession, cut: () => void): Promise<void>;
 }
 
 /** Listens on the port; resolves to the function that closes it, with every connection. */
-async function openListener(port: number, { greet, refusal, receive }: Handlers): Promise<() => Promise<void>> {
+async function openListener(
+  port: number,
+  { greet, refusal, senderRefusal, receive }: Handlers,
+): Promise<() => Promise<void>> {
   const sockets = new Set<Socket>();
   const server = new SMTPServer({
     authOptional: true,
@@ -155,7 +182,11 @@ async function openListener(port: number, { greet, refusal, receive }: Handlers)
     onConnect: (_session, done) => greet(done),
     onRcptTo({ address }, _session, done) {
       const answer = refusal(address);
-      done(answer && Object.assign(new Error(answer.message), { responseCode: answer.responseCode }));
+      done(answer && answerOf(answer));
+    },
+    onMailFrom(_address, _session, done) {
+      const answer = senderRefusal();
+      done(answer && answerOf(answer));
     },
     onData(stream, session, done) {
       const cut = () => {

@@ -1,0 +1,77 @@
+import { clientAddress, freshEmail } from '../rig/address.ts';
+import { startSmtpSink } from '../rig/smtp.ts';
+import type { Case, Result } from './case.ts';
+import { call } from './client.ts';
+import { duration, median } from './measure.ts';
+import type { Parts, Production } from './parts.ts';
+import { addPeople, personEmail } from './people.ts';
+
+const SAMPLES = 300;
+const BURST = 50;
+const SLOW_MS = 50;
+const PEOPLE = 3;
+
+/**
+ * How long forgot-password takes for addresses that have an account and for those that have none: a few at once, in
+ * bursts, and with a slow database. Each address has its turn beside one of the other kind.
+ */
+export const enumeration: Case = {
+  name: 'enumeration',
+  run: async (parts) => [
+    ...(await measured(parts, { slowDatabase: false })),
+    ...(await measured(parts, { slowDatabase: true })),
+  ],
+};
+
+async function measured(parts: Parts, { slowDatabase }: { slowDatabase: boolean }): Promise<Result[]> {
+  const smtp = await startSmtpSink();
+  try {
+    const options = slowDatabase ? { databaseDelayMs: SLOW_MS } : {};
+    return await compared(await parts.startProduction({ SMTP_URL: smtp.url }, options), slowDatabase);
+  } finally {
+    await smtp.stop();
+  }
+}
+
+async function compared({ service, database }: Production, isSlow: boolean): Promise<Result[]> {
+  await addPeople(database, PEOPLE);
+  const known = await Promise.all(Array.from({ length: SAMPLES }, (_, n) => personEmail(database, n)));
+  const unknown = Array.from({ length: SAMPLES }, () => freshEmail());
+  const ask = (email: string) =>
+    duration(() =>
+      call(`${service.url}/auth/forgot-password`, {
+        headers: { 'X-Forwarded-For': clientAddress() },
+        body: { email },
+      }),
+    );
+  for (let i = 0; i < BURST; i++) await ask(freshEmail());
+
+  const inBurstsOf = async (size: number) => {
+    const times: { known: number[]; unknown: number[] } = { known: [], unknown: [] };
+    for (let from = 0; from < SAMPLES; from += size) {
+      // In turn the one or the other comes first.
+      const kinds = (from / size) % 2 ? (['known', 'unknown'] as const) : (['unknown', 'known'] as const);
+      for (const kind of kinds) {
+        const emails = (kind === 'known' ? known : unknown).slice(from, from + size);
+        times[kind].push(...(await Promise.all(emails.map(ask))));
+        // What is mailed to the one kind must not be in the other's time.
+        await database.query("delete from outbox where state = 'pending'");
+      }
+    }
+    return { known: median(times.known), unknown: median(times.unknown) };
+  };
+
+  const results: Result[] = [];
+  for (const size of [10, BURST]) {
+    const times = await inBurstsOf(size);
+    const ratio = times.known / times.unknown;
+    results.push({
+      what: `POST /auth/forgot-password: with an account to without, in bursts of ${size}${isSlow ? `, ${SLOW_MS} ms before each answer of the database` : ''}`,
+      ours: `${times.known.toFixed(1)} ms`,
+      baseline: `${times.unknown.toFixed(1)} ms`,
+      value: Math.max(ratio, 1 / ratio),
+      goal: { atMost: 1.05 },
+    });
+  }
+  return results;
+}

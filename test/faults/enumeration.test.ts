@@ -1,0 +1,112 @@
+import { createConnection } from 'mysql2/promise';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { cpuTime } from '../bench/measure.ts';
+import { type Call, callerOf } from '../contract/callers.ts';
+import { loggedIn, mailedToken, mailsSettled, registered, verified } from '../contract/scenario.ts';
+import { clientAddress, freshEmail } from '../rig/address.ts';
+import { startMysql } from '../rig/mysql.ts';
+import type { PrivateServer } from '../rig/private-server.ts';
+import { type Stack, startStack } from '../rig/stack.ts';
+
+/** What a database sees of a request must not depend on whether the address has an account; nor may one address stop others. */
+let mysql: PrivateServer;
+let stack: Stack;
+let call: Call;
+
+beforeAll(async () => {
+  mysql = await startMysql();
+  stack = await startStack('real', { mysqlUrl: mysql.url });
+  call = callerOf('rest', stack.url);
+});
+afterAll(async () => {
+  await stack?.stop();
+  await mysql?.stop();
+});
+
+/** The statements about mails and users that the service sends while `ask` runs, without their values. */
+async function statementsOf(ask: () => Promise<unknown>): Promise<string[]> {
+  await stack.database('truncate table mysql.general_log');
+  await stack.database("set global log_output = 'TABLE'");
+  await stack.database('set global general_log = 1');
+  await ask();
+  await stack.database('set global general_log = 0');
+  const rows = await stack.database<{ argument: string }>(
+    "select convert(argument using utf8mb4) as argument from mysql.general_log where command_type in ('Query', 'Execute', 'Prepare')",
+  );
+  return (
+    rows
+      .map(({ argument }) => argument.replace(/'[^']*'/g, '?').replace(/\b\d+\b/g, '?'))
+      // The workers poll by themselves.
+      .filter((statement) => /^insert|^update|^delete|`users`|one_time_tokens/i.test(statement))
+  );
+}
+
+test.each(['auth.forgotPassword', 'auth.resendVerification'])(
+  '%s sends the database the same statements for every address',
+  async (procedure) => {
+    const known = await verified({ stack, call });
+    const waiting = await registered({ stack, call });
+    await Promise.all([known, waiting].map(({ email }) => mailsSettled(stack, email)));
+    const ofUnknown = await statementsOf(() => call(procedure, { email: freshEmail() }));
+    expect(ofUnknown).toEqual([expect.stringMatching(/^insert into `outbox`/)]);
+    for (const { email } of [known, waiting]) {
+      expect(await statementsOf(() => call(procedure, { email }))).toEqual(ofUnknown);
+      await mailsSettled(stack, email);
+    }
+  },
+);
+
+test('requests for a mail to one address wait for nothing and keep no other request waiting', async () => {
+  const person = await loggedIn({ stack, call });
+  await mailsSettled(stack, person.email);
+  const holder = await createConnection({ uri: String(stack.services[0]?.env.DATABASE_URL) });
+  try {
+    // As the service itself locks rows: nothing beside them.
+    await holder.query('set transaction isolation level read committed');
+    await holder.query('begin');
+    await holder.query('select id from users where email = ? for update', [person.email]);
+    const asked = await Promise.all(
+      Array.from({ length: 300 }, () => call('auth.forgotPassword', { email: person.email })),
+    );
+    expect(new Set(asked.map(({ status }) => status))).toEqual(new Set([200]));
+    expect((await call('profile.get', undefined, { session: person.session })).status).toBe(200);
+    await registered({ stack, call });
+  } finally {
+    await holder.query('rollback');
+    await holder.end();
+  }
+  await stack.waitForMail({ to: person.email, subject: 'Reset' });
+});
+
+test('one token tried sixty times at once buys one password hash, and its failures count', async () => {
+  const { email } = await verified({ stack, call });
+  await call('auth.forgotPassword', { email });
+  const token = await mailedToken(stack, email, 'reset-password');
+  const address = clientAddress();
+  const pid = stack.services[0]?.pid ?? 0;
+  const cpuOf = async <T>(work: () => Promise<T>): Promise<[T, number]> => {
+    const before = cpuTime(pid);
+    const result = await work();
+    return [result, cpuTime(pid) - before];
+  };
+  const [, tenHashes] = await cpuOf(() =>
+    Promise.all(Array.from({ length: 10 }, () => call('auth.login', { email: freshEmail(), password: 'x' }))),
+  );
+  const [replies, sixtyResets] = await cpuOf(() =>
+    Promise.all(
+      Array.from({ length: 60 }, (_, i) =>
+        call('auth.resetPassword', { token, email, password: `Difference-Engine-${i}` }, { address }),
+      ),
+    ),
+  );
+  // Sixty hashes would take six times the CPU.
+  expect(sixtyResets).toBeLessThan(2 * tenHashes);
+  const count = (code: string | undefined) => replies.filter((reply) => reply.code === code).length;
+  expect({ done: count(undefined), invalid: count('INVALID_TOKEN'), limited: count('RATE_LIMITED') }).toEqual({
+    done: 1,
+    invalid: 50,
+    limited: 9,
+  });
+  const again = await call('auth.resetPassword', { token, email, password: 'Difference-Engine-1' }, { address });
+  expect(again).toMatchObject({ status: 429, code: 'RATE_LIMITED' });
+});
