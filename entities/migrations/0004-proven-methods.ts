@@ -2,7 +2,7 @@ import { PortableMigration } from './portable.ts';
 
 /**
  * Each login method records whether the owner of the inbox added it. What exists counts as proven where the address is
- * verified: nobody is logged out by an upgrade.
+ * verified: an upgrade takes no user's login away.
  */
 export class ProvenMethods extends PortableMigration {
   override async up(): Promise<void> {

@@ -36,7 +36,7 @@ const nameIn = ({ name }: ProvidedIdentity, email: string): string => {
 
 const pictureIn = ({ picture = '' }: ProvidedIdentity) => (isWebAddress(picture) ? picture : null);
 
-/** Somebody at the door: what the provider says of the user, and a transaction to decide in. */
+/** What the provider says of a user, and the transaction in which to decide. */
 interface Arrival {
   em: EntityManager;
   tables: Kysely<Tables>;
@@ -95,6 +95,7 @@ export const createIdentities = (deps: Deps, provider: string) => {
     if (user.emailVerified) return admitted(user);
     if (email === undefined || email === user.email) return mailVerification(arrival, user, link);
 
+    // Two who exchange their addresses lock each other's user: the database ends one transaction, which is tried again.
     const other = await lockUser(em, { email });
     if (other)
       return identity.emailVerified ? moveTo(arrival, other, user, link) : mailVerification(arrival, user, link);
