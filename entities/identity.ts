@@ -9,23 +9,39 @@ const IdentitySchema = defineEntity({
     userId: p.string(),
     issuer: p.string(),
     subject: p.string(),
+    provider: p.string(),
+    proven: p.boolean(),
+    browser: p.string().nullable().hidden(),
     createdAt: p.bigint('number'),
   },
 });
 
 /**
- * Who somebody is at an identity provider: (issuer, subject), which is unique and never changes, unlike his address there
- * (OpenID Connect Core section 5.7). Several may belong to one user.
+ * A user at an identity provider: (issuer, subject), which is unique and never changes, unlike the address there (OpenID
+ * Connect Core section 5.7). Several may belong to one user. It is *proven* once it is certain that the owner of the
+ * account's inbox added it; until then `browser` says (by a hash) which browser last came with it.
  */
 export class Identity extends IdentitySchema.class {
-  static link(userId: string, { issuer, subject }: { issuer: string; subject: string }): Identity {
+  /** `provider` is the configured name, such as `github`. */
+  static link(
+    userId: string,
+    { issuer, subject, provider }: { issuer: string; subject: string; provider: string },
+  ): Identity {
     const identity = new Identity();
     identity.id = randomId();
     identity.userId = userId;
     identity.issuer = issuer;
     identity.subject = subject;
+    identity.provider = provider;
+    identity.proven = false;
+    identity.browser = null;
     identity.createdAt = Date.now();
     return identity;
+  }
+
+  prove(): void {
+    this.proven = true;
+    this.browser = null;
   }
 }
 

@@ -27,6 +27,8 @@ const UserSchema = defineEntity({
     role: p.string().$type<Role>(),
     emailVerified: p.boolean(),
     passwordHash: p.string().nullable().hidden(),
+    passwordProven: p.boolean(),
+    passwordBrowser: p.string().nullable().hidden(),
     sessionEpoch: p.integer(),
     createdAt: p.bigint('number'),
     updatedAt: p.bigint('number'),
@@ -36,10 +38,16 @@ const UserSchema = defineEntity({
 /**
  * A person with an account. The session epoch is the rule that ends sessions: each session carries the epoch it was made
  * in, and raising it in the transaction of a change ends every earlier one at that commit, whatever the session store does.
+ *
+ * The password, like each identity, is *proven* once it is certain that the owner of the inbox chose it; until then
+ * `passwordBrowser` says (by a hash) which browser asked for it.
  */
 export class User extends UserSchema.class {
-  /** A user nobody has verified yet. `email` must be normalized; the unique key on it decides who is first. */
-  static register(values: { email: string; name: string; passwordHash: string | null }): User {
+  /**
+   * A user nobody has verified yet. `email` must be normalized; the unique key on it decides who is first. `browser` is the
+   * hash of the browser that asks.
+   */
+  static register(values: { email: string; name: string; passwordHash: string | null; browser?: string }): User {
     const user = new User();
     const now = Date.now();
     user.id = `user_${uuidv7()}`;
@@ -50,6 +58,8 @@ export class User extends UserSchema.class {
     user.role = 'user';
     user.emailVerified = false;
     user.passwordHash = values.passwordHash;
+    user.passwordProven = false;
+    user.passwordBrowser = values.browser ?? null;
     user.sessionEpoch = 0;
     user.createdAt = user.updatedAt = now;
     return user;
@@ -92,10 +102,36 @@ export class User extends UserSchema.class {
     this.updatedAt = Date.now();
   }
 
-  /** A new password ends every session that the old one opened. */
+  /** A new password, which the owner of the inbox chose. It ends every session that the old one opened. */
   changePassword(hash: string): void {
     this.passwordHash = hash;
+    this.provePassword();
     this.endSessions();
+  }
+
+  get hasPassword(): boolean {
+    return Boolean(this.passwordHash);
+  }
+
+  get hasUnprovenPassword(): boolean {
+    return this.hasPassword && !this.passwordProven;
+  }
+
+  provePassword(): void {
+    this.passwordProven = true;
+    this.passwordBrowser = null;
+  }
+
+  removePassword(): void {
+    this.passwordHash = null;
+    this.passwordProven = false;
+    this.passwordBrowser = null;
+    this.updatedAt = Date.now();
+  }
+
+  /** `provider` names a way in that the account has: where it no longer does, one of those that are left. */
+  keepProviderAmong(names: string[]): void {
+    if (names[0] !== undefined && !names.includes(this.provider)) this.provider = names[0];
   }
 
   endSessions(): void {
@@ -104,14 +140,11 @@ export class User extends UserSchema.class {
   }
 
   /**
-   * The owner of the inbox takes over an account that somebody registered and never verified: nothing that person may
-   * have written or opened survives ("Pre-hijacked accounts", USENIX Security 2022). `provider` is what the owner came by.
+   * The owner of the inbox takes over an account that was never verified: nothing that its registrant has written survives
+   * ("Pre-hijacked accounts", USENIX Security 2022), the name included.
    */
-  claim(provider: string): void {
-    this.passwordHash = null;
-    this.provider = provider;
-    this.changeProfile({ bio: null, location: null, website: null, avatar: null });
-    this.endSessions();
+  claim(name: string): void {
+    this.changeProfile({ name, bio: null, location: null, website: null, avatar: null });
     this.verifyEmail();
   }
 }

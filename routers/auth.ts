@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { UnprovenMethod } from '../server/accounts/login-methods.ts';
 import { ServiceError } from '../server/errors.ts';
 import * as fields from './fields.ts';
 import { idp } from './identity-provider.ts';
@@ -6,6 +7,12 @@ import { currentSession, publicProcedure, router, sessionProcedure } from './trp
 
 const done = z.object({ success: z.literal(true), message: z.string() });
 const answer = (message: string) => ({ success: true as const, message });
+
+const unprovenMethod = z.object({
+  method: z.string().meta({ description: '`password`, or the name of an identity provider', example: 'password' }),
+  addedAt: z.int().meta({ description: 'Unix seconds' }),
+});
+const toUnprovenMethod = ({ method, addedAt }: UnprovenMethod) => ({ method, addedAt: Math.floor(addedAt / 1000) });
 
 export const auth = router({
   idp,
@@ -16,7 +23,8 @@ export const auth = router({
         method: 'POST',
         path: '/auth/register',
         summary: 'Create an account',
-        description: 'A mail with a link is sent; the account can be used once that is confirmed.',
+        description:
+          'A mail with a link is sent; the account can be used once that is confirmed. Sets the cookie `auth_browser`, by which the browser is known again then.',
         tags: ['Authentication'],
         protect: false,
         status: 201,
@@ -26,7 +34,11 @@ export const auth = router({
     .input(z.object({ name: fields.name, email: fields.email, password: fields.newPassword }))
     .output(done.extend({ user: z.object({ id: z.string(), email: z.string(), name: z.string() }) }))
     .mutation(async ({ ctx, input }) => {
-      const { id, email, name } = await ctx.accounts.register(input, ctx.clientAddress());
+      const { id, email, name } = await ctx.accounts.register(input, {
+        clientAddress: ctx.clientAddress(),
+        browser: ctx.browser(),
+      });
+      ctx.cookies.setBrowser(ctx.browser());
       return {
         ...answer('Registration successful. Please check your email to verify your account.'),
         user: { id, email, name },
@@ -39,16 +51,24 @@ export const auth = router({
         method: 'POST',
         path: '/auth/verify-email',
         summary: 'Confirm an email address with the mailed token',
+        description:
+          'Confirmed in another browser than asked for the account, `unproven` says by what it can be logged in to and nobody has proven to be the owner’s. A reset removes that, and so does POST /auth/not-me.',
         tags: ['Authentication'],
         protect: false,
         errors: ['INVALID_TOKEN', 'RATE_LIMITED'],
       },
     })
     .input(z.object({ token: fields.mailedToken }))
-    .output(done)
+    .output(done.extend({ unproven: z.array(unprovenMethod).optional() }))
     .mutation(async ({ ctx, input }) => {
-      await ctx.accounts.verifyEmail(input.token, ctx.clientAddress());
-      return answer('Your email is verified. You can log in now.');
+      const unproven = await ctx.accounts.verifyEmail(input.token, {
+        clientAddress: ctx.clientAddress(),
+        browser: ctx.browser(),
+      });
+      return {
+        ...answer('Your email is verified. You can log in now.'),
+        ...(unproven.length > 0 && { unproven: unproven.map(toUnprovenMethod) }),
+      };
     }),
 
   resendVerification: publicProcedure

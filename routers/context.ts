@@ -11,6 +11,8 @@ export interface Context {
   sessionToken: string | undefined;
   /** The service that called, by its token. Undefined for everybody else, logged in or not. */
   service: string | undefined;
+  /** The id of the browser, by its cookie; a fresh one, the same for the whole request, where there is none. */
+  browser(): string;
   /** The state of a login through the identity provider that this browser began. */
   stateCookie: string | undefined;
   /** The base address of ours at which the request came; APP_URL where it came to another name. */
@@ -20,6 +22,7 @@ export interface Context {
     clearSession(): void;
     setState(state: string): void;
     clearState(): void;
+    setBrowser(id: string): void;
   };
   /** Who it was, for the log. */
   noteUser(userId: string): void;

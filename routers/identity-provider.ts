@@ -67,6 +67,7 @@ export const idp = router({
         error: input.error,
         cookieState: ctx.stateCookie,
         formerToken: ctx.sessionToken,
+        browser: ctx.browser(),
       });
       // Any page can send a browser here with a refusal: that must not end a login of its own.
       if (outcome.result !== 'cancelled' || outcome.wasOpen) ctx.cookies.clearState();
@@ -74,6 +75,7 @@ export const idp = router({
         ctx.cookies.setSession(outcome.login);
         ctx.noteUser(outcome.login.user.id);
       }
+      if (outcome.result === 'verification-sent') ctx.cookies.setBrowser(ctx.browser());
       return { location: locations[outcome.result] };
     }),
 });

@@ -1,3 +1,4 @@
+import { newBrowserId } from '../server/accounts/browsers.ts';
 import type { Context } from './context.ts';
 import { createCaller } from './index.ts';
 
@@ -16,11 +17,13 @@ export const inProcessCaller = (
     sessionToken: undefined,
     stateCookie: undefined,
     ownUrl: () => '',
+    browser: newBrowserId,
     cookies: {
       setSession: () => undefined,
       clearSession: () => undefined,
       setState: () => undefined,
       clearState: () => undefined,
+      setBrowser: () => undefined,
     },
     noteUser: () => undefined,
     noteService: () => undefined,

@@ -1,4 +1,5 @@
 import type { AnyTRPCProcedure, TRPCProcedureType } from '@trpc/server';
+import { account } from './account.ts';
 import { auth } from './auth.ts';
 import { health } from './health.ts';
 import { profile } from './profile.ts';
@@ -8,7 +9,7 @@ import { upload } from './upload.ts';
 import { users } from './users.ts';
 
 /** Every procedure of the service. REST paths: see each procedure's `openapi`. */
-export const appRouter = router({ auth, users, profile, upload, health, service });
+export const appRouter = router({ auth, account, users, profile, upload, health, service });
 
 export type AppRouter = typeof appRouter;
 

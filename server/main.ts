@@ -39,11 +39,20 @@ async function start(): Promise<void> {
   const secret = applicationSecret(config);
   const objects = openObjectStorage(config, secret);
   const uploads = createUploads(config, { database, objects, log });
-  const { avatarChanged } = uploads;
+  const { avatarChanged, userDeleted } = uploads;
   const embeddedProvider = devIdentityProvider(config, { store, secret, log });
   const providerClient = config.identityProvider.client ?? embeddedProvider?.client;
   const identityProvider = providerClient && openIdentityProvider(providerClient);
-  const accounts = createAccounts(config, { database, store, mail, avatarChanged, identityProvider, secret, log });
+  const accounts = createAccounts(config, {
+    database,
+    store,
+    mail,
+    avatarChanged,
+    userDeleted,
+    identityProvider,
+    secret,
+    log,
+  });
   const stopping = new AbortController();
   const app = createApp(config, {
     accounts,

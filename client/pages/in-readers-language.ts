@@ -4,6 +4,9 @@ const languages = navigator.languages;
 export const date = (unixSeconds: number): string =>
   new Intl.DateTimeFormat(languages, { dateStyle: 'long' }).format(unixSeconds * 1000);
 
+export const dateTime = (unixSeconds: number): string =>
+  new Intl.DateTimeFormat(languages, { dateStyle: 'long', timeStyle: 'short' }).format(unixSeconds * 1000);
+
 /** The time of day, and the day too where that is another one. */
 export function time(moment: Date): string {
   const isToday = moment.toDateString() === new Date().toDateString();

@@ -42,6 +42,12 @@ export abstract class PortableMigration extends Migration {
     }
   }
 
+  protected async dropColumns(table: string, names: string[]): Promise<void> {
+    for (const name of names) {
+      if (await this.hasColumn(table, name)) this.addSql(`alter table ${table} drop column ${name}`);
+    }
+  }
+
   protected async hasColumn(table: string, column: string): Promise<boolean> {
     const found = await this.execute(
       this.isSqlite

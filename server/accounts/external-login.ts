@@ -32,6 +32,8 @@ interface Returned extends Omit<CallbackParameters, 'state'> {
   /** The state that the browser's cookie holds. */
   cookieState: string | undefined;
   formerToken: string | undefined;
+  /** The id of the browser. */
+  browser: string;
 }
 
 const digest = (state: string) => createHash('sha256').update(state).digest();
@@ -72,8 +74,11 @@ export const createExternalLogin = (deps: Deps, { store, provider, providerName,
     return flow;
   };
 
-  const logIn = async (identity: ProvidedIdentity, formerToken: string | undefined): Promise<ExternalLogin> => {
-    const admission = await identities.admit(identity);
+  const logIn = async (
+    identity: ProvidedIdentity,
+    { formerToken, browser }: Pick<Returned, 'formerToken' | 'browser'>,
+  ): Promise<ExternalLogin> => {
+    const admission = await identities.admit(identity, browser);
     if (admission.result === 'unverified') return { result: 'verification-sent' };
     if (admission.result === 'email-unverified') return { result: 'email-unverified' };
     if (admission.result === 'unusable') return failed(new Error('subject or email address cannot be used'));
@@ -108,7 +113,13 @@ export const createExternalLogin = (deps: Deps, { store, provider, providerName,
      * Rejects with INVALID_STATE, before anything else is looked at, unless this browser began a flow that is still open. But
      * who said no at the provider (RFC 6749 section 4.1.2.1) is told so in any case: without such a flow nothing changes.
      */
-    async finishExternalLogin({ state, cookieState, formerToken, ...callback }: Returned): Promise<ExternalLogin> {
+    async finishExternalLogin({
+      state,
+      cookieState,
+      formerToken,
+      browser,
+      ...callback
+    }: Returned): Promise<ExternalLogin> {
       const theirs = theProvider();
       const isTheirs = state !== undefined && cookieState !== undefined && isSame(state, cookieState);
       if (callback.error === 'access_denied') {
@@ -118,7 +129,7 @@ export const createExternalLogin = (deps: Deps, { store, provider, providerName,
       if (!isTheirs) throw new ServiceError('INVALID_STATE');
       const { provider: _, ...secrets } = await takeFlow(state);
       const outcome = await theirs.finish({ ...callback, state }, secrets).catch(failed);
-      return 'result' in outcome ? outcome : logIn(outcome, formerToken);
+      return 'result' in outcome ? outcome : logIn(outcome, { formerToken, browser });
     },
   };
 };

@@ -4,9 +4,10 @@ import { unavailable } from '../errors.ts';
 import { type EntityManager, isDuplicate } from '../parts/database/index.ts';
 import type { Tables } from '../parts/database/tables.ts';
 import type { ProvidedIdentity } from '../parts/identity-provider/index.ts';
-import { claimAccount } from './claim.ts';
+import { browserHash } from './browsers.ts';
 import type { Deps } from './index.ts';
-import { isMailAddress, isName, isWebAddress } from './text-rules.ts';
+import { hasLoginMethod, removeUnprovenMethods } from './login-methods.ts';
+import { isMailAddress, isName, isWebAddress, nameFromAddress } from './text-rules.ts';
 import { type Account, accountOf, lockUser } from './users.ts';
 
 /** How often somebody else may be first before a login gives up. */
@@ -29,15 +30,26 @@ const addressIn = ({ email }: ProvidedIdentity) =>
   email !== undefined && isMailAddress(email) ? email.toLowerCase() : undefined;
 
 const nameIn = ({ name }: ProvidedIdentity, email: string): string => {
-  const localPart = email.slice(0, email.indexOf('@'));
-  return [name?.trim() ?? '', localPart].find(isName) ?? email.slice(0, 100);
+  const given = name?.trim() ?? '';
+  return isName(given) ? given : nameFromAddress(email);
 };
 
 const pictureIn = ({ picture = '' }: ProvidedIdentity) => (isWebAddress(picture) ? picture : null);
 
+/** What the provider says of a user, and the transaction in which to decide. */
+interface Arrival {
+  em: EntityManager;
+  tables: Kysely<Tables>;
+  identity: ProvidedIdentity;
+  /** The usable address among what the provider says. */
+  email: string | undefined;
+  /** The id of the browser that came. */
+  browser: string;
+}
+
 /** Which user somebody from an identity provider is: the four rules of decisions.md, "Identity provider". */
 export const createIdentities = (deps: Deps, provider: string) => {
-  const { database, tokens, outbox } = deps;
+  const { database, deleteUser, tokens, outbox } = deps;
 
   const linkedTo = async (tables: Kysely<Tables>, { issuer, subject }: ProvidedIdentity) => {
     const identity = await tables
@@ -49,46 +61,64 @@ export const createIdentities = (deps: Deps, provider: string) => {
     return identity?.user_id;
   };
 
-  const isTaken = async (tables: Kysely<Tables>, email: string) =>
-    (await tables.selectFrom('users').select('id').where('email', '=', email).executeTakeFirst()) !== undefined;
-
-  const mailVerification = async (tables: Kysely<Tables>, user: User): Promise<Admission> => {
+  /** Nobody vouches for the address: the mail must be confirmed, best in the browser that came. */
+  const mailVerification = async ({ tables, browser }: Arrival, user: User, link: Identity): Promise<Admission> => {
+    link.browser = browserHash(browser);
     await outbox.enqueue(tables, { kind: 'verify-email', email: user.email });
     return { result: 'unverified' };
   };
 
   /**
-   * Rule 1. Nobody but this identity has ever been let near an account that is still unverified: it follows the identity's
-   * address, or a typing error at the provider would shut its owner out for good.
+   * The provider vouches for the user's own address: the owner of the inbox is here. The identity is proven, and what is not
+   * goes; an account that was never verified becomes the owner's if anybody else had a way in.
    */
-  const welcomeBack = async (em: EntityManager, tables: Kysely<Tables>, user: User, identity: ProvidedIdentity) => {
-    if (user.emailVerified) return admitted(user);
-    const email = addressIn(identity);
-    if (email !== undefined && email !== user.email && !(await isTaken(tables, email))) {
-      user.changeEmail(email);
-      await em.flush();
-      // What was mailed to the former address must open nothing here.
-      await tokens.revoke(tables, user.id, 'verify-email');
-      await tokens.revoke(tables, user.id, 'reset-password');
+  const admitOwner = async ({ em, tables, identity }: Arrival, user: User, link: Identity): Promise<Admission> => {
+    link.prove();
+    await em.flush();
+    const isShared = await removeUnprovenMethods(deps, { em, tables, user });
+    if (!user.emailVerified) {
+      if (isShared) user.claim(nameIn(identity, user.email));
+      user.verifyEmail();
     }
-    if (email !== user.email || !identity.emailVerified) return mailVerification(tables, user);
-    user.verifyEmail();
     return admitted(user);
   };
 
-  /** Rule 2: the provider vouches for the address. */
-  const link = async (em: EntityManager, tables: Kysely<Tables>, user: User, identity: ProvidedIdentity) => {
-    if (!user.emailVerified) {
-      await claimAccount(tables, tokens, user, provider);
-      await tokens.revoke(tables, user.id, 'reset-password');
-      user.changeProfile({ name: nameIn(identity, user.email) });
-    }
-    await em.insert(Identity.link(user.id, identity));
-    return admitted(user);
+  /**
+   * Rule 1. An account that is still unverified follows the identity's address, or a typing error at the provider would shut
+   * its user out for good; if the right address has an account already, the identity belongs there.
+   */
+  const welcomeBack = async (arrival: Arrival, user: User): Promise<Admission> => {
+    const { em, tables, identity, email } = arrival;
+    const { issuer, subject } = identity;
+    const link = await em.findOneOrFail(Identity, { issuer, subject });
+    if (email === user.email && identity.emailVerified) return admitOwner(arrival, user, link);
+    if (user.emailVerified) return admitted(user);
+    if (email === undefined || email === user.email) return mailVerification(arrival, user, link);
+
+    // Two who exchange their addresses lock each other's user: the database ends one transaction, which is tried again.
+    const other = await lockUser(em, { email });
+    if (other)
+      return identity.emailVerified ? moveTo(arrival, other, user, link) : mailVerification(arrival, user, link);
+    user.changeEmail(email);
+    await em.flush();
+    // What was mailed to the former address must open nothing here.
+    await tokens.revoke(tables, user.id, 'verify-email');
+    await tokens.revoke(tables, user.id, 'reset-password');
+    return identity.emailVerified ? admitOwner(arrival, user, link) : mailVerification(arrival, user, link);
+  };
+
+  /** The account that the mistyped address had made goes, unless there is another way into it. */
+  const moveTo = async (arrival: Arrival, owner: User, former: User, link: Identity): Promise<Admission> => {
+    const { em, tables } = arrival;
+    link.userId = owner.id;
+    await em.flush();
+    if (!(await hasLoginMethod(em, former))) await deleteUser(em, tables, former);
+    return admitOwner(arrival, owner, link);
   };
 
   /** Rule 4. */
-  const create = async (em: EntityManager, tables: Kysely<Tables>, email: string, identity: ProvidedIdentity) => {
+  const create = async (arrival: Arrival, email: string): Promise<Admission> => {
+    const { em, identity } = arrival;
     const user = User.admit({
       email,
       name: nameIn(identity, email),
@@ -97,28 +127,41 @@ export const createIdentities = (deps: Deps, provider: string) => {
       emailVerified: identity.emailVerified,
     });
     await em.insert(user);
-    await em.insert(Identity.link(user.id, identity));
-    return user.emailVerified ? admitted(user) : mailVerification(tables, user);
+    const link = await addLink(arrival, user);
+    if (!user.emailVerified) return mailVerification(arrival, user, link);
+    link.prove();
+    return admitted(user);
+  };
+
+  /** Managed from here on: what becomes of the link is written with the transaction. */
+  const addLink = async ({ em, identity: { issuer, subject } }: Arrival, user: User): Promise<Identity> => {
+    const link = Identity.link(user.id, { issuer, subject, provider });
+    await em.persist(link).flush();
+    return link;
   };
 
   /**
    * The user is locked before anything is decided. Undefined if the look before the lock and the one after it differ: another
    * login has linked this identity meanwhile, or the account's owner has cut it off.
    */
-  const admitOnce = (identity: ProvidedIdentity): Promise<Admission | undefined> =>
+  const admitOnce = (identity: ProvidedIdentity, browser: string): Promise<Admission | undefined> =>
     database.transaction(async (em, tables) => {
+      const email = addressIn(identity);
+      const arrival: Arrival = { em, tables, identity, email, browser };
       const linkedId = await linkedTo(tables, identity);
       if (linkedId !== undefined) {
         const user = await lockUser(em, { id: linkedId });
         const isStillLinked = (await linkedTo(tables, identity)) === user?.id;
-        return user && isStillLinked ? welcomeBack(em, tables, user, identity) : undefined;
+        return user && isStillLinked ? welcomeBack(arrival, user) : undefined;
       }
-      const email = addressIn(identity);
       if (email === undefined) return { result: 'unusable' };
       const user = await lockUser(em, { email });
       if ((await linkedTo(tables, identity)) !== undefined) return undefined;
-      if (!user) return create(em, tables, email, identity);
-      return identity.emailVerified ? link(em, tables, user, identity) : { result: 'email-unverified' };
+      if (!user) return create(arrival, email);
+      // Rule 3.
+      if (!identity.emailVerified) return { result: 'email-unverified' };
+      // Rule 2.
+      return admitOwner(arrival, user, await addLink(arrival, user));
     });
 
   return {
@@ -126,12 +169,13 @@ export const createIdentities = (deps: Deps, provider: string) => {
      * Finds, claims or creates the user, in one transaction. Of two that come at once the lock or a unique key decides who
      * was first; the other looks again and finds what the first has made.
      */
-    async admit(identity: ProvidedIdentity): Promise<Admission> {
+    async admit(identity: ProvidedIdentity, browser: string): Promise<Admission> {
       if (!isKey(identity.issuer) || !isKey(identity.subject)) return { result: 'unusable' };
       for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-        const admission = await admitOnce(identity).catch(undefinedIfDuplicate);
-        if (admission?.result === 'unverified') outbox.wake();
-        if (admission) return admission;
+        const admission = await admitOnce(identity, browser).catch(undefinedIfDuplicate);
+        if (!admission) continue;
+        outbox.wake();
+        return admission;
       }
       throw unavailable(new Error('others were first each time'));
     },

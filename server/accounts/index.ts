@@ -1,6 +1,9 @@
+import type { Kysely } from 'kysely';
+import type { User } from '../../entities/index.ts';
 import type { Config } from '../config.ts';
 import type { Log } from '../log.ts';
-import type { Database } from '../parts/database/index.ts';
+import type { Database, EntityManager } from '../parts/database/index.ts';
+import type { Tables } from '../parts/database/tables.ts';
 import type { IdentityProvider } from '../parts/identity-provider/index.ts';
 import type { KeyValueStore } from '../parts/key-value/index.ts';
 import type { MailTransport } from '../parts/mail/index.ts';
@@ -16,11 +19,13 @@ import { createRecovery } from './recovery.ts';
 import { createRegistration } from './registration.ts';
 import { createServiceTokens } from './service-tokens.ts';
 import { createSessions, type Sessions } from './sessions.ts';
-import { type AvatarChanged, createUsers, type Users } from './users.ts';
+import { type AvatarChanged, createUsers, type UserDeleted, type Users } from './users.ts';
 
 /** What the rules about people work with. */
 export interface Deps {
   database: Database;
+  /** The user's row, and all that hangs on it. The caller holds the lock on the user. */
+  deleteUser(em: EntityManager, tables: Kysely<Tables>, user: User): Promise<void>;
   limits: Limits;
   outbox: Outbox;
   passwords: Passwords;
@@ -34,6 +39,7 @@ interface Parts {
   store: KeyValueStore;
   mail: MailTransport;
   avatarChanged: AvatarChanged;
+  userDeleted: UserDeleted;
   /** Undefined where nobody can log in through one. */
   identityProvider: IdentityProvider | undefined;
   /** Key of everything that is derived. */
@@ -44,7 +50,7 @@ interface Parts {
 /** The rules about people, on the given parts. `outbox.start` sets its worker going. */
 export function createAccounts(
   config: Config,
-  { database, store, mail, avatarChanged, identityProvider, secret, log }: Parts,
+  { database, store, mail, avatarChanged, userDeleted, identityProvider, secret, log }: Parts,
 ) {
   const users = createUsers(database, avatarChanged);
   const tokens = createOneTimeTokens({ database, secret });
@@ -55,7 +61,11 @@ export function createAccounts(
   const passwords = createPasswords({ iterations: config.passwordIterations });
   const sessions = createSessions({ store, users });
   const limits = createLimits(store, rates);
-  const deps: Deps = { database, limits, outbox, passwords, sessions, tokens, users };
+  const deleteUser: Deps['deleteUser'] = async (em, tables, user) => {
+    await userDeleted(tables, user.id);
+    em.remove(user);
+  };
+  const deps: Deps = { database, deleteUser, limits, outbox, passwords, sessions, tokens, users };
   return {
     users,
     sessions,

@@ -1,6 +1,7 @@
 import { ServiceError } from '../errors.ts';
-import { claimAccount } from './claim.ts';
 import type { Deps } from './index.ts';
+import { removeUnprovenMethods } from './login-methods.ts';
+import { nameFromAddress } from './text-rules.ts';
 import { lockUser } from './users.ts';
 
 /** A way back in for whoever owns the inbox. */
@@ -12,8 +13,8 @@ export const createRecovery = ({ database, passwords, tokens, outbox, limits }: 
   },
 
   /**
-   * Sets a new password, once per token, and ends every session in the same transaction. The inbox was proven: an
-   * unverified account is its owner's from here on, whoever registered it. Rejects with INVALID_TOKEN.
+   * Sets a new password, once per token, and ends every session in the same transaction. The inbox was proven: every login
+   * method that is not goes, and an unverified account is its owner's from here on. Rejects with INVALID_TOKEN.
    */
   async resetPassword(
     { token, email, password }: { token: string; email: string; password: string },
@@ -30,8 +31,10 @@ export const createRecovery = ({ database, passwords, tokens, outbox, limits }: 
         const found = await tokens.find(tables, 'reset-password', token);
         if (!user || !found || found.used || found.expired) throw new ServiceError('INVALID_TOKEN');
         await tokens.markUsed(tables, found.id);
-        if (!user.emailVerified) await claimAccount(tables, tokens, user, 'email');
+        await tokens.revoke(tables, user.id, 'verify-email');
+        if (!user.emailVerified) user.claim(nameFromAddress(user.email));
         user.changePassword(hash);
+        await removeUnprovenMethods({ tokens, outbox }, { em, tables, user });
         await outbox.enqueue(tables, { kind: 'password-changed', email: user.email, userId: user.id });
       });
     } catch (error) {

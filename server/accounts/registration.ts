@@ -1,44 +1,105 @@
+import type { Kysely } from 'kysely';
 import { User } from '../../entities/index.ts';
 import { ServiceError } from '../errors.ts';
-import { isDuplicate } from '../parts/database/index.ts';
+import { type EntityManager, isDuplicate } from '../parts/database/index.ts';
+import type { Tables } from '../parts/database/tables.ts';
+import { browserHash } from './browsers.ts';
 import type { Deps } from './index.ts';
+import { hasProvenMethod, proveMethodsOf, removeUnprovenMethods, type UnprovenMethod } from './login-methods.ts';
+import type { FoundToken } from './one-time-tokens.ts';
 import { lockUser } from './users.ts';
 
-/** A new account, and the proof that its address is its owner's. */
-export const createRegistration = ({ database, passwords, tokens, outbox, limits }: Deps) => ({
-  /** Rejects with EMAIL_TAKEN; the unique key decides, also between two that come at once. */
-  async register(input: { name: string; email: string; password: string }, clientAddress: string): Promise<User> {
-    await limits.enforce('register', clientAddress);
-    const user = User.register({ ...input, passwordHash: await passwords.hash(input.password) });
-    try {
-      await database.transaction(async (em, tables) => {
-        await em.insert(user);
-        await outbox.enqueue(tables, { kind: 'verify-email', email: user.email });
-      });
-    } catch (error) {
-      throw isDuplicate(error) ? new ServiceError('EMAIL_TAKEN') : error;
-    }
-    outbox.wake();
-    return user;
-  },
+/** A new account, and the proof that its address is its owner's, or that the account is not. */
+export const createRegistration = (deps: Deps) => {
+  const { database, deleteUser, passwords, tokens, outbox, limits } = deps;
 
-  /** Mails a new link to an address that waits for its verification; tells nobody whether it does. */
-  async resendVerification(email: string, clientAddress: string): Promise<void> {
-    await limits.enforce('mailRequest', clientAddress);
-    await outbox.request({ kind: 'verify-email', email });
-  },
-
-  /** A token that has verified its account may be repeated: a second click is no error. Rejects with INVALID_TOKEN. */
-  async verifyEmail(token: string, clientAddress: string): Promise<void> {
+  /**
+   * Works under the lock on the user to whom the token was mailed. One of no use is refused, and counted as a guess; looked
+   * at once more under the lock, it may have been replaced meanwhile.
+   */
+  const withToken = async <Result>(
+    { token, clientAddress }: { token: string; clientAddress: string },
+    isUsable: (found: FoundToken) => boolean,
+    work: (scope: { em: EntityManager; tables: Kysely<Tables>; user: User; found: FoundToken }) => Promise<Result>,
+  ): Promise<Result> => {
     const sent = await database.read((tables) => tokens.find(tables, 'verify-email', token));
-    if (!sent || (sent.expired && !sent.used)) throw await limits.refuseToken(clientAddress);
-    await database.transaction(async (em, tables) => {
+    if (!sent || !isUsable(sent)) throw await limits.refuseToken(clientAddress);
+    return database.transaction(async (em, tables) => {
       const user = await lockUser(em, { id: sent.userId });
       const found = await tokens.find(tables, 'verify-email', token);
-      if (!user || !found) throw new ServiceError('INVALID_TOKEN');
-      if (found.used) return;
-      await tokens.markUsed(tables, found.id);
-      user.verifyEmail();
+      if (!user || !found || !isUsable(found)) throw new ServiceError('INVALID_TOKEN');
+      return work({ em, tables, user, found });
     });
-  },
-});
+  };
+
+  return {
+    /** Rejects with EMAIL_TAKEN; the unique key decides, also between two that come at once. */
+    async register(
+      { name, email, password }: { name: string; email: string; password: string },
+      { clientAddress, browser }: { clientAddress: string; browser: string },
+    ): Promise<User> {
+      await limits.enforce('register', clientAddress);
+      const passwordHash = await passwords.hash(password);
+      const user = User.register({ name, email, passwordHash, browser: browserHash(browser) });
+      try {
+        await database.transaction(async (em, tables) => {
+          await em.insert(user);
+          await outbox.enqueue(tables, { kind: 'verify-email', email: user.email });
+        });
+      } catch (error) {
+        throw isDuplicate(error) ? new ServiceError('EMAIL_TAKEN') : error;
+      }
+      outbox.wake();
+      return user;
+    },
+
+    /** Mails a new link to an address that waits for its verification; tells nobody whether it does. */
+    async resendVerification(email: string, clientAddress: string): Promise<void> {
+      await limits.enforce('mailRequest', clientAddress);
+      await outbox.request({ kind: 'verify-email', email });
+    },
+
+    /**
+     * Verifies the address, proves the login methods that this browser asked for, and answers those that nobody has proven.
+     * A token that has verified its account may be repeated, within its life also from the right browser after another one:
+     * a second click is no error. Rejects with INVALID_TOKEN.
+     */
+    verifyEmail: (
+      token: string,
+      { clientAddress, browser }: { clientAddress: string; browser: string },
+    ): Promise<UnprovenMethod[]> =>
+      withToken(
+        { token, clientAddress },
+        ({ used, expired }) => used || !expired,
+        async ({ em, tables, user, found }) => {
+          if (found.expired) return [];
+          if (!found.used) {
+            await tokens.markUsed(tables, found.id);
+            user.verifyEmail();
+          }
+          return proveMethodsOf(em, user, browserHash(browser));
+        },
+      ),
+
+    /**
+     * The owner of the inbox says that the account was not asked for, with the token of the verification mail, used or not.
+     * Unproven login methods go, and all sessions; an account that has no other is deleted. Rejects with INVALID_TOKEN.
+     */
+    async disown(token: string, clientAddress: string): Promise<'deleted' | 'secured'> {
+      const outcome = await withToken(
+        { token, clientAddress },
+        ({ expired }) => !expired,
+        async ({ em, tables, user }) => {
+          if (!(await hasProvenMethod(em, user))) {
+            await deleteUser(em, tables, user);
+            return 'deleted';
+          }
+          if (!(await removeUnprovenMethods(deps, { em, tables, user }))) user.endSessions();
+          return 'secured';
+        },
+      );
+      outbox.wake();
+      return outcome;
+    },
+  };
+};

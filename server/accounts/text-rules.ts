@@ -17,6 +17,12 @@ export const isOneLine = (text: string) => isStorable(text) && !/\p{Cc}/u.test(t
 export const isName = (text: string) =>
   lengthOf(text) >= 2 && lengthOf(text) <= 100 && isOneLine(text) && hasVisible(text);
 
+/** What a person is called of whom only the address is known. `email` is one. */
+export function nameFromAddress(email: string): string {
+  const localPart = email.slice(0, email.indexOf('@'));
+  return isName(localPart) ? localPart : email.slice(0, 100);
+}
+
 const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?';
 const mailAddress = new RegExp(
   `^[a-z0-9!#$%&'*+/=?^_{|}~-]+(?:\\.[a-z0-9!#$%&'*+/=?^_{|}~-]+)*@(?:${label}\\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])$`,

@@ -69,6 +69,9 @@ export type AvatarChanged = (
   change: { userId: string; former: string | null; next: string | null },
 ) => Promise<void>;
 
+/** Told within the transaction that deletes a user. */
+export type UserDeleted = (tables: Kysely<Tables>, userId: string) => Promise<void>;
+
 export interface UserPage {
   users: Account[];
   /** Where the next page starts; absent on the last one. */

@@ -14,6 +14,7 @@ import { devMail } from './dev-mail.ts';
 import { docs } from './docs.ts';
 import { answerFailures } from './failures.ts';
 import { files } from './files.ts';
+import { mailedLink } from './mailed-link.ts';
 import { pages } from './pages.ts';
 import { probes } from './probes.ts';
 import { requestLog } from './request-log.ts';
@@ -63,6 +64,7 @@ export function createApp(
   if (objects.served) app.use(files(objects.served).routes());
   app.use(probes({ database, store, stopping }).routes());
   app.use(devHost(config));
+  if (config.devTools) app.use(mailedLink(createContext));
   if (config.devTools) app.use(devMail(config).routes());
   if (devIdentityProvider) app.use(devIdentityProvider.middleware);
 

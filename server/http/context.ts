@@ -1,10 +1,12 @@
 import type { Context as KoaContext } from 'koa';
 import packageJson from '../../package.json' with { type: 'json' };
 import type { Context } from '../../routers/context.ts';
+import { newBrowserId } from '../accounts/browsers.ts';
 import type { Accounts } from '../accounts/index.ts';
 import type { Config } from '../config.ts';
 import type { Database } from '../parts/database/index.ts';
 import type { Uploads } from '../uploads/index.ts';
+import { browserCookie, readBrowserCookie } from './browser-cookie.ts';
 import { clientAddress } from './client-address.ts';
 import { readSessionCookie, sessionCookies } from './session-cookie.ts';
 import { readStateCookie, stateCookie } from './state-cookie.ts';
@@ -14,27 +16,35 @@ export const version: string = packageJson.version;
 /** Makes a procedure's view of a Koa request. */
 export const contextFactory =
   (config: Config, { accounts, uploads, database }: { accounts: Accounts; uploads: Uploads; database: Database }) =>
-  (ctx: KoaContext): Context => ({
-    accounts,
-    uploads,
-    clientAddress: () => clientAddress(ctx.req.socket.remoteAddress, ctx.get('X-Forwarded-For'), config.trustedProxies),
-    sessionToken: readSessionCookie(ctx.get('Cookie')),
-    stateCookie: readStateCookie(ctx.get('Cookie'), config),
-    ownUrl: () => ownUrl(config, ctx.get('Host')),
-    service: serviceOf(accounts, ctx.get('Authorization')),
-    cookies: { ...sessionCookies(ctx, config), ...stateCookie(ctx, config) },
-    noteUser(userId) {
-      ctx.state['userId'] = userId;
-    },
-    noteService(name) {
-      ctx.state['service'] = name;
-    },
-    pingDatabase: () => database.ping(),
-    setStatus(status) {
-      ctx.status = status;
-    },
-    version,
-  });
+  (ctx: KoaContext): Context => {
+    let browser: string | undefined;
+    return {
+      accounts,
+      uploads,
+      clientAddress: () =>
+        clientAddress(ctx.req.socket.remoteAddress, ctx.get('X-Forwarded-For'), config.trustedProxies),
+      sessionToken: readSessionCookie(ctx.get('Cookie')),
+      stateCookie: readStateCookie(ctx.get('Cookie'), config),
+      ownUrl: () => ownUrl(config, ctx.get('Host')),
+      browser() {
+        browser ??= readBrowserCookie(ctx.get('Cookie'), config) ?? newBrowserId();
+        return browser;
+      },
+      service: serviceOf(accounts, ctx.get('Authorization')),
+      cookies: { ...sessionCookies(ctx, config), ...stateCookie(ctx, config), ...browserCookie(ctx, config) },
+      noteUser(userId) {
+        ctx.state['userId'] = userId;
+      },
+      noteService(name) {
+        ctx.state['service'] = name;
+      },
+      pingDatabase: () => database.ping(),
+      setStatus(status) {
+        ctx.status = status;
+      },
+      version,
+    };
+  };
 
 /** From the fixed list of our own, whatever the request names. */
 const ownUrl = ({ appUrl, ownUrls }: Config, host: string) =>

@@ -65,6 +65,7 @@ export function createUploads(config: Pick<Config, 'uploads'>, { database, objec
     inspection,
     images,
     avatarChanged: avatars.changed,
+    userDeleted: records.doomAllOf,
 
     /** An address to which the user may send one file of just this type and size, under a key of its own. */
     async presign(userId: string, declared: { contentType: string; size: number }): Promise<UploadAddress> {

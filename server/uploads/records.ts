@@ -221,6 +221,16 @@ export const createRecords = (database: Database, { quota }: { quota: number }) 
         .execute();
     },
 
+    /** In the transaction that deletes the user. */
+    async doomAllOf(tables: Kysely<Tables>, userId: string): Promise<void> {
+      await tables
+        .updateTable('uploads')
+        .set({ state: 'doomed', due_at: database.now })
+        .where('user_id', '=', userId)
+        .execute();
+      await tables.deleteFrom('upload_usage').where('user_id', '=', userId).execute();
+    },
+
     /**
      * In the transaction of the change by which a user's profile shows it again: nothing is to be looked at until one stops
      * showing it. Answers whether the object is still to be had.

@@ -19,6 +19,8 @@ export interface Reply {
 export interface CallOptions {
   /** The session token to send as cookie. */
   session?: string | undefined;
+  /** The browser's own cookie, as an answer has set it. */
+  browser?: string | undefined;
   /** The client's address; a fresh one unless given, so that no test uses up another's limits. */
   address?: string;
   headers?: Record<string, string>;
@@ -39,6 +41,7 @@ export const paths: Record<string, [method: string, path: string]> = {
   'auth.idp.start': ['GET', '/auth/idp'],
   'auth.idp.callback': ['GET', '/auth/idp/callback'],
   'auth.verifyEmail': ['POST', '/auth/verify-email'],
+  'account.notMe': ['POST', '/auth/not-me'],
   'auth.resendVerification': ['POST', '/auth/resend-verification'],
   'auth.forgotPassword': ['POST', '/auth/forgot-password'],
   'auth.resetPassword': ['POST', '/auth/reset-password'],
@@ -56,11 +59,12 @@ export const paths: Record<string, [method: string, path: string]> = {
   health: ['GET', '/api/health'],
 };
 
-const headersOf = ({ session, address = clientAddress(), headers }: CallOptions): Record<string, string> => ({
-  'x-forwarded-for': address,
-  ...(session !== undefined && { cookie: `auth_session=${session}` }),
-  ...headers,
-});
+const headersOf = ({ session, browser, address = clientAddress(), headers }: CallOptions): Record<string, string> => {
+  const cookies = Object.entries({ auth_session: session, auth_browser: browser })
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${name}=${value}`);
+  return { 'x-forwarded-for': address, ...(cookies.length > 0 && { cookie: cookies.join('; ') }), ...headers };
+};
 
 export const callerOf = (surface: Surface, url: string): Call =>
   surface === 'rest' ? overRest(url) : throughClient(url);

@@ -83,7 +83,7 @@ onBothStacks(
       expect(await identitiesOf(stack(), person.sub)).toHaveLength(1);
     });
 
-    test('rule 2: a verified address is its user, who keeps his password, profile and sessions', async () => {
+    test('rule 2: a verified address is its user, who keeps a proven password, the profile and sessions', async () => {
       const call = callerOf('rest', stack().url);
       const local = await loggedIn({ stack: stack(), call });
       await call('profile.update', { bio: 'Mine' }, { session: local.session });
@@ -223,11 +223,41 @@ onBothStacks(
       expect((await call('auth.verifyEmail', { token })).code).toBe('INVALID_TOKEN');
     });
 
+    test('who waits with a mistyped address belongs to the account of the right one, once that is vouched for', async () => {
+      const call = callerOf('rest', stack().url);
+      const { session, ...owner } = await loggedIn({ stack: stack(), call });
+      const person = somebody({ email_verified: false });
+      await logInAs(stack(), person);
+      const back = await logInAs(stack(), { ...person, email: owner.email, email_verified: true });
+      expect(back.location).toBe('/dashboard');
+      expect(await profileOf(stack(), back.session)).toMatchObject({ id: owner.id, name: owner.name });
+      expect(await usersWith(stack(), person.email)).toEqual([]);
+      expect(await isAlive(call, session)).toBe(true);
+      // From now on whatever the provider says of the address.
+      expect((await logInAs(stack(), person)).session).toBeDefined();
+      expect(await identitiesOf(stack(), person.sub)).toEqual([expect.objectContaining({ user_id: owner.id })]);
+    });
+
+    test('an account of a mistyped address that has another login method stays', async () => {
+      const owner = await verified({ stack: stack(), call: callerOf('rest', stack().url) });
+      const person = somebody({ email_verified: false });
+      await logInAs(stack(), person);
+      const second = somebody();
+      const [mistyped] = await usersWith(stack(), person.email);
+      await stack().database(
+        "insert into identities (id, user_id, issuer, subject, provider, proven, created_at) values (?, ?, ?, ?, 'acme', 0, 0)",
+        [freshSubject(), mistyped?.id ?? '', provider.url, second.sub],
+      );
+      await logInAs(stack(), { ...person, email: owner.email, email_verified: true });
+      expect(await usersWith(stack(), person.email)).toEqual([expect.objectContaining({ id: mistyped?.id })]);
+      expect(await identitiesOf(stack(), second.sub)).toEqual([expect.objectContaining({ user_id: mistyped?.id })]);
+    });
+
     test('who waits does not get at the account of another by taking its address', async () => {
       const other = await verified({ stack: stack(), call: callerOf('rest', stack().url) });
       const person = somebody({ email_verified: false });
       await logInAs(stack(), person);
-      const { location } = await logInAs(stack(), { ...person, email: other.email, email_verified: true });
+      const { location } = await logInAs(stack(), { ...person, email: other.email });
       expect(location).toBe('/verify-email');
       expect(await usersWith(stack(), other.email)).toEqual([{ id: other.id, email_verified: 1 }]);
       expect(await usersWith(stack(), person.email)).toHaveLength(1);

@@ -149,7 +149,8 @@ everywhere((scenario) => {
     expectRefusal(await call('auth.verifyEmail', { token: verification }), 400, 'INVALID_TOKEN');
     const session = await logIn(call, { ...squatted, password: NEW_PASSWORD });
     const { data } = await call('profile.get', undefined, { session });
-    expect(data.user).toMatchObject({ emailVerified: true, bio: null, website: null });
+    const name = email.slice(0, email.indexOf('@'));
+    expect(data.user).toMatchObject({ emailVerified: true, name, bio: null, website: null });
   });
 
   test('nothing that is stored opens anything', async () => {

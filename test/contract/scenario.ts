@@ -47,12 +47,18 @@ export interface Person {
   name: string;
 }
 
+interface Registered extends Person {
+  id: string;
+  /** The cookie of the browser that registered. */
+  browser: string | undefined;
+}
+
 /** Somebody who has registered; nothing verified yet. */
-export async function registered({ call }: Scenario, changes: Partial<Person> = {}): Promise<Person & { id: string }> {
+export async function registered({ call }: Scenario, changes: Partial<Person> = {}): Promise<Registered> {
   const person = { email: freshEmail(), password: PASSWORD, name: 'Ada Lovelace', ...changes };
   const reply = await call('auth.register', person);
   expect(reply).toMatchObject({ code: undefined, data: { success: true } });
-  return { ...person, id: reply.data.user.id };
+  return { ...person, id: reply.data.user.id, browser: browserIn(reply) };
 }
 
 /** The token in the `count`th mail to an address whose link leads to a page. */
@@ -74,10 +80,15 @@ export const mailsSettled = (stack: Stack, email: string): Promise<unknown> =>
     { what: `the last mail to ${email}`, within: 15_000 },
   );
 
-export async function verified(scenario: Scenario, changes: Partial<Person> = {}): Promise<Person & { id: string }> {
+/** The browser's cookie that an answer sets. */
+export const browserIn = ({ setCookies }: Reply): string | undefined =>
+  setCookies.map((cookie) => /^auth_browser=([^;]*)/.exec(cookie)?.[1]).find((value) => value !== undefined);
+
+/** Somebody who has confirmed the mail in the browser that registered. */
+export async function verified(scenario: Scenario, changes: Partial<Person> = {}): Promise<Registered> {
   const person = await registered(scenario, changes);
   const token = await mailedToken(scenario.stack, person.email, 'verify-email');
-  expect((await scenario.call('auth.verifyEmail', { token })).status).toBe(200);
+  expect((await scenario.call('auth.verifyEmail', { token }, { browser: person.browser })).status).toBe(200);
   return person;
 }
 

@@ -3,8 +3,8 @@ import { createRequire } from 'node:module';
 import type { AxeResults } from 'axe-core';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { loggedIn } from '../contract/scenario.ts';
-import { inBrowser, press } from './browser.ts';
+import { loggedIn, registered } from '../contract/scenario.ts';
+import { inBrowser, mailedLink, press } from './browser.ts';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -32,8 +32,8 @@ const states: { path: string; steps?: (page: Page) => Promise<void>; title: stri
   { path: '/verify-email', title: 'Check your inbox' },
   { path: '/verify-email?token=AAAA', title: 'Verify your email' },
   { path: '/forgot-password', title: 'Forgot your password?' },
-  { path: '/reset-password?token=AAAA&email=ada@example.test', title: 'Set a new password' },
   { path: '/reset-password', title: 'This link does not work' },
+  { path: '/reset-password?token=AAAA&email=ada@example.test', title: 'Set a new password' },
   { path: '/dashboard', title: 'Your profile' },
   {
     path: '/dashboard',
@@ -75,6 +75,24 @@ inBrowser(['embedded'], (scenario) => {
         },
         { ...look, session },
       );
+    },
+  );
+
+  test.each(looks)(
+    'axe-core finds nothing after a confirmation in another browser: $colorScheme, $viewport',
+    async (look) => {
+      const { stack, visit } = scenario();
+      const { email } = await registered(scenario());
+      await visit(async (page) => {
+        await page.goto(await mailedLink(stack, email, 'Verify your email'));
+        await press(page, 'Verify email');
+        await page.getByRole('heading', { name: 'Was it you?' }).waitFor();
+        expect(await findings(page)).toEqual([]);
+        expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+        await press(page, 'This was not me');
+        await page.getByRole('heading', { level: 1, name: 'Thank you' }).waitFor();
+        expect(await findings(page)).toEqual([]);
+      }, look);
     },
   );
 

@@ -33,10 +33,19 @@ beforeAll(async () => {
   });
   store = openKeyValueStore(config, log);
   const uploads = createUploads(config, { database, objects: openObjectStorage(config, secret), log });
-  const { avatarChanged } = uploads;
+  const { avatarChanged, userDeleted } = uploads;
   const mail = openMail(config);
   const identityProvider = undefined;
-  accounts = createAccounts(config, { database, store, mail, avatarChanged, identityProvider, secret, log });
+  accounts = createAccounts(config, {
+    database,
+    store,
+    mail,
+    avatarChanged,
+    userDeleted,
+    identityProvider,
+    secret,
+    log,
+  });
   caller = inProcessCaller('worker', { accounts, uploads, pingDatabase: () => database.ping(), version: '1' });
 });
 afterEach(() => {

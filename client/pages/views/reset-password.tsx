@@ -4,11 +4,12 @@ import { PasswordField, TextField } from '../form/fields.tsx';
 import { Button, Form } from '../form/form.tsx';
 import { unmetRules } from '../form/password-rules.ts';
 import { useForm } from '../form/use-form.ts';
+import { mailedLink } from '../mailed-link.ts';
 import { Page } from '../page.tsx';
 
 /** Where the mailed link leads. */
 export function ResetPassword() {
-  const query = new URLSearchParams(location.search);
+  const query = mailedLink();
   const token = query.get('token') ?? '';
   const email = query.get('email') ?? '';
   const [step, setStep] = useState<'ask' | 'done' | 'refused'>(token && email ? 'ask' : 'refused');

@@ -1,25 +1,31 @@
+import type { VerifyEmailOutput } from 'account-client';
 import { useState } from 'preact/hooks';
 import { api } from '../api.ts';
 import { beforeLogin, readDraft } from '../draft.ts';
 import { TextField } from '../form/fields.tsx';
 import { Button, Form, Notice } from '../form/form.tsx';
 import { useForm } from '../form/use-form.ts';
+import { dateTime } from '../in-readers-language.ts';
+import { mailedLink } from '../mailed-link.ts';
 import { MailboxHint, Page } from '../page.tsx';
+import { providerLabel } from './provider-link.tsx';
+
+type Unproven = NonNullable<VerifyEmailOutput['unproven']>;
 
 /** Where the mailed link leads, and whoever has to wait for it. */
 export function VerifyEmail() {
-  const token = new URLSearchParams(location.search).get('token');
+  const token = mailedLink().get('token');
   return token ? <Confirm token={token} /> : <Wait />;
 }
 
 /** Opening a link changes nothing, because programs that look through mails open links too. The button does. */
 function Confirm({ token }: { token: string }) {
-  const [step, setStep] = useState<'ask' | 'done' | 'refused'>('ask');
+  const [step, setStep] = useState<'ask' | 'refused' | Unproven>('ask');
   const { isBusy, ...form } = useForm({
     initial: {},
     async send() {
-      await api.auth.verifyEmail.mutate({ token });
-      setStep('done');
+      const { unproven = [] } = await api.auth.verifyEmail.mutate({ token });
+      setStep(unproven);
       return undefined;
     },
     explain({ code, message }) {
@@ -27,8 +33,8 @@ function Confirm({ token }: { token: string }) {
       return code === 'INVALID_TOKEN' ? { message } : undefined;
     },
   });
-  if (step === 'done') return <Verified />;
   if (step === 'refused') return <Refused />;
+  if (step !== 'ask') return <Verified token={token} unproven={step} />;
   return (
     <Page title="Verify your email">
       <p>One click, and you can log in.</p>
@@ -41,7 +47,9 @@ function Confirm({ token }: { token: string }) {
   );
 }
 
-function Verified() {
+function Verified({ token, unproven }: { token: string; unproven: Unproven }) {
+  const [removed, setRemoved] = useState('');
+  if (removed) return <Removed message={removed} />;
   return (
     <Page title="Your email is verified" isNews>
       <p>You can log in now.</p>
@@ -49,6 +57,59 @@ function Verified() {
         <a class="primary button" href="/login">
           Log in
         </a>
+      </p>
+      {unproven.length > 0 && <NotMe token={token} unproven={unproven} onRemoved={setRemoved} />}
+    </Page>
+  );
+}
+
+/** Shown where another browser asked for the account. Nothing that was typed there is: it may be meant to deceive. */
+function NotMe({
+  token,
+  unproven,
+  onRemoved,
+}: {
+  token: string;
+  unproven: Unproven;
+  onRemoved(message: string): void;
+}) {
+  const { isBusy, ...form } = useForm({
+    initial: {},
+    async send() {
+      onRemoved((await api.account.notMe.mutate({ token })).message);
+      return undefined;
+    },
+  });
+  return (
+    <>
+      <h2>Was it you?</h2>
+      <p>This account was asked for in another browser:</p>
+      <ul>
+        {unproven.map(({ method, addedAt }) => (
+          <li key={`${method} ${addedAt}`}>
+            {method === 'password' ? 'with a password' : `with ${providerLabel(method)}`}, {dateTime(addedAt)}
+          </li>
+        ))}
+      </ul>
+      <p>
+        If it was not you, remove this: nobody can log in with it any more, and every device is logged out. If there is
+        no other way to log in, the account is deleted.
+      </p>
+      <Form {...form}>
+        <Button kind="secondary" isBusy={isBusy} busy="Removing …">
+          This was not me
+        </Button>
+      </Form>
+    </>
+  );
+}
+
+function Removed({ message }: { message: string }) {
+  return (
+    <Page title="Thank you" isNews>
+      <p>{message}</p>
+      <p class="aside">
+        <a href="/">To the start</a>
       </p>
     </Page>
   );

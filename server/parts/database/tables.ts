@@ -14,6 +14,8 @@ export interface Tables {
     role: Role;
     email_verified: number;
     password_hash: string | null;
+    password_proven: number;
+    password_browser: string | null;
     session_epoch: number;
     created_at: number;
   };
@@ -22,6 +24,9 @@ export interface Tables {
     user_id: string;
     issuer: string;
     subject: string;
+    provider: string;
+    proven: number;
+    browser: string | null;
     created_at: number;
   };
   one_time_tokens: {

@@ -1,0 +1,9 @@
+/**
+ * What the mailed link said that led here. The shell has moved it from the address into this entry of the tab's history, so
+ * that no request, no bookmark and nobody who looks at the screen gets the token, while a reload still works.
+ */
+export function mailedLink(): URLSearchParams {
+  const state: unknown = history.state;
+  const isOurs = typeof state === 'object' && state !== null && 'mailedLink' in state;
+  return new URLSearchParams(isOurs ? String(state.mailedLink) : '');
+}
