@@ -25,7 +25,7 @@ let strange: string;
 beforeAll(async () => {
   packed = await packClient();
   project = await newProject(consumer, [packed.tarball]);
-  writeExamples(project, 'ts', 4);
+  writeExamples(project, 'ts', 5);
   await project.compile();
   const server = await startStrangeServer();
   const frontEnd = await startFrontEnd(project.directory, 'dist/browser.js', frontEndPort);
@@ -46,7 +46,7 @@ function writeExamples({ directory }: Project, language: 'ts' | 'tsx', expected:
 }
 
 test('the tarball is small and holds what was built from src/, and nothing of the server', () => {
-  expect(packed.size).toBeLessThan(20 * 1024);
+  expect(packed.size).toBeLessThan(24 * 1024);
   for (const file of packed.files)
     expect(file).toMatch(/^(dist\/[\w-]+\.(js|js\.map|d\.ts)|README\.md|LICENSE|package\.json)$/);
   const lock = JSON.parse(readFileSync(join(project.directory, 'package-lock.json'), 'utf8'));
