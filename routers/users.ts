@@ -5,19 +5,22 @@ import { adminProcedure, publicProcedure, router } from './trpc.ts';
 
 const LARGEST_PAGE = 100;
 
+/** An unset field is the empty string, as interface.md section 2.1 types it; so a PUT of what was read changes nothing. */
+const optionalText = z.string().meta({ description: 'Empty where it is not set' });
+
 const listed = z.object({
   id: z.string(),
   name: z.string(),
   email: z.string(),
-  avatar: z.string().nullable(),
+  avatar: optionalText,
   provider: z.string(),
   createdAt: z.int().meta({ description: 'Unix seconds', example: 1_700_000_000 }),
 });
 
 const profiled = listed.extend({
-  bio: z.string().nullable(),
-  location: z.string().nullable(),
-  website: z.string().nullable(),
+  bio: optionalText,
+  location: optionalText,
+  website: optionalText,
 });
 
 export const userId = z.string().meta({ example: 'user_01931b6e-7a54-7c3c-9d0a-3f4f5f6a7b8c' });
@@ -27,7 +30,7 @@ const toListed = ({ id, name, email, avatar, provider, createdAt }: Account) => 
   id,
   name,
   email,
-  avatar,
+  avatar: avatar ?? '',
   provider,
   createdAt: Math.floor(createdAt / 1000),
 });
@@ -37,9 +40,9 @@ export const publicUser = z.object(profiled.shape).meta({ id: 'User' });
 
 export const toPublicUser = (account: Account) => ({
   ...toListed(account),
-  bio: account.bio,
-  location: account.location,
-  website: account.website,
+  bio: account.bio ?? '',
+  location: account.location ?? '',
+  website: account.website ?? '',
 });
 
 export const done = z.object({ success: z.literal(true), message: z.string() });

@@ -138,7 +138,7 @@ everywhere((scenario) => {
     expectRefusal(await call('auth.verifyEmail', { token: verification }), 400, 'INVALID_TOKEN');
     const session = await logIn(call, { ...squatted, password: NEW_PASSWORD });
     const { data } = await call('profile.get', undefined, { session });
-    expect(data.user).toMatchObject({ emailVerified: true, bio: null, website: null });
+    expect(data.user).toMatchObject({ emailVerified: true, bio: '', website: '' });
   });
 
   test('nothing that is stored opens anything', async () => {

@@ -27,7 +27,7 @@ everywhere((scenario, surface) => {
     expect(Object.keys(one.data.data).sort()).toEqual(PUBLIC);
     const profile = await call('profile.get', undefined, { session });
     expect(Object.keys(profile.data.user).sort()).toEqual(PROFILE);
-    expect(profile.data.user).toMatchObject({ id, email, name, provider: 'email', emailVerified: true, bio: null });
+    expect(profile.data.user).toMatchObject({ id, email, name, provider: 'email', emailVerified: true });
     const age = Date.now() / 1000 - profile.data.user.createdAt;
     expect(age).toBeGreaterThanOrEqual(0);
     expect(age).toBeLessThan(60);
@@ -111,12 +111,33 @@ everywhere((scenario, surface) => {
     const first = await update(all);
     expect(first.data).toMatchObject({ success: true, user: { name, ...all } });
     const second = await update({ name: '  Countess  ', bio: '' });
-    expect(second.data.user).toMatchObject({ ...all, name: 'Countess', bio: null });
+    expect(second.data.user).toMatchObject({ ...all, name: 'Countess', bio: '' });
     const third = await update({ website: '', avatar: null, location: '   ' });
-    expect(third.data.user).toMatchObject({ name: 'Countess', website: null, avatar: null, location: null });
+    expect(third.data.user).toMatchObject({ name: 'Countess', website: '', avatar: '', location: '' });
     const { data } = await call('profile.get', undefined, { session });
     expect(data.user).toEqual(third.data.user);
     expect((await update({})).data.user).toEqual(third.data.user);
+  });
+
+  test('an unset field is the empty string wherever a user is shown, and a profile can be put back as it was read', async () => {
+    const { call } = scenario();
+    const { session, id, name } = await loggedIn(scenario(), { name: `Unset ${Math.random()}` });
+    const empty = { bio: '', location: '', website: '', avatar: '' };
+    const read = (await call('profile.get', undefined, { session })).data.user;
+    expect(read).toMatchObject(empty);
+    expect((await call('users.get', { id })).data.data).toMatchObject(empty);
+    expect((await call('users.list', { q: name })).data.data).toMatchObject([{ id, avatar: '' }]);
+    expect((await call('profile.update', { bio: 'Writes.' }, { session })).data.user).toEqual({
+      ...read,
+      bio: 'Writes.',
+    });
+    expect((await call('profile.update', read, { session })).data.user).toEqual(read);
+    const cleared = await call(
+      'profile.update',
+      { bio: null, location: null, website: null, avatar: null },
+      { session },
+    );
+    expect(cleared.data.user).toEqual(read);
   });
 
   test('no other field of anybody changes', async () => {
