@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isSearchable, isSearchCursor } from '../server/accounts/user-search.ts';
 import type { Account } from '../server/accounts/users.ts';
 import { ServiceError } from '../server/errors.ts';
 import { adminProcedure, publicProcedure, router } from './trpc.ts';
@@ -71,21 +72,28 @@ export const users = router({
             .meta({
               description: `How many at most, 1 to ${LARGEST_PAGE}; as many as that unless given`,
             }),
-          cursor: z
-            .string()
-            .refine(isUserId, { error: 'Must be a cursor from an earlier page', params: { rule: 'invalid_cursor' } })
-            .optional()
-            .meta({ description: 'nextCursor of the page before' }),
+          cursor: z.string().optional().meta({ description: 'nextCursor of the page before, which had the same q' }),
           q: z
             .string()
-            .trim()
             .max(254)
             .refine((text) => text.isWellFormed(), {
               error: 'Contains characters that are not allowed',
               params: { rule: 'invalid_characters' },
             })
+            .refine((text) => text === '' || isSearchable(text), {
+              error: 'Must have something to search for',
+              params: { rule: 'not_searchable' },
+            })
             .optional()
-            .meta({ description: 'Only users whose name or email starts with this' }),
+            .meta({
+              description:
+                'Only users whose name or email starts with this, without regard to case and accents: first those found by name, in its order, then those found by email only. A page of them may be short although more follow',
+            }),
+        })
+        .refine(({ cursor, q }) => cursor === undefined || (q ? isSearchCursor(cursor, q) : isUserId(cursor)), {
+          path: ['cursor'],
+          error: 'Must be a cursor from an earlier page',
+          params: { rule: 'invalid_cursor' },
         })
         .optional(),
     )
@@ -96,7 +104,8 @@ export const users = router({
       }),
     )
     .query(async ({ ctx, input: { limit = LARGEST_PAGE, cursor, q } = {} }) => {
-      const { users: found, ...next } = await ctx.accounts.users.list({ limit, cursor, q: q || undefined });
+      const { users: all, searchUsers } = ctx.accounts;
+      const { users: found, ...next } = await (q ? searchUsers({ q, cursor, limit }) : all.list({ cursor, limit }));
       return { data: found.map(toListed), ...next };
     }),
 

@@ -5,19 +5,19 @@ import { Migration } from '@mikro-orm/migrations';
  * a table therefore comes with its indexes in one statement, which may be repeated after a crash.
  */
 export abstract class PortableMigration extends Migration {
-  readonly #sqlite = this.driver.getPlatform().constructor.name === 'SqlitePlatform';
+  protected readonly isSqlite = this.driver.getPlatform().constructor.name === 'SqlitePlatform';
 
   /** Column attribute of ids, emails and hashes: compared byte by byte. */
-  protected readonly key = this.#sqlite ? '' : 'character set ascii collate ascii_bin';
+  protected readonly key = this.isSqlite ? '' : 'character set ascii collate ascii_bin';
 
   /** Column attribute of what people write: searched without regard to case. */
-  protected readonly text = this.#sqlite ? 'collate nocase' : 'character set utf8mb4 collate utf8mb4_unicode_ci';
+  protected readonly text = this.isSqlite ? 'collate nocase' : 'character set utf8mb4 collate utf8mb4_unicode_ci';
 
   protected createTable(table: string, definitions: string[], indexes: Record<string, string> = {}): void {
     const inline = Object.entries(indexes).map(([name, columns]) => `index ${name} (${columns})`);
-    const body = this.#sqlite ? definitions : [...definitions, ...inline];
-    this.addSql(`create table if not exists ${table} (${body.join(', ')})${this.#sqlite ? '' : ' engine = InnoDB'}`);
-    if (!this.#sqlite) return;
+    const body = this.isSqlite ? definitions : [...definitions, ...inline];
+    this.addSql(`create table if not exists ${table} (${body.join(', ')})${this.isSqlite ? '' : ' engine = InnoDB'}`);
+    if (!this.isSqlite) return;
     for (const [name, columns] of Object.entries(indexes)) {
       this.addSql(`create index if not exists ${name} on ${table} (${columns})`);
     }
@@ -25,7 +25,7 @@ export abstract class PortableMigration extends Migration {
 
   /** An index on a table of an earlier migration. MySQL, which indexes only the first characters of long texts, must be asked whether it is there. */
   protected async createIndex(table: string, name: string, { column, prefix }: { column: string; prefix: number }) {
-    if (this.#sqlite) {
+    if (this.isSqlite) {
       this.addSql(`create index if not exists ${name} on ${table} (${column})`);
       return;
     }
@@ -35,7 +35,23 @@ export abstract class PortableMigration extends Migration {
     if (found.length === 0) this.addSql(`create index ${name} on ${table} (${column}(${prefix}))`);
   }
 
+  /** Columns of a table of an earlier migration, by name; those that a crash has left there already stay. */
+  protected async addColumns(table: string, columns: Record<string, string>): Promise<void> {
+    for (const [name, definition] of Object.entries(columns)) {
+      if (!(await this.hasColumn(table, name))) this.addSql(`alter table ${table} add column ${name} ${definition}`);
+    }
+  }
+
+  protected async hasColumn(table: string, column: string): Promise<boolean> {
+    const found = await this.execute(
+      this.isSqlite
+        ? `select 1 from pragma_table_info('${table}') where name = '${column}'`
+        : `select 1 from information_schema.columns where table_schema = database() and table_name = '${table}' and column_name = '${column}'`,
+    );
+    return found.length > 0;
+  }
+
   protected dropIndex(table: string, name: string): void {
-    this.addSql(this.#sqlite ? `drop index ${name}` : `drop index ${name} on ${table}`);
+    this.addSql(this.isSqlite ? `drop index ${name}` : `drop index ${name} on ${table}`);
   }
 }

@@ -119,7 +119,7 @@ export const createIdentities = (deps: Deps, provider: string) => {
       if ((await linkedTo(tables, identity)) !== undefined) return undefined;
       if (!user) return create(em, tables, email, identity);
       return identity.emailVerified ? link(em, tables, user, identity) : { result: 'email-unverified' };
-    });
+    }, addressIn(identity) ?? identity.subject);
 
   return {
     /**

@@ -2,7 +2,7 @@ import { createHash, createHmac } from 'node:crypto';
 import type { Kysely } from 'kysely';
 import { v4 as randomId } from 'uuid';
 import type { TokenPurpose } from '../../entities/index.ts';
-import { type Database, sql } from '../parts/database/index.ts';
+import { type Database, type ReadTables, sql } from '../parts/database/index.ts';
 import type { Tables } from '../parts/database/tables.ts';
 
 const HOUR_MS = 60 * 60 * 1000;
@@ -57,7 +57,7 @@ export const createOneTimeTokens = ({ database, secret }: { database: Database; 
     },
 
     /** The token as it stands now, used and expired ones included; undefined when nobody was ever sent it. */
-    async find(tables: Kysely<Tables>, purpose: TokenPurpose, token: string): Promise<FoundToken | undefined> {
+    async find(tables: ReadTables, purpose: TokenPurpose, token: string): Promise<FoundToken | undefined> {
       const row = await tables
         .selectFrom('one_time_tokens as token')
         .innerJoin('users as user', 'user.id', 'token.user_id')

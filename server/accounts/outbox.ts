@@ -70,7 +70,7 @@ export function createOutbox({ database, mail, rate, compose, log }: Parts) {
     });
 
   const settle = (id: string, change: { state: MailState } | { retryInMs: number }) =>
-    database.read((tables) =>
+    database.write((tables) =>
       tables
         .updateTable('outbox')
         .set('state' in change ? change : { due_at: sql`${database.now} + ${Math.round(change.retryInMs)}` })
@@ -139,14 +139,14 @@ export function createOutbox({ database, mail, rate, compose, log }: Parts) {
   };
 
   const sweep = async () => {
-    await database.read((tables) =>
+    await database.write((tables) =>
       tables
         .deleteFrom('outbox')
         .where('created_at', '<', sql<number>`${database.now} - ${Math.max(KEPT_MS, rate.seconds * 1000)}`)
         .where('state', '!=', 'pending')
         .execute(),
     );
-    await database.read((tables) =>
+    await database.write((tables) =>
       tables
         .deleteFrom('one_time_tokens')
         .where('expires_at', '<', sql<number>`${database.now} - ${KEPT_MS}`)

@@ -14,7 +14,7 @@ export const createRecovery = ({ database, passwords, tokens, mailToken, outbox,
         const user = await lockUser(em, { email });
         if (!user || !(await outbox.hasRoomFor(tables, user.id, 'reset-password'))) return;
         await mailToken(tables, user.id, 'reset-password');
-      }),
+      }, email),
     );
     outbox.wake();
   },
@@ -27,7 +27,7 @@ export const createRecovery = ({ database, passwords, tokens, mailToken, outbox,
     { token, email, password }: { token: string; email: string; password: string },
     clientAddress: string,
   ): Promise<void> {
-    const sent = await database.read((tables) => tokens.find(tables, 'reset-password', token));
+    const sent = await database.query((tables) => tokens.find(tables, 'reset-password', token));
     if (sent?.email !== email) {
       await limits.enforce('token', clientAddress);
       throw new ServiceError('INVALID_TOKEN');
@@ -42,7 +42,7 @@ export const createRecovery = ({ database, passwords, tokens, mailToken, outbox,
       if (!user.emailVerified) await claimAccount(tables, tokens, user, 'email');
       user.changePassword(hash);
       await outbox.enqueue(tables, { kind: 'password-changed', userId: user.id });
-    });
+    }, sent.userId);
     outbox.wake();
   },
 });

@@ -31,14 +31,14 @@ export const createRegistration = ({ database, passwords, tokens, mailToken, out
         const user = await lockUser(em, { email });
         if (!user || user.emailVerified || !(await outbox.hasRoomFor(tables, user.id, 'verify-email'))) return;
         await mailToken(tables, user.id, 'verify-email');
-      }),
+      }, email),
     );
     outbox.wake();
   },
 
   /** A token that has verified its account may be repeated: a second click is no error. Rejects with INVALID_TOKEN. */
   async verifyEmail(token: string, clientAddress: string): Promise<void> {
-    const sent = await database.read((tables) => tokens.find(tables, 'verify-email', token));
+    const sent = await database.query((tables) => tokens.find(tables, 'verify-email', token));
     if (!sent) {
       await limits.enforce('token', clientAddress);
       throw new ServiceError('INVALID_TOKEN');
@@ -50,6 +50,6 @@ export const createRegistration = ({ database, passwords, tokens, mailToken, out
       if (found.used) return;
       await tokens.markUsed(tables, found.id);
       user.verifyEmail();
-    });
+    }, sent.userId);
   },
 });

@@ -32,7 +32,7 @@ export const createRecords = (database: Database) => {
   return {
     /** Before anything can be stored under the key: whatever happens then, the row leads to it. */
     async expect({ objectKey, userId, purpose, contentType, size, lifeMs, marginMs }: Expected): Promise<void> {
-      await database.read((tables) =>
+      await database.write((tables) =>
         tables
           .insertInto('uploads')
           .values({
@@ -53,7 +53,7 @@ export const createRecords = (database: Database) => {
     async find(objectKey: string): Promise<UploadRecord | undefined> {
       // The column is ASCII: MySQL refuses to compare it with anything else.
       if (!/^[\x20-\x7e]+$/.test(objectKey)) return undefined;
-      return database.read((tables) =>
+      return database.query((tables) =>
         tables.selectFrom('uploads').select(columns).where('object_key', '=', objectKey).executeTakeFirst(),
       );
     },
@@ -83,7 +83,7 @@ export const createRecords = (database: Database) => {
 
     /** Answers whether the row was still expected: if not, it has been taken for lost meanwhile. */
     async keep(objectKey: string): Promise<boolean> {
-      const { numUpdatedRows } = await database.read((tables) =>
+      const { numUpdatedRows } = await database.write((tables) =>
         tables
           .updateTable('uploads')
           .set({ state: 'kept', due_at: null })
@@ -95,7 +95,7 @@ export const createRecords = (database: Database) => {
     },
 
     async postpone(objectKey: string, ms: number): Promise<void> {
-      await database.read((tables) =>
+      await database.write((tables) =>
         tables
           .updateTable('uploads')
           .set({ due_at: inFuture(ms) })
@@ -105,7 +105,7 @@ export const createRecords = (database: Database) => {
     },
 
     async remove(objectKey: string): Promise<void> {
-      await database.read((tables) => tables.deleteFrom('uploads').where('object_key', '=', objectKey).execute());
+      await database.write((tables) => tables.deleteFrom('uploads').where('object_key', '=', objectKey).execute());
     },
 
     /** In the transaction of the change that replaces it. Only an avatar that this user has uploaded as one. */

@@ -129,6 +129,7 @@ test('instances that start at once on an empty database all come up', async () =
       { name: '0001-accounts' },
       { name: '0002-identities' },
       { name: '0003-uploads' },
+      { name: '0006-search' },
     ]);
     await Promise.all(services.map((service) => service.stop()));
   } finally {
