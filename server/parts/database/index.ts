@@ -3,18 +3,18 @@ import { type EntityManager, MikroORM } from '@mikro-orm/sql';
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Config } from '../../config.ts';
 import { unavailable } from '../../errors.ts';
-import { retryingConflicts, withinDeadline } from './deadline.ts';
+import { retryingConflicts, withinDeadline } from '../deadline.ts';
 import { databaseOptions } from './options.ts';
 import { createRowQueue } from './row-queue.ts';
 import type { Tables } from './tables.ts';
 
 export type { EntityManager } from '@mikro-orm/sql';
 export { sql } from 'kysely';
-export { isDuplicate } from './errors.ts';
+export { isDuplicate } from '../sql-errors.ts';
 
 /** The longest a request waits for the database, waiting for a connection and for its turn included. */
-const DEADLINE_MS = 4000;
-const PING_DEADLINE_MS = 1500;
+const DEADLINE = { ms: 4000, what: 'the database' };
+const PING_DEADLINE = { ...DEADLINE, ms: 1500 };
 const MIGRATION_LOCK_SECONDS = 60;
 
 /** What can be read with, and cannot be written with: `tables.insertInto` and the like do not compile. */
@@ -63,7 +63,7 @@ export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir
     row: string | undefined,
     work: (tables: Kysely<Tables>, signal: AbortSignal) => Promise<T>,
   ): Promise<T> =>
-    withinDeadline(DEADLINE_MS, (signal) =>
+    withinDeadline(DEADLINE, (signal) =>
       inTurn(row, () =>
         retryingConflicts(signal, () => {
           signal.throwIfAborted();
@@ -86,7 +86,7 @@ export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir
     // SQLite has one writer at a time: nobody else can hold a row.
     skipLocked: isMySql ? sql`for update skip locked` : sql``,
 
-    query: (read) => withinDeadline(DEADLINE_MS, (signal) => retryingConflicts(signal, () => read(ready()))),
+    query: (read) => withinDeadline(DEADLINE, (signal) => retryingConflicts(signal, () => read(ready()))),
 
     write: (statement, row) => change(row, statement),
 
@@ -99,7 +99,7 @@ export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir
         return result;
       }),
 
-    ping: () => withinDeadline(PING_DEADLINE_MS, () => sql`select 1`.execute(ready())).then(() => undefined),
+    ping: () => withinDeadline(PING_DEADLINE, () => sql`select 1`.execute(ready())).then(() => undefined),
 
     async migrate() {
       try {

@@ -1,15 +1,21 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { ServiceError, unavailable } from '../../errors.ts';
-import { isConflict, isOutage } from './errors.ts';
+import { ServiceError, unavailable } from '../errors.ts';
+import { isConflict, isOutage } from './sql-errors.ts';
 
 const LONGEST_BACKOFF_MS = 300;
 
+interface Deadline {
+  ms: number;
+  /** What did not answer, for the log. */
+  what: string;
+}
+
 /** Rejects as SERVICE_UNAVAILABLE when time runs out (the signal then aborts what is still to come) and on an outage. */
-export async function withinDeadline<T>(ms: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+export async function withinDeadline<T>({ ms, what }: Deadline, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const abort = new AbortController();
   const deadline = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
-    const error = unavailable(new Error(`the database did not answer within ${ms} ms`));
+    const error = unavailable(new Error(`${what} did not answer within ${ms} ms`));
     abort.abort(error);
     deadline.reject(error);
   }, ms);
