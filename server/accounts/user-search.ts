@@ -75,21 +75,13 @@ function pageOf(rows: Found[], end: Position | undefined): UserPage {
 
 const rowsOf = (tables: ReadTables) => tables.selectFrom('users').select([...columns, 'search_name as searchName']);
 
-/** Two ranges: as one condition, they would have all who share the last name of a page read again for the next. */
-async function namesAfter(
-  tables: ReadTables,
-  key: string,
-  { name, id }: { name: string; id: string },
-  most: number,
-): Promise<Found[]> {
-  const ordered = rowsOf(tables).orderBy('search_name').orderBy('id');
-  const inRange = ordered.where('search_name', '<', afterPrefix(key));
-  if (name === '') return inRange.where('search_name', '>=', key).limit(most).execute();
-  const namesakes = await ordered.where('search_name', '=', name).where('id', '>', id).limit(most).execute();
-  const rest = most - namesakes.length;
-  return rest === 0
-    ? namesakes
-    : [...namesakes, ...(await inRange.where('search_name', '>', name).limit(rest).execute())];
+/** The comparison is written out: of rows, `(search_name, id) > (…, …)`, MySQL would read the index from its beginning. */
+function namesAfter(tables: ReadTables, key: string, { name, id }: { name: string; id: string }, most: number) {
+  const matches = rowsOf(tables).where('search_name', '>=', key).where('search_name', '<', afterPrefix(key));
+  const rest = matches.where(({ and, eb, or }) =>
+    or([eb('search_name', '>', name), and([eb('search_name', '=', name), eb('id', '>', id)])]),
+  );
+  return (name === '' ? matches : rest).orderBy('search_name').orderBy('id').limit(most).execute();
 }
 
 async function addressesAfter(tables: ReadTables, key: string, email: string): Promise<Found[]> {

@@ -91,8 +91,8 @@ export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir
     write: (statement, row) => change(row, statement),
 
     transaction: (work, row) =>
-      change(row, async (tables, signal) => {
-        const em = orm.em.fork({ signal });
+      change(row, async (tables) => {
+        const em = orm.em.fork();
         em.setTransactionContext(tables);
         const result = await work(em, tables);
         await em.flush();
