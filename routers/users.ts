@@ -48,8 +48,14 @@ export const toPublicUser = (account: Account) => ({
 
 export const done = z.object({ success: z.literal(true), message: z.string() });
 
+/** Open to all, and limited per client address where LIMIT_READ says so; each call of a batch counts. */
+const publicRead = publicProcedure.use(async ({ ctx, next }) => {
+  await ctx.accounts.limits.enforce('read', ctx.clientAddress());
+  return next();
+});
+
 export const users = router({
-  list: publicProcedure
+  list: publicRead
     .meta({
       openapi: {
         method: 'GET',
@@ -57,7 +63,7 @@ export const users = router({
         summary: 'List users, newest first',
         tags: ['Users'],
         protect: false,
-        errors: ['VALIDATION_FAILED'],
+        errors: ['VALIDATION_FAILED', 'RATE_LIMITED'],
       },
     })
     .input(
@@ -109,7 +115,7 @@ export const users = router({
       return { data: found.map(toListed), ...next };
     }),
 
-  get: publicProcedure
+  get: publicRead
     .meta({
       openapi: {
         method: 'GET',
@@ -117,7 +123,7 @@ export const users = router({
         summary: 'One user',
         tags: ['Users'],
         protect: false,
-        errors: ['NOT_FOUND'],
+        errors: ['NOT_FOUND', 'RATE_LIMITED'],
       },
     })
     .input(z.object({ id: userId }))

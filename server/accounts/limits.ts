@@ -18,6 +18,8 @@ const limits = {
   token: { whenDown: 'allow' },
   /** Addresses and images, per user. Without the store there is no session either. */
   upload: { whenDown: 'refuse' },
+  /** Public reads of users, per client address. Off unless it is configured. */
+  read: { whenDown: 'allow' },
 } as const satisfies Record<string, { whenDown: 'refuse' | 'allow' }>;
 
 export type LimitName = keyof typeof limits;
@@ -30,6 +32,7 @@ export function createLimits(store: KeyValueStore, rates: Record<LimitName, Rate
 
   return {
     async enforce(name: LimitName, key: string): Promise<void> {
+      if (rates[name].points === 0) return;
       const consumption = await counters[name](key).catch((error: unknown) => {
         if (limits[name].whenDown === 'refuse') throw error;
         return undefined;
