@@ -1,5 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import { v7 as uuidv7 } from 'uuid';
+import { searchKey } from './search-key.ts';
 
 export type Role = 'user' | 'admin';
 
@@ -19,6 +20,8 @@ const UserSchema = defineEntity({
     id: p.string().primary(),
     email: p.string(),
     name: p.string(),
+    /** What the name is found by. */
+    searchName: p.string().nullable(),
     bio: p.string().nullable(),
     location: p.string().nullable(),
     website: p.string().nullable(),
@@ -52,7 +55,7 @@ export class User extends UserSchema.class {
     const now = Date.now();
     user.id = `user_${uuidv7()}`;
     user.email = values.email;
-    user.name = values.name;
+    user.rename(values.name);
     user.bio = user.location = user.website = user.avatar = null;
     user.provider = 'email';
     user.role = 'user';
@@ -80,9 +83,15 @@ export class User extends UserSchema.class {
     return user;
   }
 
+  /** The only way to another name: what it is found by changes with it. */
+  private rename(name: string): void {
+    this.name = name;
+    this.searchName = searchKey(name);
+  }
+
   /** Changes what is given and nothing else; the empty string clears an optional field like `null`. */
   changeProfile({ name, bio, location, website, avatar }: ProfileChange): void {
-    if (name !== undefined) this.name = name;
+    if (name !== undefined) this.rename(name);
     if (bio !== undefined) this.bio = bio || null;
     if (location !== undefined) this.location = location || null;
     if (website !== undefined) this.website = website || null;

@@ -1,23 +1,27 @@
 import { z } from 'zod';
+import { isSearchable, isSearchCursor } from '../server/accounts/user-search.ts';
 import type { Account } from '../server/accounts/users.ts';
 import { ServiceError } from '../server/errors.ts';
 import { adminProcedure, publicProcedure, router } from './trpc.ts';
 
 const LARGEST_PAGE = 100;
 
+/** An unset field is the empty string, as interface.md section 2.1 types it; so a PUT of what was read changes nothing. */
+const optionalText = z.string().meta({ description: 'Empty where it is not set' });
+
 const listed = z.object({
   id: z.string(),
   name: z.string(),
   email: z.string(),
-  avatar: z.string().nullable(),
+  avatar: optionalText,
   provider: z.string(),
   createdAt: z.int().meta({ description: 'Unix seconds', example: 1_700_000_000 }),
 });
 
 const profiled = listed.extend({
-  bio: z.string().nullable(),
-  location: z.string().nullable(),
-  website: z.string().nullable(),
+  bio: optionalText,
+  location: optionalText,
+  website: optionalText,
 });
 
 export const userId = z.string().meta({ example: 'user_01931b6e-7a54-7c3c-9d0a-3f4f5f6a7b8c' });
@@ -27,7 +31,7 @@ const toListed = ({ id, name, email, avatar, provider, createdAt }: Account) => 
   id,
   name,
   email,
-  avatar,
+  avatar: avatar ?? '',
   provider,
   createdAt: Math.floor(createdAt / 1000),
 });
@@ -37,15 +41,21 @@ export const publicUser = z.object(profiled.shape).meta({ id: 'User' });
 
 export const toPublicUser = (account: Account) => ({
   ...toListed(account),
-  bio: account.bio,
-  location: account.location,
-  website: account.website,
+  bio: account.bio ?? '',
+  location: account.location ?? '',
+  website: account.website ?? '',
 });
 
 export const done = z.object({ success: z.literal(true), message: z.string() });
 
+/** Open to all, and limited per client address where LIMIT_READ says so; each call of a batch counts. */
+const publicRead = publicProcedure.use(async ({ ctx, next }) => {
+  await ctx.accounts.limits.enforce('read', ctx.clientAddress());
+  return next();
+});
+
 export const users = router({
-  list: publicProcedure
+  list: publicRead
     .meta({
       openapi: {
         method: 'GET',
@@ -53,7 +63,7 @@ export const users = router({
         summary: 'List users, newest first',
         tags: ['Users'],
         protect: false,
-        errors: ['VALIDATION_FAILED'],
+        errors: ['VALIDATION_FAILED', 'RATE_LIMITED'],
       },
     })
     .input(
@@ -68,21 +78,28 @@ export const users = router({
             .meta({
               description: `How many at most, 1 to ${LARGEST_PAGE}; as many as that unless given`,
             }),
-          cursor: z
-            .string()
-            .refine(isUserId, { error: 'Must be a cursor from an earlier page', params: { rule: 'invalid_cursor' } })
-            .optional()
-            .meta({ description: 'nextCursor of the page before' }),
+          cursor: z.string().optional().meta({ description: 'nextCursor of the page before, which had the same q' }),
           q: z
             .string()
-            .trim()
             .max(254)
             .refine((text) => text.isWellFormed(), {
               error: 'Contains characters that are not allowed',
               params: { rule: 'invalid_characters' },
             })
+            .refine((text) => text === '' || isSearchable(text), {
+              error: 'Must have something to search for',
+              params: { rule: 'not_searchable' },
+            })
             .optional()
-            .meta({ description: 'Only users whose name or email starts with this' }),
+            .meta({
+              description:
+                'Only users whose name or email starts with this, without regard to case and accents: first those found by name, in its order, then those found by email only. A page of them may be short although more follow',
+            }),
+        })
+        .refine(({ cursor, q }) => cursor === undefined || (q ? isSearchCursor(cursor, q) : isUserId(cursor)), {
+          path: ['cursor'],
+          error: 'Must be a cursor from an earlier page',
+          params: { rule: 'invalid_cursor' },
         })
         .optional(),
     )
@@ -93,11 +110,12 @@ export const users = router({
       }),
     )
     .query(async ({ ctx, input: { limit = LARGEST_PAGE, cursor, q } = {} }) => {
-      const { users: found, ...next } = await ctx.accounts.users.list({ limit, cursor, q: q || undefined });
+      const { users: all, searchUsers } = ctx.accounts;
+      const { users: found, ...next } = await (q ? searchUsers({ q, cursor, limit }) : all.list({ cursor, limit }));
       return { data: found.map(toListed), ...next };
     }),
 
-  get: publicProcedure
+  get: publicRead
     .meta({
       openapi: {
         method: 'GET',
@@ -105,7 +123,7 @@ export const users = router({
         summary: 'One user',
         tags: ['Users'],
         protect: false,
-        errors: ['NOT_FOUND'],
+        errors: ['NOT_FOUND', 'RATE_LIMITED'],
       },
     })
     .input(z.object({ id: userId }))

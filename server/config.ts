@@ -27,16 +27,20 @@ const whole = (min: number, max = Number.MAX_SAFE_INTEGER) =>
     .transform(Number)
     .refine((value) => value >= min && value <= max, `must be between ${min} and ${max}`);
 
+const rateText = z
+  .string()
+  .regex(/^[1-9]\d{0,8}\/[1-9]\d{0,6}$/, 'must look like 5/900: how often / in how many seconds');
+
+const toRate = (text: string) => {
+  const [points, seconds] = text.split('/').map(Number) as [number, number];
+  return { points, seconds };
+};
+
 /** `5/900`: five times in 900 seconds. */
-const rate = (points: number, seconds: number) =>
-  z
-    .string()
-    .regex(/^[1-9]\d{0,8}\/[1-9]\d{0,6}$/, 'must look like 5/900: how often / in how many seconds')
-    .default(`${points}/${seconds}`)
-    .transform((text) => {
-      const [most, window] = text.split('/').map(Number) as [number, number];
-      return { points: most, seconds: window };
-    });
+const rate = (points: number, seconds: number) => rateText.default(`${points}/${seconds}`).transform(toRate);
+
+/** No points: not limited unless it is set. */
+const optionalRate = rateText.transform(toRate).default({ points: 0, seconds: 0 });
 
 const origins = z
   .string()
@@ -137,6 +141,7 @@ const variables = {
   LIMIT_TOKEN: rate(50, 15 * 60),
   LIMIT_UPLOAD: rate(120, 60 * 60),
   LIMIT_IDP_START: rate(100, 15 * 60),
+  LIMIT_READ: optionalRate,
   UPLOAD_TYPES: uploadTypes,
   // At most what S3 takes in one PUT.
   UPLOAD_MAX_BYTES: whole(1, 5 * 1024 ** 3).default(50 * 1024 ** 2),
@@ -260,6 +265,7 @@ function assemble(env: z.output<typeof schema>) {
       token: env.LIMIT_TOKEN,
       upload: env.LIMIT_UPLOAD,
       idpStart: env.LIMIT_IDP_START,
+      read: env.LIMIT_READ,
     },
   };
 }

@@ -10,6 +10,7 @@ import { securityHeaders } from './http/security.ts';
 import { createHttpServer } from './http/server.ts';
 import { createLog, type Log } from './log.ts';
 import { type Database, openDatabase } from './parts/database/index.ts';
+import { troubleWith } from './parts/database/trouble.ts';
 import { openIdentityProvider } from './parts/identity-provider/index.ts';
 import { openKeyValueStore } from './parts/key-value/index.ts';
 import { openMail } from './parts/mail/index.ts';
@@ -25,6 +26,7 @@ const SHUTDOWN_MS = 9500;
 const REPEATED_SIGNAL_MS = 500;
 const LONGEST_WAIT_MS = 2000;
 const STORAGE_RETRY_MS = 5000;
+const TROUBLE_EVERY_MS = 60_000;
 
 async function start(): Promise<void> {
   const config = loadConfig();
@@ -103,15 +105,22 @@ async function start(): Promise<void> {
   else process.stdout.write(banner(config, { embeddedProvider: embeddedProvider !== undefined }));
 }
 
-/** Waits for a database that is not up yet, as long as it takes. */
+/** Waits for a database that cannot be used yet, as long as it takes. Its trouble is told when it is new, then once a minute. */
 async function migrateWhenReachable(database: Database, log: Log): Promise<void> {
+  let told: { trouble: string; at: number } | undefined;
   for (let wait = 100; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
     try {
       const applied = await database.migrate();
+      if (told) log.info('the database can be used');
       if (applied.length > 0) log.info({ applied }, 'the schema was brought up to date');
       return;
     } catch (error) {
-      log.warn({ err: error }, 'the database is not ready, waiting for it');
+      const known = troubleWith(error);
+      const trouble = known ?? 'the database is not ready, waiting for it';
+      if (told?.trouble !== trouble || Date.now() - told.at >= TROUBLE_EVERY_MS) {
+        log.warn(known ? {} : { err: error }, trouble);
+        told = { trouble, at: Date.now() };
+      }
       await delay(wait);
     }
   }

@@ -1,5 +1,6 @@
 import { ConfigError, loadConfig } from './config.ts';
 import { openDatabase } from './parts/database/index.ts';
+import { troubleWith } from './parts/database/trouble.ts';
 
 /** `npm run migrate`: brings the schema up to date and ends, for deployments that do so before they start instances. */
 async function migrate(): Promise<void> {
@@ -9,6 +10,7 @@ async function migrate(): Promise<void> {
 }
 
 migrate().catch((error: unknown) => {
-  process.stderr.write(`${error instanceof ConfigError ? error.message : (error as Error).stack}\n`);
+  const explanation = error instanceof ConfigError ? error.message : troubleWith(error);
+  process.stderr.write(`${explanation ?? (error as Error).stack}\n`);
   process.exitCode = 1;
 });

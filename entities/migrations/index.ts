@@ -3,6 +3,7 @@ import { Identities } from './0002-identities.ts';
 import { Uploads } from './0003-uploads.ts';
 import { ProvenMethods } from './0004-proven-methods.ts';
 import { MailRequests } from './0005-mail-requests.ts';
+import { Search } from './0006-search.ts';
 import { UploadUsages } from './0007-upload-usage.ts';
 
 /** In the order in which they run. Listed rather than discovered: nothing is read from disk at start. */
@@ -12,5 +13,6 @@ export const migrations = [
   { name: '0003-uploads', class: Uploads },
   { name: '0004-proven-methods', class: ProvenMethods },
   { name: '0005-mail-requests', class: MailRequests },
+  { name: '0006-search', class: Search },
   { name: '0007-upload-usage', class: UploadUsages },
 ];

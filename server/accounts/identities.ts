@@ -162,7 +162,7 @@ export const createIdentities = (deps: Deps, provider: string) => {
       if (!identity.emailVerified) return { result: 'email-unverified' };
       // Rule 2.
       return admitOwner(arrival, user, await addLink(arrival, user));
-    });
+    }, addressIn(identity) ?? identity.subject);
 
   return {
     /**

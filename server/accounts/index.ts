@@ -19,6 +19,7 @@ import { createRecovery } from './recovery.ts';
 import { createRegistration } from './registration.ts';
 import { createServiceTokens } from './service-tokens.ts';
 import { createSessions, type Sessions } from './sessions.ts';
+import { createUserSearch } from './user-search.ts';
 import { type AvatarChanged, createUsers, type UserDeleted, type Users } from './users.ts';
 
 /** What the rules about people work with. */
@@ -68,6 +69,7 @@ export function createAccounts(
   const deps: Deps = { database, deleteUser, limits, outbox, passwords, sessions, tokens, users };
   return {
     users,
+    searchUsers: createUserSearch(database),
     sessions,
     serviceTokens: createServiceTokens(config.serviceTokens),
     limits,

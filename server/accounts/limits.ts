@@ -21,6 +21,8 @@ const limits = {
   upload: { per: 'user', whenDown: 'refuse' },
   /** Logins begun at the identity provider: each is kept in the store for ten minutes. */
   idpStart: { per: 'address', whenDown: 'refuse' },
+  /** Public reads of users. Off unless it is configured. */
+  read: { per: 'address', whenDown: 'allow' },
 } as const satisfies Record<string, { per: 'address' | 'user'; whenDown: 'refuse' | 'allow' }>;
 
 /**
@@ -51,6 +53,7 @@ export function createLimits(store: KeyValueStore, rates: Record<LimitName, Rate
 
   return {
     async enforce(name: LimitName, key: string): Promise<void> {
+      if (rates[name].points === 0) return;
       const { per, whenDown } = limits[name];
       const shares = per === 'address' ? networksOf(key) : [{ key, times: 1 }];
       // The narrowest first, and no further once it refuses: one customer cannot use up what a wider network has for others.

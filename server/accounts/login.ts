@@ -13,13 +13,15 @@ export const createLogin = ({ database, passwords, users, sessions, limits }: De
   /** Unless the password has changed meanwhile: then the stored hash is another, and stays. */
   const renewHash = async (userId: string, password: string, outdated: string) => {
     const hash = await passwords.hash(password);
-    await database.read((tables) =>
-      tables
-        .updateTable('users')
-        .set({ password_hash: hash })
-        .where('id', '=', userId)
-        .where('password_hash', '=', outdated)
-        .execute(),
+    await database.write(
+      (tables) =>
+        tables
+          .updateTable('users')
+          .set({ password_hash: hash })
+          .where('id', '=', userId)
+          .where('password_hash', '=', outdated)
+          .execute(),
+      userId,
     );
   };
 

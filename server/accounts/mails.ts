@@ -90,7 +90,7 @@ export const createMailComposer =
   async ({ kind, email, userId, tokenId, detail }) => {
     const user = userId ? await users.find(userId) : undefined;
     const page = pages[kind];
-    if (page && !(user && tokenId && (await database.read((tables) => tokens.isCurrent(tables, tokenId))))) {
+    if (page && !(user && tokenId && (await database.query((tables) => tokens.isCurrent(tables, tokenId))))) {
       return undefined;
     }
     const token = tokenId && isTokenPurpose(kind) ? tokens.derive(kind, tokenId) : '';

@@ -2,7 +2,7 @@ import { createHash, createHmac } from 'node:crypto';
 import type { Kysely } from 'kysely';
 import { v4 as randomId } from 'uuid';
 import type { TokenPurpose } from '../../entities/index.ts';
-import { type Database, sql } from '../parts/database/index.ts';
+import { type Database, type ReadTables, sql, type WriteTables } from '../parts/database/index.ts';
 import type { Tables } from '../parts/database/tables.ts';
 
 const HOUR_MS = 60 * 60 * 1000;
@@ -65,7 +65,7 @@ export const createOneTimeTokens = ({ database, secret }: { database: Database; 
     },
 
     /** The token as it stands now, used and expired ones included; undefined when nobody was ever sent it. */
-    async find(tables: Kysely<Tables>, purpose: TokenPurpose, token: string): Promise<FoundToken | undefined> {
+    async find(tables: ReadTables, purpose: TokenPurpose, token: string): Promise<FoundToken | undefined> {
       const row = await tables
         .selectFrom('one_time_tokens as token')
         .innerJoin('users as user', 'user.id', 'token.user_id')
@@ -78,7 +78,7 @@ export const createOneTimeTokens = ({ database, secret }: { database: Database; 
     },
 
     /** Whether the token of this id can still be used by its holder: a newer one deletes it. */
-    async isCurrent(tables: Kysely<Tables>, id: string): Promise<boolean> {
+    async isCurrent(tables: ReadTables, id: string): Promise<boolean> {
       const row = await tables.selectFrom('one_time_tokens').select('used').where('id', '=', id).executeTakeFirst();
       return row?.used === 0;
     },
@@ -87,7 +87,7 @@ export const createOneTimeTokens = ({ database, secret }: { database: Database; 
      * Of all who try a token at once one gets to work with it, for the time that the work may take: nobody buys more than one
      * password hash with one token. Answers whether it is the caller.
      */
-    async reserve(tables: Kysely<Tables>, id: string): Promise<boolean> {
+    async reserve(tables: WriteTables, id: string): Promise<boolean> {
       const { numUpdatedRows } = await tables
         .updateTable('one_time_tokens')
         .set({ reserved_until: sql`${database.now} + ${RESERVED_MS}` })
@@ -98,7 +98,7 @@ export const createOneTimeTokens = ({ database, secret }: { database: Database; 
       return numUpdatedRows === 1n;
     },
 
-    async release(tables: Kysely<Tables>, id: string): Promise<void> {
+    async release(tables: WriteTables, id: string): Promise<void> {
       await tables.updateTable('one_time_tokens').set({ reserved_until: null }).where('id', '=', id).execute();
     },
 

@@ -3,7 +3,7 @@ import { v7 as uuidv7 } from 'uuid';
 import type { MailKind, MailState, OutboxMail } from '../../entities/index.ts';
 import type { Rate } from '../config.ts';
 import type { Log } from '../log.ts';
-import { type Database, sql } from '../parts/database/index.ts';
+import { type Database, sql, type WriteTables } from '../parts/database/index.ts';
 import type { Tables } from '../parts/database/tables.ts';
 import { MailRefused, type MailTransport } from '../parts/mail/index.ts';
 import type { Admit } from './mail-requests.ts';
@@ -68,7 +68,7 @@ export function createOutbox({ database, mail, rates, admit, compose, log }: Par
 
   const wake = () => wakeUp.resolve();
 
-  const insert = (tables: Kysely<Tables>, { kind, email, userId, detail }: Mailing, delayMs: number) =>
+  const insert = (tables: WriteTables, { kind, email, userId, detail }: Mailing, delayMs: number) =>
     tables
       .insertInto('outbox')
       .values({
@@ -115,7 +115,7 @@ export function createOutbox({ database, mail, rates, admit, compose, log }: Par
 
   const renewLeases = async () => {
     if (inFlight.size === 0) return;
-    await database.read((tables) =>
+    await database.write((tables) =>
       tables
         .updateTable('outbox')
         .set({ due_at: sql`${database.now} + ${LEASE_MS}` })
@@ -126,12 +126,9 @@ export function createOutbox({ database, mail, rates, admit, compose, log }: Par
   };
 
   const settle = (id: string, outcome: Outcome) =>
-    database.read(async (tables) => {
-      if (outcome === 'nobody') {
-        await tables.deleteFrom('outbox').where('id', '=', id).execute();
-        return;
-      }
-      await tables
+    database.write<unknown>((tables) => {
+      if (outcome === 'nobody') return tables.deleteFrom('outbox').where('id', '=', id).execute();
+      return tables
         .updateTable('outbox')
         .set('state' in outcome ? outcome : { due_at: sql`${database.now} + ${Math.round(outcome.retryInMs)}` })
         .where('id', '=', id)
@@ -212,14 +209,14 @@ export function createOutbox({ database, mail, rates, admit, compose, log }: Par
   };
 
   const sweep = async () => {
-    await database.read((tables) =>
+    await database.write((tables) =>
       tables
         .deleteFrom('outbox')
         .where('created_at', '<', sql<number>`${database.now} - ${keptMs}`)
         .where('state', '!=', 'pending')
         .execute(),
     );
-    await database.read((tables) =>
+    await database.write((tables) =>
       tables
         .deleteFrom('one_time_tokens')
         .where('expires_at', '<', sql<number>`${database.now} - ${KEPT_MS}`)
@@ -242,7 +239,7 @@ export function createOutbox({ database, mail, rates, admit, compose, log }: Par
      * whether there is an account to mail (OWASP ASVS 6.3.8).
      */
     async request(mailing: Pick<Mailing, 'kind' | 'email'>): Promise<void> {
-      await database.read((tables) => insert(tables, mailing, REQUEST_DELAY_MS));
+      await database.write((tables) => insert(tables, mailing, REQUEST_DELAY_MS));
       setTimeout(wake, REQUEST_DELAY_MS).unref();
     },
 

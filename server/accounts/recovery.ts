@@ -20,9 +20,9 @@ export const createRecovery = ({ database, passwords, tokens, outbox, limits }: 
     { token, email, password }: { token: string; email: string; password: string },
     clientAddress: string,
   ): Promise<void> {
-    const sent = await database.read((tables) => tokens.find(tables, 'reset-password', token));
+    const sent = await database.query((tables) => tokens.find(tables, 'reset-password', token));
     const isUsable = sent?.email === email && !sent.used && !sent.expired;
-    const isReserved = isUsable && (await database.read((tables) => tokens.reserve(tables, sent.id)));
+    const isReserved = isUsable && (await database.write((tables) => tokens.reserve(tables, sent.id)));
     if (!isReserved) throw await limits.refuseToken(clientAddress);
     try {
       const hash = await passwords.hash(password);
@@ -36,10 +36,10 @@ export const createRecovery = ({ database, passwords, tokens, outbox, limits }: 
         user.changePassword(hash);
         await removeUnprovenMethods({ tokens, outbox }, { em, tables, user });
         await outbox.enqueue(tables, { kind: 'password-changed', email: user.email, userId: user.id });
-      });
+      }, sent.userId);
     } catch (error) {
       // What was refused, by a full queue for example, can be tried again at once; else the reservation runs out.
-      await database.read((tables) => tokens.release(tables, sent.id)).catch(() => undefined);
+      await database.write((tables) => tokens.release(tables, sent.id)).catch(() => undefined);
       throw error;
     }
     outbox.wake();

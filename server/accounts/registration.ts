@@ -22,14 +22,14 @@ export const createRegistration = (deps: Deps) => {
     isUsable: (found: FoundToken) => boolean,
     work: (scope: { em: EntityManager; tables: Kysely<Tables>; user: User; found: FoundToken }) => Promise<Result>,
   ): Promise<Result> => {
-    const sent = await database.read((tables) => tokens.find(tables, 'verify-email', token));
+    const sent = await database.query((tables) => tokens.find(tables, 'verify-email', token));
     if (!sent || !isUsable(sent)) throw await limits.refuseToken(clientAddress);
     return database.transaction(async (em, tables) => {
       const user = await lockUser(em, { id: sent.userId });
       const found = await tokens.find(tables, 'verify-email', token);
       if (!user || !found || !isUsable(found)) throw new ServiceError('INVALID_TOKEN');
       return work({ em, tables, user, found });
-    });
+    }, sent.userId);
   };
 
   return {

@@ -2,7 +2,7 @@ import { LockMode } from '@mikro-orm/core';
 import type { CompiledQuery, Kysely } from 'kysely';
 import { type ProfileChange, type Role, User } from '../../entities/index.ts';
 import { ServiceError } from '../errors.ts';
-import { type Database, type EntityManager, sql } from '../parts/database/index.ts';
+import type { Database, EntityManager } from '../parts/database/index.ts';
 import type { Tables } from '../parts/database/tables.ts';
 
 /** What is known of a user outside the entity: everything but his password. `createdAt` in milliseconds since 1970. */
@@ -21,7 +21,7 @@ export interface Account {
   createdAt: number;
 }
 
-const columns = [
+export const columns = [
   'id',
   'email',
   'name',
@@ -51,9 +51,9 @@ export const accountOf = (user: User): Account => ({
   createdAt: user.createdAt,
 });
 
-type AccountRow = Omit<Account, 'emailVerified'> & { emailVerified: number };
+export type AccountRow = Omit<Account, 'emailVerified'> & { emailVerified: number };
 
-const toAccount = <Row extends { emailVerified: number }>(row: Row) =>
+export const toAccount = <Row extends { emailVerified: number }>(row: Row) =>
   ({ ...row, emailVerified: row.emailVerified === 1 }) as Omit<Row, 'emailVerified'> & { emailVerified: boolean };
 
 /**
@@ -84,7 +84,7 @@ export const createUsers = (database: Database, avatarChanged: AvatarChanged = a
   return {
     /** One row by its key: the read behind every authenticated request, so its SQL is made once. */
     find(id: string): Promise<Account | undefined> {
-      return database.read(async (tables) => {
+      return database.query(async (tables) => {
         byId ??= tables.selectFrom('users').select(columns).where('id', '=', '').compile();
         const { rows } = await tables.executeQuery<AccountRow>({ ...byId, parameters: [id] });
         return rows[0] && toAccount(rows[0]);
@@ -94,7 +94,7 @@ export const createUsers = (database: Database, avatarChanged: AvatarChanged = a
     /** Those of the ids that are users, in the order of the ids; one query, however many. */
     async findAll(ids: readonly string[]): Promise<Account[]> {
       if (ids.length === 0) return [];
-      const rows = await database.read((tables) =>
+      const rows = await database.query((tables) =>
         tables.selectFrom('users').select(columns).where('id', 'in', ids).execute(),
       );
       const found = new Map(rows.map((row) => [row.id, toAccount(row)]));
@@ -103,7 +103,7 @@ export const createUsers = (database: Database, avatarChanged: AvatarChanged = a
 
     /** What a login needs. `email` must be normalized. */
     async findCredential(email: string): Promise<(Account & { passwordHash: string | null }) | undefined> {
-      const row = await database.read((tables) =>
+      const row = await database.query((tables) =>
         tables
           .selectFrom('users')
           .select([...columns, 'password_hash as passwordHash'])
@@ -114,12 +114,14 @@ export const createUsers = (database: Database, avatarChanged: AvatarChanged = a
     },
 
     /** Newest first; ids are time-ordered, so a page is a stretch of the primary key, whatever the number of users. */
-    async list({ limit, cursor, q }: { limit: number; cursor?: string | undefined; q?: string | undefined }) {
-      const rows = await database.read((tables) => {
-        let query = tables.selectFrom('users').select(columns).orderBy('id', 'desc');
-        if (cursor !== undefined) query = query.where('id', '<', cursor);
-        if (q !== undefined) query = query.where('id', 'in', newestMatches(tables, { q, cursor, limit: limit + 1 }));
-        return query.limit(limit + 1).execute();
+    async list({ limit, cursor }: { limit: number; cursor?: string | undefined }) {
+      const rows = await database.query((tables) => {
+        const newest = tables
+          .selectFrom('users')
+          .select(columns)
+          .orderBy('id', 'desc')
+          .limit(limit + 1);
+        return (cursor === undefined ? newest : newest.where('id', '<', cursor)).execute();
       });
       const users = rows.slice(0, limit).map(toAccount);
       const last = users.at(-1);
@@ -136,7 +138,7 @@ export const createUsers = (database: Database, avatarChanged: AvatarChanged = a
         const next = user.avatar ?? null;
         if (next !== former) await avatarChanged(tables, { userId: id, former, next });
         return accountOf(user);
-      }),
+      }, id),
 
     /** Ends every session of the user, at once on every instance. Answers whether there is such a user. */
     endSessions: (id: string): Promise<boolean> =>
@@ -144,35 +146,8 @@ export const createUsers = (database: Database, avatarChanged: AvatarChanged = a
         const user = await lockUser(em, { id });
         user?.endSessions();
         return user !== null;
-      }),
+      }, id),
   };
 };
 
 export type Users = ReturnType<typeof createUsers>;
-
-/**
- * The ids of the newest users whose name or email starts with `q`: the newest by name and the newest by email, each from its
- * index. Sorted by an expression, because a planner that sorts by the primary key may walk the whole table instead, in the
- * hope of meeting enough matches soon.
- */
-function newestMatches(
-  tables: Kysely<Tables>,
-  { q, cursor, limit }: { q: string; cursor: string | undefined; limit: number },
-) {
-  const newest = tables
-    .selectFrom('users')
-    .select('id')
-    .$if(cursor !== undefined, (ids) => ids.where('id', '<', cursor as string))
-    .orderBy(sql`lower(id)`, 'desc')
-    .limit(limit);
-  const byName = newest.where(sql<boolean>`name like ${`${q.replace(/[|%_]/g, '|$&')}%`} escape '|'`);
-  const found = tables.selectFrom(byName.as('by_name')).select('id');
-  // The column is ASCII: compared with anything else it could not use its index.
-  if (!isAscii(q)) return found;
-  const start = q.toLowerCase();
-  const byEmail = newest.where('email', '>=', start).where('email', '<', `${start}\x7f`);
-  const either = found.union(tables.selectFrom(byEmail.as('by_email')).select('id'));
-  return tables.selectFrom(either.as('found')).select('id');
-}
-
-const isAscii = (text: string) => /^[\0-\x7f]*$/.test(text);

@@ -1,6 +1,7 @@
 import Router from '@koa/router';
 import type { Database } from '../parts/database/index.ts';
 import type { KeyValueStore } from '../parts/key-value/index.ts';
+import { isRefused } from '../parts/refusal.ts';
 
 interface Parts {
   database: Database;
@@ -10,13 +11,14 @@ interface Parts {
 
 /**
  * For whoever runs the process. /livez: it runs, restarting it would mend nothing. /readyz: the parts that requests need
- * answer, so it may be sent some; 503 names the ones that do not, or says that the process is ending.
+ * answer, so it may be sent some; 503 names the ones that do not, or says that the process is ending: `unreachable` ones may
+ * come back by themselves, `refused` ones want other credentials or rights.
  */
 export function probes({ database, store, stopping }: Parts): Router {
   const state = (part: { ping(): Promise<void> }) =>
     part.ping().then(
       () => 'ok',
-      () => 'unreachable',
+      (error: unknown) => (isRefused(error) ? 'refused' : 'unreachable'),
     );
 
   return new Router()

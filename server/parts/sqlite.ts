@@ -9,6 +9,7 @@ const CACHED_STATEMENTS = 200;
 /**
  * A SQLite file behind both embedded parts. In WAL mode an acknowledged write outlives the process however it ends;
  * `synchronous = normal` trades the last moments before a power cut for a tenth of the latency, which suits embedded use.
+ * What another process has locked throws at once (`isConflict`): the caller tries again later.
  */
 export class SqliteFile {
   readonly #database: DatabaseSync;
@@ -18,8 +19,19 @@ export class SqliteFile {
     ensureDirectory(dirname(path));
     // Password hashes are in it: nobody else on this machine reads them.
     closeSync(openSync(path, 'a', 0o600));
+    // Without a busy timeout: SQLite would wait for another process's lock on this thread, and so would all requests.
     this.#database = new DatabaseSync(path);
-    this.#database.exec('pragma busy_timeout = 4000; pragma journal_mode = wal; pragma synchronous = normal;');
+    try {
+      this.#database.exec('pragma journal_mode = wal; pragma synchronous = normal;');
+    } catch (error) {
+      this.#database.close();
+      throw error;
+    }
+  }
+
+  /** False also where an error, such as a full disk, has ended the transaction already. */
+  get isInTransaction(): boolean {
+    return this.#database.isTransaction;
   }
 
   /** A statement made ready once for each text. */

@@ -70,7 +70,7 @@ export function createAvatars({ database, objects, records }: Parts) {
         const user = await em.findOne(User, { id: upload.userId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
         if (user && keyOf(user.avatar ?? null) === upload.objectKey) user.changeProfile({ avatar: null });
         return records.doom(tables, upload, ['expected', 'kept', 'replaced']);
-      }),
+      }, upload.userId),
   };
 }
 

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely';
 import { type Upload, type UploadPurpose, type UploadState, UploadUsage } from '../../entities/index.ts';
-import { type Database, sql } from '../parts/database/index.ts';
+import { type Database, type ReadTables, sql } from '../parts/database/index.ts';
 import type { Tables } from '../parts/database/tables.ts';
 
 export type UploadRecord = Pick<
@@ -38,7 +38,7 @@ const LEASE_MS = 60_000;
 export const createRecords = (database: Database, { quota }: { quota: number }) => {
   const inFuture = (ms: number) => sql<number>`${database.now} + ${ms}`;
 
-  const select = (tables: Kysely<Tables>) =>
+  const select = (tables: ReadTables) =>
     tables
       .selectFrom('uploads')
       .select([
@@ -53,7 +53,7 @@ export const createRecords = (database: Database, { quota }: { quota: number }) 
       ]);
 
   const findUsage = (userId: string): Promise<Usage | undefined> =>
-    database.read((tables) =>
+    database.query((tables) =>
       tables.selectFrom('upload_usage').select(['used', 'files']).where('user_id', '=', userId).executeTakeFirst(),
     );
 
@@ -90,7 +90,7 @@ export const createRecords = (database: Database, { quota }: { quota: number }) 
           .where('used', '<=', quota - size)
           .executeTakeFirst();
         if (numUpdatedRows !== 1n) throw new QuotaReached();
-      });
+      }, userId);
       return declare.then(
         () => true,
         (error: unknown) => {
@@ -108,7 +108,7 @@ export const createRecords = (database: Database, { quota }: { quota: number }) 
     async find(objectKey: string): Promise<UploadRecord | undefined> {
       // The column is ASCII: MySQL refuses to compare it with anything else.
       if (!/^[\x20-\x7e]+$/.test(objectKey)) return undefined;
-      const row = await database.read((tables) =>
+      const row = await database.query((tables) =>
         select(tables).where('object_key', '=', objectKey).executeTakeFirst(),
       );
       return row && toRecord(row);
@@ -116,7 +116,7 @@ export const createRecords = (database: Database, { quota }: { quota: number }) 
 
     /** What a user keeps, newest first: a stretch of one index, however much that is. */
     async list(userId: string, { limit, after }: { limit: number; after: UploadCursor | undefined }) {
-      const rows = await database.read((tables) =>
+      const rows = await database.query((tables) =>
         select(tables)
           .where('user_id', '=', userId)
           .where('state', '<>', 'doomed')
@@ -151,7 +151,7 @@ export const createRecords = (database: Database, { quota }: { quota: number }) 
 
     /** Answers whether the row was still expected: if not, it has been taken for lost meanwhile. */
     async keep(objectKey: string): Promise<boolean> {
-      const { numUpdatedRows } = await database.read((tables) =>
+      const { numUpdatedRows } = await database.write((tables) =>
         tables
           .updateTable('uploads')
           .set({ state: 'kept', due_at: null })
@@ -164,7 +164,7 @@ export const createRecords = (database: Database, { quota }: { quota: number }) 
 
     /** To be looked at again, unless its state is another by now. */
     async postpone({ objectKey, state }: Pick<UploadRecord, 'objectKey' | 'state'>, ms: number): Promise<void> {
-      await database.read((tables) =>
+      await database.write((tables) =>
         tables
           .updateTable('uploads')
           .set({ due_at: inFuture(ms) })
@@ -200,7 +200,7 @@ export const createRecords = (database: Database, { quota }: { quota: number }) 
 
     /** A row that is doomed, and whose object is gone for good. */
     async remove(objectKey: string): Promise<void> {
-      await database.read((tables) =>
+      await database.write((tables) =>
         tables.deleteFrom('uploads').where('object_key', '=', objectKey).where('state', '=', 'doomed').execute(),
       );
     },

@@ -9,6 +9,8 @@ const SEARCH_PAIRS = 15;
 const WARM_UP = 400;
 const FEW = 3;
 const MANY = 6;
+/** The cursor of a search: in the middle of those whose name begins with COMMON. */
+const MIDDLE = Buffer.from(JSON.stringify({ name: `${COMMON}lan`, id: '' })).toString('base64url');
 
 /** The list of users with a million of them, to the same with a thousand: what a page costs must not depend on their number. */
 export const users: Case = {
@@ -28,7 +30,11 @@ export const users: Case = {
     return [
       { ...(await page('first page', () => '', PAIRS)), goal: { atMost: 1.15 } },
       { ...(await page('the page after nine tenths', deep, PAIRS)), goal: { atMost: 1.15 } },
-      await page(`q=${COMMON}, a tenth of all`, () => `&q=${COMMON}`, SEARCH_PAIRS),
+      { ...(await page(`q=${COMMON}, a tenth of all`, () => `&q=${COMMON}`, PAIRS)), goal: { atMost: 1.15 } },
+      {
+        ...(await page(`q=${COMMON}, a page in the middle`, () => `&q=${COMMON}&cursor=${MIDDLE}`, PAIRS)),
+        goal: { atMost: 1.15 },
+      },
       await page(`q=${RARE}, one in 10,000`, () => `&q=${RARE}`, SEARCH_PAIRS),
       await page(`q=${OLD}, the oldest fiftieth`, () => `&q=${OLD}`, SEARCH_PAIRS),
       await page('q=nobody', () => '&q=nobody', SEARCH_PAIRS),

@@ -81,7 +81,7 @@ const everyStep = {
   requestsForTwo: 1,
   requestsForEleven: 2,
   bio: 'Writes about engines.',
-  website: null,
+  website: '',
   refused: { status: 400, rule: 'too_short' },
   image: [512, 512],
   stored: { contentType: 'application/pdf', size: 2 * 1024 * 1024, readBack: true },

@@ -35,7 +35,7 @@ onBothStacks(
         avatar: person.picture,
         provider: 'acme',
         emailVerified: true,
-        bio: null,
+        bio: '',
       });
       expect(await identitiesOf(stack(), person.sub)).toEqual([expect.objectContaining({ issuer: provider.url })]);
       expect(await stack().mailsTo(person.email)).toEqual([]);
@@ -48,8 +48,8 @@ onBothStacks(
       ['a name with a line break', { name: 'Grace\r\nBcc: x' }, {}],
       ['a name that is no text', { name: { first: 'Grace' } }, {}],
       ['a long name', { name: 'G'.repeat(101) }, {}],
-      ['a picture that is a script', { picture: 'javascript:alert(1)', name: undefined }, { avatar: null }],
-      ['a picture that is no text', { picture: 7, name: undefined }, { avatar: null }],
+      ['a picture that is a script', { picture: 'javascript:alert(1)', name: undefined }, { avatar: '' }],
+      ['a picture that is no text', { picture: 7, name: undefined }, { avatar: '' }],
     ])('%s is replaced by what is known', async (_, claims, expected) => {
       const person = somebody(claims);
       const { location, session } = await logInAs(stack(), person);
@@ -94,7 +94,7 @@ onBothStacks(
         id: local.id,
         name: local.name,
         bio: 'Mine',
-        avatar: null,
+        avatar: '',
         provider: 'email',
       });
       expect(await isAlive(call, local.session)).toBe(true);
@@ -118,9 +118,9 @@ onBothStacks(
       expect(await profileOf(stack(), session)).toMatchObject({
         id: squatted.id,
         name: 'Grace Hopper',
-        bio: null,
-        website: null,
-        avatar: null,
+        bio: '',
+        website: '',
+        avatar: '',
         provider: 'acme',
         emailVerified: true,
       });

@@ -150,7 +150,7 @@ everywhere((scenario) => {
     const session = await logIn(call, { ...squatted, password: NEW_PASSWORD });
     const { data } = await call('profile.get', undefined, { session });
     const name = email.slice(0, email.indexOf('@'));
-    expect(data.user).toMatchObject({ emailVerified: true, name, bio: null, website: null });
+    expect(data.user).toMatchObject({ emailVerified: true, name, bio: '', website: '' });
   });
 
   test('nothing that is stored opens anything', async () => {

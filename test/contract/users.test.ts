@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import { expect, test } from 'vitest';
+import { freshEmail } from '../rig/address.ts';
 import { everywhere, expectRefusal, loggedIn, registered, verified } from './scenario.ts';
 
 const LISTED = ['avatar', 'createdAt', 'email', 'id', 'name', 'provider'];
@@ -27,7 +29,7 @@ everywhere((scenario, surface) => {
     expect(Object.keys(one.data.data).sort()).toEqual(PUBLIC);
     const profile = await call('profile.get', undefined, { session });
     expect(Object.keys(profile.data.user).sort()).toEqual(PROFILE);
-    expect(profile.data.user).toMatchObject({ id, email, name, provider: 'email', emailVerified: true, bio: null });
+    expect(profile.data.user).toMatchObject({ id, email, name, provider: 'email', emailVerified: true });
     const age = Date.now() / 1000 - profile.data.user.createdAt;
     expect(age).toBeGreaterThanOrEqual(0);
     expect(age).toBeLessThan(60);
@@ -45,31 +47,74 @@ everywhere((scenario, surface) => {
     expectRefusal(await scenario().call('users.get', { id }), 404, 'NOT_FOUND', 'User not found');
   });
 
-  test('the list is newest first, in pages that miss and repeat nobody', async () => {
+  /** Every page from the first on, each at most `limit` long. */
+  const pagesOf = async (query: { limit: number; q?: string }) => {
     const { call } = scenario();
-    const ids: string[] = [];
-    for (let i = 0; i < 5; i++) ids.push((await registered(scenario(), { name: `Page ${surface} ${i}` })).id);
-    const seen: string[] = [];
-    let cursor: string | undefined;
-    do {
-      const { data }: { data: { data: { id: string }[]; nextCursor?: string } } = await call('users.list', {
-        limit: 2,
-        q: `Page ${surface}`,
-        ...(cursor && { cursor }),
-      });
-      expect(data.data.length).toBeLessThanOrEqual(2);
-      seen.push(...data.data.map(({ id }) => id));
+    const pages: { id: string; name: string; email: string }[][] = [];
+    for (let cursor: string | undefined, more = true; more; more = cursor !== undefined) {
+      const { data } = await call('users.list', { ...query, ...(cursor && { cursor }) });
+      expect(data.data.length).toBeLessThanOrEqual(query.limit);
+      pages.push(data.data);
       cursor = data.nextCursor;
       expect('nextCursor' in data).toBe(cursor !== undefined);
-    } while (cursor);
-    expect(seen).toEqual([...ids].reverse());
-    const { data } = await call('users.list');
-    expect(data.data.map(({ id }: { id: string }) => id)).toEqual(
-      data.data
-        .map(({ id }: { id: string }) => id)
-        .sort()
-        .reverse(),
+    }
+    return pages;
+  };
+
+  test('the list is newest first, in pages that miss and repeat nobody', async () => {
+    const ids: string[] = [];
+    for (let i = 0; i < 5; i++) ids.push((await registered(scenario())).id);
+    const listed = (await pagesOf({ limit: 3 })).flat().map(({ id }) => id);
+    expect(listed.slice(0, 5)).toEqual(ids.toReversed());
+    expect(listed).toEqual(listed.toSorted().toReversed());
+    expect(new Set(listed).size).toBe(listed.length);
+    expect(await scenario().stack.database('select id from users')).toHaveLength(listed.length);
+  });
+
+  test('matches are in the order of name and id, then those of the email alone, in pages that miss and repeat nobody', async () => {
+    const tag = `page${surface}${`${Math.random()}`.slice(2, 10)}`;
+    const named: string[] = [];
+    for (const name of ['b', 'a', 'a', 'É', 'a', 'f']) {
+      named.push((await registered(scenario(), { name: `${tag} ${name}` })).id);
+    }
+    const [b, a1, a2, e, a3, f] = named;
+    // Found by both, and shown once.
+    const both = (await registered(scenario(), { name: tag.toUpperCase(), email: freshEmail(tag) })).id;
+    const addressed = [];
+    for (const end of ['2', '1', '3']) {
+      addressed.push((await registered(scenario(), { email: `${tag}${end}@example.test` })).id);
+    }
+    const [second, first, third] = addressed;
+    for (const limit of [1, 2, 3, 4, 100]) {
+      const pages = await pagesOf({ limit, q: tag });
+      expect(pages.flat().map(({ id }) => id)).toEqual([both, a1, a2, a3, b, e, f, first, second, third]);
+      // Only the last page may be short where so few match.
+      expect(pages.slice(0, -1).every(({ length }) => length === limit)).toBe(true);
+    }
+  });
+
+  test('of those who are found by name and by email, hundreds on end, each is shown once', async () => {
+    const { stack } = scenario();
+    const tag = `both${surface}${`${Math.random()}`.slice(2, 10)}`;
+    const [row] = await stack.database('select * from users limit 1');
+    const columns = Object.keys(row ?? {});
+    const people = Array.from({ length: 450 }, (_, i) => ({
+      ...row,
+      id: `user_${randomUUID()}`,
+      name: i < 449 ? `${tag} ${i}` : 'Nobody',
+      search_name: i < 449 ? `${tag} ${i}` : 'nobody',
+      email: `${tag}.${String(i).padStart(3, '0')}@example.test`,
+    }));
+    await stack.database(
+      `insert into users (${columns.join(', ')}) values ${people.map(() => `(${columns.map(() => '?').join(', ')})`).join(', ')}`,
+      people.flatMap((person) =>
+        columns.map((column) => (person as Record<string, string | number | null>)[column] ?? null),
+      ),
     );
+    const pages = await pagesOf({ limit: 100, q: tag });
+    expect(new Set(pages.flat().map(({ id }) => id)).size).toBe(450);
+    expect(pages.flat().at(-1)?.name).toBe('Nobody');
+    await stack.database(`delete from users where email like '${tag}.%'`);
   });
 
   test('q finds the beginning of a name or an email and takes no sign for more than itself', async () => {
@@ -87,6 +132,66 @@ everywhere((scenario, surface) => {
     expect(await find(tag)).toEqual([]);
     expect(await find('%')).toEqual([]);
     expect(await find("' or 1=1 -- ")).toEqual([]);
+    expect(await find(`  ＺＯE\u0308\u200d\u00a0${tag}`)).toEqual([named.id]);
+  });
+
+  test.each([
+    ['Straße', 'STRASSE', 'strasse', 'Straſse'],
+    ['Ἀθηνᾶ Παλλάς', 'αθηνα παλλασ', 'ΑΘΗΝΑ ΠΑΛΛΆΣ'],
+    ['Łukasz Żółw', 'łukasz zołw', 'ŁUKASZ ŻÓŁW'],
+    ['Иван Йорк', 'ИВАН ЙОРК', 'иван иорк'],
+    ['İpek Işık', 'ipek isik', 'IPEK IŞIK'],
+    ['김철수', '김철수'.normalize('NFD')],
+    ['नमस्ते', 'नमस्ते'],
+  ])('%s is found by %j', async (name, ...queries) => {
+    const { id } = await registered(scenario(), { name });
+    for (const q of queries) {
+      const { data } = await scenario().call('users.list', { q });
+      expect(data.data.map((user: { id: string }) => user.id)).toContain(id);
+    }
+  });
+
+  test('who takes another name is found by that one only', async () => {
+    const { call } = scenario();
+    const tag = `${Math.random()}`.slice(2, 10);
+    const { session, id } = await loggedIn(scenario(), { name: `Before ${tag}` });
+    await call('profile.update', { name: `After ${tag}` }, { session });
+    expect((await call('users.list', { q: `after ${tag}` })).data.data).toMatchObject([{ id }]);
+    expect((await call('users.list', { q: `before ${tag}` })).data.data).toEqual([]);
+  });
+
+  test.each([' ', '\u0001', '\0', '\u0301', '\u200d', '\ufe0f', '\u3164', '\u{e0001}', '\u{10ffff}', '\u00ad \u2060'])(
+    'q=%j, in which there is nothing to search for, is refused',
+    async (q) => {
+      const reply = await scenario().call('users.list', { q });
+      expectRefusal(reply, 400, 'VALIDATION_FAILED');
+      expect(reply.details).toHaveProperty(['q', 'rule'], 'not_searchable');
+    },
+  );
+
+  test('a cursor is good for the list or the search that it came from', async () => {
+    const { call } = scenario();
+    const { id } = await registered(scenario(), { name: 'Cursor One' });
+    await registered(scenario(), { name: 'Cursor Two' });
+    const { nextCursor } = (await call('users.list', { q: 'cursor', limit: 1 })).data;
+    const forged = (position: unknown) => Buffer.from(JSON.stringify(position)).toString('base64url');
+    for (const input of [
+      { cursor: nextCursor },
+      { q: 'other', cursor: nextCursor },
+      { q: 'cursor', cursor: id },
+      { q: 'cursor', cursor: `${nextCursor}A` },
+      { q: 'cursor', cursor: '' },
+      { q: 'cursor', cursor: forged(null) },
+      { q: 'cursor', cursor: forged({ name: 'cursor é', id: 'é' }) },
+      { q: 'cursor', cursor: forged({ name: 'cursor', id }).padEnd(9000, 'A') },
+      { q: 'cursor', cursor: forged({ email: 'cursor\u00e9' }) },
+      { q: 'cursor', cursor: forged({ email: 'cursor', id }) },
+    ]) {
+      const reply = await call('users.list', input);
+      expectRefusal(reply, 400, 'VALIDATION_FAILED');
+      expect(reply.details).toHaveProperty(['cursor', 'rule'], 'invalid_cursor');
+    }
+    expect((await call('users.list', { q: 'CURSOR', limit: 1, cursor: nextCursor })).data.data).toHaveLength(1);
   });
 
   test.each([{ limit: 0 }, { limit: 101 }, { limit: 1.5 }, { limit: 'x' }, { cursor: 'x' }, { q: 'x'.repeat(300) }])(
@@ -111,12 +216,33 @@ everywhere((scenario, surface) => {
     const first = await update(all);
     expect(first.data).toMatchObject({ success: true, user: { name, ...all } });
     const second = await update({ name: '  Countess  ', bio: '' });
-    expect(second.data.user).toMatchObject({ ...all, name: 'Countess', bio: null });
+    expect(second.data.user).toMatchObject({ ...all, name: 'Countess', bio: '' });
     const third = await update({ website: '', avatar: null, location: '   ' });
-    expect(third.data.user).toMatchObject({ name: 'Countess', website: null, avatar: null, location: null });
+    expect(third.data.user).toMatchObject({ name: 'Countess', website: '', avatar: '', location: '' });
     const { data } = await call('profile.get', undefined, { session });
     expect(data.user).toEqual(third.data.user);
     expect((await update({})).data.user).toEqual(third.data.user);
+  });
+
+  test('an unset field is the empty string wherever a user is shown, and a profile can be put back as it was read', async () => {
+    const { call } = scenario();
+    const { session, id, name } = await loggedIn(scenario(), { name: `Unset ${Math.random()}` });
+    const empty = { bio: '', location: '', website: '', avatar: '' };
+    const read = (await call('profile.get', undefined, { session })).data.user;
+    expect(read).toMatchObject(empty);
+    expect((await call('users.get', { id })).data.data).toMatchObject(empty);
+    expect((await call('users.list', { q: name })).data.data).toMatchObject([{ id, avatar: '' }]);
+    expect((await call('profile.update', { bio: 'Writes.' }, { session })).data.user).toEqual({
+      ...read,
+      bio: 'Writes.',
+    });
+    expect((await call('profile.update', read, { session })).data.user).toEqual(read);
+    const cleared = await call(
+      'profile.update',
+      { bio: null, location: null, website: null, avatar: null },
+      { session },
+    );
+    expect(cleared.data.user).toEqual(read);
   });
 
   test('no other field of anybody changes', async () => {

@@ -43,7 +43,7 @@ test('nothing set is a configuration: embedded parts on a loopback address', () 
     smtpUrl: undefined,
     trustedProxies: 0,
     passwordIterations: 100_000,
-    rates: { login: { points: 5, seconds: 900 } },
+    rates: { login: { points: 5, seconds: 900 }, read: { points: 0 } },
   });
   expect(parseConfig({ PORT: '', APP_URL: '' })).toEqual(parseConfig({}));
 });
@@ -200,6 +200,7 @@ test.each([
   ['PASSWORD_ITERATIONS', '-1'],
   ['LIMIT_LOGIN', '5'],
   ['LIMIT_LOGIN', '0/900'],
+  ['LIMIT_READ', '0/900'],
   ['S3_ENDPOINT', 's3.example.com'],
   ['S3_BUCKET', 'Not_A_Bucket'],
   ['UPLOAD_TYPES', 'image/png,text/html'],

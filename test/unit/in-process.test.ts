@@ -75,12 +75,12 @@ test('a session is known without HTTP; used in its second half it is prolonged, 
 });
 
 test('however many users are asked for, the database is asked once; for none, not at all', async () => {
-  const read = vi.spyOn(database, 'read');
+  const query = vi.spyOn(database, 'query');
   const { users } = await caller.service.users({ ids: [charles.id, 'unknown', ada.id, charles.id] });
   expect(users.map(({ id }) => id)).toEqual([charles.id, ada.id]);
-  expect(read).toHaveBeenCalledTimes(1);
+  expect(query).toHaveBeenCalledTimes(1);
   await caller.service.users({ ids: [] });
-  expect(read).toHaveBeenCalledTimes(1);
+  expect(query).toHaveBeenCalledTimes(1);
 });
 
 test('sessions end, and what is refused is refused as anywhere', async () => {

@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => database.close());
 
 const states = () =>
-  database.read((tables) => tables.selectFrom('uploads').select(['user_id', 'state']).orderBy('user_id').execute());
+  database.query((tables) => tables.selectFrom('uploads').select(['user_id', 'state']).orderBy('user_id').execute());
 
 test('one look that fails abandons no other: the round, and stop, wait for all of them', async () => {
   const slow = Promise.withResolvers<void>();
@@ -42,7 +42,7 @@ test('one look that fails abandons no other: the round, and stop, wait for all o
   failing = (await declare('first')).key;
   await declare('second');
   // In the order in which they are due, both past their last look.
-  await database.read((tables) => tables.updateTable('uploads').set({ expires_at: 1, due_at: 1 }).execute());
+  await database.write((tables) => tables.updateTable('uploads').set({ expires_at: 1, due_at: 1 }).execute());
 
   uploads.inspection.start();
   await until(() => found.length === 2);

@@ -125,7 +125,7 @@ function Progress({ file, share }: Sending) {
 }
 
 /** The picture, or the first letter of the name where there is none, or none that can be shown. */
-function Picture({ name, src }: { name: string; src: string | null }) {
+function Picture({ name, src }: { name: string; src: string }) {
   const [broken, setBroken] = useState<string>();
   if (!src || src === broken) {
     return (

@@ -16,12 +16,7 @@ interface Props {
   picture: RefObject<Promise<void>>;
 }
 
-const fieldsOf = ({ name, bio, location, website }: Profile) => ({
-  name,
-  bio: bio ?? '',
-  location: location ?? '',
-  website: website ?? '',
-});
+const fieldsOf = ({ name, bio, location, website }: Profile) => ({ name, bio, location, website });
 
 export function ProfileForm({ profile, onChange, picture }: Props) {
   const [isSaved, setSaved] = useState(false);

@@ -15,6 +15,8 @@ const common = {
   migrations: { migrationsList: migrations, snapshot: false, silent: true },
   /** The schema is what the migrations make it: the command line derives no changes of its own from the entities. */
   schemaGenerator: { skipTables: [/.*/] },
+  /** Opening asks nothing of the server, which may not be up yet: `migrate` makes the database. */
+  ensureDatabase: false,
   /** Writes go through short-lived forks; nothing may gather in a shared one. */
   allowGlobalContext: false,
 } satisfies Options;

@@ -4,9 +4,17 @@ import { SqliteFile } from '../sqlite.ts';
 
 const answersRows = /^\s*(?:select|pragma|explain|with)\b|\breturning\b/i;
 
+const nothing = {
+  reader: false,
+  all: () => [],
+  run: () => ({ changes: 0, lastInsertRowid: 0 }),
+  iterate: () => [][Symbol.iterator](),
+};
+
 /**
  * Kysely on node:sqlite. The stock dialect prepares every statement anew; with a cache an insert takes an eighth of the time.
- * Transactions take the write lock when they begin: taken later, two of them could wait for each other.
+ * Transactions take the write lock when they begin: taken later, two of them could wait for each other. A transaction that
+ * an error has ended needs no rollback, whose own error would hide the first.
  */
 export const sqliteDialect = (path: string): SqliteDialect =>
   new SqliteDialect({
@@ -15,6 +23,7 @@ export const sqliteDialect = (path: string): SqliteDialect =>
       return {
         close: () => file.close(),
         prepare(sql) {
+          if (sql === 'rollback' && !file.isInTransaction) return nothing;
           const statement = file.prepare(sql === 'begin' ? 'begin immediate' : sql);
           const values = (parameters: readonly unknown[]) => parameters as SQLInputValue[];
           return {

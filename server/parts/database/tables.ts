@@ -6,6 +6,7 @@ export interface Tables {
     id: string;
     email: string;
     name: string;
+    search_name: string | null;
     bio: string | null;
     location: string | null;
     website: string | null;

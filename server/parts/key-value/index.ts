@@ -36,4 +36,4 @@ export interface KeyValueStore {
 
 /** Redis where REDIS_URL names one, else a file in DATA_DIR. */
 export const openKeyValueStore = (config: Pick<Config, 'redisUrl' | 'dataDir'>, log: Log): KeyValueStore =>
-  config.redisUrl ? redisStore(config.redisUrl, log) : localStore(config.dataDir);
+  config.redisUrl ? redisStore(config.redisUrl, log) : localStore(config.dataDir, log);

@@ -2,6 +2,7 @@ import { Redis } from 'ioredis';
 import { RateLimiterRedis } from 'rate-limiter-flexible';
 import { unavailable } from '../../errors.ts';
 import type { Log } from '../../log.ts';
+import { isRefused } from '../refusal.ts';
 import { counterOf } from './counter.ts';
 import type { KeyValueStore } from './index.ts';
 
@@ -21,15 +22,24 @@ export function redisStore(url: string, log: Log): KeyValueStore {
     retryStrategy: (attempt) => Math.min(50 * attempt, 500),
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
   });
-  let up = true;
+  /** Why there is no connection: a command only says that there is none. */
+  let trouble: Error | undefined;
   redis.on('ready', () => {
-    if (!up) log.info('Redis is back');
-    up = true;
+    if (trouble) log.info('Redis is back');
+    trouble = undefined;
   });
-  redis.on('error', (error) => {
-    if (up) log.warn({ err: error }, 'Redis does not answer, looking for it until it does');
-    up = false;
+  redis.on('error', (error: Error) => {
+    if (!trouble && isRefused(error)) {
+      log.warn(`Redis refuses us (${error.message}), trying until it accepts us: see user and password in REDIS_URL`);
+    } else if (!trouble) log.warn({ err: error }, 'Redis does not answer, looking for it until it does');
+    trouble = error;
   });
+
+  /** The commands here are right by construction: whatever rejects means that Redis cannot work now. */
+  const orUnavailable = <T>(command: Promise<T>): Promise<T> =>
+    command.catch((error: unknown) => {
+      throw unavailable(trouble ?? error);
+    });
 
   return {
     get: (key) => orUnavailable(redis.get(key)),
@@ -59,9 +69,3 @@ export function redisStore(url: string, log: Log): KeyValueStore {
     },
   };
 }
-
-/** The commands here are right by construction: whatever rejects means that Redis cannot work now. */
-const orUnavailable = <T>(command: Promise<T>): Promise<T> =>
-  command.catch((error: unknown) => {
-    throw unavailable(error);
-  });

@@ -13,6 +13,6 @@ isServiceError(undefined, 'NO_SUCH_CODE');
 // @ts-expect-error: nobody may be logged in
 export const name = (session: ServiceSessionOutput): string => session.user.name;
 
-export const title = (user: User): string | null => user.bio;
+export const title = (user: User): string => user.bio;
 export const code = (error: unknown): 'EMAIL_TAKEN' | undefined =>
   isServiceError(error, 'EMAIL_TAKEN') ? error.code : undefined;

@@ -1,0 +1,92 @@
+import { z } from 'zod';
+import { afterPrefix, searchKey } from '../../entities/index.ts';
+import type { Database, ReadTables } from '../parts/database/index.ts';
+import { type AccountRow, columns, toAccount, type UserPage } from './users.ts';
+
+/** How many addresses a page looks through for users that were not found by their name already. */
+const ADDRESSES_A_PAGE = 400;
+
+const ascii = z.string().regex(/^[!-~]*$/);
+
+/**
+ * The end of a page: this one of the users found by name, in the order of (key of the name, id), or this address of those
+ * found by address only, who come after them. The columns of ids and addresses know no more than ASCII.
+ */
+const positionSchema = z.union([
+  z.strictObject({ name: z.string().refine((text) => text.isWellFormed()), id: ascii }),
+  z.strictObject({ email: ascii }),
+]);
+type Position = z.output<typeof positionSchema>;
+
+const beginning: Position = { name: '', id: '' };
+
+const encode = (position: Position): string => Buffer.from(JSON.stringify(position)).toString('base64url');
+
+function decode(cursor: string, key: string): Position | undefined {
+  try {
+    const position = positionSchema.parse(JSON.parse(Buffer.from(cursor, 'base64url').toString()));
+    const text = 'name' in position ? position.name : position.email;
+    const isOurs = encode(position) === cursor && (text.startsWith(key) || text === '');
+    return isOurs ? position : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether there is anything in `q` that users can be found by. */
+export const isSearchable = (q: string): boolean => searchKey(q) !== '';
+
+/** Whether this is the cursor of a page of `q`. */
+export const isSearchCursor = (cursor: string, q: string): boolean => decode(cursor, searchKey(q)) !== undefined;
+
+/**
+ * A page of the users whose name or address starts with `q`, as `searchKey` compares them: first those found by name, then
+ * those found by address only. Each look into the database is a stretch of an index that begins where the page before has
+ * ended, so a page costs the same whatever `q` is and however many it matches. It may be short although more follow.
+ */
+export const createUserSearch =
+  (database: Database) =>
+  ({ q, cursor, limit }: { q: string; cursor?: string | undefined; limit: number }): Promise<UserPage> =>
+    database.query(async (tables) => {
+      const key = searchKey(q);
+      const after = (cursor === undefined ? undefined : decode(cursor, key)) ?? beginning;
+
+      const byName = 'name' in after ? await namesAfter(tables, key, after, limit + 1) : [];
+      if (byName.length > limit) {
+        const last = byName[limit - 1];
+        return pageOf(byName.slice(0, limit), last && { name: last.searchName ?? '', id: last.id });
+      }
+
+      const address = 'email' in after ? after.email : '';
+      const looked = await addressesAfter(tables, key, address);
+      const byAddress = looked.filter(({ searchName }) => !searchName?.startsWith(key));
+      const room = limit - byName.length;
+      const shown = byAddress.slice(0, room);
+      const end = byAddress.length > room ? (shown.at(-1)?.email ?? address) : looked[ADDRESSES_A_PAGE - 1]?.email;
+      return pageOf([...byName, ...shown], end === undefined ? undefined : { email: end });
+    });
+
+type Found = AccountRow & { searchName: string | null };
+
+function pageOf(rows: Found[], end: Position | undefined): UserPage {
+  const users = rows.map(({ searchName, ...row }) => toAccount(row));
+  return { users, ...(end && { nextCursor: encode(end) }) };
+}
+
+const rowsOf = (tables: ReadTables) => tables.selectFrom('users').select([...columns, 'search_name as searchName']);
+
+/** The comparison is written out: of rows, `(search_name, id) > (…, …)`, MySQL would read the index from its beginning. */
+function namesAfter(tables: ReadTables, key: string, { name, id }: { name: string; id: string }, most: number) {
+  const matches = rowsOf(tables).where('search_name', '>=', key).where('search_name', '<', afterPrefix(key));
+  const rest = matches.where(({ and, eb, or }) =>
+    or([eb('search_name', '>', name), and([eb('search_name', '=', name), eb('id', '>', id)])]),
+  );
+  return (name === '' ? matches : rest).orderBy('search_name').orderBy('id').limit(most).execute();
+}
+
+async function addressesAfter(tables: ReadTables, key: string, email: string): Promise<Found[]> {
+  if (!/^[!-~]+$/.test(key)) return [];
+  const ordered = rowsOf(tables).orderBy('email').limit(ADDRESSES_A_PAGE);
+  const inRange = ordered.where('email', '<', `${key}\x7f`);
+  return inRange.where('email', email === '' ? '>=' : '>', email || key).execute();
+}

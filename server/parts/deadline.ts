@@ -1,0 +1,42 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { ServiceError, unavailable } from '../errors.ts';
+import { isConflict, isOutage } from './sql-errors.ts';
+
+const LONGEST_BACKOFF_MS = 300;
+
+interface Deadline {
+  ms: number;
+  /** What did not answer, for the log. */
+  what: string;
+}
+
+/** Rejects as SERVICE_UNAVAILABLE when time runs out (the signal then aborts what is still to come) and on an outage. */
+export async function withinDeadline<T>({ ms, what }: Deadline, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const abort = new AbortController();
+  const deadline = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    const error = unavailable(new Error(`${what} did not answer within ${ms} ms`));
+    abort.abort(error);
+    deadline.reject(error);
+  }, ms);
+  try {
+    return await Promise.race([work(abort.signal), deadline.promise]);
+  } catch (error) {
+    throw !(error instanceof ServiceError) && isOutage(error) ? unavailable(error) : error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Tries again, after a pause that doubles, for as long as another transaction is in the way and the signal allows. */
+export async function retryingConflicts<T>(signal: AbortSignal, attempt: () => Promise<T>): Promise<T> {
+  for (let pause = 10; ; pause = Math.min(pause * 2, LONGEST_BACKOFF_MS)) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!isConflict(error) || signal.aborted) throw error;
+    }
+    await delay(Math.random() * 2 * pause);
+    signal.throwIfAborted();
+  }
+}

@@ -1,0 +1,90 @@
+/** Codes of Node and mysql2: the connection, not the statement, is at fault. */
+const connectionCodes = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ETIMEDOUT',
+  'EPIPE',
+  'PROTOCOL_CONNECTION_LOST',
+  'PROTOCOL_SEQUENCE_TIMEOUT',
+]);
+
+/**
+ * MySQL: too many connections, shutting down, killed, disk or table full, read-only, crashed engine, statement out of time
+ * (1969 is MariaDB's).
+ */
+const mysqlOutages = new Set([
+  3, 1021, 1026, 1030, 1040, 1053, 1077, 1114, 1152, 1158, 1159, 1160, 1161, 1180, 1203, 1290, 1317, 1836, 1927, 1969,
+  3024, 4031,
+]);
+
+/**
+ * MySQL: access denied to the server or the database (with and without a password), no such database, host blocked or not
+ * allowed, statement denied, password expired, account locked (4151 is MariaDB's), TLS demanded.
+ */
+const mysqlRefusals = new Set([
+  1044, 1045, 1049, 1129, 1130, 1142, 1143, 1227, 1251, 1698, 1820, 1862, 3118, 3159, 4151,
+]);
+
+const MYSQL_DUPLICATE = 1062;
+/** SQLite, by extended result code: a unique key, a primary key. */
+const sqliteDuplicates = new Set([2067, 1555]);
+
+/** MySQL: lock wait timeout, deadlock. */
+const mysqlConflicts = new Set([1205, 1213]);
+
+/** SQLite, by primary result code: busy, locked. */
+const sqliteConflicts = new Set([5, 6]);
+
+/** SQLite: read-only, I/O error, full, cannot open. */
+const sqliteOutages = new Set([8, 10, 13, 14]);
+
+interface DriverError {
+  code?: unknown;
+  errno?: unknown;
+  errcode?: unknown;
+  fatal?: unknown;
+}
+
+/** An error's own numbers. What Kysely runs rejects with the driver's error, what MikroORM runs with a copy of it. */
+const numbersOf = (error: Error) => {
+  const { code, errno, errcode, fatal } = error as Error & DriverError;
+  const sqliteExtended = Number(errcode);
+  return {
+    code: String(code),
+    mysql: Number(errno),
+    sqlite: sqliteExtended & 0xff,
+    sqliteExtended,
+    fatal: fatal === true,
+  };
+};
+
+/** Whether a unique key refused a write: another one was first. */
+export function isDuplicate(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { mysql, sqliteExtended } = numbersOf(error);
+  return mysql === MYSQL_DUPLICATE || sqliteDuplicates.has(sqliteExtended);
+}
+
+/** Whether another transaction was in the way, and the same may succeed when it is tried again. */
+export function isConflict(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { mysql, sqlite } = numbersOf(error);
+  return mysqlConflicts.has(mysql) || sqliteConflicts.has(sqlite);
+}
+
+/** Whether the database answers and will not have us: an operator has to change something. */
+export const isRefusal = (error: unknown): boolean =>
+  error instanceof Error && mysqlRefusals.has(numbersOf(error).mysql);
+
+/** Whether an error says that the database cannot work now, rather than that a statement is wrong. */
+export function isOutage(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { code, mysql, sqlite, fatal } = numbersOf(error);
+  if (fatal || connectionCodes.has(code) || mysqlOutages.has(mysql) || sqliteOutages.has(sqlite)) return true;
+  if (isRefusal(error) || isConflict(error)) return true;
+  return /queue limit reached|connection is in closed state|pool is closed|database is not open/i.test(error.message);
+}

@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest';
+import { clientAddress } from '../rig/address.ts';
+import { loadClient, procedureOf } from '../rig/client.ts';
+import { everywhere, expectRefusal, registered } from './scenario.ts';
+
+everywhere(
+  (scenario, surface) => {
+    test('public reads are limited per client address, each call of a batch counts, and nothing else does', async () => {
+      const { call, stack } = scenario();
+      const { id } = await registered(scenario());
+      const address = clientAddress();
+      expect((await call('users.list', undefined, { address })).status).toBe(200);
+      expect((await call('users.get', { id }, { address })).status).toBe(200);
+      if (surface === 'trpc') {
+        const { createClient } = await loadClient();
+        const client = createClient({ url: stack.url, headers: { 'x-forwarded-for': address } });
+        const batch = await Promise.allSettled([1, 2, 3].map(() => procedureOf(client, 'users.get').query({ id })));
+        expect(batch.map(({ status }) => status).sort()).toEqual(['fulfilled', 'fulfilled', 'rejected']);
+      } else {
+        for (const q of ['a', 'b']) expect((await call('users.list', { q }, { address })).status).toBe(200);
+      }
+      for (const [procedure, input] of [
+        ['users.list', { q: 'a' }],
+        ['users.get', { id }],
+      ] as const) {
+        const reply = await call(procedure, input, { address });
+        expectRefusal(reply, 429, 'RATE_LIMITED', /retry after 1 minute/);
+        expect(Number(reply.headers.get('retry-after'))).toBeGreaterThan(0);
+      }
+      expect((await call('health', undefined, { address })).status).toBe(200);
+      expect((await call('users.list')).status).toBe(200);
+    });
+  },
+  { env: { LIMIT_READ: '4/60' } },
+);
