@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import * as fields from '../../routers/fields.ts';
 import { isUserId } from '../../routers/users.ts';
+import { isMailedToken } from '../../server/accounts/one-time-tokens.ts';
 import { isSessionToken } from '../../server/accounts/sessions.ts';
 import { isMailAddress, isName, isWebAddress } from '../../server/accounts/text-rules.ts';
 import { clientAddress } from '../../server/http/client-address.ts';
@@ -46,7 +47,7 @@ describe('100 kB of a stranger’s text cost under 5 ms of CPU, whatever is in i
     ['the field email', (text) => fields.email.safeParse(text)],
     ['the field website', (text) => fields.webAddress.safeParse(text)],
     ['a new password', (text) => fields.newPassword.safeParse(text)],
-    ['a mailed token', (text) => fields.mailedToken.safeParse(text)],
+    ['a mailed token', isMailedToken],
     ['the address of a reset', (text) => fields.mailedEmail.safeParse(text)],
     ['X-Forwarded-For', (text) => clientAddress('127.0.0.1', text, 1)],
     ['a cookie', (text) => readCookie(text, 'auth_session')],
