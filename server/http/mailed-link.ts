@@ -13,7 +13,7 @@ export const mailedLink =
   (createContext: ContextFactory): Middleware =>
   async (ctx, next) => {
     const token = ctx.method === 'GET' && ctx.path === PATH && new URLSearchParams(ctx.querystring).get('token');
-    if (!token || /\btext\/html\b/i.test(ctx.get('Accept'))) return next();
+    if (!token || ctx.get('Accept').toLowerCase().includes('text/html')) return next();
     ctx.state['route'] = PATH;
     ctx.vary('Accept');
     ctx.set('Cache-Control', 'no-store');
