@@ -23,6 +23,7 @@ export const takenNames = [
   'login',
   'logout',
   'logout-all',
+  'not-me',
   'forgot-password',
   'reset-password',
 ];

@@ -68,7 +68,7 @@ onEachDatabase(
     expect(await upgraded()).toEqual(expected);
 
     // What a crash between two statements leaves on MySQL, which commits each by itself.
-    await sql("delete from mikro_orm_migrations where name >= '0004'");
+    await sql("delete from mikro_orm_migrations where name = '0004-proven-methods'");
     await sql('alter table identities drop column browser');
     await migrator.up();
     expect(await upgraded()).toEqual(expected);
