@@ -118,7 +118,7 @@ describe('the embedded key-value store', () => {
     expect(warn).toHaveBeenCalledTimes(1);
   });
 
-  test('on a full disk what writes is SERVICE_UNAVAILABLE, what reads works, and a sweep ends nothing', async () => {
+  test('on a full disk what needs room is SERVICE_UNAVAILABLE, and all else works', async () => {
     const exec = SqliteFile.prototype.exec;
     vi.spyOn(SqliteFile.prototype, 'exec').mockImplementation(function (this: SqliteFile, sql: string) {
       exec.call(this, `${sql}; pragma max_page_count = 8;`);
