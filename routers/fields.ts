@@ -89,3 +89,14 @@ export const mailedEmail = z
   .optional()
   .transform((value) => (typeof value === 'string' && value.length <= 254 ? value.toLowerCase() : ''))
   .meta({ type: 'string', format: 'email', example: 'ada@example.com' });
+
+export const LARGEST_PAGE = 100;
+
+/** How long a page of a list may be. */
+export const pageLimit = z.coerce
+  .number<number>()
+  .int()
+  .min(1)
+  .max(LARGEST_PAGE)
+  .optional()
+  .meta({ description: `How many at most, 1 to ${LARGEST_PAGE}; as many as that unless given` });

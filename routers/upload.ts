@@ -6,8 +6,6 @@ import * as fields from './fields.ts';
 import { router, sessionProcedure } from './trpc.ts';
 import { done } from './users.ts';
 
-const LARGEST_PAGE = 100;
-
 /** The form of POST /api/upload/image; over /trpc a FormData with the same two fields. Anything else in it is ignored. */
 const imageForm = z
   .instanceof(FormData, { error: 'Must be multipart/form-data' })
@@ -208,13 +206,7 @@ export const upload = router({
     .input(
       z
         .object({
-          limit: z.coerce
-            .number<number>()
-            .int()
-            .min(1)
-            .max(LARGEST_PAGE)
-            .optional()
-            .meta({ description: `How many at most, 1 to ${LARGEST_PAGE}; as many as that unless given` }),
+          limit: fields.pageLimit,
           cursor: z
             .string()
             .regex(cursorPattern, { error: 'Must be a cursor from an earlier page' })
@@ -229,7 +221,7 @@ export const upload = router({
         nextCursor: z.string().optional().meta({ description: 'Only where more follow' }),
       }),
     )
-    .query(async ({ ctx, input: { limit = LARGEST_PAGE, cursor } = {} }) => {
+    .query(async ({ ctx, input: { limit = fields.LARGEST_PAGE, cursor } = {} }) => {
       const after = cursor === undefined ? undefined : toCursor(cursor);
       const { uploads, more } = await ctx.uploads.list(ctx.session.user.id, { limit, after });
       return {

@@ -2,9 +2,8 @@ import { z } from 'zod';
 import { isSearchable, isSearchCursor } from '../server/accounts/user-search.ts';
 import type { Account } from '../server/accounts/users.ts';
 import { ServiceError } from '../server/errors.ts';
+import * as fields from './fields.ts';
 import { adminProcedure, publicProcedure, router } from './trpc.ts';
-
-const LARGEST_PAGE = 100;
 
 /** An unset field is the empty string, as interface.md section 2.1 types it; so a PUT of what was read changes nothing. */
 const optionalText = z.string().meta({ description: 'Empty where it is not set' });
@@ -69,15 +68,7 @@ export const users = router({
     .input(
       z
         .object({
-          limit: z.coerce
-            .number<number>()
-            .int()
-            .min(1)
-            .max(LARGEST_PAGE)
-            .optional()
-            .meta({
-              description: `How many at most, 1 to ${LARGEST_PAGE}; as many as that unless given`,
-            }),
+          limit: fields.pageLimit,
           cursor: z.string().optional().meta({ description: 'nextCursor of the page before, which had the same q' }),
           q: z
             .string()
@@ -109,7 +100,7 @@ export const users = router({
         nextCursor: z.string().optional().meta({ description: 'Only where more follow' }),
       }),
     )
-    .query(async ({ ctx, input: { limit = LARGEST_PAGE, cursor, q } = {} }) => {
+    .query(async ({ ctx, input: { limit = fields.LARGEST_PAGE, cursor, q } = {} }) => {
       const { users: all, searchUsers } = ctx.accounts;
       const { users: found, ...next } = await (q ? searchUsers({ q, cursor, limit }) : all.list({ cursor, limit }));
       return { data: found.map(toListed), ...next };
