@@ -68,14 +68,18 @@ everywhere((scenario) => {
     const { call, stack } = scenario();
     const { email } = await verified(scenario());
     const first = await askFor(email);
-    let newest = first;
-    for (let count = 2; count <= 10; count++) newest = await askFor(email, count);
-    for (let i = 0; i < 6; i++) expect((await call('auth.forgotPassword', { email })).status).toBe(200);
+    for (let i = 0; i < 14; i++) expect((await call('auth.forgotPassword', { email })).status).toBe(200);
     await mailsSettled(stack, email);
-    expect((await stack.mailsTo(email)).filter(({ subject }) => subject.startsWith('Reset'))).toHaveLength(10);
+    const links = (await stack.mailsTo(email)).flatMap(
+      ({ text }) => /reset-password\?token=([\w-]+)/.exec(text)?.[1] ?? [],
+    );
+    expect(links.length).toBeGreaterThan(1);
+    expect(links.length).toBeLessThanOrEqual(10);
     const reset = (token: string) => call('auth.resetPassword', { token, email, password: NEW_PASSWORD });
     expectRefusal(await reset(first), 400, 'INVALID_TOKEN');
-    expect((await reset(newest)).status).toBe(200);
+    const answers = [];
+    for (const token of links) answers.push((await reset(token)).status);
+    expect(answers.filter((status) => status === 200)).toHaveLength(1);
   });
 
   test('without a token the token is what is wrong, whatever else is missing', async () => {
