@@ -36,8 +36,12 @@ const isFor: Record<TokenPurpose, (user: User) => boolean> = {
 export const createMailAdmission = ({ database, tokens, rates }: Parts): Admit => {
   const wasMailed = (since: Rate) => sql<boolean>`created_at > ${database.now} - ${since.seconds * 1000}`;
 
-  /** Per address it is exact, for the user is locked; per inbox it may be passed by one for each further process. */
-  const hasRoom = async (tables: Kysely<Tables>, { kind, email }: DueMail): Promise<boolean> => {
+  /**
+   * Per address it is exact, for the user is locked; per inbox it may be passed by one for each further process. A proven
+   * address has its own share only: strangers, who can prove none, must not use up an inbox's with tags and so keep its
+   * owner from a reset.
+   */
+  const hasRoom = async (tables: Kysely<Tables>, { kind, email }: DueMail, user: User): Promise<boolean> => {
     const longest = rates.mail.seconds > rates.inbox.seconds ? rates.mail : rates.inbox;
     const mailed = await tables
       .selectFrom('outbox')
@@ -51,7 +55,8 @@ export const createMailAdmission = ({ database, tokens, rates }: Parts): Admit =
       .where('token_id', 'is not', null)
       .where(wasMailed(longest))
       .executeTakeFirstOrThrow();
-    return Number(mailed.address) < rates.mail.points && Number(mailed.inbox) < rates.inbox.points;
+    const isInboxOpen = user.emailVerified || Number(mailed.inbox) < rates.inbox.points;
+    return Number(mailed.address) < rates.mail.points && isInboxOpen;
   };
 
   const admitRequest = (due: DueMail, purpose: TokenPurpose) =>
@@ -61,7 +66,7 @@ export const createMailAdmission = ({ database, tokens, rates }: Parts): Admit =
       // Another process may have admitted it, whose lease ran out before the mail went out: the link stays the same.
       const row = await tables.selectFrom('outbox').select('token_id').where('id', '=', due.id).executeTakeFirst();
       if (row?.token_id) return { ...due, userId: user.id, tokenId: row.token_id };
-      if (!(await hasRoom(tables, due))) return 'no room';
+      if (!(await hasRoom(tables, due, user))) return 'no room';
       const change = { user_id: user.id, token_id: await tokens.issue(tables, user.id, purpose) };
       await tables.updateTable('outbox').set(change).where('id', '=', due.id).execute();
       return { ...due, userId: user.id, tokenId: change.token_id };

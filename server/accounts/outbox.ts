@@ -5,14 +5,12 @@ import type { Rate } from '../config.ts';
 import type { Log } from '../log.ts';
 import { type Database, sql, type WriteTables } from '../parts/database/index.ts';
 import type { Tables } from '../parts/database/tables.ts';
-import { MailRefused, type MailTransport } from '../parts/mail/index.ts';
+import { DELIVERIES_AT_ONCE, MailRefused, type MailTransport } from '../parts/mail/index.ts';
 import type { Admit } from './mail-requests.ts';
 import type { MailComposer } from './mails.ts';
 import { isTokenPurpose, TOKEN_LIFE_MS } from './one-time-tokens.ts';
 import { inboxOf } from './text-rules.ts';
 
-/** At most so many mails are on their way at once from one process: slow ones never hold up all. */
-const CONCURRENCY = 10;
 /** After a crash a mail waits this long for another process. A delivery that takes longer renews its lease. */
 const LEASE_MS = 20_000;
 const RENEW_EVERY_MS = 5000;
@@ -171,7 +169,7 @@ export function createOutbox({ database, mail, rates, admit, compose, log }: Par
 
   const run = async () => {
     while (!stopping) {
-      const free = CONCURRENCY - inFlight.size;
+      const free = DELIVERIES_AT_ONCE - inFlight.size;
       wakeUp = Promise.withResolvers();
       const due = free > 0 ? await lease(free).then(noteReadable, noteUnreadable) : [];
       for (const one of due) {

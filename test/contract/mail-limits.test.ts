@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { freshEmail } from '../rig/address.ts';
 import { callerOf } from './callers.ts';
-import { mailsSettled, onBothStacks, registered } from './scenario.ts';
+import { mailsSettled, onBothStacks, registered, verified } from './scenario.ts';
 
 onBothStacks((stack) => {
   test('one inbox gets thirty mails an hour, however many tags its address is given', async () => {
@@ -15,5 +15,16 @@ onBothStacks((stack) => {
     // Another inbox of the same domain has its own share.
     const { email } = await registered({ stack: stack(), call }, { email: `${local}-other@${domain}` });
     await stack().waitForMail({ to: email });
+  });
+
+  test('a flood of tags does not keep the owner of the inbox from a reset', async () => {
+    const call = callerOf('rest', stack().url);
+    const owner = await verified({ stack: stack(), call });
+    const [local, domain] = owner.email.split('@');
+    const addresses = Array.from({ length: 31 }, (_, i) => `${local}+${i}@${domain}`);
+    await Promise.all(addresses.map((email) => registered({ stack: stack(), call }, { email })));
+    await Promise.all(addresses.map((email) => mailsSettled(stack(), email)));
+    await call('auth.forgotPassword', { email: owner.email });
+    await stack().waitForMail({ to: owner.email, subject: 'Reset your password' });
   });
 });

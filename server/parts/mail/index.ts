@@ -4,6 +4,9 @@ import { smtpTransport } from './smtp.ts';
 
 export { type KeptMail, readMailbox } from './mailbox.ts';
 
+/** How many mails one process delivers at once: as many connections as that, so that none waits for another's. */
+export const DELIVERIES_AT_ONCE = 10;
+
 export interface Mail {
   /** Unique and stable: a mail that is sent twice carries the same one, so that it can be recognized. */
   id: string;

@@ -1,17 +1,17 @@
 import { createTransport, type SendMailOptions } from 'nodemailer';
-import { type Mail, MailRefused, type MailTransport } from './index.ts';
+import { DELIVERIES_AT_ONCE, type Mail, MailRefused, type MailTransport } from './index.ts';
 
 /** A mail server may be slow, but not for ever: the whole delivery of one mail, in milliseconds. */
 const DELIVERY_LIMIT_MS = 45_000;
 
-export function smtpTransport(url: string, from: string): MailTransport {
+export function smtpTransport(url: string, from: string, limitMs = DELIVERY_LIMIT_MS): MailTransport {
   const transport = createTransport({
     url,
     pool: true,
-    maxConnections: 5,
+    maxConnections: DELIVERIES_AT_ONCE,
     connectionTimeout: 10_000,
     greetingTimeout: 10_000,
-    socketTimeout: DELIVERY_LIMIT_MS,
+    socketTimeout: limitMs,
     disableFileAccess: true,
     disableUrlAccess: true,
   });
@@ -20,6 +20,8 @@ export function smtpTransport(url: string, from: string): MailTransport {
 
   return {
     async send({ id, to, subject, text, html }: Mail) {
+      const abort = new AbortController();
+      const timer = setTimeout(() => abort.abort(new Error('the mail server took too long')), limitMs);
       const message: SendMailOptions = {
         from,
         // An object and an explicit envelope: a string would be parsed, and could name a second recipient.
@@ -30,11 +32,11 @@ export function smtpTransport(url: string, from: string): MailTransport {
         text,
         html,
         headers: { 'Auto-Submitted': 'auto-generated' },
+        // What is given up ends: left in the pool it would go out as well as its next attempt.
+        signal: abort.signal,
       };
-      const limit = Promise.withResolvers<never>();
-      const timer = setTimeout(() => limit.reject(new Error('the mail server took too long')), DELIVERY_LIMIT_MS);
       try {
-        await Promise.race([transport.sendMail(message), limit.promise]);
+        await transport.sendMail(message);
       } catch (error) {
         throw isRecipientRefused(error)
           ? new MailRefused('the mail server refused the recipient', { cause: error })

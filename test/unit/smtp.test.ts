@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest';
+import { DELIVERIES_AT_ONCE } from '../../server/parts/mail/index.ts';
+import { smtpTransport } from '../../server/parts/mail/smtp.ts';
+import { startSmtpSink } from '../rig/smtp.ts';
+
+const mailTo = (address: string) => ({ id: address, to: { address }, subject: 'Hello', text: 'Hello', html: 'Hello' });
+const timeOf = async (work: Promise<unknown>) => {
+  const started = performance.now();
+  await work;
+  return performance.now() - started;
+};
+
+test('no delivery waits for another, and one that is given up takes no connection from the next', async () => {
+  const sink = await startSmtpSink();
+  const mail = smtpTransport(sink.url, 'no-reply@accounts.test', 1500);
+  const sendAll = (name: string) =>
+    Promise.allSettled(
+      Array.from({ length: DELIVERIES_AT_ONCE }, (_, i) => mail.send(mailTo(`${name}${i}@example.test`))),
+    );
+  try {
+    sink.behave({ slow: 900 });
+    const sent = await sendAll('slow');
+    expect(sent.map(({ status }) => status)).toEqual(Array(DELIVERIES_AT_ONCE).fill('fulfilled'));
+
+    sink.behave({ slow: 5000 });
+    const givenUp = await sendAll('hung');
+    expect(givenUp.map(({ status }) => status)).toEqual(Array(DELIVERIES_AT_ONCE).fill('rejected'));
+    sink.behave('accept');
+    expect(await timeOf(mail.send(mailTo('next@example.test')))).toBeLessThan(1000);
+  } finally {
+    mail.close();
+    await sink.stop();
+  }
+}, 20_000);
