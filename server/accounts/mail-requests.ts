@@ -5,12 +5,12 @@ import type { Rate } from '../config.ts';
 import { type Database, sql } from '../parts/database/index.ts';
 import type { Tables } from '../parts/database/tables.ts';
 import { isTokenPurpose, type OneTimeTokens } from './one-time-tokens.ts';
-import type { DueMail } from './outbox.ts';
+import type { DueMail } from './outbox-rows.ts';
 import { inboxOf } from './text-rules.ts';
 import { lockUser } from './users.ts';
 
 /** The mail to be sent; or that no account waits for it, or that its address has had its share. */
-export type Admit = (due: DueMail) => Promise<DueMail | 'nobody' | 'no room'>;
+export type Admit = (due: DueMail) => Promise<DueMail | 'unwanted' | 'no room'>;
 
 interface Parts {
   database: Database;
@@ -62,7 +62,7 @@ export const createMailAdmission = ({ database, tokens, rates }: Parts): Admit =
   const admitRequest = (due: DueMail, purpose: TokenPurpose) =>
     database.transaction(async (em, tables) => {
       const user = await lockUser(em, { email: due.email });
-      if (!user || !isFor[purpose](user)) return 'nobody';
+      if (!user || !isFor[purpose](user)) return 'unwanted';
       // Another process may have admitted it, whose lease ran out before the mail went out: the link stays the same.
       const row = await tables.selectFrom('outbox').select('token_id').where('id', '=', due.id).executeTakeFirst();
       if (row?.token_id) return { ...due, userId: user.id, tokenId: row.token_id };

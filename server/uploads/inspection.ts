@@ -1,8 +1,8 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { Database } from '../parts/database/index.ts';
 import type { ObjectStorage } from '../parts/object-storage/index.ts';
+import { createWorker } from '../workers/worker.ts';
 import type { Avatars } from './avatars.ts';
 import { fits, isUploadType, START_BYTES } from './file-types.ts';
 import type { Records, UploadRecord } from './records.ts';
@@ -14,8 +14,6 @@ import type { Records, UploadRecord } from './records.ts';
 export const FIRST_LOOK_MS = 5 * 60_000;
 const LAST_LOOK_MS = 60 * 60_000;
 const AT_ONCE = 10;
-const POLL_MS = 1000;
-const LONGEST_PAUSE_MS = 30_000;
 
 type Finding = 'absent' | 'as declared' | 'not as declared';
 
@@ -27,14 +25,8 @@ interface Parts {
   log: Log;
 }
 
-/**
- * Holds what is stored to what was declared. A worker in each process looks at what is due; all share the work as the mail
- * outbox does. Every step may be repeated: after a crash another process does.
- */
+/** Deletes objects that are not as they were declared, and those that no row needs any more. */
 export function createInspection({ database, objects, records, avatars, log }: Parts) {
-  const stopping = new AbortController();
-  let loop: Promise<void> | undefined;
-
   const look = async ({ objectKey, contentType, size }: UploadRecord): Promise<Finding> => {
     const found = await objects.find(objectKey, START_BYTES);
     if (!found) return 'absent';
@@ -83,34 +75,7 @@ export function createInspection({ database, objects, records, avatars, log }: P
     }
   };
 
-  /** Answers how many rows were due. An outage is told once, not at every try. */
-  let failing = false;
-  const round = async (): Promise<number> => {
-    try {
-      const due = await records.lease(AT_ONCE);
-      // All of them come to their end, whichever fails: nothing is under way once the round is over.
-      const ends = await Promise.allSettled(due.map(inspect));
-      const failure = ends.find((end) => end.status === 'rejected');
-      if (failure) throw failure.reason;
-      failing = false;
-      return due.length;
-    } catch (error) {
-      // What was leased comes up again when its lease has run out.
-      if (!failing) log.warn({ err: error }, 'uploads cannot be inspected now');
-      failing = true;
-      return 0;
-    }
-  };
-
-  const run = async () => {
-    let pause = POLL_MS;
-    while (!stopping.signal.aborted) {
-      const count = await round();
-      pause = failing ? Math.min(pause * 2, LONGEST_PAUSE_MS) : POLL_MS;
-      if (count < AT_ONCE)
-        await delay(pause, undefined, { signal: stopping.signal, ref: false }).catch(() => undefined);
-    }
-  };
+  const worker = createWorker({ name: 'uploads', atOnce: AT_ONCE, lease: records.lease, work: inspect, log });
 
   const ownUpload = async (userId: string, objectKey: string): Promise<UploadRecord> => {
     const upload = await records.find(objectKey);
@@ -144,14 +109,8 @@ export function createInspection({ database, objects, records, avatars, log }: P
       await discard(upload).catch((err: unknown) => log.warn({ err, key: objectKey }, 'an upload is deleted later'));
     },
 
-    start(): void {
-      loop = run();
-    },
-
-    async stop(): Promise<void> {
-      stopping.abort();
-      await loop;
-    },
+    start: worker.start,
+    stop: worker.stop,
   };
 }
 

@@ -147,8 +147,8 @@ test.each(['refuse-sender', 'refuse-message', 'refuse-relay'] as const)(
         what: 'a second attempt for each mail',
       },
     );
-    // By each of the two processes.
-    expect(told() - before.told).toBeGreaterThan(0);
+    // By each of the two processes, where it was not in trouble already.
+    expect(told()).toBeGreaterThan(0);
     expect(told() - before.told).toBeLessThanOrEqual(2);
     smtp.behave('accept');
     for (const { email } of people) {

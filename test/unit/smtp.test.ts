@@ -4,12 +4,6 @@ import { smtpTransport } from '../../server/parts/mail/smtp.ts';
 import { startSmtpSink } from '../rig/smtp.ts';
 
 const mailTo = (address: string) => ({ id: address, to: { address }, subject: 'Hello', text: 'Hello', html: 'Hello' });
-const timeOf = async (work: Promise<unknown>) => {
-  const started = performance.now();
-  await work;
-  return performance.now() - started;
-};
-
 test('no delivery waits for another, and one that is given up takes no connection from the next', async () => {
   const sink = await startSmtpSink();
   const mail = smtpTransport(sink.url, 'no-reply@accounts.test', 1500);
@@ -26,7 +20,9 @@ test('no delivery waits for another, and one that is given up takes no connectio
     const givenUp = await sendAll('hung');
     expect(givenUp.map(({ status }) => status)).toEqual(Array(DELIVERIES_AT_ONCE).fill('rejected'));
     sink.behave('accept');
-    expect(await timeOf(mail.send(mailTo('next@example.test')))).toBeLessThan(1000);
+    await mail.send(mailTo('next@example.test'));
+    // The server has not answered those yet.
+    expect(sink.mails().some(({ to }) => to[0]?.startsWith('hung'))).toBe(false);
   } finally {
     mail.close();
     await sink.stop();
