@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely';
+import type { Kysely, RawBuilder } from 'kysely';
 import { v7 as uuidv7 } from 'uuid';
 import type { MailKind, MailState, OutboxMail } from '../../entities/index.ts';
 import type { Rate } from '../config.ts';
@@ -22,6 +22,7 @@ const POLL_MS = 1000;
 const REQUEST_DELAY_MS = 500;
 const LONGEST_BACKOFF_MS = 10 * 60_000;
 const SWEEP_EVERY_MS = 10 * 60_000;
+const SWEEP_BATCH = 1000;
 const KEPT_MS = 7 * 24 * 60 * 60_000;
 const DAY_MS = 24 * 60 * 60_000;
 
@@ -206,20 +207,21 @@ export function createOutbox({ database, mail, rates, admit, compose, log }: Par
     return [];
   };
 
+  /** Deletes what a condition finds, a batch a statement: any backlog goes, however little time one has. */
+  const deleteInBatches = async (table: 'outbox' | 'one_time_tokens', isOld: RawBuilder<boolean>) => {
+    const deleteBatch = () =>
+      database.transaction(async (_em, tables) => {
+        const rows = await tables.selectFrom(table).select('id').where(isOld).limit(SWEEP_BATCH).execute();
+        const ids = rows.map(({ id }) => id);
+        if (ids.length > 0) await tables.deleteFrom(table).where('id', 'in', ids).execute();
+        return ids.length;
+      });
+    while (!stopping && (await deleteBatch()) === SWEEP_BATCH);
+  };
+
   const sweep = async () => {
-    await database.write((tables) =>
-      tables
-        .deleteFrom('outbox')
-        .where('created_at', '<', sql<number>`${database.now} - ${keptMs}`)
-        .where('state', '!=', 'pending')
-        .execute(),
-    );
-    await database.write((tables) =>
-      tables
-        .deleteFrom('one_time_tokens')
-        .where('expires_at', '<', sql<number>`${database.now} - ${KEPT_MS}`)
-        .execute(),
-    );
+    await deleteInBatches('outbox', sql`created_at < ${database.now} - ${keptMs} and state <> 'pending'`);
+    await deleteInBatches('one_time_tokens', sql`expires_at < ${database.now} - ${KEPT_MS}`);
   };
 
   const every = (ms: number, work: () => Promise<void>) => {
