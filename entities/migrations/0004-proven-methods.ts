@@ -1,8 +1,13 @@
 import { PortableMigration } from './portable.ts';
 
+/** In milliseconds: an identity that came with its account was linked within this time. */
+const SAME_LOGIN_MS = 10_000;
+
 /**
- * Each login method records whether the owner of the inbox added it. What exists counts as proven where the address is
- * verified: an upgrade takes no user's login away.
+ * Each login method records whether the owner of the inbox added it. What exists opens its account as before, so an upgrade
+ * takes no user's login away. A password of a verified address counts as proven. An identity does if it was linked to an
+ * account that was there: that took a provider that vouches. One that came with its account may be a stranger's whose mail
+ * the owner has confirmed: it goes with the owner's next reset, or is proven by its next login that is vouched for.
  */
 export class ProvenMethods extends PortableMigration {
   override async up(): Promise<void> {
@@ -18,7 +23,8 @@ export class ProvenMethods extends PortableMigration {
     });
     this.addSql('update users set password_proven = email_verified where password_hash is not null');
     this.addSql(`update identities set
-      proven = (select email_verified from users where users.id = identities.user_id),
+      proven = (select case when identities.created_at > users.created_at + ${SAME_LOGIN_MS} then email_verified else 0 end
+        from users where users.id = identities.user_id),
       provider = (select case provider when 'email' then 'idp' else provider end from users where users.id = identities.user_id)`);
   }
 

@@ -15,8 +15,8 @@ export class Search extends PortableMigration {
     }
     await this.fill();
     if (this.isSqlite) {
-      this.addSql('create index users_search_name on users (search_name, id)');
-      this.addSql('drop index users_name');
+      this.addSql('create index if not exists users_search_name on users (search_name, id)');
+      this.addSql('drop index if exists users_name');
     } else if (!(await this.hasIndex('users_search_name'))) {
       this.addSql('alter table users add index users_search_name (search_name, id), drop index users_name');
     }

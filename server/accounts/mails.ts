@@ -87,8 +87,11 @@ export type MailComposer = (
  */
 export const createMailComposer =
   ({ appUrl, database, users, tokens }: Parts): MailComposer =>
-  async ({ kind, email, userId, tokenId, detail }) => {
+  async ({ kind, email: asked, userId, tokenId, detail }) => {
     const user = userId ? await users.find(userId) : undefined;
+    // A row of the release before, which may still run, names the user alone.
+    const email = asked || user?.email;
+    if (!email) return undefined;
     const page = pages[kind];
     if (page && !(user && tokenId && (await database.query((tables) => tokens.isCurrent(tables, tokenId))))) {
       return undefined;

@@ -1,3 +1,4 @@
+import type { RawBuilder } from 'kysely';
 import { v7 as uuidv7 } from 'uuid';
 import type { MailKind, MailState, OutboxMail } from '../../entities/index.ts';
 import { type Database, sql, type WriteTables } from '../parts/database/index.ts';
@@ -6,6 +7,7 @@ import { inboxOf } from './text-rules.ts';
 
 /** After a crash a mail waits this long for another process. A delivery that takes longer renews its lease. */
 const LEASE_MS = 20_000;
+const SWEEP_BATCH = 1000;
 const KEPT_MS = 7 * 24 * 60 * 60_000;
 const DAY_MS = 24 * 60 * 60_000;
 
@@ -102,18 +104,23 @@ export const createOutboxRows = (database: Database, { countedMs }: { countedMs:
   /** Deletes what is settled and no longer counted, and tokens that expired long ago. */
   async sweep(): Promise<void> {
     const before = (ms: number) => sql<number>`${database.now} - ${ms}`;
-    await database.write((tables) =>
-      tables
-        .deleteFrom('outbox')
-        .where('created_at', '<', before(Math.max(KEPT_MS, countedMs)))
-        .where('state', '!=', 'pending')
-        .execute(),
-    );
-    await database.write((tables) =>
-      tables.deleteFrom('one_time_tokens').where('expires_at', '<', before(KEPT_MS)).execute(),
-    );
+    const countedFrom = before(Math.max(KEPT_MS, countedMs));
+    await deleteInBatches(database, 'outbox', sql`created_at < ${countedFrom} and state <> 'pending'`);
+    await deleteInBatches(database, 'one_time_tokens', sql`expires_at < ${before(KEPT_MS)}`);
   },
 });
+
+/** A batch a transaction: any backlog goes, however little time one has. */
+async function deleteInBatches(database: Database, table: 'outbox' | 'one_time_tokens', isOld: RawBuilder<boolean>) {
+  const deleteBatch = () =>
+    database.transaction(async (_em, tables) => {
+      const rows = await tables.selectFrom(table).select('id').where(isOld).limit(SWEEP_BATCH).execute();
+      const ids = rows.map(({ id }) => id);
+      if (ids.length > 0) await tables.deleteFrom(table).where('id', 'in', ids).execute();
+      return ids.length;
+    });
+  while ((await deleteBatch()) === SWEEP_BATCH);
+}
 
 /** How long a mail of this kind is of use, in milliseconds. */
 const lifeOf = (kind: MailKind): number => (isTokenPurpose(kind) ? TOKEN_LIFE_MS[kind] : DAY_MS);

@@ -64,6 +64,15 @@ test('a refusal for now is tried again', async () => {
   expect((await stateOf(email)).attempts).toBeGreaterThan(1);
 });
 
+test('a mail that the release before has queued, which names its user alone, goes out', async () => {
+  smtp.behave('refuse-temporarily');
+  const { id, email } = await registered({ stack, call });
+  await until(async () => (await stateOf(email)).attempts >= 1);
+  await stack.database("update outbox set email = '', inbox = '' where user_id = ?", [id]);
+  smtp.behave('accept');
+  await stack.waitForMail({ to: email });
+});
+
 test('a refusal for good is the end, after one attempt', async () => {
   smtp.behave('refuse-permanently');
   const { email } = await registered({ stack, call });

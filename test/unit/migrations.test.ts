@@ -32,13 +32,13 @@ const insertUser = (sql: Sql, id: string, { verified, provider }: { verified: nu
      values ('${id}', '${id}@example.test', 'Ada', '${provider}', 'user', ${verified}, ${provider === 'email' ? "'1:x:y'" : 'null'}, 0, 1, 1)`,
   );
 
-const insertIdentity = (sql: Sql, userId: string) =>
+const insertIdentity = (sql: Sql, userId: string, linkedAt: number) =>
   sql(
-    `insert into identities (id, user_id, issuer, subject, created_at) values ('${userId}', '${userId}', 'https://x.test', '${userId}', 1)`,
+    `insert into identities (id, user_id, issuer, subject, created_at) values ('${userId}', '${userId}', 'https://x.test', '${userId}', ${linkedAt})`,
   );
 
 onEachDatabase(
-  'login methods of verified users count as proven after the upgrade, those of others do not',
+  'what only the owner can have added counts as proven after the upgrade: not an identity that the account was made with',
   async (orm, sql) => {
     const { migrator } = orm;
     await migrator.up({ to: '0003-uploads' });
@@ -46,7 +46,8 @@ onEachDatabase(
     await insertUser(sql, 'bob', { verified: 0, provider: 'email' });
     await insertUser(sql, 'cyd', { verified: 1, provider: 'github' });
     await insertUser(sql, 'dan', { verified: 0, provider: 'github' });
-    for (const id of ['ada', 'cyd', 'dan']) await insertIdentity(sql, id);
+    for (const id of ['ada', 'dan']) await insertIdentity(sql, id, 60_000);
+    await insertIdentity(sql, 'cyd', 50);
     await migrator.up();
     const upgraded = async () => ({
       passwords: await sql('select id, password_proven from users order by id'),
@@ -61,7 +62,7 @@ onEachDatabase(
       ],
       identities: [
         { user_id: 'ada', proven: 1, provider: 'idp', browser: null },
-        { user_id: 'cyd', proven: 1, provider: 'github', browser: null },
+        { user_id: 'cyd', proven: 0, provider: 'github', browser: null },
         { user_id: 'dan', proven: 0, provider: 'github', browser: null },
       ],
     };

@@ -1,0 +1,57 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, inject, test, vi } from 'vitest';
+import { createOutbox } from '../../server/accounts/outbox.ts';
+import { openDatabase } from '../../server/parts/database/index.ts';
+import { createDatabase, dropDatabase } from '../rig/mysql.ts';
+import { until } from '../rig/until.ts';
+
+const OLD_ROWS = 2500;
+const rate = { points: 1, seconds: 1 };
+const log = { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn(), fatal: vi.fn() };
+
+describe.each(['embedded', 'real'])('on %s parts', (kind) => {
+  test('settled mails of a week ago are deleted, however many they are, and no others', async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'account-sweep-'));
+    const databaseUrl = kind === 'real' ? await createDatabase(inject('mysqlUrl')) : undefined;
+    const database = await openDatabase({ databaseUrl, dataDir });
+    try {
+      await database.migrate();
+      const row = (id: string, state: 'sent' | 'pending', at: number) => ({
+        ...{ id, kind: 'verify-email' as const, email: '', inbox: '', user_id: null, token_id: null, detail: null },
+        ...{ state, attempts: 1, due_at: Date.now() + 60_000, expires_at: at, created_at: at },
+      });
+      const rows = [
+        ...Array.from({ length: OLD_ROWS }, (_, i) => row(`old-${i}`, 'sent', 1)),
+        row('old-pending', 'pending', 1),
+        row('new', 'sent', Date.now()),
+      ];
+      for (let i = 0; i < rows.length; i += 500) {
+        await database.write((tables) =>
+          tables
+            .insertInto('outbox')
+            .values(rows.slice(i, i + 500))
+            .execute(),
+        );
+      }
+      vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+      const outbox = createOutbox({
+        ...{ database, log, rates: { mail: rate, inbox: rate } },
+        ...{ admit: async (due) => due, compose: async () => undefined },
+        mail: { send: async () => undefined, close: () => undefined },
+      });
+      outbox.start();
+      vi.advanceTimersByTime(15 * 60_000);
+      const left = () => database.query((tables) => tables.selectFrom('outbox').select('id').orderBy('id').execute());
+      await until(async () => (await left()).length === 2, { what: 'the end of the sweep' });
+      expect((await left()).map(({ id }) => id)).toEqual(['new', 'old-pending']);
+      await outbox.stop();
+    } finally {
+      vi.useRealTimers();
+      await database.close();
+      if (databaseUrl) await dropDatabase(databaseUrl);
+      rmSync(dataDir, { recursive: true, force: true });
+    }
+  });
+});
