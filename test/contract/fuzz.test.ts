@@ -70,7 +70,7 @@ onBothStacks(
       }
     }, 60_000);
   },
-  { env: { PASSWORD_ITERATIONS: '1000', LIMIT_UPLOAD: '100000/3600' } },
+  { env: { LIMIT_UPLOAD: '100000/3600' } },
 );
 
 async function expectAnswer(url: string, method: string, path: string, operation: Operation, response: Response) {

@@ -28,7 +28,7 @@ const logInAs = loginsThrough(provider);
 afterAll(() => provider.close());
 
 // How costly a hash is changes nothing here.
-const env = { ...environmentFor(provider), PASSWORD_ITERATIONS: '1000' };
+const env = environmentFor(provider);
 const NEW_PASSWORD = 'Difference-Engine-1822';
 
 /**
@@ -255,152 +255,147 @@ onBothStacks(
   { env },
 );
 
-everywhere(
-  (scenario) => {
-    test('confirmed elsewhere, the answer says by what the account was asked for; the right browser may still prove it', async () => {
-      const { call, stack } = scenario();
-      const person = await registered(scenario(), { name: 'Mallory' });
-      const token = await mailedToken(stack, person.email, 'verify-email');
-      const elsewhere = await call('auth.verifyEmail', { token }, { browser: 'x'.repeat(43) });
-      const [row] = await stack.database<{ created_at: number }>('select created_at from users where id = ?', [
-        person.id,
+everywhere((scenario) => {
+  test('confirmed elsewhere, the answer says by what the account was asked for; the right browser may still prove it', async () => {
+    const { call, stack } = scenario();
+    const person = await registered(scenario(), { name: 'Mallory' });
+    const token = await mailedToken(stack, person.email, 'verify-email');
+    const elsewhere = await call('auth.verifyEmail', { token }, { browser: 'x'.repeat(43) });
+    const [row] = await stack.database<{ created_at: number }>('select created_at from users where id = ?', [
+      person.id,
+    ]);
+    const addedAt = Math.floor(Number(row?.created_at) / 1000);
+    expect(elsewhere.data).toEqual({
+      success: true,
+      message: expect.any(String),
+      unproven: [{ method: 'password', addedAt }],
+    });
+    expect((await call('auth.verifyEmail', { token })).data).toEqual(elsewhere.data);
+    const here = { success: true, message: expect.any(String) };
+    expect((await call('auth.verifyEmail', { token }, { browser: person.browser })).data).toEqual(here);
+    expect((await call('auth.verifyEmail', { token })).data).toEqual(here);
+  });
+
+  test('a token past its life proves nothing any more', async () => {
+    const { call, stack } = scenario();
+    const person = await registered(scenario());
+    const token = await mailedToken(stack, person.email, 'verify-email');
+    await call('auth.verifyEmail', { token });
+    await stack.database('update one_time_tokens set expires_at = expires_at - 86401000 where user_id = ?', [
+      person.id,
+    ]);
+    expect((await call('auth.verifyEmail', { token }, { browser: person.browser })).status).toBe(200);
+    expectRefusal(await call('account.notMe', { token }), 400, 'INVALID_TOKEN');
+    expect(await stack.database('select password_proven from users where id = ?', [person.id])).toEqual([
+      { password_proven: 0 },
+    ]);
+  });
+
+  test('a browser keeps its cookie, only whose hash is stored, and two of them are none', async () => {
+    const { call, stack } = scenario();
+    const first = await call('auth.register', { name: 'Ada', email: freshEmail(), password: PASSWORD });
+    const browser = browserIn(first) ?? '';
+    expect(first.setCookies).toContain(`auth_browser=${browser}; Path=/; HttpOnly; SameSite=Lax; Max-Age=86400`);
+    const again = () => ({ name: 'Ada', email: freshEmail(), password: PASSWORD });
+    expect(browserIn(await call('auth.register', again(), { browser }))).toBe(browser);
+    const cookie = `auth_browser=${browser}; auth_browser=${'x'.repeat(43)}`;
+    const strangers = [
+      await call('auth.register', again(), { headers: { cookie } }),
+      await call('auth.register', again(), { browser: 'chosen-by-somebody-else' }),
+    ];
+    for (const reply of strangers) {
+      expect(browserIn(reply)).toMatch(/^[\w-]{43}$/);
+      expect([browser, 'x'.repeat(43)]).not.toContain(browserIn(reply));
+    }
+    expect(JSON.stringify(await stack.database('select * from users'))).not.toContain(browser);
+  });
+
+  test('“this was not me” deletes what nobody has proven, with its sessions, and the address is free', async () => {
+    const { call, stack } = scenario();
+    const person = await registered(scenario());
+    const token = await mailedToken(stack, person.email, 'verify-email');
+    await call('auth.verifyEmail', { token });
+    const session = await logIn(call, person);
+    const reply = await call('account.notMe', { token });
+    expect([reply.status, reply.data]).toEqual([200, { success: true, message: 'The account is deleted.' }]);
+    expect(await usersWith(stack, person.email)).toEqual([]);
+    expect(await isAlive(call, session)).toBe(false);
+    expectRefusal(await call('account.notMe', { token }), 400, 'INVALID_TOKEN', 'Invalid or expired token');
+    await registered(scenario(), { email: person.email });
+  });
+
+  test('“this was not me” before the address is confirmed deletes the account as well', async () => {
+    const { call, stack } = scenario();
+    const person = await registered(scenario());
+    const token = await mailedToken(stack, person.email, 'verify-email');
+    expect((await call('account.notMe', { token })).status).toBe(200);
+    expect(await usersWith(stack, person.email)).toEqual([]);
+    expectRefusal(await call('auth.verifyEmail', { token }), 400, 'INVALID_TOKEN');
+  });
+
+  test('the files of a deleted account go too, and cannot come back', async () => {
+    const { call, stack } = scenario();
+    const person = await registered(scenario());
+    const token = await mailedToken(stack, person.email, 'verify-email');
+    await call('auth.verifyEmail', { token });
+    const session = await logIn(call, person);
+    const body = Buffer.from('89504e470d0a1a0a00', 'hex');
+    const file = { filename: 'a.png', contentType: 'image/png', size: body.length };
+    const { data } = await call('upload.presign', file, { session });
+    const put = () => fetch(data.presignedUrl, { method: 'PUT', headers: { 'content-type': 'image/png' }, body });
+    expect((await put()).ok).toBe(true);
+    await call('account.notMe', { token });
+    const isGone = async () => (await fetch(data.publicUrl)).status === 404;
+    await until(isGone, { what: 'the deletion of the file' });
+    // As long as its address works the row stays, so that the job looks again.
+    const isKept = () =>
+      stack.database("select state from uploads where object_key = ? and state = 'doomed' and due_at > expires_at", [
+        data.key,
       ]);
-      const addedAt = Math.floor(Number(row?.created_at) / 1000);
-      expect(elsewhere.data).toEqual({
-        success: true,
-        message: expect.any(String),
-        unproven: [{ method: 'password', addedAt }],
-      });
-      expect((await call('auth.verifyEmail', { token })).data).toEqual(elsewhere.data);
-      const here = { success: true, message: expect.any(String) };
-      expect((await call('auth.verifyEmail', { token }, { browser: person.browser })).data).toEqual(here);
-      expect((await call('auth.verifyEmail', { token })).data).toEqual(here);
-    });
+    await until(async () => (await isKept()).length === 1, { what: 'a later look' });
+  });
 
-    test('a token past its life proves nothing any more', async () => {
-      const { call, stack } = scenario();
-      const person = await registered(scenario());
-      const token = await mailedToken(stack, person.email, 'verify-email');
-      await call('auth.verifyEmail', { token });
-      await stack.database('update one_time_tokens set expires_at = expires_at - 86401000 where user_id = ?', [
-        person.id,
-      ]);
-      expect((await call('auth.verifyEmail', { token }, { browser: person.browser })).status).toBe(200);
-      expectRefusal(await call('account.notMe', { token }), 400, 'INVALID_TOKEN');
-      expect(await stack.database('select password_proven from users where id = ?', [person.id])).toEqual([
-        { password_proven: 0 },
-      ]);
-    });
+  test.each([undefined, '', 'x'.repeat(43), ['x'], 1, 'x'.repeat(90_000)])(
+    '“this was not me” with the token %j is refused',
+    async (token) => {
+      const reply = await scenario().call('account.notMe', { token });
+      expectRefusal(reply, 400, 'INVALID_TOKEN', 'Invalid or expired token');
+    },
+  );
 
-    test('a browser keeps its cookie, only whose hash is stored, and two of them are none', async () => {
-      const { call, stack } = scenario();
-      const first = await call('auth.register', { name: 'Ada', email: freshEmail(), password: PASSWORD });
-      const browser = browserIn(first) ?? '';
-      expect(first.setCookies).toContain(`auth_browser=${browser}; Path=/; HttpOnly; SameSite=Lax; Max-Age=86400`);
-      const again = () => ({ name: 'Ada', email: freshEmail(), password: PASSWORD });
-      expect(browserIn(await call('auth.register', again(), { browser }))).toBe(browser);
-      const cookie = `auth_browser=${browser}; auth_browser=${'x'.repeat(43)}`;
-      const strangers = [
-        await call('auth.register', again(), { headers: { cookie } }),
-        await call('auth.register', again(), { browser: 'chosen-by-somebody-else' }),
-      ];
-      for (const reply of strangers) {
-        expect(browserIn(reply)).toMatch(/^[\w-]{43}$/);
-        expect([browser, 'x'.repeat(43)]).not.toContain(browserIn(reply));
-      }
-      expect(JSON.stringify(await stack.database('select * from users'))).not.toContain(browser);
-    });
+  test('guessing tokens of “this was not me” has the limit of all tokens', async () => {
+    const { call } = scenario();
+    const address = clientAddress();
+    const token = 'x'.repeat(43);
+    const replies = await Promise.all(Array.from({ length: 60 }, () => call('account.notMe', { token }, { address })));
+    expect(replies.map(({ code }) => code)).toContain('RATE_LIMITED');
+    expectRefusal(await call('auth.verifyEmail', { token }, { address }), 429, 'RATE_LIMITED');
+  });
 
-    test('“this was not me” deletes what nobody has proven, with its sessions, and the address is free', async () => {
-      const { call, stack } = scenario();
-      const person = await registered(scenario());
-      const token = await mailedToken(stack, person.email, 'verify-email');
-      await call('auth.verifyEmail', { token });
-      const session = await logIn(call, person);
-      const reply = await call('account.notMe', { token });
-      expect([reply.status, reply.data]).toEqual([200, { success: true, message: 'The account is deleted.' }]);
-      expect(await usersWith(stack, person.email)).toEqual([]);
-      expect(await isAlive(call, session)).toBe(false);
-      expectRefusal(await call('account.notMe', { token }), 400, 'INVALID_TOKEN', 'Invalid or expired token');
-      await registered(scenario(), { email: person.email });
-    });
+  test('a reset token says nothing about who asked for the account', async () => {
+    const { call, stack } = scenario();
+    const { email } = await verified(scenario());
+    await call('auth.forgotPassword', { email });
+    const token = await mailedToken(stack, email, 'reset-password');
+    expectRefusal(await call('account.notMe', { token }), 400, 'INVALID_TOKEN');
+  });
 
-    test('“this was not me” before the address is confirmed deletes the account as well', async () => {
-      const { call, stack } = scenario();
-      const person = await registered(scenario());
-      const token = await mailedToken(stack, person.email, 'verify-email');
-      expect((await call('account.notMe', { token })).status).toBe(200);
-      expect(await usersWith(stack, person.email)).toEqual([]);
-      expectRefusal(await call('auth.verifyEmail', { token }), 400, 'INVALID_TOKEN');
-    });
-
-    test('the files of a deleted account go too, and cannot come back', async () => {
-      const { call, stack } = scenario();
-      const person = await registered(scenario());
-      const token = await mailedToken(stack, person.email, 'verify-email');
-      await call('auth.verifyEmail', { token });
-      const session = await logIn(call, person);
-      const body = Buffer.from('89504e470d0a1a0a00', 'hex');
-      const file = { filename: 'a.png', contentType: 'image/png', size: body.length };
-      const { data } = await call('upload.presign', file, { session });
-      const put = () => fetch(data.presignedUrl, { method: 'PUT', headers: { 'content-type': 'image/png' }, body });
-      expect((await put()).ok).toBe(true);
-      await call('account.notMe', { token });
-      const isGone = async () => (await fetch(data.publicUrl)).status === 404;
-      await until(isGone, { what: 'the deletion of the file' });
-      // As long as its address works the row stays, so that the job looks again.
-      const isKept = () =>
-        stack.database("select state from uploads where object_key = ? and state = 'doomed' and due_at > expires_at", [
-          data.key,
-        ]);
-      await until(async () => (await isKept()).length === 1, { what: 'a later look' });
-    });
-
-    test.each([undefined, '', 'x'.repeat(43), ['x'], 1, 'x'.repeat(90_000)])(
-      '“this was not me” with the token %j is refused',
-      async (token) => {
-        const reply = await scenario().call('account.notMe', { token });
-        expectRefusal(reply, 400, 'INVALID_TOKEN', 'Invalid or expired token');
-      },
+  test('of “this was not me” and confirmations at once, the account is gone or whole', async () => {
+    const { call, stack } = scenario();
+    const person = await registered(scenario());
+    const token = await mailedToken(stack, person.email, 'verify-email');
+    const replies = await Promise.all(
+      Array.from({ length: 12 }, (_, i) =>
+        call(i % 3 === 0 ? 'account.notMe' : 'auth.verifyEmail', { token }, { browser: person.browser }),
+      ),
     );
-
-    test('guessing tokens of “this was not me” has the limit of all tokens', async () => {
-      const { call } = scenario();
-      const address = clientAddress();
-      const token = 'x'.repeat(43);
-      const replies = await Promise.all(
-        Array.from({ length: 60 }, () => call('account.notMe', { token }, { address })),
-      );
-      expect(replies.map(({ code }) => code)).toContain('RATE_LIMITED');
-      expectRefusal(await call('auth.verifyEmail', { token }, { address }), 429, 'RATE_LIMITED');
-    });
-
-    test('a reset token says nothing about who asked for the account', async () => {
-      const { call, stack } = scenario();
-      const { email } = await verified(scenario());
-      await call('auth.forgotPassword', { email });
-      const token = await mailedToken(stack, email, 'reset-password');
-      expectRefusal(await call('account.notMe', { token }), 400, 'INVALID_TOKEN');
-    });
-
-    test('of “this was not me” and confirmations at once, the account is gone or whole', async () => {
-      const { call, stack } = scenario();
-      const person = await registered(scenario());
-      const token = await mailedToken(stack, person.email, 'verify-email');
-      const replies = await Promise.all(
-        Array.from({ length: 12 }, (_, i) =>
-          call(i % 3 === 0 ? 'account.notMe' : 'auth.verifyEmail', { token }, { browser: person.browser }),
-        ),
-      );
-      for (const { status } of replies) expect([200, 400]).toContain(status);
-      const users = await usersWith(stack, person.email);
-      const isProven = replies.some(({ status }, i) => i % 3 !== 0 && status === 200);
-      expect(users).toHaveLength(isProven ? 1 : 0);
-      if (isProven) await logIn(call, person);
-    });
-  },
-  { env: { PASSWORD_ITERATIONS: '1000' } },
-);
+    for (const { status } of replies) expect([200, 400]).toContain(status);
+    const users = await usersWith(stack, person.email);
+    const isProven = replies.some(({ status }, i) => i % 3 !== 0 && status === 200);
+    expect(users).toHaveLength(isProven ? 1 : 0);
+    if (isProven) await logIn(call, person);
+  });
+});
 
 describe('in production', () => {
   onStack(

@@ -15,7 +15,7 @@ let call: Call;
 
 beforeAll(async () => {
   mysql = await startMysql();
-  stack = await startStack('real', { mysqlUrl: mysql.url });
+  stack = await startStack('real', { mysqlUrl: mysql.url, env: { PASSWORD_ITERATIONS: '100000' } });
   call = callerOf('rest', stack.url);
 });
 afterAll(async () => {

@@ -14,7 +14,7 @@ let callers: Call[];
 beforeAll(async () => {
   stack = await startStack('real', {
     instances: 2,
-    env: { ...environmentFor(provider), PASSWORD_ITERATIONS: '1000' },
+    env: environmentFor(provider),
   });
   callers = stack.services.map(({ url }) => callerOf('rest', url));
   call = callerOf('rest', stack.url);

@@ -27,7 +27,7 @@ export interface Uploading {
 export type StorageName = 'disk' | 'S3';
 
 /** Quick logins, and no limit where it is not the subject. */
-const env = { PASSWORD_ITERATIONS: '1000', LIMIT_UPLOAD: '100000/3600', LIMIT_REGISTER: '100000/3600' };
+const env = { LIMIT_UPLOAD: '100000/3600', LIMIT_REGISTER: '100000/3600' };
 
 /** Runs the same tests on a service whose files are on disk, and on one whose files are in S3. */
 export function onBothStorages(
