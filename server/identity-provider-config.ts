@@ -14,9 +14,10 @@ const knownIssuers: Record<string, string> = {
   github: 'https://github.com',
 };
 
-/** What stands below /auth already, and the `provider` of password accounts. */
+/** What stands below /auth already, and what password accounts and their login method are called (`provider`, `unproven`). */
 export const takenNames = [
   'email',
+  'password',
   'register',
   'verify-email',
   'resend-verification',
@@ -26,6 +27,7 @@ export const takenNames = [
   'not-me',
   'forgot-password',
   'reset-password',
+  'not-me',
 ];
 
 const DEFAULT_NAME = 'idp';

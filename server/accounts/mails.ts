@@ -4,9 +4,9 @@ import type { Mail } from '../parts/mail/index.ts';
 import { isTokenPurpose, type OneTimeTokens } from './one-time-tokens.ts';
 import type { Users } from './users.ts';
 
-/** `name` only for an address that was proven: a mail to a stranger carries nothing that its requester chose. */
-type Recipient = { name: string | undefined; email: string };
 type Message = Omit<Mail, 'id'>;
+
+const GREETING = 'Hello,';
 
 interface Content {
   subject: string;
@@ -98,31 +98,24 @@ export const createMailComposer =
     }
     const token = tokenId && isTokenPurpose(kind) ? tokens.derive(kind, tokenId) : '';
     const link = page ? appUrl + page(token, email) : '';
-    const name = user?.emailVerified ? user.name : undefined;
-    return render({ name, email }, contents[kind]({ site: new URL(appUrl).host, appUrl, link, detail: detail ?? '' }));
+    return render(email, contents[kind]({ site: new URL(appUrl).host, appUrl, link, detail: detail ?? '' }));
   };
 
-function render({ name, email }: Recipient, { subject, paragraphs, button, closing }: Content): Message {
-  const greeting = name === undefined ? 'Hello,' : `Hello ${name},`;
-  const text = [greeting, ...paragraphs, ...(button ? [`${button.label}:\n${button.url}`] : []), closing].join('\n\n');
+/** No mail carries a name: whoever registered an address has chosen it, and confirming the address makes it nobody else's. */
+function render(email: string, { subject, paragraphs, button, closing }: Content): Message {
+  const text = [GREETING, ...paragraphs, ...(button ? [`${button.label}:\n${button.url}`] : []), closing].join('\n\n');
   return {
-    to: { ...(name !== undefined && { name }), address: email },
+    to: { address: email },
     subject,
     text: `${text}\n`,
-    html: renderHtml(subject, greeting, paragraphs, button, closing),
+    html: renderHtml(subject, paragraphs, button, closing),
   };
 }
 
 const font = "font-family:-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;font-size:16px;line-height:1.5";
 
 /** Tables and inline styles: what mail programs agree on. Everything variable is escaped. */
-function renderHtml(
-  subject: string,
-  greeting: string,
-  paragraphs: string[],
-  button: Content['button'],
-  closing: string,
-): string {
+function renderHtml(subject: string, paragraphs: string[], button: Content['button'], closing: string): string {
   const paragraph = (words: string) => `<p style="margin:0 0 16px">${escapeHtml(words)}</p>`;
   const action = button
     ? `<p style="margin:24px 0"><a href="${escapeHtml(button.url)}" style="display:inline-block;padding:12px 24px;border-radius:6px;background:#1d4ed8;color:#ffffff;font-weight:600;text-decoration:none">${escapeHtml(button.label)}</a></p>
@@ -134,7 +127,7 @@ function renderHtml(
 <body style="margin:0;padding:0;background:#f4f4f5">
 <table role="presentation" width="100%" cellpadding="0" cellspacing="0" style="background:#f4f4f5"><tr><td align="center" style="padding:24px 12px">
 <table role="presentation" width="100%" cellpadding="0" cellspacing="0" style="max-width:560px;background:#ffffff;border-radius:8px"><tr><td style="padding:32px;color:#18181b;${font}">
-${paragraph(greeting)}
+${paragraph(GREETING)}
 ${paragraphs.map(paragraph).join('\n')}
 ${action}
 <p style="margin:0;font-size:14px;color:#52525b">${escapeHtml(closing)}</p>

@@ -69,6 +69,7 @@ describe('refused by name', () => {
     ['IDP_NAME', 'a%2f'],
     ['IDP_NAME', 'a'.repeat(33)],
     ['IDP_NAME', 'email'],
+    ['IDP_NAME', 'password'],
     ['IDP_ISSUER', 'login.example.com'],
     ['IDP_ISSUER', 'http://login.example.com'],
     ['IDP_ISSUER', 'http://localhost.example.com'],

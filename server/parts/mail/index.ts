@@ -10,7 +10,7 @@ export const DELIVERIES_AT_ONCE = 10;
 export interface Mail {
   /** Unique and stable: a mail that is sent twice carries the same one, so that it can be recognized. */
   id: string;
-  to: { name?: string; address: string };
+  to: { address: string };
   subject: string;
   text: string;
   html: string;
