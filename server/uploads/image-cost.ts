@@ -25,7 +25,7 @@ export interface Affordable {
  */
 export async function requireAffordable(image: Buffer, format: 'png' | 'jpeg'): Promise<Affordable> {
   const bytes = format === 'png' ? pixelChunks(image) : image;
-  if (format === 'jpeg' && scansOf(bytes) > MAX_SCANS) throw tooCostly();
+  if (format === 'jpeg' && (isArithmetic(bytes) || scansOf(bytes) > MAX_SCANS)) throw tooCostly();
   const { width, height, channels, depth, isProgressive } = await sharp(bytes, { limitInputPixels: false }).metadata();
   if (width * height > MAX_PIXELS) throw refusedImage('The image has more than 24 million pixels', 'too_many_pixels');
   if (Math.max(width, height) > MAX_SIDE) {
@@ -36,6 +36,31 @@ export async function requireAffordable(image: Buffer, format: 'png' | 'jpeg'): 
   const isHeavy = isProgressive === true && width * height * channels * sampleBytes > WHOLE_BYTES;
   if (isHeavy && format === 'png') throw tooCostly();
   return { bytes, isHeavy };
+}
+
+/** The frames of ITU-T T.81 table B.1 that are in arithmetic coding. */
+const arithmeticFrames = new Set([0xc9, 0xca, 0xcb, 0xcd, 0xce, 0xcf]);
+/** All frames: of C0 to CF without the tables (C4, CC) and the extension (C8). */
+const isFrame = (marker: number) => marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker);
+/** Markers without a length: TEM, RST0 to RST7, SOI, EOI. */
+const standsAlone = (marker: number) => marker === 0x01 || (marker >= 0xd0 && marker <= 0xd9);
+
+/**
+ * Whether the first frame is in arithmetic coding: there a scan of 70 bytes has the decoder go through every coefficient of 24
+ * million pixels, while in Huffman coding each step takes a bit at least. No browser shows such an image. Markers are looked
+ * for as the decoder does.
+ */
+function isArithmetic(jpeg: Buffer): boolean {
+  for (let at = 2; at < jpeg.length; ) {
+    while (at < jpeg.length && jpeg[at] !== 0xff) at++;
+    while (jpeg[at] === 0xff) at++;
+    const marker = jpeg[at++] ?? 0;
+    if (isFrame(marker)) return arithmeticFrames.has(marker);
+    if (marker === 0 || standsAlone(marker)) continue;
+    if (at + 2 > jpeg.length) return false;
+    at += jpeg.readUInt16BE(at);
+  }
+  return false;
 }
 
 /** Counts every marker SOS (ITU-T T.81), also one in a preview or behind the image: never too few. A loop, for `indexOf` is slow on 5 MB of FF. */

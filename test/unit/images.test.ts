@@ -1,7 +1,7 @@
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { createImages, toRefusal } from '../../server/uploads/images.ts';
-import { emptyPng, photograph, scanBomb, textBomb } from '../uploads/corpus.ts';
+import { arithmeticBomb, emptyPng, photograph, scanBomb, textBomb } from '../uploads/corpus.ts';
 
 const SECOND = 1e6;
 const images = createImages();
@@ -28,6 +28,7 @@ describe('what is refused for its cost costs nothing', () => {
     ['one column of 24 million pixels', emptyPng({ width: 1, height: 24_000_000 })],
     ['24 megapixels, interlaced, 16 bits, RGBA', emptyPng({ ...whole, bitDepth: 16, colorType: 6, interlaced: true })],
     ['a JPEG of 100000 scans', scanBomb(100_000)],
+    ['a JPEG of 127 scans in arithmetic coding', arithmeticBomb(127)],
   ])('%s', async (_name, bytes) => {
     expect(await cpuOf(() => expect(convert(bytes)).rejects.toMatchObject({ status: 400 }))).toBeLessThan(0.5);
   });

@@ -91,6 +91,18 @@ const segment = (marker: number, data: Buffer | number[]) => {
   return Buffer.concat([frame, Buffer.from(data)]);
 };
 
+/**
+ * A grey, progressive JPEG of 4896×4896 pixels in arithmetic coding: each scan tells the last coefficient of every block, after 62
+ * steps that take no bits.
+ */
+export function arithmeticBomb(scans: number): Buffer {
+  const start =
+    'ffd8ffdb0043000d090a0b0a080d0b0a0b0e0e0d0f13201513121213271c1e17202e2931302e292d2c333a4a3e333646372c2d405741464c4e525352323e5a615a50604a51524fffca000b081320132001011100ffcc00040010ffda00080101000000004bc6ffcc00041005';
+  const scan =
+    'ffda0008010100013f004bc6000000000001dcdc8013ba82b17800099ac0000235f80002786000000595a00136bb7f8d6e5ff172b559f870005aa60621425517d4';
+  return Buffer.from(`${start}${scan.repeat(scans - 1)}ffd9`, 'hex');
+}
+
 /** A grey, progressive JPEG of 24 megapixels: after the first scan each says in some 40 bytes that nothing changes. */
 export function scanBomb(scans: number): Buffer {
   const [width, height] = [6000, 4000];
@@ -126,6 +138,7 @@ export const bombs: [name: string, make: () => Buffer, expected: 200 | 400 | 'ei
   ['one row of 16384 pixels', () => emptyPng({ width: 16_384, height: 1 }), 400],
   ['one row of 16383 pixels', () => emptyPng({ width: 16_383, height: 1 }), 200],
   ['2000 scans of 24 megapixels', () => scanBomb(2000), 400],
+  ['127 scans of 24 megapixels in arithmetic coding', () => arithmeticBomb(127), 400],
   ['300 texts of 8 MB', () => textBomb(300), 200],
   ['60 MB of compressed text', () => emptyPng({ width: 64, height: 64 }, [compressedText(60e6)]), 'either'],
   [

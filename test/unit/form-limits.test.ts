@@ -1,0 +1,79 @@
+import { connect, type Socket } from 'node:net';
+import Koa from 'koa';
+import { beforeAll, expect, test } from 'vitest';
+import { answerFailures } from '../../server/http/failures.ts';
+import { readForm } from '../../server/http/multipart.ts';
+import { createHttpServer } from '../../server/http/server.ts';
+import { freePort } from '../rig/port.ts';
+import { until } from '../rig/until.ts';
+
+const MEGABYTE = 1024 * 1024;
+const log = Object.fromEntries(['debug', 'info', 'warn', 'error', 'fatal'].map((level) => [level, () => undefined]));
+
+const app = new Koa().use(answerFailures(log as never)).use(async (ctx) => {
+  ctx.state['userId'] = ctx.get('X-User');
+  await readForm(ctx);
+  ctx.body = '';
+});
+app.silent = true;
+
+let port = 0;
+beforeAll(async () => {
+  port = await freePort();
+  await createHttpServer(app, {}).listen(port, '127.0.0.1');
+});
+
+const start = '--b\r\nContent-Disposition: form-data; name="file"; filename="a.png"\r\nContent-Type: image/png\r\n\r\n';
+const end = '\r\n--b--\r\n';
+
+function open(user: string, length: string): Socket & { answer(): string } {
+  const socket = connect(port, '127.0.0.1');
+  socket.write(
+    `POST / HTTP/1.1\r\nHost: x\r\nX-User: ${user}\r\nContent-Type: multipart/form-data; boundary=b\r\n${length}\r\n\r\n`,
+  );
+  let answer = '';
+  socket.on('data', (data) => {
+    answer += data.toString();
+  });
+  socket.on('error', () => undefined);
+  return Object.assign(socket, { answer: () => answer });
+}
+
+const send = async (user: string, size: number): Promise<string> => {
+  const socket = open(user, `Content-Length: ${start.length + size + end.length}`);
+  socket.write(start);
+  socket.write(Buffer.alloc(size));
+  socket.write(end);
+  const answer = await until(async () => socket.answer());
+  socket.destroy();
+  return answer;
+};
+
+test('a form whose sender makes a piece of each byte is refused, before that takes time and memory', async () => {
+  const before = { memory: process.memoryUsage.rss(), cpu: process.cpuUsage() };
+  const socket = open('a', 'Transfer-Encoding: chunked');
+  socket.write(`${start.length.toString(16)}\r\n${start}\r\n`);
+  const pieces = '1\r\nx\r\n'.repeat(10_000);
+  for (let sent = 0; sent < 2 * MEGABYTE && socket.answer() === ''; sent += 10_000) {
+    if (!socket.write(pieces))
+      await Promise.race([new Promise((drained) => socket.once('drain', drained)), until(async () => socket.answer())]);
+  }
+  expect(await until(async () => socket.answer())).toMatch(/^HTTP\/1\.1 400 .*too_many_pieces/s);
+  socket.destroy();
+  expect(process.memoryUsage.rss() - before.memory).toBeLessThan(100 * MEGABYTE);
+  expect(process.cpuUsage(before.cpu).user / 1e6).toBeLessThan(3);
+}, 60_000);
+
+test('a user who holds as many forms open as there is room for shuts no other out', async () => {
+  const sockets = Array.from({ length: 40 }, () => {
+    const socket = open('slow', `Content-Length: ${5 * MEGABYTE}`);
+    socket.write(start);
+    socket.write(Buffer.alloc(5 * MEGABYTE - 1000));
+    return socket;
+  });
+  await until(async () => sockets.filter((socket) => socket.answer().startsWith('HTTP/1.1 503')).length >= 10, {
+    within: 20_000,
+  });
+  expect(await send('other', 4 * MEGABYTE)).toMatch(/^HTTP\/1\.1 200/);
+  for (const socket of sockets) socket.destroy();
+}, 60_000);
