@@ -27,7 +27,6 @@ export const takenNames = [
   'not-me',
   'forgot-password',
   'reset-password',
-  'not-me',
 ];
 
 const DEFAULT_NAME = 'idp';

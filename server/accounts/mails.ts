@@ -101,7 +101,7 @@ export const createMailComposer =
     return render(email, contents[kind]({ site: new URL(appUrl).host, appUrl, link, detail: detail ?? '' }));
   };
 
-/** No mail carries a name: whoever registered an address has chosen it, and confirming the address makes it nobody else's. */
+/** No mail carries a name: the user who registered the address chose it, who need not be its owner, confirmed or not. */
 function render(email: string, { subject, paragraphs, button, closing }: Content): Message {
   const text = [GREETING, ...paragraphs, ...(button ? [`${button.label}:\n${button.url}`] : []), closing].join('\n\n');
   return {

@@ -17,7 +17,7 @@ export { isDuplicate } from '../sql-errors.ts';
 const DEADLINE = { ms: 4000, what: 'the database' };
 const PING_DEADLINE = { ...DEADLINE, ms: 1500 };
 const MIGRATION_LOCK_SECONDS = 60;
-/** Longer than a statement takes to end. A connection that says nothing for so long may be one that nobody has any more. */
+/** Longer than a statement takes to end. A connection that is silent for so long may have no other end any more. */
 const SILENCE_MS = 10_000;
 
 /** What can be read with, and cannot be written with: `tables.insertInto` and the like do not compile. */
@@ -73,7 +73,7 @@ export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir
           return ready()
             .transaction()
             .execute(async (tables) => {
-              // It may have waited for its connection until nobody waited for it.
+              // The wait for a connection may have outlasted the deadline.
               signal.throwIfAborted();
               const result = await work(tables, signal);
               signal.throwIfAborted();
@@ -137,7 +137,7 @@ async function limitStatements(connection: MySqlConnection): Promise<void> {
     // Sent before anything else on a new connection.
     fresh.query(limits, (error) => error && fresh.destroy());
     // A failover or a firewall may drop a connection without a word: left in the pool, it would be waited for as long as TCP does.
-    const { stream } = fresh as unknown as { stream: Socket };
+    const { stream } = fresh as typeof fresh & { stream: Socket };
     stream.setTimeout(SILENCE_MS, () => stream.destroy(new SilentConnection()));
   });
 }
