@@ -87,6 +87,8 @@ export const auth = router({
     .output(done)
     .mutation(async ({ ctx, input }) => {
       await ctx.accounts.resendVerification(input.email, ctx.clientAddress());
+      // The newer link must find its browser for as long as it works.
+      ctx.cookies.setBrowser(ctx.browser());
       return answer('If this address waits for its verification, a new link is on its way.');
     }),
 

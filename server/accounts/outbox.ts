@@ -3,7 +3,7 @@ import type { Rate } from '../config.ts';
 import type { Log } from '../log.ts';
 import type { Database } from '../parts/database/index.ts';
 import type { Tables } from '../parts/database/tables.ts';
-import { DELIVERIES_AT_ONCE, MailRefused, type MailTransport } from '../parts/mail/index.ts';
+import { DELIVERIES_AT_ONCE, MailDeferred, MailRefused, type MailTransport } from '../parts/mail/index.ts';
 import { createWorker } from '../workers/worker.ts';
 import type { Admit } from './mail-requests.ts';
 import type { MailComposer } from './mails.ts';
@@ -56,12 +56,13 @@ export function createOutbox({ database, mail, rates, admit, compose, log }: Par
     try {
       await mail.send({ id: due.id, ...message });
     } catch (error) {
-      if (!(error instanceof MailRefused)) {
-        noteFailure(error);
-        return { retryInMs: backoff(due.attempts + 1) };
+      if (error instanceof MailRefused) {
+        log.error({ err: error, mail: due.id, kind: due.kind }, 'a mail was refused for good');
+        return { state: 'dead' };
       }
-      log.error({ err: error, mail: due.id, kind: due.kind }, 'a mail was refused for good');
-      return { state: 'dead' };
+      if (error instanceof MailDeferred) log.info({ err: error, mail: due.id }, 'a mail is tried again later');
+      else noteFailure(error);
+      return { retryInMs: backoff(due.attempts + 1) };
     }
     noteSuccess();
     return { state: 'sent' };

@@ -50,6 +50,8 @@ const isKnown = (path: string): boolean =>
 function toRequest(ctx: Context): Request {
   const headers = new Headers();
   for (const [name, value] of Object.entries(ctx.req.headers)) headers.set(name, String(value));
+  // It would have a batch streamed, and each answer told as a success.
+  headers.delete('trpc-accept');
   // Where it was sent has been seen to by now: only path and query still matter.
   const url = `http://localhost${ctx.path}${ctx.search}`;
   if (takesForm(ctx)) return new FormRequest(url, { method: ctx.method, headers }, () => readForm(ctx));

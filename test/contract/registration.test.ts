@@ -237,7 +237,9 @@ everywhere((scenario) => {
 
   test('asking again mails the unverified a newer link and tells nobody anything', async () => {
     const { call, stack } = scenario();
-    const waiting = await registered(scenario());
+    const { browser, ...waiting } = await registered(scenario());
+    const { setCookies } = await call('auth.resendVerification', { email: freshEmail() }, { browser });
+    expect(setCookies).toEqual([expect.stringContaining(`auth_browser=${browser}; `)]);
     const done = await verified(scenario());
     const first = await mailedToken(stack, waiting.email, 'verify-email');
     const unknown = freshEmail();

@@ -218,6 +218,12 @@ onBothStacks((stack) => {
     }
   });
 
+  test('a call cannot ask for a stream, whose refusals would look like answers', async () => {
+    const response = await send('/trpc/profile.get', { headers: { 'trpc-accept': 'application/jsonl' } });
+    expect(response.status).toBe(401);
+    expect(await response.json()).toMatchObject({ error: { data: { code: 'UNAUTHENTICATED' } } });
+  });
+
   test('two hundred logins in one batch are no login', async () => {
     const { email, password } = person();
     const names = Array(200).fill('auth.login').join(',');

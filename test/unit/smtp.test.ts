@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { DELIVERIES_AT_ONCE } from '../../server/parts/mail/index.ts';
+import { DELIVERIES_AT_ONCE, MailDeferred, MailRefused } from '../../server/parts/mail/index.ts';
 import { smtpTransport } from '../../server/parts/mail/smtp.ts';
-import { startSmtpSink } from '../rig/smtp.ts';
+import { type Behaviour, startSmtpSink } from '../rig/smtp.ts';
 
 const mailTo = (address: string) => ({ id: address, to: { address }, subject: 'Hello', text: 'Hello', html: 'Hello' });
 test('no delivery waits for another, and one that is given up takes no connection from the next', async () => {
@@ -28,3 +28,21 @@ test('no delivery waits for another, and one that is given up takes no connectio
     await sink.stop();
   }
 }, 20_000);
+
+test.each<[Behaviour, string]>([
+  ['refuse-permanently', MailRefused.name],
+  ['refuse-temporarily', MailDeferred.name],
+  ['refuse-relay', Error.name],
+  ['refuse-sender', Error.name],
+  ['refuse-message', Error.name],
+])('%s is told as %s', async (behaviour, name) => {
+  const sink = await startSmtpSink();
+  const mail = smtpTransport(sink.url, 'no-reply@accounts.test');
+  try {
+    sink.behave(behaviour);
+    await expect(mail.send(mailTo('ada@example.test'))).rejects.toMatchObject({ name });
+  } finally {
+    mail.close();
+    await sink.stop();
+  }
+});

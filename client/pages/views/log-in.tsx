@@ -52,22 +52,24 @@ function explain({ code, message }: Refusal): Problem<'email' | 'password'> | un
   };
 }
 
-/** Why somebody is sent here: `error` is the identity provider's outcome, `notice` that of a page of ours. */
-const errors: Record<string, ComponentChildren> = {
-  cancelled: 'You cancelled the login. You can try again, or log in with your email.',
-  email_unverified:
+/** Why the browser was sent here: `error` is the identity provider's outcome, `notice` that of a page of ours. */
+const errors = new Map<string | null, ComponentChildren>([
+  ['cancelled', 'You cancelled the login. You can try again, or log in with your email.'],
+  [
+    'email_unverified',
     'Your email is not verified at the provider, and an account here uses it. Log in with your password instead.',
-  oauth_failed: 'The login through the provider did not work. Please try again, or log in with your email.',
-};
-const notices: Record<string, ComponentChildren> = {
-  'logged-out': 'You are logged out.',
-  'logged-out-everywhere': 'You are logged out on all devices.',
-};
+  ],
+  ['oauth_failed', 'The login through the provider did not work. Please try again, or log in with your email.'],
+]);
+const notices = new Map<string | null, ComponentChildren>([
+  ['logged-out', 'You are logged out.'],
+  ['logged-out-everywhere', 'You are logged out on all devices.'],
+]);
 
 function Arrival() {
   const query = new URLSearchParams(location.search);
-  const error = errors[query.get('error') ?? ''];
-  const notice = notices[query.get('notice') ?? ''];
+  const error = errors.get(query.get('error'));
+  const notice = notices.get(query.get('notice'));
   return (
     <>
       {error && <Alert>{error}</Alert>}

@@ -21,6 +21,11 @@ export class MailRefused extends Error {
   override name = 'MailRefused';
 }
 
+/** The mail server takes no mail to this recipient now, and nothing else is wrong: worth another try. */
+export class MailDeferred extends Error {
+  override name = 'MailDeferred';
+}
+
 export interface MailTransport {
   /** Resolves once the mail is taken over by the other side; rejects within the time limit. */
   send(mail: Mail): Promise<void>;

@@ -1,5 +1,5 @@
 import { createTransport, type SendMailOptions } from 'nodemailer';
-import { DELIVERIES_AT_ONCE, type Mail, MailRefused, type MailTransport } from './index.ts';
+import { DELIVERIES_AT_ONCE, type Mail, MailDeferred, MailRefused, type MailTransport } from './index.ts';
 
 /** A mail server may be slow, but not for ever: the whole delivery of one mail, in milliseconds. */
 const DELIVERY_LIMIT_MS = 45_000;
@@ -38,9 +38,7 @@ export function smtpTransport(url: string, from: string, limitMs = DELIVERY_LIMI
       try {
         await transport.sendMail(message);
       } catch (error) {
-        throw isRecipientRefused(error)
-          ? new MailRefused('the mail server refused the recipient', { cause: error })
-          : error;
+        throw verdictOnRecipient(error) ?? error;
       } finally {
         clearTimeout(timer);
       }
@@ -51,15 +49,22 @@ export function smtpTransport(url: string, from: string, limitMs = DELIVERY_LIMI
 }
 
 /**
- * Only a refusal of the recipient is final (RFC 5321 section 4.2.1: 5yz). Of anything else a setting may be the cause: the
- * sender, the credentials, or a relay that does not know us (530; RFC 3463: 5.7.x), and one setting must not cost all mails.
+ * Of an error that concerns the recipient alone: 5yz is final, 4yz for now (RFC 5321 section 4.2.1). Of anything else a setting
+ * may be the cause: the sender, the credentials, or a relay that does not know us (530; RFC 3463: 5.7.x), and one setting must
+ * not cost all mails.
  */
-function isRecipientRefused(error: unknown): boolean {
-  const {
-    command,
-    responseCode,
-    response = '',
-  } = error as { command?: string; responseCode?: number; response?: string };
+function verdictOnRecipient(error: unknown): MailRefused | MailDeferred | undefined {
+  const { command, responseCode = 0, response = '' } = error as Partial<Answer>;
   const isPolicy = responseCode === 530 || /^5\d\d[ -]5\.7\.\d/.test(response);
-  return command === 'RCPT TO' && Number(responseCode) >= 500 && !isPolicy;
+  if (command !== 'RCPT TO' || responseCode < 400 || isPolicy) return undefined;
+  return responseCode >= 500
+    ? new MailRefused('the mail server refused the recipient', { cause: error })
+    : new MailDeferred('the mail server does not take mails to the recipient now', { cause: error });
+}
+
+/** What nodemailer's errors tell of the server's answer. */
+interface Answer {
+  command: string;
+  responseCode: number;
+  response: string;
 }
