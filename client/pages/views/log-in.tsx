@@ -52,7 +52,7 @@ function explain({ code, message }: Refusal): Problem<'email' | 'password'> | un
   };
 }
 
-/** Why somebody is sent here: `error` is the identity provider's outcome, `notice` that of a page of ours. */
+/** Why a user is sent here: `error` is the identity provider's outcome, `notice` that of a page of ours. */
 const errors: Record<string, ComponentChildren> = {
   cancelled: 'You cancelled the login. You can try again, or log in with your email.',
   email_unverified:
