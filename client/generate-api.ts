@@ -6,7 +6,7 @@ import type { Meta } from '../routers/trpc.ts';
 import { errorCodes } from '../server/errors.ts';
 
 /**
- * Writes src/api.ts: what the client knows of the service, as types that stand by themselves. They are printed from the
+ * Writes src/api.ts: the service as the client sees it, in types that stand by themselves. They are printed from the
  * procedures' own schemas, with their names and descriptions: the router's inferred type would bring the whole server
  * along, and tRPC's types with it. test/client/types.test.ts holds them against that inferred type.
  */
@@ -30,18 +30,18 @@ function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
   return json;
 }
 
-/** What JSON Schema cannot say. */
+/** Adds what JSON Schema cannot express. */
 function refine({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; jsonSchema: JsonSchema }): void {
   const { def } = zodSchema._zod;
   if (def.type === 'custom' && z.safeParse(zodSchema, new FormData()).success) jsonSchema['formData'] = true;
-  // A mailed token is read leniently, so that anything else is a wrong token; who writes a program has a string.
+  // A mailed token is read leniently, so that any other input is a wrong token; callers of the client have a string.
   if (def.type === 'object') {
     const sent = Object.entries(def.shape).filter(([, field]) => isLenient(field));
     jsonSchema.required = [...(jsonSchema.required ?? []), ...sent.map(([name]) => name)];
   }
 }
 
-/** Whether the schema takes anything at all and then makes something of it. */
+/** Whether the schema accepts any input and then transforms it. */
 function isLenient(schema: z.core.$ZodType): boolean {
   const { def } = schema._zod as z.core.$ZodTypes['_zod'];
   return def.type === 'pipe' && takesAnything(def.in);
@@ -62,7 +62,7 @@ function describe({ description, minLength, maxLength }: JsonSchema): string | u
   return [description, length].filter(Boolean).join('. ') || undefined;
 }
 
-/** A JSON schema as a TypeScript type. Throws at what it cannot say, rather than to say `any`. */
+/** A JSON schema as a TypeScript type. Throws at anything it cannot express, rather than print `any`. */
 function print(schema: JsonSchema, indent = ''): string {
   if (schema['formData']) return 'FormData';
   if (schema.$ref) return schema.$ref.replace('#/$defs/', '');
@@ -112,7 +112,7 @@ const declare = (name: string, schema: JsonSchema) =>
     ? `export interface ${name} ${print(schema)}\n`
     : `export type ${name} = ${print(schema)};\n`;
 
-/** What tRPC keeps of a procedure. */
+/** tRPC's own record of a procedure. */
 type Definition = AnyTRPCProcedure['_def'] & {
   meta: Meta | undefined;
   inputs: z.ZodType[];

@@ -17,9 +17,9 @@ const IdentitySchema = defineEntity({
 });
 
 /**
- * A user at an identity provider: (issuer, subject), which is unique and never changes, unlike the address there (OpenID
- * Connect Core section 5.7). Several may belong to one user. It is *proven* once it is certain that the owner of the
- * account's inbox added it; until then `browser` says (by a hash) which browser last came with it.
+ * A user's identity at an identity provider: (issuer, subject), which is unique and never changes, unlike the address
+ * there (OpenID Connect Core section 5.7). A user may have several. An identity is *proven* once it is certain that the
+ * owner of the account's inbox added it; until then `browser` is the hash of the browser that last used it.
  */
 export class Identity extends IdentitySchema.class {
   /** `provider` is the configured name, such as `github`. */

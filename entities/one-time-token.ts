@@ -16,7 +16,7 @@ const OneTimeTokenSchema = defineEntity({
   },
 });
 
-/** A mailed token, known only by its hash. (user, purpose) is unique: a newer token replaces, and so kills, the older. */
+/** A mailed token, stored only as its hash. (user, purpose) is unique: a newer token replaces the older one. */
 export class OneTimeToken extends OneTimeTokenSchema.class {}
 
 OneTimeTokenSchema.setClass(OneTimeToken);

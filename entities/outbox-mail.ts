@@ -27,10 +27,10 @@ const OutboxMailSchema = defineEntity({
 });
 
 /**
- * A mail to be sent, or the request for one. A mail with a token begins as a request: `email` may be nobody's, and `userId`
- * and `tokenId` are null until the worker has found its user. `inbox` is the address without its tag. `dueAt` is when the
- * row may next be tried; a process that takes it moves that forward, so it is the lease as well. No text and no token is
- * kept: both are made when the mail goes out.
+ * A mail to be sent, or the request for one. A mail with a token begins as a request: there may be no user with
+ * `email`, and `userId` and `tokenId` are null until the worker has found the user. `inbox` is the address without its
+ * tag. `dueAt` is when the row may next be tried; the process that takes the row moves it forward, so it is the lease
+ * as well. Neither text nor token is stored: both are made when the mail is sent.
  */
 export class OutboxMail extends OutboxMailSchema.class {}
 

@@ -1,13 +1,15 @@
 /** Longer than a name of 100 characters, most compatibility decompositions included; the rest of a text is not searched. */
 export const SEARCH_KEY_LENGTH = 300;
 
-/** Diacritics, joiners and variation selectors; what is not displayed; control characters; what never is a character. */
+/**
+ * Diacritics, joiners and variation selectors; characters that are not displayed; control characters; noncharacters.
+ */
 const unsearched = /[\p{Script=Inherited}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\p{Cc}]/gu;
 
 /**
- * What a text is found by: two texts that look alike or differ in case, accents, width or white space have the same key
- * (Unicode's NFKD, then case folding). Keys are compared as bytes, which all databases do alike, and `afterPrefix` is valid
- * for all of them. '' where nothing is left to search for.
+ * The key under which a text is found: two texts that look alike or differ in case, accents, width or white space have
+ * the same key (Unicode's NFKD, then case folding). Keys are compared as bytes, which all databases do alike, and
+ * `afterPrefix` is valid for all of them. The key is '' where the text has nothing to search for.
  */
 export function searchKey(text: string): string {
   const plain = text.normalize('NFKD').replace(/\s+/g, ' ').replace(unsearched, '');

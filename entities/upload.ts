@@ -1,11 +1,13 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-/** How it came here: sent by the client to a presigned address, or made here from an image of this kind. */
+/**
+ * How the object came: sent by the client to a presigned address, or made by the service from an image of this kind.
+ */
 export type UploadPurpose = 'direct' | 'avatar' | 'post';
 
 /**
- * expected: an address was given out, or an image is just being stored; kept: for good; replaced: an avatar that its user
- * has exchanged; doomed: being deleted, there is no way back, and it counts no more in what its user keeps.
+ * expected: an address was given out, or an image is just being stored; kept: stored for good; replaced: an avatar that
+ * its user has exchanged; doomed: being deleted, there is no way back, and it no longer counts in its user's usage.
  */
 export type UploadState = 'expected' | 'kept' | 'replaced' | 'doomed';
 
@@ -26,8 +28,8 @@ const UploadSchema = defineEntity({
 });
 
 /**
- * What was declared about an object, written before anybody can store it: no object is without its row. `dueAt` is when it
- * must be looked at next, and the lease of the process that does; null while there is nothing to do.
+ * The declaration of an object, written before the object can be stored: no object is without its row. `dueAt` is when
+ * the object must be inspected next, and the lease of the process that inspects it; null while there is nothing to do.
  */
 export class Upload extends UploadSchema.class {}
 
@@ -43,7 +45,7 @@ const UploadUsageSchema = defineEntity({
   },
 });
 
-/** Bytes and number of a user's uploads that are not doomed, changed in the transactions that change those. */
+/** Bytes and number of a user's uploads that are not doomed, changed in the same transactions as the uploads. */
 export class UploadUsage extends UploadUsageSchema.class {}
 
 UploadUsageSchema.setClass(UploadUsage);

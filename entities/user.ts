@@ -4,7 +4,7 @@ import { searchKey } from './search-key.ts';
 
 export type Role = 'user' | 'admin';
 
-/** What a user may change about himself; `null` clears an optional field. */
+/** The fields that users may change in their own profile; `null` clears an optional field. */
 export interface ProfileChange {
   name?: string | undefined;
   bio?: string | null | undefined;
@@ -20,7 +20,7 @@ const UserSchema = defineEntity({
     id: p.string().primary(),
     email: p.string(),
     name: p.string(),
-    /** What the name is found by. */
+    /** The search key of the name. */
     searchName: p.string().nullable(),
     bio: p.string().nullable(),
     location: p.string().nullable(),
@@ -39,16 +39,17 @@ const UserSchema = defineEntity({
 });
 
 /**
- * A person with an account. The session epoch is the rule that ends sessions: each session carries the epoch it was made
- * in, and raising it in the transaction of a change ends every earlier one at that commit, whatever the session store does.
+ * A person with an account. The session epoch is the rule that ends sessions: each session carries the epoch it was
+ * made in, and raising it in the transaction of a change ends every earlier one at that commit, whatever the session
+ * store does.
  *
  * The password, like each identity, is *proven* once it is certain that the owner of the inbox chose it; until then
- * `passwordBrowser` says (by a hash) which browser asked for it.
+ * `passwordBrowser` is the hash of the browser that asked for it.
  */
 export class User extends UserSchema.class {
   /**
-   * A user nobody has verified yet. `email` must be normalized; the unique key on it decides who is first. `browser` is the
-   * hash of the browser that asks.
+   * A user with an address that is not verified yet. `email` must be normalized; its unique key decides which of two
+   * registrations is first. `browser` is the hash of the browser that registers.
    */
   static register(values: { email: string; name: string; passwordHash: string | null; browser?: string }): User {
     const user = new User();
@@ -68,7 +69,7 @@ export class User extends UserSchema.class {
     return user;
   }
 
-  /** A user whom an identity provider sent, without a password; verified only if the provider vouches for the address. */
+  /** A user from an identity provider, without a password; verified only if the provider vouches for the address. */
   static admit(values: {
     email: string;
     name: string;
@@ -83,13 +84,13 @@ export class User extends UserSchema.class {
     return user;
   }
 
-  /** The only way to another name: what it is found by changes with it. */
+  /** The only way to change the name: its search key changes with it. */
   private rename(name: string): void {
     this.name = name;
     this.searchName = searchKey(name);
   }
 
-  /** Changes what is given and nothing else; the empty string clears an optional field like `null`. */
+  /** Changes only the given fields; the empty string clears an optional field, as `null` does. */
   changeProfile({ name, bio, location, website, avatar }: ProfileChange): void {
     if (name !== undefined) this.rename(name);
     if (bio !== undefined) this.bio = bio || null;
@@ -104,14 +105,14 @@ export class User extends UserSchema.class {
     this.updatedAt = Date.now();
   }
 
-  /** Another address, which nobody has proven yet. */
+  /** Changes the address to one that is not verified yet. */
   changeEmail(email: string): void {
     this.email = email;
     this.emailVerified = false;
     this.updatedAt = Date.now();
   }
 
-  /** A new password, which the owner of the inbox chose. It ends every session that the old one opened. */
+  /** Sets a new password, chosen by the owner of the inbox. It ends every session that the old one opened. */
   changePassword(hash: string): void {
     this.passwordHash = hash;
     this.provePassword();
@@ -138,7 +139,7 @@ export class User extends UserSchema.class {
     this.updatedAt = Date.now();
   }
 
-  /** `provider` names a way in that the account has: where it no longer does, one of those that are left. */
+  /** `provider` names a login method that the account has: once that is removed, one of those that are left. */
   keepProviderAmong(names: string[]): void {
     if (names[0] !== undefined && !names.includes(this.provider)) this.provider = names[0];
   }
@@ -149,8 +150,8 @@ export class User extends UserSchema.class {
   }
 
   /**
-   * The owner of the inbox takes over an account that was never verified: nothing that its registrant has written survives
-   * ("Pre-hijacked accounts", USENIX Security 2022), the name included.
+   * The owner of the inbox takes over an account that was never verified: nothing that the registrant has written
+   * survives ("Pre-hijacked accounts", USENIX Security 2022), the name included.
    */
   claim(name: string): void {
     this.changeProfile({ name, bio: null, location: null, website: null, avatar: null });

@@ -137,7 +137,7 @@ export const auth = router({
     .output(done)
     .mutation(async ({ ctx }) => {
       const session = await currentSession(ctx);
-      // Only once the end is certain does the browser forget its cookie: a logout that failed can be tried again.
+      // The cookie is cleared only after the session has ended, so that a failed logout can be tried again.
       if (session && ctx.sessionToken) await ctx.accounts.sessions.end(ctx.sessionToken);
       ctx.cookies.clearSession();
       if (!session) throw new ServiceError('UNAUTHENTICATED');

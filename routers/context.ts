@@ -1,21 +1,21 @@
 import type { Accounts } from '../server/accounts/index.ts';
 import type { Uploads } from '../server/uploads/index.ts';
 
-/** What a procedure sees of its request, whichever surface it came in by. Implemented by `server/http/context.ts`. */
+/** A procedure's view of its request, over REST or over tRPC. Implemented by `server/http/context.ts`. */
 export interface Context {
   accounts: Accounts;
   uploads: Uploads;
-  /** Where the client is, its IPv6 address in full. */
+  /** The client's IP address, an IPv6 address in full. */
   clientAddress(): string;
-  /** The session token that came along, if it has the shape of one. */
+  /** The session token that the request carried, if it has the shape of one. */
   sessionToken: string | undefined;
-  /** The service that called, by its token. Undefined for everybody else, logged in or not. */
+  /** The name of the calling service, by its token. Undefined for all other callers, logged in or not. */
   service: string | undefined;
-  /** The id of the browser, by its cookie; a fresh one, the same for the whole request, where there is none. */
+  /** The id of the browser, from its cookie; without a cookie a fresh one, the same for the whole request. */
   browser(): string;
   /** The state of a login through the identity provider that this browser began. */
   stateCookie: string | undefined;
-  /** The base address of ours at which the request came; APP_URL where it came to another name. */
+  /** Our base address to which the request was sent; APP_URL where its Host is none of ours. */
   ownUrl(): string;
   cookies: {
     setSession(session: { token: string; expiresAt: number }): void;
@@ -24,12 +24,12 @@ export interface Context {
     clearState(): void;
     setBrowser(id: string): void;
   };
-  /** Who it was, for the log. */
+  /** Puts the user's id into the log line of the request. */
   noteUser(userId: string): void;
   noteService(name: string): void;
   /** Rejects when the database does not answer. */
   pingDatabase(): Promise<void>;
-  /** Another status for this answer over REST; over /trpc the output alone tells. */
+  /** Sets another status for this answer over REST; over /trpc only the output tells it. */
   setStatus(status: number): void;
   version: string;
 }

@@ -15,7 +15,7 @@ import { ServiceError } from '../server/errors.ts';
 /** One rule of a text, by the name that `details` gives it. */
 const rule = (name: string, error: string) => ({ error, params: { rule: name } });
 
-/** The first rule of each text: no other looks at one that is longer. */
+/** The first rule of each text: no other rule reads a text that is longer. */
 const atMost = (max: number) =>
   [
     (value: string) => lengthOf(value) <= max,
@@ -38,7 +38,7 @@ export const name = text(100, isOneLine)
 export const bio = text(500, isStorable).meta({ example: 'Writes about engines.' });
 export const location = text(100, isOneLine).meta({ example: 'London' });
 
-/** What a file was called where it came from. Nothing is made of it, so any text will do. */
+/** The name of a file at its origin. The service makes no use of it, so any text is valid. */
 export const filename = z.string().min(1).max(1024).meta({ example: 'holiday.png' });
 
 /** One ASCII address, in lower case from here on: no two spellings ever name two accounts or one mailbox twice. */
@@ -62,7 +62,7 @@ export const newPassword = z
   .refine((value) => value.isWellFormed(), rule('invalid_characters', 'Contains characters that are not allowed'))
   .meta({ minLength: 8, maxLength: 128, example: 'Analytical-Engine-1843' });
 
-/** At login any text may be tried; what is longer than a password can be is wrong all the same. */
+/** At login any text may be tried; a text that is longer than a password can be is wrong anyway. */
 export const password = z.string().min(1, 'Must not be empty').meta({ example: 'Analytical-Engine-1843' });
 
 /** A web address that is safe to show as a link; the empty string clears it. The server never fetches it. */
@@ -72,8 +72,8 @@ export const webAddress = z
   .meta({ maxLength: 2048, example: 'https://example.com/ada' });
 
 /**
- * What a mailed link carries. Anything that cannot be one is an invalid token, whatever else is missing: thrown rather than
- * told as an issue, because the error of a schema is always VALIDATION_FAILED.
+ * The token of a mailed link. Input that cannot be a token is INVALID_TOKEN, whatever else is missing: thrown instead
+ * of reported as an issue, because the error of a schema is always VALIDATION_FAILED.
  */
 export const mailedToken = z
   .unknown()

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { ExternalLogin } from '../server/accounts/external-login.ts';
 import { publicProcedure, router } from './trpc.ts';
 
-/** Where the browser goes from here. Fixed paths of ours, but for the provider's own page: no request names one. */
+/** Where the browser is sent next: a fixed path of ours, or the provider's own page. No request chooses the target. */
 const redirect = z.object({ location: z.string().meta({ description: 'The Location of the redirect' }) });
 
 const locations: Record<ExternalLogin['result'], string> = {
@@ -13,7 +13,7 @@ const locations: Record<ExternalLogin['result'], string> = {
   'verification-sent': '/verify-email',
 };
 
-/** One text or nothing: a parameter that is given twice is no answer of a provider. */
+/** One string or undefined: a parameter that is given twice is no answer of a provider. */
 const parameter = z
   .unknown()
   .transform((value) => (typeof value === 'string' && value.length <= 4096 ? value : undefined))
@@ -69,7 +69,7 @@ export const idp = router({
         formerToken: ctx.sessionToken,
         browser: ctx.browser(),
       });
-      // Any page can send a browser here with a refusal: that must not end a login of its own.
+      // Any page can send a browser here with a refusal: that must not end a login that the browser itself began.
       if (outcome.result !== 'cancelled' || outcome.wasOpen) ctx.cookies.clearState();
       if (outcome.result === 'logged-in') {
         ctx.cookies.setSession(outcome.login);

@@ -3,8 +3,8 @@ import type { Context } from './context.ts';
 import { createCaller } from './index.ts';
 
 /**
- * The procedures without HTTP, for code that runs in this process as the service `name`: it has no session, and what would
- * set a cookie or a status is not for it. Rejects with TRPCError, whose `cause` is the ServiceError.
+ * The procedures without HTTP, for code that runs in this process as the service `name`: it has no session, and cookies
+ * and statuses that procedures set are ignored. Rejects with TRPCError, whose `cause` is the ServiceError.
  */
 export const inProcessCaller = (
   name: string,

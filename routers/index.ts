@@ -17,13 +17,13 @@ export type AppRouter = typeof appRouter;
 export const createCaller = createCallerFactory(appRouter);
 
 interface RestProcedure {
-  /** Such as `auth.login`. */
+  /** The procedure's name, such as `auth.login`. */
   name: string;
   type: TRPCProcedureType;
   openapi: NonNullable<Meta['openapi']>;
 }
 
-/** The procedures that have a path of their own. */
+/** The procedures that have a REST path. */
 export const restProcedures: RestProcedure[] = Object.entries<AnyTRPCProcedure>(appRouter._def.procedures as never)
   .map(([name, { _def }]) => ({ name, type: _def.type, openapi: (_def.meta as Meta | undefined)?.openapi }))
   .filter((procedure): procedure is RestProcedure => procedure.openapi !== undefined);

@@ -12,8 +12,8 @@ const inSeconds = (ms: number) => Math.floor(ms / 1000);
 
 /** For other services, over /trpc only. No session opens these, and no limits apply. */
 export const service = router({
-  // A mutation: the use counts like any other and may prolong the session, and a session's token has no place in an
-  // address, which logs and proxies keep.
+  // A mutation, because the use counts like any other and may prolong the session, and because logs and proxies keep
+  // addresses: a session's token has no place there.
   session: serviceProcedure
     .meta({
       summary:

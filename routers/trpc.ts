@@ -7,7 +7,7 @@ import type { Context } from './context.ts';
 
 /** How a procedure appears over REST, and what its entry in /openapi.json says. */
 export type Meta = {
-  /** For a procedure that is not over REST; the typed client shows it. */
+  /** For a procedure without a REST path; the typed client shows it. */
   summary?: string;
   openapi?: {
     method: 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -22,9 +22,12 @@ export type Meta = {
     status?: number;
     /** A status of failure that has the body of success. */
     failureStatus?: number;
-    /** What it takes, where that is not JSON. */
+    /** The content types of its input, where that is not JSON. */
     contentTypes?: ['multipart/form-data'];
-    /** Its refusals are `{error}`, or have it beside the rest (interface.md section 7, "upload validation failures"); a missing session is as everywhere. */
+    /**
+     * Its errors are `{error}`, or have it beside the other fields (interface.md section 7, "upload validation
+     * failures"); a missing session is answered as everywhere.
+     */
     errorField?: 'only' | 'beside';
     /** Its output `{location}` is answered as a redirect (302), described here. */
     redirect?: string;
@@ -64,7 +67,7 @@ const t = initTRPC
 export const { router, createCallerFactory } = t;
 export const publicProcedure = t.procedure;
 
-/** For logged-in callers. Runs before the input is read: who has no session costs no more than finding that out. */
+/** For logged-in callers. Runs before the input is read: a call without a session costs no more than this check. */
 export const sessionProcedure = t.procedure.use(async ({ ctx, next }) => {
   const session = await currentSession(ctx);
   if (!session) throw new ServiceError('UNAUTHENTICATED');
@@ -76,14 +79,17 @@ export const adminProcedure = sessionProcedure.use(({ ctx, next }) => {
   return next();
 });
 
-/** For other services, by their token; a session opens nothing here. */
+/** For other services, by their token; a session gives no access here. */
 export const serviceProcedure = t.procedure.use(({ ctx, next }) => {
   if (ctx.service === undefined) throw new ServiceError('UNAUTHENTICATED', { message: 'This takes a service token' });
   ctx.noteService(ctx.service);
   return next();
 });
 
-/** The caller's session, its cookie set again where that is due. Rejects when nobody can tell. */
+/**
+ * The caller's session; sets its cookie again when the session was prolonged. Rejects when the session cannot be
+ * checked.
+ */
 export async function currentSession({ accounts, sessionToken, cookies, noteUser }: Context) {
   const session = sessionToken === undefined ? null : await accounts.sessions.validate(sessionToken);
   if (!session || sessionToken === undefined) return null;
@@ -101,7 +107,7 @@ const codeOfTrpc: Partial<Record<TRPCError['code'], ErrorCode>> = {
   UNSUPPORTED_MEDIA_TYPE: 'UNSUPPORTED_MEDIA_TYPE',
 };
 
-/** The one error that both surfaces answer for whatever ended a procedure. */
+/** The one error that REST and tRPC both answer for any error that ended a procedure. */
 export function serviceErrorOf(error: TRPCError): ServiceError {
   const { cause } = error;
   if (cause instanceof ServiceError) return cause;

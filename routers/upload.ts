@@ -25,13 +25,16 @@ type UploadContext = Pick<Context, 'accounts' | 'uploads'> & { session: Session 
 
 const count = ({ accounts, session }: UploadContext) => accounts.limits.enforce('upload', session.user.id);
 
-/** Counted before the input is read. */
+/** Counts the call before the input is read. */
 const uploadProcedure = sessionProcedure.use(async ({ ctx, next }) => {
   await count(ctx);
   return next();
 });
 
-/** What has no place in the queue is not worth receiving, and costs the user nothing. */
+/**
+ * Refuses an image before it is received when the queue has no room for it; that does not count against the user's
+ * limit.
+ */
 const imageProcedure = sessionProcedure.use(async ({ ctx, next }) => {
   ctx.uploads.images.requireRoom(ctx.session.user.id);
   await count(ctx);

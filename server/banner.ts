@@ -1,6 +1,6 @@
 import type { Config } from './config.ts';
 
-/** What to know on the first day: where everything is, and which parts are stand-ins. */
+/** The message at start for a new developer: where everything is, and which parts are embedded. */
 export function banner(config: Config, { embeddedProvider }: { embeddedProvider: boolean }): string {
   const { appUrl, databaseUrl, redisUrl, smtpUrl, s3, identityProvider, dataDir } = config;
   const embedded = [

@@ -6,9 +6,9 @@ import { insecureSettings, settingsToWarnOf } from './insecure-settings.ts';
 import { defaultUploadTypes, isUploadType } from './uploads/file-types.ts';
 
 /**
- * The environment, parsed once: the only place that reads it. `parseConfig` collects every problem and tells them together;
- * outside production each part that is not configured gets its embedded form (decisions.md, "Configuration"), but for mail and
- * the identity provider, whose embedded forms let a caller become any user: these need `hasDevTools`.
+ * The environment, parsed once: the only place that reads it. `parseConfig` collects every problem and reports them
+ * together; outside production each part that is not configured gets its embedded form (decisions.md, "Configuration"),
+ * except mail and the identity provider: their embedded forms let a caller become any user, and need `hasDevTools`.
  */
 
 type Environment = Record<string, string | undefined>;
@@ -39,7 +39,7 @@ const toRate = (text: string) => {
 /** `5/900`: five times in 900 seconds. */
 const rate = (points: number, seconds: number) => rateText.default(`${points}/${seconds}`).transform(toRate);
 
-/** No points: not limited unless it is set. */
+/** A rate without a default: zero points, the value where it is not set, mean no limit. */
 const optionalRate = rateText.transform(toRate).default({ points: 0, seconds: 0 });
 
 const origins = z
@@ -150,7 +150,7 @@ const variables = {
 
 export const variableNames = Object.keys(variables);
 
-/** What production cannot do without, because nothing embedded stands in for it there. */
+/** The variables that production requires, because no embedded part replaces them there. */
 const required = [
   'APP_URL',
   'APP_SECRET',
@@ -164,10 +164,13 @@ const required = [
   'S3_SECRET_KEY',
 ] as const satisfies (keyof typeof variables)[];
 
-/** What a service without development tools cannot do without: the embedded mailbox shows every token to every caller. */
+/**
+ * The variables that a service without development tools requires: the embedded mailbox shows every token to every
+ * caller.
+ */
 const requiredWithoutDevTools = ['SMTP_URL', 'MAIL_FROM'] as const satisfies (keyof typeof variables)[];
 
-/** What goes together: outside production all of them or none. */
+/** Variables that belong together: outside production all of them or none. */
 const s3 = ['S3_ENDPOINT', 'S3_BUCKET', 'S3_ACCESS_KEY', 'S3_SECRET_KEY'] as const satisfies (keyof typeof variables)[];
 
 const schema = z.object(variables);
@@ -212,7 +215,7 @@ export function parseConfig(environment: Environment) {
     acceptsLoopbackOrigins: !isProduction && isOnThisMachine(env),
     /** Whether there is anything under /dev. */
     devTools: hasDevTools(env),
-    /** For the log at the start. */
+    /** Warnings, for the log at the start. */
     warnings: settingsToWarnOf(env),
   });
 }
@@ -227,7 +230,7 @@ function assemble(env: z.output<typeof schema>) {
     host: env.HOST ?? (isProduction ? '0.0.0.0' : '127.0.0.1'),
     /** Public base address, without a slash at the end. */
     appUrl,
-    /** Every base address that is ours, APP_URL first: until one is set, every name of this machine is. */
+    /** Every base address that is ours, APP_URL first; while that is not set, every name of this machine. */
     ownUrls,
     /** Origins whose browsers may call us: our own, and the further front ends. */
     origins: new Set([...ownUrls.map((url) => new URL(url).origin), ...env.ALLOWED_ORIGINS]),

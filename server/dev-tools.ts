@@ -1,14 +1,14 @@
 import { isLoopback } from './loopback.ts';
 
 /**
- * Everything under /dev helps to develop, and gives every caller any account: the mailbox shows each token, the identity
- * provider checks nothing. So it exists only at an address of this machine, or by DEV_TOOLS=on. The other embedded parts
- * give a caller no such power and are not concerned.
+ * Everything under /dev helps to develop, and lets every caller become any user: the mailbox shows each token, the
+ * identity provider checks nothing. So it exists only at an address of this machine, or by DEV_TOOLS=on. The other
+ * embedded parts give a caller no such power and are not concerned.
  */
 
 type Environment = Record<string, string | undefined>;
 
-/** APP_URL is plain http on this machine, or not set. One that is no address is another problem. */
+/** Whether APP_URL is plain http on this machine, or not set. A malformed one passes here: it is reported elsewhere. */
 export function isOnThisMachine({ APP_URL = 'http://localhost' }: Environment): boolean {
   const url = URL.parse(APP_URL);
   return url === null || (url.protocol === 'http:' && isLoopback(url.hostname));
@@ -17,7 +17,7 @@ export function isOnThisMachine({ APP_URL = 'http://localhost' }: Environment): 
 export const hasDevTools = (env: Environment): boolean =>
   env['NODE_ENV'] !== 'production' && (env['DEV_TOOLS'] ?? (isOnThisMachine(env) ? 'on' : 'off')) === 'on';
 
-/** Whether callers on other machines can reach them. */
+/** Whether callers on other machines can reach the development tools. */
 export function areDevToolsExposed(env: Environment): boolean {
   const { HOST = 'localhost' } = env;
   const isListeningHere = isLoopback(HOST.includes(':') ? `[${HOST}]` : HOST);

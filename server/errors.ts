@@ -1,6 +1,6 @@
 /**
- * Everything that can go wrong on purpose, in one catalogue: a code, its HTTP status and the sentence that callers read
- * (interface.md section 7). What is private to a failure travels as `cause` and ends in the log, never in an answer.
+ * Every expected failure, in one catalogue: a code, its HTTP status and the sentence that callers read (interface.md
+ * section 7). The private detail of a failure travels as `cause` and ends in the log, never in an answer.
  */
 const catalogue = {
   VALIDATION_FAILED: [400, 'Validation failed'],
@@ -63,6 +63,6 @@ export class ServiceError extends Error {
 /** The status a code is answered with. */
 export const statusOf = (code: ErrorCode): number => catalogue[code][0];
 
-/** A part of the house that does not answer (database, key-value store): 503, try again soon. */
+/** A part that does not answer (database, key-value store): 503, try again soon. */
 export const unavailable = (cause: unknown): ServiceError =>
   new ServiceError('SERVICE_UNAVAILABLE', { cause, retryAfter: 1 });

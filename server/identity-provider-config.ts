@@ -14,7 +14,7 @@ const knownIssuers: Record<string, string> = {
   github: 'https://github.com',
 };
 
-/** What stands below /auth already, and what password accounts and their login method are called (`provider`, `unproven`). */
+/** The path segments in use below /auth, and what password accounts and their login method are called (`provider`, `unproven`). */
 export const takenNames = [
   'email',
   'password',
@@ -63,7 +63,9 @@ export const identityProviderVariables = {
 
 const credentials = ['IDP_CLIENT_ID', 'IDP_CLIENT_SECRET'] as const;
 
-/** What is missing beside what is given. A name alone names the embedded provider, where there is one. */
+/**
+ * The variables that are missing beside the given ones. A name alone names the embedded provider, where there is one.
+ */
 export function identityProviderProblems(
   env: Record<string, string | undefined>,
   { hasEmbedded }: { hasEmbedded: boolean },

@@ -89,7 +89,7 @@ function sendsInTheClear(value: string): boolean {
   return !isLoopback(url.hostname.toLowerCase());
 }
 
-/** None can be spelt with hexadecimal digits: of a random secret little is ever taken away. */
+/** No placeholder can be spelt with hexadecimal digits, so little of a random secret is ever removed. */
 const placeholders =
   /change|replace|secret|password|placeholder|example|default|insert|please|super|your|here|this|application|service|random|string|secure|token|value|test|qwerty|asdfgh|zxcvbn/gi;
 

@@ -4,15 +4,15 @@ import type { Config } from './config.ts';
 
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal'>;
 
-/** The longest message that is looked through and written: a stranger may have chosen its length. */
+/** The longest message that is searched and logged: the sender of a request may have chosen its length. */
 const MAX_LENGTH = 1024;
 const MAX_FRAMES = 20;
 
 const words = /[^\s'"<>(),;:=]+/g;
-/** With something before the @ that is no slash: folders of packages begin with one. */
+/** With a character before the @ that is not a slash: a slash means the folder of a scoped package. */
 const isMailAddress = (word: string) => /[^/](?:@|%40)./i.test(word);
 
-/** A database error quotes values and statements: what may be personal in it is taken out before it is logged. */
+/** A database error quotes values and statements: everything that may be personal is removed before it is logged. */
 const withoutPersonalData = (text: string): string =>
   text
     .slice(0, MAX_LENGTH)
@@ -29,8 +29,8 @@ interface LoggedError {
 }
 
 /**
- * Only these fields: drivers hang statements with their values on their errors, and what is thrown beside errors, or named
- * as their cause, may be the very parameters of a request.
+ * Only these fields: drivers attach statements with their values to their errors, and a thrown value or a cause that is
+ * no Error may be the very parameters of a request.
  */
 export function loggedError(error: unknown, depth = 0): LoggedError {
   if (typeof error === 'string') return { type: 'string', message: withoutPersonalData(error) };

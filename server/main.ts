@@ -77,7 +77,7 @@ async function start(): Promise<void> {
     log.info('stopping: what is in flight is finished');
     setTimeout(() => process.exit(1), SHUTDOWN_MS).unref();
     await server.drain({ lingerMs, withinMs: DRAIN_MS });
-    // What a worker cannot finish, its lease hands to another process.
+    // Work that a worker cannot finish goes to another process when its lease ends.
     await Promise.race([Promise.all([accounts.outbox.stop(), uploads.inspection.stop()]), delay(WORKERS_MS)]);
     mail.close();
     objects.close();
@@ -87,16 +87,16 @@ async function start(): Promise<void> {
   };
   let stoppingSince: number | undefined;
   const onSignal = (signal: NodeJS.Signals) => {
-    // A terminal and npm may both pass on one keystroke; whoever asks again later does not want to wait.
+    // A terminal and npm may both pass on one keystroke; a later signal means that the user does not want to wait.
     if (stoppingSince !== undefined && Date.now() - stoppingSince > REPEATED_SIGNAL_MS) process.exit(1);
     if (stoppingSince !== undefined) return;
     stoppingSince = Date.now();
-    // Nobody is sent here by a load balancer while a person at a terminal waits.
+    // No load balancer sends requests here while a user at a terminal waits.
     void stop(signal === 'SIGTERM' ? LINGER_MS : 0);
   };
   process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
 
-  // Listening from the first moment on: health answers, everything else is refused until the database is there.
+  // Listens from the first moment on: health answers, everything else is refused until the database is ready.
   await migrateWhenReachable(database, log);
   if (stopping.signal.aborted) return;
   accounts.outbox.start();
@@ -105,7 +105,9 @@ async function start(): Promise<void> {
   else process.stdout.write(banner(config, { embeddedProvider: embeddedProvider !== undefined }));
 }
 
-/** Waits for a database that cannot be used yet, as long as it takes. Its trouble is told when it is new, then once a minute. */
+/**
+ * Waits for a database that cannot be used yet, as long as it takes. Logs a problem when it is new, then once a minute.
+ */
 async function migrateWhenReachable(database: Database, log: Log): Promise<void> {
   let told: { trouble: string; at: number } | undefined;
   for (let wait = 100; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
@@ -143,7 +145,7 @@ function prepareDataDir(dataDir: string): void {
   accessSync(dataDir, constants.W_OK);
 }
 
-/** What an operator can mend is told in a line; anything else with its stack. */
+/** One line for a failure that an operator can mend; any other failure with its stack. */
 function explain(error: unknown): string {
   if (error instanceof ConfigError) return error.message;
   const { code, path, port, syscall, stack } = error as NodeJS.ErrnoException & { port?: number };

@@ -6,7 +6,7 @@ export type { Profile } from 'account-client';
 /** The service that these pages come from; its cookie goes along by itself. */
 export const api = createClient({ url: '' });
 
-/** Stores a picture and answers its address. `onProgress` is told how much has been sent, 0 to 1. */
+/** Stores a picture and answers its address. `onProgress` gets the share that has been sent, 0 to 1. */
 export async function uploadAvatar(file: File, onProgress: (share: number) => void): Promise<string> {
   const form = new FormData();
   form.set('file', file);
@@ -15,7 +15,7 @@ export async function uploadAvatar(file: File, onProgress: (share: number) => vo
   return (await upload.image.mutate(form)).url;
 }
 
-/** What the service, or the way to it, has refused. */
+/** A failed call: the service refused it, or its answer did not arrive. */
 export interface Refusal {
   /** Undefined where no answer arrived. */
   code: ErrorCode | undefined;
@@ -26,7 +26,7 @@ export interface Refusal {
   retryAt: Date | undefined;
 }
 
-/** Reads a failed call. What is no failure of a call is a fault of these pages, and thrown on. */
+/** Reads a failed call. Any other error is a fault of these pages, and thrown on. */
 export function refusalIn(error: unknown): Refusal {
   if (isServiceError(error)) {
     const { code, message, retryAfter } = error;

@@ -1,6 +1,6 @@
 /**
- * What somebody has typed survives errors, reloads and the way over other pages, in this tab alone. Passwords are never
- * kept. The pages before login share one draft, so that an address is typed once.
+ * Typed text survives errors, reloads and the way over other pages, in this tab alone. Passwords are never kept. The
+ * pages before login share one draft, so that an address is typed once.
  */
 export const beforeLogin = 'before-login';
 
@@ -10,7 +10,7 @@ export function readDraft(key: string): Draft {
   try {
     return JSON.parse(sessionStorage.getItem(key) ?? '{}') as Draft;
   } catch {
-    // No storage is allowed here: then the page itself is all there is.
+    // The browser allows no storage here: then the text lives in the page alone.
     return {};
   }
 }
@@ -23,7 +23,7 @@ export function keepDraft(key: string, changes: Draft): void {
   }
 }
 
-/** Forgets one draft, or all of them: nothing stays behind for whoever logs in next. */
+/** Forgets one draft, or all of them: nothing stays behind for the next user who logs in. */
 export function dropDraft(key?: string): void {
   try {
     if (key === undefined) sessionStorage.clear();

@@ -1,4 +1,4 @@
-/** Dates, times and sizes as whoever reads this page writes them. */
+/** Dates, times and sizes in the reader's own language. */
 const languages = navigator.languages;
 
 export const date = (unixSeconds: number): string =>

@@ -1,6 +1,6 @@
 /**
- * What the mailed link said that led here. The shell has moved it from the address into this entry of the tab's history, so
- * that no request, no bookmark and nobody who looks at the screen gets the token, while a reload still works.
+ * The parameters of the mailed link that led here. The shell has moved them from the address into this entry of the
+ * tab's history, so that no request, no bookmark and no onlooker gets the token, while a reload still works.
  */
 export function mailedLink(): URLSearchParams {
   const state: unknown = history.state;

@@ -8,7 +8,7 @@ import { Register } from './views/register.tsx';
 import { ResetPassword } from './views/reset-password.tsx';
 import { VerifyEmail } from './views/verify-email.tsx';
 
-/** Every page. From one to the next the browser itself navigates: titles, history and focus are its own. */
+/** Every page. The browser itself navigates from one to the next: titles, history and focus are its own. */
 const views: Record<string, ComponentType> = {
   '/': Home,
   '/register': Register,

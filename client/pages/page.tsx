@@ -5,7 +5,7 @@ import { settings } from './settings.ts';
 interface Props {
   /** The heading of the page, and the title of its tab. */
   title: string;
-  /** A page that took the place of another without a load: its heading takes the focus, so that it is read out. */
+  /** Whether the page took the place of another without a load: its heading takes the focus, so that it is read out. */
   isNews?: boolean;
   isWide?: boolean;
   actions?: ComponentChildren;
@@ -37,7 +37,7 @@ export function Page({ title, isNews = false, isWide = false, actions, children 
   );
 }
 
-/** On the first day mails go to a mailbox here; nobody should have to ask where. */
+/** Until a mail server is configured, mails go to the embedded mailbox; the hint tells the user where it is. */
 export function MailboxHint() {
   if (!settings.mailbox) return null;
   return (

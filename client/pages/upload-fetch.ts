@@ -1,4 +1,4 @@
-/** `fetch` for one form that tells how much of it has been sent, 0 to 1: the browser's own cannot. */
+/** `fetch` for one form that reports how much of it has been sent, 0 to 1: the browser's own cannot. */
 export const uploadFetch =
   (onProgress: (share: number) => void): typeof fetch =>
   (url, { method = 'POST', headers, body, signal } = {}) =>

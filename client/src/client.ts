@@ -6,10 +6,13 @@ import type { AppRouter } from './trpc.ts';
 const TIMEOUT_MS = 15_000;
 const FILE_TIMEOUT_MS = 120_000;
 
-/** What the service takes in one request, and an address that every proxy lets through: 8 KB is where the first refuse. */
+/**
+ * The most calls that the service takes in one request, and the longest address that every proxy lets through: the
+ * first refuse at 8 KB.
+ */
 const LARGEST_BATCH = 10;
 const LONGEST_ADDRESS = 7000;
-/** Past this a read has a request of its own. */
+/** A read with a longer input has a request of its own. */
 const LONGEST_SHARED_INPUT = LONGEST_ADDRESS / 2;
 
 type Headers = Record<string, string>;

@@ -10,7 +10,7 @@ interface Refusal {
   details?: ErrorDetails | undefined;
 }
 
-/** Gives every error of a call its class; a call that its caller gave up rejects as tRPC has it. */
+/** Gives every error of a call its class; a call that its caller aborted rejects with tRPC's own error. */
 export const errorLink: TRPCLink<AppRouter> =
   () =>
   ({ next, op }) =>
@@ -38,7 +38,7 @@ function classify(error: TRPCClientError<AppRouter>): Error {
   return new NetworkError(`The service could not be reached (${what})`, origin);
 }
 
-/** What is refused before it becomes a call has the error body of REST. */
+/** A request that is refused before it becomes a call has the error body of REST. */
 function refusalIn(json: unknown): Refusal | undefined {
   if (typeof json !== 'object' || json === null || !('code' in json) || !('message' in json)) return undefined;
   return typeof json.code === 'string' && typeof json.message === 'string' ? (json as Refusal) : undefined;

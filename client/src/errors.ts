@@ -1,7 +1,7 @@
 import { TRPCClientError } from '@trpc/client';
 import type { ErrorCode, ErrorDetails } from './api.ts';
 
-/** What the error of a call holds beside its message, as tRPC's own tools expect it. */
+/** The contents of a call's error beside its message, as tRPC's own tools expect them. */
 export interface Origin {
   cause?: Error;
   meta?: Record<string, unknown>;
@@ -15,7 +15,7 @@ export interface ErrorData {
   details?: ErrorDetails | undefined;
 }
 
-/** tRPC passes on errors of this class as they are; to whoever catches them they are simply errors. */
+/** tRPC passes on errors of this class unchanged; for callers that catch them they are simply errors. */
 const CallError: new (message: string, origin?: Origin) => Error = TRPCClientError;
 
 /** The service answered, and refused: `code` says why, `details` what was wrong with each field. */

@@ -18,7 +18,7 @@ export interface UploadOptions {
 /** A file that is stored, as declared. */
 export interface UploadedFile {
   key: string;
-  /** Where everybody can read it. */
+  /** The address at which everyone can read it. */
   url: string;
   contentType: string;
   size: number;
@@ -37,9 +37,9 @@ export class UploadError extends Error {
 }
 
 /**
- * Uploads a file straight to the store: asks for an address, sends the file there, and has the service check it. Rejects with
- * ServiceError where the service refuses (no session, type or size not allowed), UploadError where the store does, NetworkError
- * or TimeoutError on the way.
+ * Uploads a file straight to the store: asks for an address, sends the file there, and has the service check it.
+ * Rejects with ServiceError where the service refuses (no session, type or size not allowed), UploadError where the
+ * store does, NetworkError or TimeoutError on the way.
  */
 export async function uploadFile(client: UploadClient, file: File, options: UploadOptions = {}): Promise<UploadedFile> {
   const { signal, onProgress } = options;
@@ -61,7 +61,7 @@ export async function uploadFile(client: UploadClient, file: File, options: Uplo
 /** PUTs the file and answers the status. An address that has expired is not worth waiting for. */
 type Send = (address: string, file: File, ms: number, options: UploadOptions) => Promise<number>;
 
-/** The one way to watch an upload in browsers. */
+/** XMLHttpRequest is the one way to watch an upload in browsers. */
 const sendWithProgress: Send = (address, file, ms, { onProgress, signal }) =>
   new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();

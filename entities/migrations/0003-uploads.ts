@@ -19,7 +19,7 @@ export class Uploads extends PortableMigration {
       ],
       { uploads_due: 'due_at', uploads_user: 'user_id' },
     );
-    // Before an avatar goes, every profile is asked whether it shows it.
+    // Before an avatar is deleted, a query looks for profiles that still show it.
     await this.createIndex('users', 'users_avatar', { column: 'avatar', prefix: 255 });
   }
 

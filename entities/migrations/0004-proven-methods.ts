@@ -4,10 +4,11 @@ import { PortableMigration } from './portable.ts';
 const SAME_LOGIN_MS = 10_000;
 
 /**
- * Each login method records whether the owner of the inbox added it. What exists opens its account as before, so an upgrade
- * takes no user's login away. A password of a verified address counts as proven. An identity does if it was linked to an
- * account that was there: that took a provider that vouches. One that came with its account may be a stranger's whose mail
- * the owner has confirmed: it goes with the owner's next reset, or is proven by its next login that is vouched for.
+ * Each login method records whether the owner of the inbox added it. Existing methods open their accounts as before, so
+ * that an upgrade takes no user's login away. A password of a verified address counts as proven. An identity does if it
+ * was linked to an existing account: that took a provider that vouches. An identity that came with its account may be a
+ * stranger's, with the mail confirmed by the owner: it is removed by the owner's next reset, or proven by its next login
+ * that is vouched for.
  */
 export class ProvenMethods extends PortableMigration {
   override async up(): Promise<void> {

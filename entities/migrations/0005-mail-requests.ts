@@ -78,6 +78,6 @@ export class MailRequests extends PortableMigration {
   }
 }
 
-/** What both forms of the table have. */
+/** The columns that both forms of the table have. */
 const shared = 'id, kind, token_id, state, attempts, due_at, expires_at, created_at';
 const indexes = { outbox_due: 'state, due_at', outbox_age: 'created_at' };

@@ -4,8 +4,8 @@ import { PortableMigration } from './portable.ts';
 const BATCH = 500;
 
 /**
- * Users are found by the key of their name (`searchKey`), in an index that has all matches of a prefix side by side. The
- * column is nullable: an earlier version that still runs writes rows without it. Its collation has bytes compared.
+ * Users are found by the key of their name (`searchKey`), in an index that has all matches of a prefix side by side.
+ * The column is nullable: an earlier version that still runs writes rows without it. Its collation compares bytes.
  */
 export class Search extends PortableMigration {
   override async up(): Promise<void> {
@@ -34,7 +34,10 @@ export class Search extends PortableMigration {
     }
   }
 
-  /** In the order of the primary key, a batch a statement; after a crash, rows that have their key are passed over. */
+  /**
+   * Fills the column in primary-key order, one batch per statement; after a crash, rows that have their key are
+   * skipped.
+   */
   private async fill(): Promise<void> {
     for (let last: string | undefined = ''; last !== undefined; ) {
       const rows = await this.execute(

@@ -8,7 +8,7 @@ export class UploadUsages extends PortableMigration {
       'used bigint not null',
       'files bigint not null',
     ]);
-    // Counted anew where this is repeated: until it is through, no instance declares an upload.
+    // A repeated run counts anew: until the migration is complete, no instance declares an upload.
     this.addSql('delete from upload_usage');
     this.addSql(
       "insert into upload_usage (user_id, used, files) select user_id, sum(size), count(*) from uploads where state <> 'doomed' group by user_id",

@@ -10,7 +10,7 @@ export abstract class PortableMigration extends Migration {
   /** Column attribute of ids, emails and hashes: compared byte by byte. */
   protected readonly key = this.isSqlite ? '' : 'character set ascii collate ascii_bin';
 
-  /** Column attribute of what people write: searched without regard to case. */
+  /** Column attribute of texts that users write: searched without regard to case. */
   protected readonly text = this.isSqlite ? 'collate nocase' : 'character set utf8mb4 collate utf8mb4_unicode_ci';
 
   protected createTable(table: string, definitions: string[], indexes: Record<string, string> = {}): void {
@@ -23,7 +23,10 @@ export abstract class PortableMigration extends Migration {
     }
   }
 
-  /** An index on a table of an earlier migration. MySQL, which indexes only the first characters (`prefix`) of long texts, must be asked whether it is there. */
+  /**
+   * Creates an index on a table of an earlier migration. MySQL must be asked whether the index is there already, and
+   * indexes only the first characters (`prefix`) of long texts.
+   */
   protected async createIndex(table: string, name: string, { column, prefix }: { column: string; prefix?: number }) {
     if (this.isSqlite) {
       this.addSql(`create index if not exists ${name} on ${table} (${column})`);
@@ -35,7 +38,7 @@ export abstract class PortableMigration extends Migration {
     if (found.length === 0) this.addSql(`create index ${name} on ${table} (${column}${prefix ? `(${prefix})` : ''})`);
   }
 
-  /** Columns of a table of an earlier migration, by name; those that a crash has left there already stay. */
+  /** Adds columns, by name, to a table of an earlier migration; columns that a crash has left there already stay. */
   protected async addColumns(table: string, columns: Record<string, string>): Promise<void> {
     for (const [name, definition] of Object.entries(columns)) {
       if (!(await this.hasColumn(table, name))) this.addSql(`alter table ${table} add column ${name} ${definition}`);

@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 
 /**
- * A browser is known by 256 random bits in a cookie of its own, from the moment in which it asks for an account until the
- * mailed link expires. Only the hash is stored: what is in the database is nobody's cookie.
+ * A browser is recognized by 256 random bits in a cookie of its own, from the moment it asks for an account until the
+ * mailed link expires. Only the hash is stored: the database contains no usable cookie.
  */
 export const newBrowserId = (): string => randomBytes(32).toString('base64url');
 

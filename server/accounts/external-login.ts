@@ -15,14 +15,14 @@ import type { Login } from './login.ts';
 /** interface.md section 8. */
 export const STATE_LIFE_MS = 10 * 60 * 1000;
 
-/** Where a login through the provider ends. `failed`: the cause is in the log. */
+/** The outcome of a login through the provider. `failed`: the cause is in the log. */
 export type ExternalLogin =
   | { result: 'logged-in'; login: Login }
-  /** `wasOpen`: this browser had begun the login, which has ended. */
+  /** `wasOpen`: this browser had begun the login, which is over now. */
   | { result: 'cancelled'; wasOpen: boolean }
   | { result: 'failed' | 'email-unverified' | 'verification-sent' };
 
-/** What is kept of a flow until the browser is back, under the hash of its state. */
+/** The stored part of a flow, under the hash of its state, until the browser comes back. */
 interface StoredFlow extends FlowSecrets {
   provider: string;
 }
@@ -39,15 +39,15 @@ interface Returned extends Omit<CallbackParameters, 'state'> {
 const digest = (state: string) => createHash('sha256').update(state).digest();
 const keyOf = (state: string) => `login-flow:${digest(state).toString('base64url')}`;
 
-/** Whether the browser that comes back is the one that was sent; compared in constant time. */
+/** Whether the browser that comes back is the one that began the flow; compared in constant time. */
 const isSame = (state: string, cookieState: string) => timingSafeEqual(digest(state), digest(cookieState));
 
 interface Parts {
   store: KeyValueStore;
-  /** Undefined where there is none. */
+  /** Undefined where no provider is configured or embedded. */
   provider: IdentityProvider | undefined;
   providerName: string;
-  /** Below one of our own addresses. */
+  /** Below one of our own base addresses. */
   callbackPath: string;
   log: Log;
 }
@@ -66,7 +66,7 @@ export const createExternalLogin = (deps: Deps, { store, provider, providerName,
     return { result: 'failed' } as const;
   };
 
-  /** The flow that was begun with this state, at most once: whoever repeats a callback finds nothing. */
+  /** The flow that was begun with this state, at most once: a repeated callback finds none. */
   const takeFlow = async (state: string): Promise<StoredFlow> => {
     const stored = await store.take(keyOf(state));
     const flow = stored === null ? undefined : (JSON.parse(stored) as StoredFlow);
@@ -89,8 +89,8 @@ export const createExternalLogin = (deps: Deps, { store, provider, providerName,
 
   return {
     /**
-     * Where to send the browser, and the state for its cookie; undefined if the provider cannot be asked. The browser comes
-     * back to `ownUrl`, the address of ours at which it began and has that cookie.
+     * Answers where to send the browser, and the state for its cookie; undefined if the provider cannot be reached. The
+     * browser comes back to `ownUrl`, the address of ours at which it began and has that cookie.
      */
     async beginExternalLogin({
       ownUrl,
@@ -110,8 +110,9 @@ export const createExternalLogin = (deps: Deps, { store, provider, providerName,
     },
 
     /**
-     * Rejects with INVALID_STATE, before anything else is looked at, unless this browser began a flow that is still open. But
-     * who said no at the provider (RFC 6749 section 4.1.2.1) is told so in any case: without such a flow nothing changes.
+     * Rejects with INVALID_STATE, before any other check, unless this browser began a flow that is still open. But a
+     * cancelled login at the provider (RFC 6749 section 4.1.2.1) is answered as such in any case: without such a flow
+     * nothing changes.
      */
     async finishExternalLogin({
       state,

@@ -10,20 +10,23 @@ import { hasLoginMethod, removeUnprovenMethods } from './login-methods.ts';
 import { isMailAddress, isName, isWebAddress, nameFromAddress } from './text-rules.ts';
 import { type Account, accountOf, lockUser } from './users.ts';
 
-/** How often somebody else may be first before a login gives up. */
+/** How often a concurrent login may be first before this one gives up. */
 const ATTEMPTS = 5;
 
-/** What becomes of somebody whom a provider sends. */
+/** The outcome of a login through a provider. */
 export type Admission =
   | { result: 'admitted'; account: Account }
-  /** His account waits for its verification; a mail with a link is on its way. */
+  /** The user's account waits for its verification; a mail with a link is on its way. */
   | { result: 'unverified' }
-  /** The address belongs to an account, and the provider does not vouch that it is his. */
+  /** The address belongs to an account, and the provider does not vouch that the user owns it. */
   | { result: 'email-unverified' }
-  /** The identity cannot be kept; or nobody is known by it, and without a usable address nobody can be. */
+  /** The identity cannot be stored; or it is unknown, and without a usable address no account can be made for it. */
   | { result: 'unusable' };
 
-/** An identity that can be kept: neither a trailing space nor a letter that the column lacks makes two subjects one. */
+/**
+ * Whether an issuer or subject can be stored: no two become equal by a trailing space or a letter that the column
+ * lacks.
+ */
 const isKey = (text: string) => /^[!-~](?:[ -~]{0,253}[!-~])?$/.test(text);
 
 const addressIn = ({ email }: ProvidedIdentity) =>
@@ -36,18 +39,18 @@ const nameIn = ({ name }: ProvidedIdentity, email: string): string => {
 
 const pictureIn = ({ picture = '' }: ProvidedIdentity) => (isWebAddress(picture) ? picture : null);
 
-/** What the provider says of a user, and the transaction in which to decide. */
+/** The provider's statement about a user, and the transaction in which to decide. */
 interface Arrival {
   em: EntityManager;
   tables: Kysely<Tables>;
   identity: ProvidedIdentity;
-  /** The usable address among what the provider says. */
+  /** The address that the provider states, if it is usable. */
   email: string | undefined;
-  /** The id of the browser that came. */
+  /** The id of the browser that logs in. */
   browser: string;
 }
 
-/** Which user somebody from an identity provider is: the four rules of decisions.md, "Identity provider". */
+/** Decides which user an identity belongs to: the four rules of decisions.md, "Identity provider". */
 export const createIdentities = (deps: Deps, provider: string) => {
   const { database, deleteUser, tokens, outbox } = deps;
 
@@ -61,7 +64,7 @@ export const createIdentities = (deps: Deps, provider: string) => {
     return identity?.user_id;
   };
 
-  /** Nobody vouches for the address: the mail must be confirmed, best in the browser that came. */
+  /** The provider does not vouch for the address: the mail must be confirmed, best in the browser that logs in. */
   const mailVerification = async ({ tables, browser }: Arrival, user: User, link: Identity): Promise<Admission> => {
     link.browser = browserHash(browser);
     await outbox.enqueue(tables, { kind: 'verify-email', email: user.email });
@@ -69,8 +72,8 @@ export const createIdentities = (deps: Deps, provider: string) => {
   };
 
   /**
-   * The provider vouches for the user's own address: the owner of the inbox is here. The identity is proven, and what is not
-   * goes; an account that was never verified becomes the owner's if anybody else had a way in.
+   * The provider vouches for the account's own address, so the owner of the inbox logs in. The identity is proven, and
+   * unproven login methods are removed; if any were, an account that was never verified is claimed for the owner.
    */
   const admitOwner = async ({ em, tables, identity }: Arrival, user: User, link: Identity): Promise<Admission> => {
     link.prove();
@@ -95,19 +98,22 @@ export const createIdentities = (deps: Deps, provider: string) => {
     if (user.emailVerified) return admitted(user);
     if (email === undefined || email === user.email) return mailVerification(arrival, user, link);
 
-    // Two who exchange their addresses lock each other's user: the database ends one transaction, which is tried again.
+    // Two logins that exchange their addresses lock each other's user: the database ends one transaction, which is
+    // retried.
     const other = await lockUser(em, { email });
     if (other)
       return identity.emailVerified ? moveTo(arrival, other, user, link) : mailVerification(arrival, user, link);
     user.changeEmail(email);
     await em.flush();
-    // What was mailed to the former address must open nothing here.
+    // Links mailed to the former address must not work for this account.
     await tokens.revoke(tables, user.id, 'verify-email');
     await tokens.revoke(tables, user.id, 'reset-password');
     return identity.emailVerified ? admitOwner(arrival, user, link) : mailVerification(arrival, user, link);
   };
 
-  /** The account that the mistyped address had made goes, unless there is another way into it. */
+  /**
+   * Moves the identity to `owner`. The account of the mistyped address is deleted, unless it has another login method.
+   */
   const moveTo = async (arrival: Arrival, owner: User, former: User, link: Identity): Promise<Admission> => {
     const { em, tables } = arrival;
     link.userId = owner.id;
@@ -133,7 +139,7 @@ export const createIdentities = (deps: Deps, provider: string) => {
     return admitted(user);
   };
 
-  /** Managed from here on: what becomes of the link is written with the transaction. */
+  /** The link is managed from here on: later changes of it are written with the transaction. */
   const addLink = async ({ em, identity: { issuer, subject } }: Arrival, user: User): Promise<Identity> => {
     const link = Identity.link(user.id, { issuer, subject, provider });
     await em.persist(link).flush();
@@ -141,8 +147,8 @@ export const createIdentities = (deps: Deps, provider: string) => {
   };
 
   /**
-   * The user is locked before anything is decided. Undefined if the look before the lock and the one after it differ: another
-   * login has linked this identity meanwhile, or the account's owner has cut it off.
+   * Locks the user before anything is decided. Undefined if the identity's link differs before and after the lock:
+   * another login has linked this identity meanwhile, or the account's owner has removed it.
    */
   const admitOnce = (identity: ProvidedIdentity, browser: string): Promise<Admission | undefined> =>
     database.transaction(async (em, tables) => {
@@ -166,8 +172,8 @@ export const createIdentities = (deps: Deps, provider: string) => {
 
   return {
     /**
-     * Finds, claims or creates the user, in one transaction. Of two that come at once the lock or a unique key decides who
-     * was first; the other looks again and finds what the first has made.
+     * Finds, claims or creates the user, in one transaction. Of two concurrent logins the lock or a unique key decides
+     * which is first; the other tries again and finds what the first has made.
      */
     async admit(identity: ProvidedIdentity, browser: string): Promise<Admission> {
       if (!isKey(identity.issuer) || !isKey(identity.subject)) return { result: 'unusable' };

@@ -22,10 +22,10 @@ import { createSessions, type Sessions } from './sessions.ts';
 import { createUserSearch } from './user-search.ts';
 import { type AvatarChanged, createUsers, type UserDeleted, type Users } from './users.ts';
 
-/** What the rules about people work with. */
+/** The parts that the account rules work with. */
 export interface Deps {
   database: Database;
-  /** The user's row, and all that hangs on it. The caller holds the lock on the user. */
+  /** Deletes the user's row and everything that depends on it. The caller holds the lock on the user. */
   deleteUser(em: EntityManager, tables: Kysely<Tables>, user: User): Promise<void>;
   limits: Limits;
   outbox: Outbox;
@@ -41,14 +41,14 @@ interface Parts {
   mail: MailTransport;
   avatarChanged: AvatarChanged;
   userDeleted: UserDeleted;
-  /** Undefined where nobody can log in through one. */
+  /** Undefined where no provider is configured or embedded. */
   identityProvider: IdentityProvider | undefined;
-  /** Key of everything that is derived. */
+  /** The key of all derived values. */
   secret: string;
   log: Log;
 }
 
-/** The rules about people, on the given parts. `outbox.start` sets its worker going. */
+/** The account rules, on the given parts. `outbox.start` starts the worker. */
 export function createAccounts(
   config: Config,
   { database, store, mail, avatarChanged, userDeleted, identityProvider, secret, log }: Parts,

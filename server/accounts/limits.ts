@@ -4,9 +4,10 @@ import { ServiceError } from '../errors.ts';
 import type { Consumption, KeyValueStore } from '../parts/key-value/index.ts';
 
 /**
- * Every limit, with what it counts by, a client's address or a user's id, and what happens while the store that counts is
- * down: `refuse` where nothing could be done without it anyway, `allow` where an outage must not stop what the limit only
- * slows. The numbers are configuration (`LIMIT_…`). Mails to one address are limited too, in the outbox itself.
+ * Every limit, with the key it counts by (a client's address or a user's id) and what happens while the store that
+ * counts is down: `refuse` where nothing could be done without the store anyway, `allow` where an outage must not stop
+ * calls that the limit only slows down. The numbers are configuration (`LIMIT_…`). Mails to one address are limited
+ * too, in the outbox itself.
  */
 const limits = {
   /** Every login attempt, right or wrong. */
@@ -26,8 +27,8 @@ const limits = {
 } as const satisfies Record<string, { per: 'address' | 'user'; whenDown: 'refuse' | 'allow' }>;
 
 /**
- * Leading bits of an IPv6 address, and how many times the allowance all addresses that share them have. One customer is given
- * a /64, a /56 or a /48, and can use every address in it.
+ * Leading bits of an IPv6 address, and the multiple of the allowance that all addresses with these bits share. One
+ * customer is given a /64, a /56 or a /48, and can use every address in it.
  */
 const IPV6_NETWORKS = [
   { bits: 64, times: 1 },
@@ -85,7 +86,7 @@ function exceeded({ points, seconds }: Rate, times: number, msBeforeNext: number
   });
 }
 
-/** What an address is counted as: an IPv4 address as itself, an IPv6 address as each of its networks. */
+/** The keys under which an address is counted: an IPv4 address itself, an IPv6 address each of its networks. */
 export function networksOf(address: string): { key: string; times: number }[] {
   if (!ipaddr.IPv6.isValid(address)) return [{ key: address, times: 1 }];
   const bytes = ipaddr.IPv6.parse(address).toByteArray();

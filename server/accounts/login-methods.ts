@@ -5,13 +5,13 @@ import type { Tables } from '../parts/database/tables.ts';
 import type { Deps } from './index.ts';
 
 /**
- * A login method is the password of a user, or a linked identity. It is *proven* if the owner of the inbox added it: the
- * mail was confirmed in the browser that asked for it, the provider vouches for exactly the account's address, or it came by
- * a mailed reset. What anybody could have added in the owner's place stays unproven, and goes as soon as the owner acts
- * ("Pre-hijacked accounts", USENIX Security 2022). All of this happens under the lock on the user.
+ * A login method is the password of a user, or a linked identity. It is *proven* if the owner of the inbox added it:
+ * the mail was confirmed in the browser that asked for it, the provider vouches for exactly the account's address, or
+ * it came by a mailed reset. A method that another person could have added stays unproven, and is removed as soon as
+ * the owner acts ("Pre-hijacked accounts", USENIX Security 2022). All of this happens under the lock on the user.
  */
 
-/** A method that nobody has proven. `addedAt` in milliseconds since 1970. */
+/** A login method that is not proven. `addedAt` in milliseconds since 1970. */
 export interface UnprovenMethod {
   /** `password`, or the name of the identity's provider. */
   method: string;
@@ -27,7 +27,7 @@ const identitiesOf = (em: EntityManager, user: User) =>
 const unprovenPassword = (user: User): UnprovenMethod[] =>
   user.hasUnprovenPassword ? [{ method: PASSWORD, addedAt: user.createdAt }] : [];
 
-/** The mail was confirmed in this browser: what it asked for is its owner's. Answers what is left unproven. */
+/** The mail was confirmed in this browser: the methods that it asked for are proven. Answers the ones left unproven. */
 export async function proveMethodsOf(em: EntityManager, user: User, browser: string): Promise<UnprovenMethod[]> {
   const identities = await identitiesOf(em, user);
   if (user.passwordBrowser === browser) user.provePassword();
@@ -39,7 +39,7 @@ export async function proveMethodsOf(em: EntityManager, user: User, browser: str
   ];
 }
 
-/** Whether the owner of the inbox has a way in. */
+/** Whether the owner of the inbox has a login method. */
 export async function hasProvenMethod(em: EntityManager, user: User): Promise<boolean> {
   return user.passwordProven || (await identitiesOf(em, user)).some(({ proven }) => proven);
 }
@@ -55,9 +55,9 @@ interface Scope {
 }
 
 /**
- * The owner of the inbox has acted: every unproven method goes, and with any of them all that it may have opened or asked
- * for, sessions and mailed tokens. The owner, who may have added them after all, is told by mail. Answers whether any went;
- * call `outbox.wake` after the commit.
+ * The owner of the inbox has acted: removes every unproven method, and if there was any, all sessions and mailed tokens
+ * too, because it may have opened or requested them. The owner, who may have added the methods after all, is told by
+ * mail. Answers whether any was removed; call `outbox.wake` after the commit.
  */
 export async function removeUnprovenMethods(
   { tokens, outbox }: Pick<Deps, 'tokens' | 'outbox'>,

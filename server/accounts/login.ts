@@ -10,7 +10,9 @@ export interface Login {
 
 /** Login by password. */
 export const createLogin = ({ database, passwords, users, sessions, limits }: Deps) => {
-  /** Unless the password has changed meanwhile: then the stored hash is another, and stays. */
+  /**
+   * Replaces the hash, unless the password has changed meanwhile: then the stored hash is not `outdated`, and stays.
+   */
   const renewHash = async (userId: string, password: string, outdated: string) => {
     const hash = await passwords.hash(password);
     await database.write(
@@ -27,9 +29,9 @@ export const createLogin = ({ database, passwords, users, sessions, limits }: De
 
   return {
     /**
-     * A new session; the one that came along (`formerToken`) ends, so that nobody can plant one (session fixation).
-     * Unknown address, wrong password and an account without one are told apart neither by answer nor by time:
-     * INVALID_CREDENTIALS. EMAIL_NOT_VERIFIED only with the right password.
+     * Opens a session, and ends the one that the request carried (`formerToken`), so that none can be planted (session
+     * fixation). Unknown address, wrong password and an account without one are told apart neither by answer nor by
+     * time: INVALID_CREDENTIALS. EMAIL_NOT_VERIFIED only with the right password.
      */
     async logIn(
       { email, password }: { email: string; password: string },

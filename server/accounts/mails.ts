@@ -19,12 +19,12 @@ interface Setting {
   /** Host of the public address. */
   site: string;
   appUrl: string;
-  /** Where the kind comes with a token. */
+  /** For kinds of mail with a token. */
   link: string;
   detail: string;
 }
 
-/** What each kind of mail says. */
+/** The content of each kind of mail. */
 const contents: Record<MailKind, (setting: Setting) => Content> = {
   'verify-email': ({ site, link }) => ({
     subject: `Verify your email for ${site}`,
@@ -58,7 +58,7 @@ const contents: Record<MailKind, (setting: Setting) => Content> = {
   }),
 };
 
-/** `password,github` as people say it. */
+/** `password,github` in plain words. */
 const inWords = (methods: string): string =>
   methods
     .split(',')
@@ -82,8 +82,8 @@ export type MailComposer = (
 ) => Promise<Message | undefined>;
 
 /**
- * Makes the mail that an outbox row stands for, or undefined when its user is gone or its token was replaced. Links start with
- * the configured public address, never with what a request named.
+ * Makes the mail of an outbox row, or undefined when the user is deleted or the token was replaced. Links start with
+ * the configured public address, never with the Host of a request.
  */
 export const createMailComposer =
   ({ appUrl, database, users, tokens }: Parts): MailComposer =>
@@ -114,7 +114,7 @@ function render(email: string, { subject, paragraphs, button, closing }: Content
 
 const font = "font-family:-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;font-size:16px;line-height:1.5";
 
-/** Tables and inline styles: what mail programs agree on. Everything variable is escaped. */
+/** Tables and inline styles, because all mail programs support them. Everything variable is escaped. */
 function renderHtml(subject: string, paragraphs: string[], button: Content['button'], closing: string): string {
   const paragraph = (words: string) => `<p style="margin:0 0 16px">${escapeHtml(words)}</p>`;
   const action = button
@@ -140,5 +140,5 @@ ${action}
 
 const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
 
-/** For text and for quoted attributes. */
+/** Escapes for text and for quoted attributes. */
 export const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (sign) => entities[sign] ?? sign);

@@ -7,7 +7,7 @@ import type { Tables } from '../parts/database/tables.ts';
 
 const HOUR_MS = 60 * 60 * 1000;
 
-/** Longer than a hash and a transaction can take; after a crash the token can be tried again so much later. */
+/** Longer than a hash and a transaction can take; after a crash the token can be tried again once this time is over. */
 const RESERVED_MS = 15_000;
 
 export const TOKEN_LIFE_MS: Record<TokenPurpose, number> = {
@@ -25,15 +25,15 @@ export interface FoundToken {
   expired: boolean;
 }
 
-/** The shape of every token that was ever mailed; anything else is not worth a look into the table. */
+/** Whether a text has the shape of a mailed token; any other text needs no look-up in the table. */
 export const isMailedToken = (text: string): boolean => /^[A-Za-z0-9_-]{43}$/.test(text);
 
 const hashOf = (token: string) => createHash('sha256').update(token).digest('base64url');
 
 /**
- * Mailed single-use tokens. A token is the HMAC of its row's random id under the application secret: it can be made again
- * when its mail goes out, yet neither the table nor the mail queue holds it. Who uses or replaces one holds the lock on its
- * user (`lockUser`), so that a token works once, also under a race.
+ * Mailed single-use tokens. A token is the HMAC of its row's random id under the application secret: it can be made
+ * again when its mail is sent, yet neither the table nor the mail queue holds it. A caller that uses or replaces a
+ * token holds the lock on its user (`lockUser`), so that a token works once, also under a race.
  */
 export const createOneTimeTokens = ({ database, secret }: { database: Database; secret: string }) => {
   const derive = (purpose: TokenPurpose, id: string) =>
@@ -42,7 +42,9 @@ export const createOneTimeTokens = ({ database, secret }: { database: Database; 
   return {
     derive,
 
-    /** A new token, which kills the older one of the same purpose. Answers the id it can be derived from. */
+    /**
+     * Issues a token, which replaces the older one of the same purpose. Answers the id that the token is derived from.
+     */
     async issue(tables: Kysely<Tables>, userId: string, purpose: TokenPurpose): Promise<string> {
       const id = randomId();
       await this.revoke(tables, userId, purpose);
@@ -64,7 +66,7 @@ export const createOneTimeTokens = ({ database, secret }: { database: Database; 
       await tables.deleteFrom('one_time_tokens').where('user_id', '=', userId).where('purpose', '=', purpose).execute();
     },
 
-    /** The token as it stands now, used and expired ones included; undefined when nobody was ever sent it. */
+    /** The token's current state, also when it is used or expired; undefined when there is no such token. */
     async find(tables: ReadTables, purpose: TokenPurpose, token: string): Promise<FoundToken | undefined> {
       const row = await tables
         .selectFrom('one_time_tokens as token')
@@ -77,15 +79,15 @@ export const createOneTimeTokens = ({ database, secret }: { database: Database; 
       return row && { ...row, used: row.used === 1, expired: row.expired === 1 };
     },
 
-    /** Whether the token of this id can still be used by its holder: a newer one deletes it. */
+    /** Whether the token of this id is unused and still the newest: a newer one deletes it. */
     async isCurrent(tables: ReadTables, id: string): Promise<boolean> {
       const row = await tables.selectFrom('one_time_tokens').select('used').where('id', '=', id).executeTakeFirst();
       return row?.used === 0;
     },
 
     /**
-     * Of all who try a token at once one gets to work with it, for the time that the work may take: nobody buys more than one
-     * password hash with one token. Answers whether it is the caller.
+     * Reserves a token, for the time that the work may take, for one of all callers that try it at once: one token buys
+     * one password hash at a time. Answers whether the caller has it.
      */
     async reserve(tables: WriteTables, id: string): Promise<boolean> {
       const { numUpdatedRows } = await tables

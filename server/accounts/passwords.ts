@@ -10,14 +10,14 @@ const SALT_BYTES = 16;
 const HASH_BYTES = 32;
 const CORES = availableParallelism();
 /**
- * One more than cores: none waits idle while the event loop fetches the next. Measured on two cores: 0.97 and 0.98 of bare
- * PBKDF2; with as many as cores 0.87 and 0.93.
+ * One more than cores, so that no core waits idle while the event loop fetches the next. Measured on two cores: 0.97
+ * and 0.98 of bare PBKDF2; with as many as cores 0.87 and 0.93.
  */
 const AT_ONCE = CORES + 1;
-/** About a second of work: who would wait longer is told to come back. */
+/** About a second of work: a caller that would wait longer is told to come back. */
 const QUEUE_PER_CORE = 64;
 
-/** A stand-in to hash against where there is nothing to compare with, so that it takes as long. */
+/** A dummy to hash against where there is no stored hash, so that it takes as long. */
 const nobody = { salt: randomBytes(SALT_BYTES), hash: randomBytes(HASH_BYTES) };
 
 /**
@@ -49,12 +49,12 @@ export function createPasswords({ iterations }: { iterations: number }) {
       }
       const [rounds, salt, hash] = parse(stored);
       const isRight = timingSafeEqual(await run(password, salt, rounds), hash);
-      // A hash from before the count was raised would be compared sooner than no hash at all.
+      // Without this, a hash from before the count was raised would be compared sooner than no hash at all.
       if (rounds < iterations) await run(password, nobody.salt, iterations - rounds);
       return isRight;
     },
 
-    /** Whether a stored hash was cheaper than the configured count makes it. A costlier one is never replaced. */
+    /** Whether a stored hash has fewer iterations than configured. A hash with more is never replaced. */
     isOutdated: (stored: string): boolean => parse(stored)[0] < iterations,
   };
 }

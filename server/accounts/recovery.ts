@@ -4,17 +4,18 @@ import { removeUnprovenMethods } from './login-methods.ts';
 import { nameFromAddress } from './text-rules.ts';
 import { lockUser } from './users.ts';
 
-/** A way back in for whoever owns the inbox. */
+/** Password reset by the owner of the inbox. */
 export const createRecovery = ({ database, passwords, tokens, outbox, limits }: Deps) => ({
-  /** Mails a reset link if there is an account; tells nobody whether there is. A newer link kills the older. */
+  /** Mails a reset link if there is an account; the answer does not tell. A newer link replaces the older. */
   async forgotPassword(email: string, clientAddress: string): Promise<void> {
     await limits.enforce('mailRequest', clientAddress);
     await outbox.request({ kind: 'reset-password', email });
   },
 
   /**
-   * Sets a new password, once per token, and ends every session in the same transaction. The inbox was proven: every login
-   * method that is not goes, and an unverified account is its owner's from here on. Rejects with INVALID_TOKEN.
+   * Sets a new password, once per token, and ends every session in the same transaction. The reset proves the inbox:
+   * all unproven login methods are removed, and an unverified account belongs to the owner of the inbox from here on.
+   * Rejects with INVALID_TOKEN.
    */
   async resetPassword(
     { token, email, password }: { token: string; email: string; password: string },
@@ -38,7 +39,8 @@ export const createRecovery = ({ database, passwords, tokens, outbox, limits }: 
         await outbox.enqueue(tables, { kind: 'password-changed', email: user.email, userId: user.id });
       }, sent.userId);
     } catch (error) {
-      // What was refused, by a full queue for example, can be tried again at once; else the reservation runs out.
+      // A reset that was refused, by a full queue for example, can be tried again at once; if this fails, the
+      // reservation expires.
       await database.write((tables) => tokens.release(tables, sent.id)).catch(() => undefined);
       throw error;
     }

@@ -9,13 +9,13 @@ import { hasProvenMethod, proveMethodsOf, removeUnprovenMethods, type UnprovenMe
 import type { FoundToken } from './one-time-tokens.ts';
 import { lockUser } from './users.ts';
 
-/** A new account, and the proof that its address is its owner's, or that the account is not. */
+/** Registration, the verification of its address, and the removal of an account that the owner of the inbox disowns. */
 export const createRegistration = (deps: Deps) => {
   const { database, deleteUser, passwords, tokens, outbox, limits } = deps;
 
   /**
-   * Works under the lock on the user to whom the token was mailed. One of no use is refused, and counted as a guess; looked
-   * at once more under the lock, it may have been replaced meanwhile.
+   * Works under the lock on the user to whom the token was mailed. An unusable token is refused, and counted as a
+   * guess; the token is read again under the lock, because it may have been replaced meanwhile.
    */
   const withToken = async <Result>(
     { token, clientAddress }: { token: string; clientAddress: string },
@@ -33,7 +33,7 @@ export const createRegistration = (deps: Deps) => {
   };
 
   return {
-    /** Rejects with EMAIL_TAKEN; the unique key decides, also between two that come at once. */
+    /** Rejects with EMAIL_TAKEN; the unique key decides, also between two concurrent registrations. */
     async register(
       { name, email, password }: { name: string; email: string; password: string },
       { clientAddress, browser }: { clientAddress: string; browser: string },
@@ -53,16 +53,16 @@ export const createRegistration = (deps: Deps) => {
       return user;
     },
 
-    /** Mails a new link to an address that waits for its verification; tells nobody whether it does. */
+    /** Mails a new link to an address that waits for its verification; the answer does not tell whether it does. */
     async resendVerification(email: string, clientAddress: string): Promise<void> {
       await limits.enforce('mailRequest', clientAddress);
       await outbox.request({ kind: 'verify-email', email });
     },
 
     /**
-     * Verifies the address, proves the login methods that this browser asked for, and answers those that nobody has proven.
-     * A token that has verified its account may be repeated, within its life also from the right browser after another one:
-     * a second click is no error. Rejects with INVALID_TOKEN.
+     * Verifies the address, proves the login methods that this browser asked for, and answers those that stay unproven.
+     * A token that has verified its account may be repeated, within its life also from the right browser after another
+     * one: a second click is no error. Rejects with INVALID_TOKEN.
      */
     verifyEmail: (
       token: string,
@@ -82,8 +82,9 @@ export const createRegistration = (deps: Deps) => {
       ),
 
     /**
-     * The owner of the inbox says that the account was not asked for, with the token of the verification mail, used or not.
-     * Unproven login methods go, and all sessions; an account that has no other is deleted. Rejects with INVALID_TOKEN.
+     * The owner of the inbox says that the account was not asked for, with the token of the verification mail, used or
+     * not. Removes unproven login methods and all sessions, and deletes an account that has no other login method.
+     * Rejects with INVALID_TOKEN.
      */
     async disown(token: string, clientAddress: string): Promise<'deleted' | 'secured'> {
       const outcome = await withToken(

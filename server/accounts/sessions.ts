@@ -3,9 +3,9 @@ import type { KeyValueStore } from '../parts/key-value/index.ts';
 import type { Account, Users } from './users.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** interface.md section 8; sliding: used in its second half, a session gets its whole life again. */
+/** interface.md section 8. Sliding: a session that is used in its second half gets its whole life again. */
 export const SESSION_LIFE_MS = 7 * DAY_MS;
-/** However much it is used, a session ends this long after its login. */
+/** A session ends this long after its login, however much it is used. */
 const SESSION_CAP_MS = 30 * DAY_MS;
 
 interface StoredSession {
@@ -24,20 +24,20 @@ export interface Session {
   fresh: boolean;
 }
 
-/** 256 random bits; the store knows only their hash, so that a leaked store opens nothing. */
+/** 256 random bits; the store has only their hash, so that a leaked store gives no access. */
 const newToken = () => randomBytes(32).toString('base64url');
 const keyOf = (token: string) => `session:${createHash('sha256').update(token).digest('base64url')}`;
 
-/** The shape of every token that was ever given out; anything else is not worth a look into the store. */
+/** Whether a text has the shape of a session token; any other text needs no look-up in the store. */
 export const isSessionToken = (text: string): boolean => /^[A-Za-z0-9_-]{43}$/.test(text);
 
-/** Sessions live in the key-value store; whether one has been ended is for the user's row to say. */
+/** Sessions live in the key-value store; the epoch in the user's row tells whether one has been ended. */
 export function createSessions({ store, users }: { store: KeyValueStore; users: Users }) {
   const save = (token: string, session: StoredSession, ifExists: boolean) =>
     store.set(keyOf(token), JSON.stringify(session), { ttlMs: session.expiresAt - Date.now(), ifExists });
 
   return {
-    /** A new session. The epoch must have been read before the credential was checked. */
+    /** Opens a session. The epoch must have been read before the credential was checked. */
     async create({ id, sessionEpoch }: Pick<Account, 'id' | 'sessionEpoch'>) {
       const token = newToken();
       const createdAt = Date.now();
@@ -46,7 +46,7 @@ export function createSessions({ store, users }: { store: KeyValueStore; users: 
       return { token, expiresAt };
     },
 
-    /** One look into the store and one row read. Rejects when either is out of reach: an outage is no logout. */
+    /** One look-up in the store and one row read. Rejects when either is out of reach: an outage is no logout. */
     async validate(token: string): Promise<Session | null> {
       const stored = await store.get(keyOf(token));
       if (stored === null) return null;
@@ -58,7 +58,7 @@ export function createSessions({ store, users }: { store: KeyValueStore; users: 
 
       const expiresAt = renewedExpiry(session, now);
       const fresh = expiresAt > session.expiresAt;
-      // Only over the stored session: one that was logged out in this moment must not come back.
+      // Only replaces a stored session: one that was logged out in this moment must not come back.
       if (fresh && !(await save(token, { ...session, expiresAt }, true))) return null;
       return { user, createdAt: session.createdAt, expiresAt, fresh };
     },

@@ -1,15 +1,18 @@
-/** What people are called and reached by, as plain checks: decisions.md "Accounts". Lengths count code points. */
+/**
+ * The rules of names, email addresses and web addresses, as plain checks: decisions.md "Accounts". Lengths count code
+ * points.
+ */
 
-/** More than any text here may have, in code units: of what is longer, nothing more exact need be known. */
+/** More code units than any text here may have: the exact length of a longer text does not matter. */
 const FAR_TOO_LONG = 8192;
 
 /** In code points. */
 export const lengthOf = (text: string) => (text.length > FAR_TOO_LONG ? text.length : [...text].length);
 
-/** Something a person can see: no account is named by zero-width characters. */
+/** Whether a text has a visible character: no account is named by zero-width characters. */
 export const hasVisible = (text: string) => /[^\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/u.test(text);
 
-/** What databases and terminals trip over: NUL and lone surrogates; in one line, any control character. */
+/** Databases and terminals cannot take NUL and lone surrogates; nor, in one line, any control character. */
 export const isStorable = (text: string) => text.isWellFormed() && !text.includes('\0');
 export const isOneLine = (text: string) => isStorable(text) && !/\p{Cc}/u.test(text);
 
@@ -17,7 +20,7 @@ export const isOneLine = (text: string) => isStorable(text) && !/\p{Cc}/u.test(t
 export const isName = (text: string) =>
   lengthOf(text) >= 2 && lengthOf(text) <= 100 && isOneLine(text) && hasVisible(text);
 
-/** What a person is called of whom only the address is known. `email` is one. */
+/** A name for a user of whom only the address is known. `email` is a valid address. */
 export function nameFromAddress(email: string): string {
   const localPart = email.slice(0, email.indexOf('@'));
   return isName(localPart) ? localPart : email.slice(0, 100);
@@ -33,7 +36,7 @@ const mailAddress = new RegExp(
 export const isMailAddress = (value: string) =>
   value.length <= 254 && value.indexOf('@') <= 64 && mailAddress.test(value);
 
-/** The mailbox behind a normalized address, as far as can be told: what follows a `+` is a tag (RFC 5233). */
+/** The mailbox behind a normalized address, as far as can be told: the part after a `+` is a tag (RFC 5233). */
 export const inboxOf = (email: string): string => email.replace(/^([^+@]+)\+[^@]*@/, '$1@');
 
 /** A web address that is safe to show as a link. */

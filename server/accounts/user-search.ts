@@ -3,14 +3,14 @@ import { afterPrefix, searchKey } from '../../entities/index.ts';
 import type { Database, ReadTables } from '../parts/database/index.ts';
 import { type AccountRow, columns, toAccount, type UserPage } from './users.ts';
 
-/** How many addresses a page looks through for users that were not found by their name already. */
+/** How many addresses a page scans for users that were not found by their name already. */
 const ADDRESSES_A_PAGE = 400;
 
 const ascii = z.string().regex(/^[!-~]*$/);
 
 /**
- * The end of a page: this one of the users found by name, in the order of (key of the name, id), or this address of those
- * found by address only, who come after them. The columns of ids and addresses know no more than ASCII.
+ * The position at the end of a page: among the users found by name, in the order of (key of the name, id), or among
+ * those found by address only, which come after them. The columns of ids and addresses are ASCII.
  */
 const positionSchema = z.union([
   z.strictObject({ name: z.string().refine((text) => text.isWellFormed()), id: ascii }),
@@ -33,15 +33,15 @@ function decode(cursor: string, key: string): Position | undefined {
   }
 }
 
-/** Whether there is anything in `q` that users can be found by. */
+/** Whether `q` has anything to search for. */
 export const isSearchable = (q: string): boolean => searchKey(q) !== '';
 
 /** Whether this is the cursor of a page of `q`. */
 export const isSearchCursor = (cursor: string, q: string): boolean => decode(cursor, searchKey(q)) !== undefined;
 
 /**
- * A page of the users whose name or address starts with `q`, as `searchKey` compares them: first those found by name, then
- * those found by address only. Each look into the database is a stretch of an index that begins where the page before has
+ * A page of the users with a name or address that starts with `q`, as `searchKey` compares them: first those found by
+ * name, then those found by address only. Each query reads a range of an index that begins where the previous page
  * ended, so a page costs the same whatever `q` is and however many it matches. It may be short although more follow.
  */
 export const createUserSearch =
@@ -75,7 +75,10 @@ function pageOf(rows: Found[], end: Position | undefined): UserPage {
 
 const rowsOf = (tables: ReadTables) => tables.selectFrom('users').select([...columns, 'search_name as searchName']);
 
-/** The comparison is written out: of rows, `(search_name, id) > (…, …)`, MySQL would read the index from its beginning. */
+/**
+ * The comparison is written out, because for a comparison of rows, `(search_name, id) > (…, …)`, MySQL would read the
+ * index from its beginning.
+ */
 function namesAfter(tables: ReadTables, key: string, { name, id }: { name: string; id: string }, most: number) {
   const matches = rowsOf(tables).where('search_name', '>=', key).where('search_name', '<', afterPrefix(key));
   const rest = matches.where(({ and, eb, or }) =>

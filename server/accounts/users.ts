@@ -5,7 +5,7 @@ import { ServiceError } from '../errors.ts';
 import type { Database, EntityManager } from '../parts/database/index.ts';
 import type { Tables } from '../parts/database/tables.ts';
 
-/** What is known of a user outside the entity: everything but his password. `createdAt` in milliseconds since 1970. */
+/** The data of a user outside the entity: everything but the password. `createdAt` in milliseconds since 1970. */
 export interface Account {
   id: string;
   email: string;
@@ -57,24 +57,24 @@ export const toAccount = <Row extends { emailVerified: number }>(row: Row) =>
   ({ ...row, emailVerified: row.emailVerified === 1 }) as Omit<Row, 'emailVerified'> & { emailVerified: boolean };
 
 /**
- * A user's row, locked until the transaction ends. Every change that concerns a user's tokens, mails or sessions takes this
- * lock first: so they happen one after the other, and never wait for each other in a circle.
+ * A user's row, locked until the transaction ends. Every change that concerns a user's tokens, mails or sessions takes
+ * this lock first: so they happen one after the other, and never wait for each other in a circle.
  */
 export const lockUser = (em: EntityManager, where: { id: string } | { email: string }): Promise<User | null> =>
   em.findOne(User, where, { lockMode: LockMode.PESSIMISTIC_WRITE });
 
-/** Told within the transaction that changes a profile's avatar; what it throws undoes the change. */
+/** Called within the transaction that changes a profile's avatar; an error that it throws undoes the change. */
 export type AvatarChanged = (
   tables: Kysely<Tables>,
   change: { userId: string; former: string | null; next: string | null },
 ) => Promise<void>;
 
-/** Told within the transaction that deletes a user. */
+/** Called within the transaction that deletes a user. */
 export type UserDeleted = (tables: Kysely<Tables>, userId: string) => Promise<void>;
 
 export interface UserPage {
   users: Account[];
-  /** Where the next page starts; absent on the last one. */
+  /** The cursor of the next page; absent on the last one. */
   nextCursor?: string;
 }
 
@@ -91,7 +91,7 @@ export const createUsers = (database: Database, avatarChanged: AvatarChanged = a
       });
     },
 
-    /** Those of the ids that are users, in the order of the ids; one query, however many. */
+    /** The users among the ids, in the order of the ids; one query, however many. */
     async findAll(ids: readonly string[]): Promise<Account[]> {
       if (ids.length === 0) return [];
       const rows = await database.query((tables) =>
@@ -101,7 +101,7 @@ export const createUsers = (database: Database, avatarChanged: AvatarChanged = a
       return ids.flatMap((id) => found.get(id) ?? []);
     },
 
-    /** What a login needs. `email` must be normalized. */
+    /** The user and the password hash, for a login. `email` must be normalized. */
     async findCredential(email: string): Promise<(Account & { passwordHash: string | null }) | undefined> {
       const row = await database.query((tables) =>
         tables
@@ -113,7 +113,7 @@ export const createUsers = (database: Database, avatarChanged: AvatarChanged = a
       return row && toAccount(row);
     },
 
-    /** Newest first; ids are time-ordered, so a page is a stretch of the primary key, whatever the number of users. */
+    /** Newest first; ids are time-ordered, so a page is a range of the primary key, whatever the number of users. */
     async list({ limit, cursor }: { limit: number; cursor?: string | undefined }) {
       const rows = await database.query((tables) => {
         const newest = tables
@@ -128,7 +128,10 @@ export const createUsers = (database: Database, avatarChanged: AvatarChanged = a
       return { users, ...(rows.length > limit && last && { nextCursor: last.id }) } satisfies UserPage;
     },
 
-    /** Changes only what is given. `epoch` is that of the caller's session: one that has ended meanwhile changes nothing. */
+    /**
+     * Changes only the given fields. `epoch` is that of the caller's session: a session that has ended meanwhile
+     * changes nothing.
+     */
     update: (id: string, epoch: number, change: ProfileChange): Promise<Account> =>
       database.transaction(async (em, tables) => {
         const user = await lockUser(em, { id });

@@ -31,24 +31,24 @@ interface Parts {
   objects: ObjectStorage;
   devIdentityProvider: DevIdentityProvider | undefined;
   log: Log;
-  /** Aborted as soon as the process is to end. */
+  /** Aborted as soon as the process begins to end. */
   stopping: AbortSignal;
 }
 
-/** All that HTTP reaches, in the order in which a request meets it. */
+/** The whole HTTP application, in the order in which a request passes through it. */
 export function createApp(
   config: Config,
   { accounts, uploads, database, store, objects, devIdentityProvider, log, stopping }: Parts,
 ): Koa {
   const app = new Koa();
-  // What may be kept says so itself: most answers are about one user and one moment.
+  // Answers that may be cached say so themselves: most answers are about one user and one moment.
   const headers = { ...securityHeaders(config), 'Cache-Control': 'no-store' };
   const createContext = contextFactory(config, { accounts, uploads, database });
 
   app.use(async (ctx, next) => {
     ctx.set(headers);
     await next();
-    // The client's next connection is to another process.
+    // So that the client opens its next connection, to another process.
     if (stopping.aborted) ctx.set('Connection', 'close');
   });
   app.use(requestLog(log));
@@ -71,12 +71,12 @@ export function createApp(
   const accountPages = config.pages && pages(pageSettings(config, devIdentityProvider !== undefined), log);
   if (accountPages) app.use(accountPages);
 
-  // What fails once an answer is on its way: mostly clients that left.
+  // Failures while an answer is being sent: mostly clients that left.
   app.on('error', (error) => log.debug({ err: error }, 'an answer could not be sent'));
   return app;
 }
 
-/** What the account pages have to know of the parts. */
+/** The settings of the account pages that depend on the configuration and the parts. */
 const pageSettings = ({ appUrl, smtpUrl, identityProvider }: Config, hasDevProvider: boolean) => ({
   appUrl,
   provider: identityProvider.client || hasDevProvider ? identityProvider.name : undefined,

@@ -6,12 +6,12 @@ import { ServiceError } from '../errors.ts';
 export const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length']) > 0;
 
-/** Whether the sender has gone before its body was read to the end: Node throws away what had come. */
+/** Whether the sender disconnected before its body was read to the end: Node throws away the part that had arrived. */
 const isCutOff = (req: IncomingMessage) => req.destroyed && !req.readableEnded;
 
 /**
- * Settles as `read` does, and rejects with VALIDATION_FAILED once the sender is gone, also if it was before: parsers and
- * unpackers behind a request wait for ever for the rest of a body that was cut off.
+ * Settles as `read` does, and rejects with VALIDATION_FAILED once the sender has disconnected, also if it had before:
+ * parsers and decompressors behind a request wait for ever for the rest of a body that was cut off.
  */
 export async function receiveBody<T>(req: IncomingMessage, read: () => Promise<T>): Promise<T> {
   const { promise: end, reject } = Promise.withResolvers<never>();

@@ -6,7 +6,7 @@ import { readCookie, writeCookie } from './cookies.ts';
 
 type BrowserCookieConfig = Pick<Config, 'production'>;
 
-/** With the prefix no other host can plant it: RFC 6265bis section 4.1.3.2. It demands Secure. */
+/** With the prefix no other host can plant the cookie: RFC 6265bis section 4.1.3.2. The prefix demands Secure. */
 const nameOf = ({ production }: BrowserCookieConfig) => (production ? '__Host-auth_browser' : 'auth_browser');
 
 export function readBrowserCookie(header: string | undefined, config: BrowserCookieConfig): string | undefined {
@@ -15,8 +15,8 @@ export function readBrowserCookie(header: string | undefined, config: BrowserCoo
 }
 
 /**
- * The cookie by which a browser that asked for an account is known again when the mailed link is opened, as long as that
- * works. SameSite=Lax: it must come along when the provider sends the browser back.
+ * The cookie that recognizes a browser that asked for an account when the mailed link is opened there, for as long as
+ * the link works. SameSite=Lax: the browser must send it when it comes back from the provider.
  */
 export const browserCookie = (ctx: Context, config: BrowserCookieConfig) => ({
   setBrowser(id: string) {

@@ -4,8 +4,8 @@ import type { Log } from '../log.ts';
 
 /**
  * The client's address: the socket's, or with `trustedProxies` proxies in front the entry of X-Forwarded-For that the
- * outermost of them wrote, counted from the right: a client can write any further left itself. `::ffff:1.2.3.4` is
- * `1.2.3.4`.
+ * outermost of them wrote, counted from the right: a client can write the entries further left itself. `::ffff:1.2.3.4`
+ * is `1.2.3.4`.
  */
 export function clientAddress(
   socketAddress: string | undefined,
@@ -19,7 +19,7 @@ export function clientAddress(
   return ipaddr.isValid(address) ? ipaddr.process(address).toString() : 'unknown';
 }
 
-/** An IPv6 address with its zone, brackets and port. */
+/** Enough for an IPv6 address with its zone, brackets and port. */
 const MAX_ENTRY = 100;
 
 /** Some proxies add the port from which the client came. */

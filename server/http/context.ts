@@ -46,7 +46,7 @@ export const contextFactory =
     };
   };
 
-/** From the fixed list of our own, whatever the request names. */
+/** One of the fixed list of our own addresses, whatever the request names. */
 const ownUrl = ({ appUrl, ownUrls }: Config, host: string) =>
   ownUrls.find((url) => new URL(url).host === host) ?? appUrl;
 

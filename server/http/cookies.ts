@@ -10,14 +10,17 @@ const valuesIn = (header: string, name: string): string[] =>
 
 export const hasCookie = (header: string, name: string): boolean => valuesIn(header, name).length > 0;
 
-/** The value of a cookie in a Cookie header. Two cookies of one name are none: one of them somebody else has planted. */
+/** The value of a cookie in a Cookie header. Two cookies of one name count as none: one of them was planted. */
 export function readCookie(header: string | undefined, name: string): string | undefined {
   if (!header) return undefined;
   const values = valuesIn(header, name);
   return values.length === 1 ? values[0] : undefined;
 }
 
-/** Sets a cookie, each line its value and attributes, beside those of other names; the last word within a request counts. */
+/**
+ * Sets a cookie, each line its value and attributes, beside cookies of other names; the last call within a request
+ * counts.
+ */
 export function writeCookie(ctx: Context, name: string, ...lines: string[]): void {
   const others = [ctx.response.headers['set-cookie'] ?? []].flat().filter((line) => !line.startsWith(`${name}=`));
   ctx.set('Set-Cookie', [...others, ...lines.map((line) => `${name}=${line}`)]);

@@ -5,8 +5,8 @@ import { isLoopback } from '../loopback.ts';
 import { ownAddress } from './own-address.ts';
 
 /**
- * Lets a request for what is under /dev through only under a Host name of ours: a page of another site whose name resolves
- * to this machine (DNS rebinding) is of our origin to its browser, and would read every mail here.
+ * Lets a request under /dev through only with a Host name of ours: a page of another site whose name resolves to this
+ * machine (DNS rebinding) has our origin to its browser, and would read every mail here.
  */
 export function devHost(config: Pick<Config, 'appUrl' | 'host' | 'port'>): Middleware {
   const ours = [config.appUrl, ownAddress(config)].map((url) => new URL(url).host);
@@ -19,7 +19,7 @@ export function devHost(config: Pick<Config, 'appUrl' | 'host' | 'port'>): Middl
   };
 
   return (ctx, next) => {
-    // The router's paths know no case either.
+    // The router's paths are case-insensitive too.
     if (!/^\/dev(?:\/|$)/i.test(ctx.path) || isOurs(ctx.get('Host'))) return next();
     throw new ServiceError('NOT_FOUND', { message: `This is served at ${config.appUrl} only` });
   };

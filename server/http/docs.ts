@@ -8,7 +8,9 @@ import { openApiDocument } from './openapi.ts';
 const assets = ['swagger-ui.css', 'swagger-ui-bundle.js'];
 const DAY_SECONDS = 24 * 60 * 60;
 
-/** /openapi.json, and /docs, which shows it and lets one log in and try each call. All of it comes from this service. */
+/**
+ * /openapi.json, and /docs, which shows it and lets users log in and try each call. All of it comes from this service.
+ */
 export function docs(config: Pick<Config, 'appUrl' | 'identityProvider'>): Router {
   const document = openApiDocument(config);
   const router = new Router()
@@ -32,8 +34,8 @@ export function docs(config: Pick<Config, 'appUrl' | 'identityProvider'>): Route
   return router;
 }
 
-// Calls go to wherever the page itself came from, so that the cookie of a login here is the one that they send. The buttons
-// to enter a cookie by hand are left out: a page cannot send one that way.
+// Calls go to the origin of the page itself, so that they send the cookie of a login made here. The buttons to enter a
+// cookie by hand are left out: a page cannot send one that way.
 const page = `<!doctype html>
 <html lang="en">
 <head>

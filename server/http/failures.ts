@@ -20,7 +20,7 @@ export function answerFailures(log: Log): Middleware {
   };
 }
 
-/** Where the route has the field `error`, it is one sentence, about the first thing that is wrong. */
+/** Where the route has the field `error`, it is one sentence, about the first problem. */
 function bodyOf(error: ServiceError, errorField: unknown): object {
   if (errorField === undefined || error.code === 'UNAUTHENTICATED') return error.toJSON();
   const [first] = Object.values(error.details ?? {});
@@ -28,7 +28,7 @@ function bodyOf(error: ServiceError, errorField: unknown): object {
   return errorField === 'only' ? sentence : { ...error.toJSON(), ...sentence };
 }
 
-/** The headers that go with an error, and for what nobody is meant to see a line in the log. */
+/** Sets the headers of an error, and logs the cause of an error that is not the caller's fault. */
 export function noteFailure(ctx: Context, error: ServiceError, log: Log): void {
   if (error.retryAfter !== undefined) ctx.set('Retry-After', String(error.retryAfter));
   if (error.limit) {
@@ -52,7 +52,7 @@ const codeOfStatus: Record<number, ErrorCode> = {
 export function toServiceError(thrown: unknown): ServiceError {
   if (thrown instanceof ServiceError) return thrown;
   if (thrown instanceof TRPCError) return serviceErrorOf(thrown);
-  // Koa and the body parser put a status on what is the caller's fault.
+  // Koa and the body parser set a status on errors that are the caller's fault.
   const status = thrown instanceof HttpError || thrown instanceof Error ? (thrown as { status?: unknown }).status : 0;
   return new ServiceError(codeOfStatus[Number(status)] ?? 'INTERNAL', { cause: thrown });
 }

@@ -5,10 +5,10 @@ import type { ServedFiles } from '../parts/object-storage/index.ts';
 import { typeOfName } from '../uploads/file-types.ts';
 
 const ROUTE = '/uploads/{name}';
-/** What the service calls its files: nothing else is looked for. */
+/** The form of our file names: no other name is looked up. */
 const fileName = /^[a-z0-9-]{1,64}\.[a-z0-9]{1,8}$/;
 
-/** The embedded object storage over HTTP: what S3 does where there is one. Every name is used for one content only. */
+/** The embedded object storage over HTTP, in place of S3. Every name is used for one content only. */
 export function files(served: ServedFiles): Router {
   const keyOf = (ctx: Context) => {
     ctx.state['route'] = ROUTE;
@@ -70,7 +70,7 @@ export function files(served: ServedFiles): Router {
 
 type Range = { start: number; end: number };
 
-/** RFC 9110 section 14: one range; several, or another unit, and the whole file is the answer. */
+/** RFC 9110 section 14: a single range; for several, or another unit, the whole file is the answer. */
 function rangeOf(ctx: Context, size: number): Range | 'unsatisfiable' | undefined {
   const ifRange = ctx.get('If-Range');
   if (ifRange && ifRange !== ctx.response.get('ETag')) return undefined;

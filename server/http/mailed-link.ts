@@ -5,9 +5,9 @@ import type { ContextFactory } from './context.ts';
 const PATH = '/verify-email';
 
 /**
- * For development: a program that opens the mailed link, such as curl, confirms with it and gets the answer of
- * POST /auth/verify-email. A browser gets the page with its button; in production everybody does, for programs that look
- * through mails open links too.
+ * For development: a program that opens the mailed link, such as curl, confirms with it and gets the answer of POST
+ * /auth/verify-email. A browser gets the page with its button; in production every client does, because mail scanners
+ * open links too.
  */
 export const mailedLink =
   (createContext: ContextFactory): Middleware =>

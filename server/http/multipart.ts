@@ -5,7 +5,7 @@ import { ServiceError } from '../errors.ts';
 import { MAX_IMAGE_BYTES } from '../uploads/images.ts';
 import { receiveBody } from './body.ts';
 
-/** What surrounds the file in a form: boundaries, headers, the other fields. */
+/** Room for the rest of a form beside the file: boundaries, headers, the other fields. */
 const MAX_OVERHEAD_BYTES = 64 * 1024;
 const MAX_BODY_BYTES = MAX_IMAGE_BYTES + MAX_OVERHEAD_BYTES;
 const limits = {
@@ -19,12 +19,12 @@ const limits = {
 };
 
 /**
- * Pieces in which one form may arrive. Each takes some 600 bytes beside its content, and some microseconds: a network makes 10,000
- * of 5 MB at most, a chunked sender can make one of each byte.
+ * The pieces in which one form may arrive. Each takes some 600 bytes beside its content, and some microseconds: a network
+ * makes 10,000 of 5 MB at most, a chunked sender can make one of each byte.
  */
 const MAX_PIECES = 20_000;
 
-/** Forms of all requests together, in memory at once. */
+/** The forms of all requests together that may be in memory at once. */
 const MAX_HELD_BYTES = 192 * 1024 * 1024;
 let held = 0;
 /** How many forms of each user are held. */
@@ -81,7 +81,7 @@ export async function readForm(ctx: Context): Promise<FormData> {
     return await receiveBody(req, () => promise);
   } finally {
     req.unpipe(parser).off('data', receive).pause();
-    // Held until it is answered, which is at once where the client has gone.
+    // The form is held until the request is answered, or the client has disconnected.
     finished(res, () => {
       held -= received;
       const others = (formsOf.get(user) ?? 1) - 1;
@@ -96,7 +96,7 @@ function createParser({ headers }: Context): BusboyInstance {
     return new Busboy({
       headers: { ...headers, 'content-type': headers['content-type'] ?? '' },
       limits,
-      // The name is only ever text: as sent.
+      // Keeps the name as sent: it is only ever used as text.
       preservePath: true,
       isPartAFile: (_field, _type, filename) => filename !== undefined,
     });

@@ -22,7 +22,10 @@ const errorBody = z
 const plainErrorBody = z.object({ error: z.string() }).meta({ id: 'UploadError' });
 const bothErrorBody = z.object({ ...errorBody.shape, ...plainErrorBody.shape }).meta({ id: 'PresignError' });
 
-/** What every call can meet, by what it is: everybody, whoever sends a body, whoever changes something, whoever needs a session. */
+/**
+ * The errors that calls share, by kind: all calls, calls with a body, calls that change something, calls with a
+ * session.
+ */
 const common: ErrorCode[] = ['INTERNAL', 'SERVICE_UNAVAILABLE'];
 const withBody: ErrorCode[] = ['VALIDATION_FAILED', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'];
 const changing: ErrorCode[] = ['ORIGIN_MISMATCH'];
@@ -52,7 +55,7 @@ export function openApiDocument({
   document.paths = Object.fromEntries(
     Object.entries(document.paths ?? {}).map(([path, item]) => [pathOf({ path }, identityProvider.name), item]),
   );
-  // The library's own error bodies, which nothing here answers.
+  // Drops the library's own error bodies, which no call answers.
   for (const name of Object.keys(document.components?.schemas ?? {})) {
     if (name.startsWith('error.')) delete document.components?.schemas?.[name];
   }
@@ -90,7 +93,7 @@ const redirectResponse = ({ redirect, setsCookie }: NonNullable<Meta['openapi']>
   },
 });
 
-/** Who may not ask at all is told so as everywhere. */
+/** A caller without access gets the ordinary error body, as everywhere. */
 const neverPlain = new Set<ErrorCode>(['UNAUTHENTICATED', 'ORIGIN_MISMATCH']);
 
 const errorResponse = (codes: ErrorCode[], errorField?: 'only' | 'beside') => {

@@ -6,7 +6,7 @@ import type { Log } from '../log.ts';
 
 const BUILT = join(import.meta.dirname, '../../client/pages/dist');
 
-/** Where there is a page; client/pages/main.tsx knows which. */
+/** The paths that have a page; client/pages/main.tsx knows which page. */
 const paths = new Set([
   '/',
   '/register',
@@ -16,10 +16,10 @@ const paths = new Set([
   '/reset-password',
   '/dashboard',
 ]);
-/** What is missing below these was asked for by a program. */
+/** Below these paths a missing address was requested by a program, not by a user. */
 const forPrograms = /^\/(?:api|auth|trpc|assets|uploads)\//;
 
-/** What the pages are told: the shape of client/pages/settings.ts. */
+/** The settings for the pages, in the shape of client/pages/settings.ts. */
 interface Settings {
   appUrl: string;
   /** The identity provider's name. */
@@ -33,14 +33,14 @@ type Encoding = 'br' | 'gzip' | 'identity';
 /** One file in memory. */
 interface Body {
   type: string;
-  /** Compressed when it is first asked for, and then kept: a start waits for nothing. */
+  /** Compressed at the first request for it, and then kept, so that it does not delay the start. */
   as(encoding: Encoding): Buffer;
 }
 
 /**
- * The account pages, from memory: one shell for all of them, the same for everybody, and its assets, whose names change
- * with their content. Whatever else a browser looks for and does not find gets the shell too, as 404. Undefined, with a
- * line in the log, when the pages were not built.
+ * The account pages, from memory: one shell for all of them, the same for every user, and its assets, whose names
+ * change with their content. A browser that requests any other missing address gets the shell too, as 404. Undefined,
+ * with a line in the log, when the pages were not built.
  */
 export function pages(settings: Settings, log: Pick<Log, 'warn'>, folder = BUILT): Middleware | undefined {
   const built = load(settings, folder);
@@ -63,7 +63,7 @@ export function pages(settings: Settings, log: Pick<Log, 'warn'>, folder = BUILT
     const isPage = paths.has(ctx.path);
     if (!isPage && (forPrograms.test(ctx.path) || ctx.accepts('json', 'html') !== 'html')) return next();
     if (isPage) ctx.state['route'] = ctx.path;
-    // A kept shell would name assets that a newer release does not have.
+    // A cached shell would name assets that a newer release does not have.
     ctx.set('Cache-Control', 'no-store');
     ctx.status = isPage ? 200 : 404;
     send(ctx, shell);
@@ -91,7 +91,7 @@ function load(settings: Settings, folder: string): { shell: Body; assets: Map<st
   };
 }
 
-/** JSON that ends no script element, whatever is in it. */
+/** JSON that cannot end its script element, whatever is in it. */
 const forScript = (settings: Settings) => JSON.stringify(settings).replace(/</g, '\\u003c');
 
 function textOf(file: string): string | undefined {

@@ -16,7 +16,7 @@ interface Route {
   type: TRPCProcedureType;
   path: string;
   status: number;
-  /** Its output is `{location}`. */
+  /** Whether its output is `{location}`. */
   isRedirect: boolean;
   parameter: string | undefined;
   takesForm: boolean;
@@ -45,7 +45,7 @@ export function rest(
     const { route, parameters } = match;
     ctx.state['route'] = route.path;
     if (route.isRedirect && ctx.method === 'HEAD') {
-      // It begins or ends a login: what a HEAD asks about would not be there any more.
+      // A redirect begins or ends a login: after a HEAD, the GET that it asks about would not work any more.
       ctx.status = 204;
       return;
     }
@@ -108,7 +108,7 @@ function find(routes: Map<string, Route>, method: string, path: string): Match |
   return undefined;
 }
 
-/** RFC 3986 section 2.1; what is not well encoded names nothing. */
+/** RFC 3986 section 2.1; a malformed encoding matches no path. */
 function decode(segment: string): string {
   try {
     return decodeURIComponent(segment);
@@ -126,7 +126,8 @@ async function readInput(ctx: Context, type: TRPCProcedureType): Promise<object>
   if (!ctx.is('application/json')) throw new ServiceError('UNSUPPORTED_MEDIA_TYPE');
   const read = () => parseJson(ctx, async () => undefined);
   await receiveBody(ctx.req, read).catch((error: Error & { status?: number }) => {
-    // What has no status comes from unpacking: a body that is not what its Content-Encoding says.
+    // An error without a status comes from decompression: the body is not in the encoding that its Content-Encoding
+    // names.
     throw error.status === undefined ? new ServiceError('VALIDATION_FAILED', { cause: error }) : toServiceError(error);
   });
   const { body } = ctx.request;

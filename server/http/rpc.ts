@@ -11,9 +11,9 @@ import { readForm } from './multipart.ts';
 
 const ENDPOINT = '/trpc';
 const BODY_LIMIT = 100 * 1024;
-/** A client sends the calls of one tick together; more than this in one request is not a client. */
+/** A client sends the calls of one tick together; a request with more calls than this is not from our client. */
 const LARGEST_BATCH = 10;
-/** A Request cannot be made with every other. */
+/** The constructor of Request refuses some other methods. */
 const methods = new Set(['GET', 'HEAD', 'POST']);
 
 /** The procedures for typed clients, under /trpc, with the same checks, limits, cookies and error codes as over REST. */
@@ -39,7 +39,7 @@ export function rpc(createContext: ContextFactory, log: Log): Middleware {
   };
 }
 
-/** Only names of ours go into the log: anything else may be an address or a token. */
+/** Only names of our procedures go into the log: anything else may be an address or a token. */
 const isKnown = (path: string): boolean =>
   path
     .slice(ENDPOINT.length + 1)
@@ -50,9 +50,9 @@ const isKnown = (path: string): boolean =>
 function toRequest(ctx: Context): Request {
   const headers = new Headers();
   for (const [name, value] of Object.entries(ctx.req.headers)) headers.set(name, String(value));
-  // It would have a batch streamed, and each answer told as a success.
+  // With it tRPC streams its answers, all with status 200.
   headers.delete('trpc-accept');
-  // Where it was sent has been seen to by now: only path and query still matter.
+  // The Host was checked before: only path and query still matter.
   const url = `http://localhost${ctx.path}${ctx.search}`;
   if (takesForm(ctx)) return new FormRequest(url, { method: ctx.method, headers }, () => readForm(ctx));
   if (ctx.method === 'GET' || ctx.method === 'HEAD') return new Request(url, { method: ctx.method, headers });

@@ -24,10 +24,13 @@ export const securityHeaders = ({ apiHost }: Pick<Config, 'apiHost'>): Readonly<
   'Strict-Transport-Security': 'max-age=31536000; includeSubDomains; preload',
 });
 
-/** More parameters than any request of ours or of a provider has: what parses them need not be quick with thousands. */
+/**
+ * More parameters than any request of ours or of a provider has, so that their parsers need not be quick with
+ * thousands.
+ */
 const MAX_PARAMETERS = 100;
 
-/** RFC 9112 section 3.2: without one valid Host, or with a target that is no address, it is no request. */
+/** RFC 9112 section 3.2: a request without one valid Host, or with a target that is no address, is malformed. */
 export const requireTarget: Middleware = (ctx, next) => {
   const message = faultOf(ctx);
   if (message === undefined) return next();
@@ -47,7 +50,7 @@ function faultOf(ctx: Context): string | undefined {
   return undefined;
 }
 
-/** Of a header that Node would tell the first value of only. */
+/** All values of a header of which Node would answer the first only. */
 const valuesOf = (rawHeaders: string[], wanted: string): string[] =>
   rawHeaders.filter((_, i) => {
     const name = rawHeaders[i - 1];
@@ -65,15 +68,16 @@ const originRule =
   (origin: string): boolean =>
     origins.has(origin) || (acceptsLoopbackOrigins && isLoopbackOrigin(origin));
 
-/** A development server on this machine: it has a port of its own. What is at the standard one is something else. */
+/** A development server on this machine has a port of its own. A server at the standard port is something else. */
 function isLoopbackOrigin(origin: string): boolean {
   const url = URL.parse(origin);
   return url?.origin === origin && /^https?:$/.test(url.protocol) && url.port !== '' && isLoopback(url.hostname);
 }
 
 /**
- * No page of another site makes a browser change anything here, logged in or not: whatever is not a read must come from one
- * of our origins, or from no browser at all (interface.md section 5.9; OWASP CSRF Prevention Cheat Sheet).
+ * No page of another site makes a browser change anything here, logged in or not: every request that is not a read must
+ * come from one of our origins, or from no browser at all (interface.md section 5.9; OWASP CSRF Prevention Cheat
+ * Sheet).
  */
 export function originCheck(config: Pick<Config, 'origins' | 'acceptsLoopbackOrigins'>): Middleware {
   const isOurOrigin = originRule(config);

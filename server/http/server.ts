@@ -15,14 +15,14 @@ export interface HttpServer {
   /** Rejects when the port is taken. */
   listen(port: number, host: string): Promise<void>;
   /**
-   * Listens for `lingerMs` more, for those who do not know yet that this process ends, then takes no new connections and
-   * resolves when every request has been answered, or `withinMs` after the call. No request that has reached this machine
-   * by the end of `lingerMs` is cut off, not even in the kernel's queues.
+   * Listens for `lingerMs` more, for clients that do not know yet that this process ends, then takes no new connections
+   * and resolves when every request has been answered, or `withinMs` after the call. No request that has reached this
+   * machine by the end of `lingerMs` is cut off, not even in the kernel's queues.
    */
   drain(options: { lingerMs: number; withinMs: number }): Promise<void>;
 }
 
-/** Node's HTTP server, which gives up on senders that drip, and refuses malformed requests with our headers. */
+/** Node's HTTP server, which gives up on senders that are too slow, and refuses malformed requests with our headers. */
 export function createHttpServer(app: Koa, headers: Headers): HttpServer {
   const server: Server = createServer(
     {
@@ -34,7 +34,7 @@ export function createHttpServer(app: Koa, headers: Headers): HttpServer {
     },
     app.callback(),
   );
-  // What Node would answer by itself, without our headers, or not at all.
+  // Requests that Node would answer by itself, without our headers, or not at all.
   server.on('checkExpectation', (_request, response) => {
     const refusal = refusalOf(417, headers);
     response.writeHead(417, refusal.headers).end(refusal.body);
@@ -58,7 +58,7 @@ export function createHttpServer(app: Koa, headers: Headers): HttpServer {
       const closed = new Promise<void>((resolve) => {
         server.close(() => resolve());
       });
-      // What was in flight keeps its connection, which is idle once it has been answered.
+      // A request in flight keeps its connection, which is idle once the request has been answered.
       const idle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_EVERY_MS);
       await closed;
       clearInterval(idle);
@@ -81,7 +81,7 @@ async function caughtUp(server: Server): Promise<void> {
   let before: number;
   do {
     before = arrivals;
-    // From one turn's check phase to the next one's, all that is readable in between is read.
+    // Between the check phases of two turns, everything that is readable is read.
     await nextTurn();
     await nextTurn();
   } while (arrivals > before && performance.now() < end);
@@ -111,7 +111,7 @@ function refusalOf(status: number, headers: Headers): { headers: Record<string, 
   };
 }
 
-/** What never becomes a request is answered on the bare socket, which then closes. */
+/** Answers input that never becomes a request, on the bare socket, which then closes. */
 function refuse(socket: Socket, status: number, headers: Headers): void {
   if (!socket.writable) {
     socket.destroy();

@@ -12,7 +12,7 @@ export function readSessionCookie(header: string | undefined): string | undefine
   return value !== undefined && isSessionToken(value) ? value : undefined;
 }
 
-/** Writes the session cookie; the last word within a request counts. */
+/** Writes the session cookie; the last call within a request counts. */
 export function sessionCookies(
   ctx: Context,
   { production, cookieDomain }: Pick<Config, 'production' | 'cookieDomain'>,
@@ -22,7 +22,7 @@ export function sessionCookies(
     const secure = production ? '; Secure' : '';
     const line = (content: string, seconds: number) =>
       `${content}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${seconds}`;
-    // One without a domain, from before COOKIE_DOMAIN was set, would make two: then there is no session (readCookie).
+    // A cookie without a domain, from before COOKIE_DOMAIN was set, would make two, which count as none (readCookie).
     const former = cookieDomain && hasCookie(ctx.get('Cookie'), NAME) ? [line('', 0) + secure] : [];
     writeCookie(ctx, NAME, line(value, maxAgeSeconds) + domain + secure, ...former);
   };

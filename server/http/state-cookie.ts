@@ -5,15 +5,16 @@ import { readCookie, writeCookie } from './cookies.ts';
 
 type StateCookieConfig = Pick<Config, 'identityProvider'>;
 
-/** interface.md section 5.7: `idp_oauth_state`, or what IDP_NAME makes of it. */
+/** interface.md section 5.7: `idp_oauth_state`, its prefix from IDP_NAME. */
 const nameOf = ({ identityProvider }: StateCookieConfig) => `${identityProvider.name}_oauth_state`;
 
 export const readStateCookie = (header: string | undefined, config: StateCookieConfig): string | undefined =>
   readCookie(header, nameOf(config));
 
 /**
- * The cookie that ties a login flow to the browser that began it. SameSite=Lax: it must come along when the provider sends
- * the browser back. Secure always, as the contract says: on localhost browsers and curl keep it over plain http too.
+ * The cookie that ties a login flow to the browser that began it. SameSite=Lax: the browser must send it when it comes
+ * back from the provider. Secure always, as the contract says: on localhost browsers and curl keep it over plain http
+ * too.
  */
 export function stateCookie(ctx: Context, config: StateCookieConfig) {
   const write = (value: string, maxAgeSeconds: number) =>

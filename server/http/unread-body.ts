@@ -2,15 +2,16 @@ import type { IncomingMessage } from 'node:http';
 import type { Middleware } from 'koa';
 import { hasBody } from './body.ts';
 
-/** What is read, and thrown away, of a body that was answered without having been read. */
+/** How much is read, and thrown away, of a body whose request was answered before it was read. */
 const READ_ON_BYTES = 128 * 1024;
-/** How long a sender has to notice his answer. */
+/** How long a sender has to notice the answer. */
 const LINGER_MS = 1000;
 const LOOK_EVERY_MS = 20;
 
 /**
- * Who is answered before all of his body has come is not listened to for the rest of it. His connection closes, yet only
- * its sending half at once: closed as a whole while he sends, it would often take the answer with it (RFC 9112 section 9.6).
+ * A body is not read to its end once the request has been answered. The connection closes, but at first only in our
+ * sending direction: closed as a whole while the client still sends, it would often take the answer with it (RFC 9112
+ * section 9.6).
  */
 export function unreadBodies(): Middleware {
   return async (ctx, next) => {
@@ -23,7 +24,7 @@ export function unreadBodies(): Middleware {
 }
 
 function lingerAtTheEnd({ socket }: IncomingMessage): void {
-  // What Node calls once the answer is written.
+  // Node calls this once the answer is written.
   socket.destroySoon = () => {
     socket.end();
     const start = socket.bytesRead;

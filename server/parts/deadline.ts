@@ -6,11 +6,11 @@ const LONGEST_BACKOFF_MS = 300;
 
 interface Deadline {
   ms: number;
-  /** What did not answer, for the log. */
+  /** The part that did not answer, for the log. */
   what: string;
 }
 
-/** Rejects as SERVICE_UNAVAILABLE when time runs out (the signal then aborts what is still to come) and on an outage. */
+/** Rejects as SERVICE_UNAVAILABLE on an outage and when time runs out; the signal then aborts the remaining work. */
 export async function withinDeadline<T>({ ms, what }: Deadline, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const abort = new AbortController();
   const deadline = Promise.withResolvers<never>();

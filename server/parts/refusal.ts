@@ -1,11 +1,11 @@
 import { isRefusal } from './sql-errors.ts';
 
-/** What Redis says to a wrong password, a missing one, a user who may not. */
+/** Redis's errors for a wrong password, a missing one, or a user without the right. */
 const redisRefusal = /^(?:WRONGPASS|NOAUTH|NOPERM|ERR AUTH|ERR invalid password)/;
 
 /**
- * Whether a part was reached and will not have us, by an error or what caused it: waiting mends nothing, an operator has to
- * change the credentials or the rights.
+ * Whether an error, or its cause, says that a part was reached and refuses us: waiting mends nothing, an operator has
+ * to change the credentials or the rights.
  */
 export const isRefused = (error: unknown): boolean =>
   error instanceof Error && (isRefusal(error) || redisRefusal.test(error.message) || isRefused(error.cause));

@@ -49,7 +49,7 @@ interface DriverError {
   fatal?: unknown;
 }
 
-/** An error's own numbers. What Kysely runs rejects with the driver's error, what MikroORM runs with a copy of it. */
+/** An error's own numbers. Kysely rejects with the driver's error, MikroORM with a copy of it. */
 const numbersOf = (error: Error) => {
   const { code, errno, errcode, fatal } = error as Error & DriverError;
   const sqliteExtended = Number(errcode);
@@ -62,21 +62,21 @@ const numbersOf = (error: Error) => {
   };
 };
 
-/** Whether a unique key refused a write: another one was first. */
+/** Whether a unique key refused a write: another write was first. */
 export function isDuplicate(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { mysql, sqliteExtended } = numbersOf(error);
   return mysql === MYSQL_DUPLICATE || sqliteDuplicates.has(sqliteExtended);
 }
 
-/** Whether another transaction was in the way, and the same may succeed when it is tried again. */
+/** Whether another transaction was in the way, and the same work may succeed when it is tried again. */
 export function isConflict(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { mysql, sqlite } = numbersOf(error);
   return mysqlConflicts.has(mysql) || sqliteConflicts.has(sqlite);
 }
 
-/** Whether the database answers and will not have us: an operator has to change something. */
+/** Whether the database answers and refuses us: an operator has to change something. */
 export const isRefusal = (error: unknown): boolean =>
   error instanceof Error && mysqlRefusals.has(numbersOf(error).mysql);
 

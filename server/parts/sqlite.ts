@@ -8,8 +8,8 @@ const CACHED_STATEMENTS = 200;
 
 /**
  * A SQLite file behind both embedded parts. In WAL mode an acknowledged write outlives the process however it ends;
- * `synchronous = normal` trades the last moments before a power cut for a tenth of the latency, which suits embedded use.
- * What another process has locked throws at once (`isConflict`): the caller tries again later.
+ * `synchronous = normal` trades the last moments before a power cut for a tenth of the latency, which suits embedded
+ * use. A statement that meets another process's lock throws at once (`isConflict`): the caller tries again later.
  */
 export class SqliteFile {
   readonly #database: DatabaseSync;
@@ -17,7 +17,7 @@ export class SqliteFile {
 
   constructor(path: string) {
     ensureDirectory(dirname(path));
-    // Password hashes are in it: nobody else on this machine reads them.
+    // The file contains password hashes: no other user of this machine reads them.
     closeSync(openSync(path, 'a', 0o600));
     // Without a busy timeout: SQLite would wait for another process's lock on this thread, and so would all requests.
     this.#database = new DatabaseSync(path);
@@ -34,7 +34,7 @@ export class SqliteFile {
     return this.#database.isTransaction;
   }
 
-  /** A statement made ready once for each text. */
+  /** Prepares a statement, once for each text. */
   prepare(sql: string): StatementSync {
     const cached = this.#statements.get(sql);
     if (cached) return cached;

@@ -22,7 +22,7 @@ export interface AvatarChange {
   next: string | null;
 }
 
-/** What happens to avatars that profiles show no more. */
+/** Decides when avatars that profiles no longer show are deleted. */
 export function createAvatars({ database, objects, records }: Parts) {
   const base = objects.publicUrl('');
 
@@ -35,8 +35,8 @@ export function createAvatars({ database, objects, records }: Parts) {
 
   return {
     /**
-     * In the transaction that changes the profile. The locks on the two rows are what `condemn` waits for, so that a
-     * profile never comes to show what is being deleted: that is refused with VALIDATION_FAILED.
+     * Runs in the transaction that changes the profile. `condemn` waits for its locks on the two rows, so that no
+     * profile comes to show an avatar that is being deleted: that change is refused with VALIDATION_FAILED.
      */
     async changed(tables: Kysely<Tables>, { userId, former, next }: AvatarChange): Promise<void> {
       const [formerKey, nextKey] = [keyOf(former), keyOf(next)];
@@ -47,7 +47,10 @@ export function createAvatars({ database, objects, records }: Parts) {
       });
     },
 
-    /** Whether a replaced avatar may be deleted: no profile shows it, and from now on none can. Else it is left alone until one stops to. */
+    /**
+     * Whether a replaced avatar may be deleted: no profile shows it, and from now on none can. Otherwise it is left
+     * alone until a profile stops showing it.
+     */
     condemn: (objectKey: string): Promise<boolean> =>
       database.transaction(async (em, tables) => {
         const upload = await em.findOne(Upload, { objectKey }, { lockMode: LockMode.PESSIMISTIC_WRITE });
@@ -64,7 +67,10 @@ export function createAvatars({ database, objects, records }: Parts) {
         return false;
       }),
 
-    /** Dooms an upload because its user wants it gone, and takes it from that user's profile. Answers false where it is already. */
+    /**
+     * Dooms an upload because its user deletes it, and removes it from that user's profile. Answers false where it is
+     * doomed already.
+     */
     withdraw: (upload: UploadRecord): Promise<boolean> =>
       database.transaction(async (em, tables) => {
         const user = await em.findOne(User, { id: upload.userId }, { lockMode: LockMode.PESSIMISTIC_WRITE });

@@ -1,4 +1,4 @@
-/** Runs at most `atOnce` tasks at a time. Of those that wait, the next is one of each user in turn, however many a user has. */
+/** Runs at most `atOnce` tasks at a time. Waiting tasks run one of each user in turn, however many a user has. */
 export function createFairQueue(atOnce: number) {
   /** By user, in the order of their turns. */
   const waiting = new Map<string, (() => void)[]>();

@@ -1,7 +1,9 @@
-/** What may be uploaded directly at all. UPLOAD_TYPES picks from these. */
+/** A type that may be uploaded directly. UPLOAD_TYPES picks from these. */
 interface FileType {
   extension: string;
-  /** Whether a file that starts with these bytes can be of this type. Lenient: what is as declared must never be refused. */
+  /**
+   * Whether a file that starts with these bytes can be of this type. Lenient: a file as declared must never be refused.
+   */
   matches(start: Buffer): boolean;
 }
 
@@ -64,7 +66,7 @@ export const isUploadType = (text: string): text is UploadType => Object.hasOwn(
 
 export const extensionOf = (type: UploadType): string => types[type].extension;
 
-/** The type that a stored name tells: names are made here, so their ends can be believed. */
+/** The type of a stored name: names are made here, so their extensions can be believed. */
 export const typeOfName = (name: string): UploadType | undefined =>
   uploadTypes.find((type) => name.endsWith(`.${types[type].extension}`));
 

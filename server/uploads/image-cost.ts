@@ -5,7 +5,7 @@ import { ServiceError } from '../errors.ts';
 export const MAX_PIXELS = 24_000_000;
 /** The longest side of a WebP image. One row of 24 million pixels takes a hundred times as long as a square of as many. */
 const MAX_SIDE = 16_383;
-/** Of memory for one image that must be there as a whole. */
+/** Memory for one image that must be decoded as a whole. */
 const WHOLE_BYTES = 100_000_000;
 /** Encoders write about ten. Each goes through all pixels again, and a scan of 40 bytes can say that nothing changes. */
 const MAX_SCANS = 128;
@@ -13,15 +13,16 @@ const MAX_SCANS = 128;
 const bytesPerSample: Record<string, number> = { uchar: 1, ushort: 2 };
 
 export interface Affordable {
-  /** What the decoder is given. */
+  /** The bytes for the decoder. */
   bytes: Buffer;
-  /** It needs so much memory that it is converted alone. */
+  /** Whether it needs so much memory that it is converted alone. */
   isHeavy: boolean;
 }
 
 /**
- * Rejects with VALIDATION_FAILED what would take too long or too much memory to convert. Only the header is looked at, so the
- * answer is the same on a busy machine and on an idle one, and costs nothing: what passes takes two seconds of CPU at most.
+ * Rejects with VALIDATION_FAILED an image that would take too long or too much memory to convert. Only the header is
+ * read, so the answer is the same on a busy machine and on an idle one, and costs nothing: an image that passes takes
+ * two seconds of CPU at most.
  */
 export async function requireAffordable(image: Buffer, format: 'png' | 'jpeg'): Promise<Affordable> {
   const bytes = format === 'png' ? pixelChunks(image) : image;
@@ -31,7 +32,7 @@ export async function requireAffordable(image: Buffer, format: 'png' | 'jpeg'): 
   if (Math.max(width, height) > MAX_SIDE) {
     throw refusedImage(`A side of the image has more than ${MAX_SIDE} pixels`, 'too_many_pixels');
   }
-  // An image in passes is in memory as a whole, a JPEG as 2 bytes a coefficient; others go through line by line.
+  // An image in passes is in memory as a whole, a JPEG as 2 bytes per coefficient; others are converted line by line.
   const sampleBytes = format === 'jpeg' ? 2 : (bytesPerSample[depth] ?? 4);
   const isHeavy = isProgressive === true && width * height * channels * sampleBytes > WHOLE_BYTES;
   if (isHeavy && format === 'png') throw tooCostly();
@@ -63,21 +64,24 @@ function isArithmetic(jpeg: Buffer): boolean {
   return false;
 }
 
-/** Counts every marker SOS (ITU-T T.81), also one in a preview or behind the image: never too few. A loop, for `indexOf` is slow on 5 MB of FF. */
+/**
+ * Counts every SOS marker (ITU-T T.81), also one in a preview or behind the image: never too few. A loop, because
+ * `indexOf` is slow on 5 MB of FF.
+ */
 function scansOf(jpeg: Buffer): number {
   let count = 0;
   for (let at = 1; at < jpeg.length; at++) if (jpeg[at] === 0xda && jpeg[at - 1] === 0xff) count++;
   return count;
 }
 
-/** W3C PNG section 4.7: the chunks that say what the pixels look like. */
+/** W3C PNG section 4.7: the chunks that define the pixels. */
 const [header = 0, pixels = 0, ...others] = ['IHDR', 'IDAT', 'IEND', 'PLTE', 'tRNS', 'iCCP', 'eXIf'].map((type) =>
   Buffer.from(type).readUInt32BE(),
 );
 
 /**
- * The PNG without all other chunks. Compressed texts above all: libpng unpacks 8 MB from 8 kB, as often as they come, and keeps
- * them all. What is cut off or malformed stays so, for the decoder to refuse.
+ * The PNG without all other chunks. Compressed texts above all: libpng unpacks 8 MB from 8 kB, as often as they come,
+ * and keeps them all. A truncated or malformed PNG stays so, for the decoder to refuse.
  */
 function pixelChunks(png: Buffer): Buffer {
   const kept = Buffer.alloc(png.length);

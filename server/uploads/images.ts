@@ -38,11 +38,11 @@ export interface WebpImage {
 // One thread an image: as many images as cores keep them all busy, and no image makes the others wait.
 sharp.concurrency(1);
 sharp.cache(false);
-// Of all decoders in the library only these two ever see what a stranger sent.
+// Of all decoders in the library only these two ever read uploaded bytes.
 sharp.block({ operation: ['VipsForeignLoad'] });
 sharp.unblock({ operation: ['VipsForeignLoadJpeg', 'VipsForeignLoadPng'] });
 
-/** WebP in sRGB, upright, the first frame only, without metadata. Rejects with whatever sharp says. */
+/** WebP in sRGB, upright, the first frame only, without metadata. Rejects with sharp's own errors. */
 export async function toWebp(bytes: Uint8Array, purpose: ImagePurpose): Promise<WebpImage> {
   const { data, info } = await sharp(bytes, { limitInputPixels: MAX_PIXELS, failOn: 'error', pages: 1 })
     .autoOrient()
@@ -54,12 +54,15 @@ export async function toWebp(bytes: Uint8Array, purpose: ImagePurpose): Promise<
   return { bytes: data, width: info.width, height: info.height };
 }
 
-/** Conversions, as many at once as there are cores, in a queue that is fair between users and ends: past it SERVICE_UNAVAILABLE. */
+/**
+ * Conversions, as many at once as there are cores, in a bounded queue that is fair between users: when it is full,
+ * SERVICE_UNAVAILABLE.
+ */
 export function createImages() {
   const queue = createFairQueue(CORES);
   const oneByOne = createFairQueue(1);
 
-  /** Half of the room is for users who have nothing waiting: no user shuts out another. */
+  /** Half of the queue is for users who have nothing waiting, so that no user shuts out another. */
   const requireRoom = (userId: string) => {
     const waiting = (user?: string) => queue.waiting(user) + oneByOne.waiting(user);
     if (waiting() < CORES * QUEUE_PER_CORE * (waiting(userId) === 0 ? 2 : 1)) return;
@@ -67,12 +70,12 @@ export function createImages() {
   };
 
   return {
-    /** For a user who has sent nothing yet. */
+    /** For the check before the user has sent anything. */
     requireRoom,
 
     /**
-     * Rejects with VALIDATION_FAILED what is no image we take: by type, size, signature, cost, and by decoding it; with
-     * SERVICE_UNAVAILABLE what the machine has no time or memory for now.
+     * Rejects with VALIDATION_FAILED a file that is no image we take: by type, size, signature, cost, and by decoding
+     * it; with SERVICE_UNAVAILABLE when the machine has no time or memory for it now.
      */
     async convert(userId: string, image: SentImage, purpose: ImagePurpose): Promise<WebpImage> {
       if (!allowedTypes.has(image.type.toLowerCase())) {
@@ -103,7 +106,7 @@ const formatOf = (bytes: Buffer): 'jpeg' | 'png' | undefined => {
   return start.startsWith('ffd8ff') ? 'jpeg' : start === '89504e47' ? 'png' : undefined;
 };
 
-/** What sharp, libvips and the decoders say when the machine, not the image, is at fault. */
+/** Messages of sharp, libvips and the decoders when the machine, not the image, is at fault. */
 const exhausted =
   /^timeout: |out of memory|insufficient memory|cannot allocate|bad_alloc|unable to (?:alloc|create thread)/i;
 

@@ -12,7 +12,7 @@ import { createRecords, type UploadCursor, type UploadRecord, type Usage } from 
 
 /** interface.md section 8. */
 const ADDRESS_SECONDS = 300;
-/** Longer than storing an image can take; then nobody waits for it any more. */
+/** Longer than storing an image can take; after it no caller waits any more. */
 const STORING_MS = 60_000;
 
 interface Parts {
@@ -38,7 +38,7 @@ export interface StoredImage {
 
 export type ListedUpload = UploadRecord & { url: string };
 
-/** The rules about files, on the given parts. `inspection.start` sets its worker going. */
+/** The rules about files, on the given parts. `inspection.start` starts the worker. */
 export function createUploads(config: Pick<Config, 'uploads'>, { database, objects, log }: Parts) {
   const { types, maxBytes, quota } = config.uploads;
   const records = createRecords(database, { quota });
@@ -78,7 +78,7 @@ export function createUploads(config: Pick<Config, 'uploads'>, { database, objec
         { objectKey: key, userId, purpose: 'direct', contentType: type, size, lifeMs, marginMs: FIRST_LOOK_MS },
         'size',
       );
-      // As the client spells it: that is what it will send.
+      // The type as the client spells it, because the client will send it so.
       const presignedUrl = await objects.presignPut({ key, contentType, size, expiresInSeconds: ADDRESS_SECONDS });
       return { presignedUrl, publicUrl: objects.publicUrl(key), key, expiresIn: ADDRESS_SECONDS };
     },
@@ -117,7 +117,7 @@ export function createUploads(config: Pick<Config, 'uploads'>, { database, objec
 
 export type Uploads = ReturnType<typeof createUploads>;
 
-/** Nothing of what the user sent is in it, and nobody can guess it. */
+/** The key contains nothing of what the user sent, and cannot be guessed. */
 const newKey = (extension: string): string => `uploads/${randomUUID()}.${extension}`;
 
 const invalid = (field: string, rule: string, message: string) =>

@@ -7,7 +7,7 @@ export type UploadRecord = Pick<
   Upload,
   'objectKey' | 'userId' | 'purpose' | 'contentType' | 'size' | 'state' | 'createdAt'
 > & {
-  /** How long ago the address, or the time to store an image, came to its end. */
+  /** How long ago the address, or the time to store an image, expired. */
   expiredForMs: number;
 };
 
@@ -17,7 +17,7 @@ interface Expected {
   purpose: UploadPurpose;
   contentType: string;
   size: number;
-  /** How long the object may be on its way, and how much later it is looked for. */
+  /** How long the object may take to arrive, and how much later it is inspected. */
   lifeMs: number;
   marginMs: number;
 }
@@ -31,10 +31,10 @@ export interface Usage {
 /** Where a page of a user's uploads begins: after this one. */
 export type UploadCursor = Pick<Upload, 'createdAt' | 'objectKey'>;
 
-/** Longer than a look can take, or a deletion; past it the row of a process that died is taken up by another. */
+/** Longer than an inspection or a deletion can take; after it another process takes up the row of one that died. */
 const LEASE_MS = 60_000;
 
-/** The rows of `uploads`, and what they sum up to. Times are by the database's clock. */
+/** The rows of `uploads`, and their sums per user. Times are by the database's clock. */
 export const createRecords = (database: Database, { quota }: { quota: number }) => {
   const inFuture = (ms: number) => sql<number>`${database.now} + ${ms}`;
 
@@ -59,8 +59,9 @@ export const createRecords = (database: Database, { quota }: { quota: number }) 
 
   return {
     /**
-     * Before anything can be stored under the key: whatever happens then, the row leads to it. Answers false, and writes
-     * nothing, where the user would keep more than the quota: the database compares and counts in one statement.
+     * Writes the row before anything can be stored under the key: whatever happens then, the row leads to the object.
+     * Answers false, and writes nothing, where the user would keep more than the quota: the database compares and
+     * counts in one statement.
      */
     async expect({ objectKey, userId, purpose, contentType, size, lifeMs, marginMs }: Expected): Promise<boolean> {
       if (!(await findUsage(userId))) {
@@ -114,7 +115,7 @@ export const createRecords = (database: Database, { quota }: { quota: number }) 
       return row && toRecord(row);
     },
 
-    /** What a user keeps, newest first: a stretch of one index, however much that is. */
+    /** A user's kept uploads, newest first: a range of one index, however many there are. */
     async list(userId: string, { limit, after }: { limit: number; after: UploadCursor | undefined }) {
       const rows = await database.query((tables) =>
         select(tables)
@@ -129,7 +130,7 @@ export const createRecords = (database: Database, { quota }: { quota: number }) 
       return rows.map(toRecord);
     },
 
-    /** Takes up to `most` rows that are due, each for one process only until its lease ends. */
+    /** Leases up to `most` rows that are ready for inspection, each to one process only until the lease ends. */
     lease: (most: number): Promise<UploadRecord[]> =>
       database.transaction(async (_em, tables) => {
         const due = await select(tables)
@@ -149,7 +150,7 @@ export const createRecords = (database: Database, { quota }: { quota: number }) 
         return due.map(toRecord);
       }),
 
-    /** Answers whether the row was still expected: if not, it has been taken for lost meanwhile. */
+    /** Answers whether the row was still expected: if not, it has been given up as lost meanwhile. */
     async keep(objectKey: string): Promise<boolean> {
       const { numUpdatedRows } = await database.write((tables) =>
         tables
@@ -162,7 +163,7 @@ export const createRecords = (database: Database, { quota }: { quota: number }) 
       return numUpdatedRows === 1n;
     },
 
-    /** To be looked at again, unless its state is another by now. */
+    /** Schedules another inspection, unless the row has another state by now. */
     async postpone({ objectKey, state }: Pick<UploadRecord, 'objectKey' | 'state'>, ms: number): Promise<void> {
       await database.write((tables) =>
         tables
@@ -175,8 +176,8 @@ export const createRecords = (database: Database, { quota }: { quota: number }) 
     },
 
     /**
-     * The point of no return, where its user has the room back. Answers whether the row was in one of these states. The
-     * caller deletes the object; where it fails to, the inspection does once the lease has ended.
+     * Dooms the row: the point of no return, where its user has the room back. Answers whether the row was in one of
+     * these states. The caller deletes the object; where it fails to, the inspection does once the lease has ended.
      */
     async doom(
       tables: Kysely<Tables>,
@@ -198,7 +199,7 @@ export const createRecords = (database: Database, { quota }: { quota: number }) 
       return true;
     },
 
-    /** A row that is doomed, and whose object is gone for good. */
+    /** Removes a doomed row after its object is gone for good. */
     async remove(objectKey: string): Promise<void> {
       await database.write((tables) =>
         tables.deleteFrom('uploads').where('object_key', '=', objectKey).where('state', '=', 'doomed').execute(),
@@ -206,8 +207,8 @@ export const createRecords = (database: Database, { quota }: { quota: number }) 
     },
 
     /**
-     * In the transaction of the change by which a user's profile stops showing it. It is to be looked at if it is an avatar
-     * that this user uploaded as one, or that its own user has replaced before.
+     * Runs in the transaction by which a user's profile stops showing the object. Schedules an inspection if the object
+     * is an avatar that this user uploaded as one, or that its own user has replaced before.
      */
     async replace(tables: Kysely<Tables>, objectKey: string, userId: string, afterMs: number): Promise<void> {
       await tables
@@ -221,7 +222,7 @@ export const createRecords = (database: Database, { quota }: { quota: number }) 
         .execute();
     },
 
-    /** In the transaction that deletes the user. */
+    /** Dooms all uploads of a user, in the transaction that deletes the user. */
     async doomAllOf(tables: Kysely<Tables>, userId: string): Promise<void> {
       await tables
         .updateTable('uploads')
@@ -232,8 +233,8 @@ export const createRecords = (database: Database, { quota }: { quota: number }) 
     },
 
     /**
-     * In the transaction of the change by which a user's profile shows it again: nothing is to be looked at until one stops
-     * showing it. Answers whether the object is still to be had.
+     * Runs in the transaction by which a user's profile shows the object again: no inspection until a profile stops
+     * showing it. Answers whether the object is still available.
      */
     async reprieve(tables: Kysely<Tables>, objectKey: string, userId: string): Promise<boolean> {
       await tables
@@ -254,12 +255,12 @@ export const createRecords = (database: Database, { quota }: { quota: number }) 
 
 export type Records = ReturnType<typeof createRecords>;
 
-/** What MySQL computes arrives as text. */
+/** MySQL returns computed values as text. */
 const toRecord = (row: UploadRecord): UploadRecord => ({ ...row, expiredForMs: Number(row.expiredForMs) });
 
-/** Undoes the declaration. */
+/** Thrown to undo the declaration. */
 class QuotaReached extends Error {}
 
-/** The first condition is the one that an index understands. */
+/** The index serves only the first condition. */
 const isAfter = ({ createdAt, objectKey }: UploadCursor) =>
   sql<boolean>`created_at <= ${createdAt} and (created_at < ${createdAt} or object_key < ${objectKey})`;

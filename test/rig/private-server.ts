@@ -1,3 +1,4 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { type Command, spawnGroup, whenGone, whenReady } from './process-group.ts';
 
@@ -55,7 +56,10 @@ export async function startPrivateServer(server: ServerDescription): Promise<Pri
     get pid() {
       return group.pid;
     },
-    pause: () => group.signal('SIGSTOP'),
+    pause() {
+      group.signal('SIGSTOP');
+      waitUntilStopped(group.pid);
+    },
     resume: () => group.signal('SIGCONT'),
     down,
     up,
@@ -90,4 +94,13 @@ export function foreignServer(url: string, variable: string): PrivateServer {
     restart: refuse,
     stop: async () => undefined,
   };
+}
+
+/** The kernel stops a process some time after it was told to; on a busy machine its threads may answer meanwhile. */
+function waitUntilStopped(pid: number): void {
+  const isStopped = (thread: string) => /\) [Tt] /.test(readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8'));
+  const end = performance.now() + 5000;
+  while (existsSync('/proc/self/task') && !readdirSync(`/proc/${pid}/task`).every(isStopped)) {
+    if (performance.now() > end) throw new Error(`process ${pid} does not stop`);
+  }
 }

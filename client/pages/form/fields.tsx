@@ -8,7 +8,7 @@ interface Common extends FieldState {
   hint?: ComponentChildren;
 }
 
-/** What an input's description consists of: its hint and its error, where there are such. */
+/** The attributes of an input; its description consists of its hint and its error, where there are such. */
 const describe = ({ name, hint, error }: Pick<Common, 'name' | 'hint' | 'error'>) => ({
   id: name,
   name,
@@ -75,7 +75,7 @@ export function TextArea({ rows, ...common }: Common & { rows: number }) {
   );
 }
 
-/** Can be shown while it is typed; a new one with its rules, each ticked off as it is met. */
+/** A password that can be shown while it is typed; a new one with its rules, each ticked off as it is met. */
 export function PasswordField({ isNew, ...common }: Common & { isNew: boolean }) {
   const [isShown, setShown] = useState(false);
   const props = { ...common, hint: isNew ? <PasswordRules password={common.value} /> : undefined };

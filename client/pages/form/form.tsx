@@ -7,7 +7,7 @@ interface Props {
   children: ComponentChildren;
 }
 
-/** Errors are ours to tell, at their fields, so the browser's own bubbles are off. */
+/** The form shows errors itself, at their fields, so the browser's own bubbles are off. */
 export function Form({ form, onSubmit, problem, children }: Props) {
   return (
     <form ref={form} onSubmit={onSubmit} noValidate>
@@ -35,7 +35,7 @@ export function Notice({ children }: { children: ComponentChildren }) {
 
 interface ButtonProps {
   children: string;
-  /** What the button says while it works. */
+  /** The button's label while it works. */
   busy: string;
   isBusy: boolean;
   onClick?: () => void;

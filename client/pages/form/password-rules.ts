@@ -5,7 +5,7 @@ interface PasswordRule {
 
 const lengthOf = (text: string) => [...text].length;
 
-/** The rules of `newPassword` in routers/fields.ts, for showing them as they are met; the service's word is the last. */
+/** The rules of `newPassword` in routers/fields.ts, for showing them as they are met; the service has the last word. */
 export const passwordRules: PasswordRule[] = [
   { label: '8 to 128 characters', isMet: (password) => lengthOf(password) >= 8 && lengthOf(password) <= 128 },
   { label: 'an uppercase letter', isMet: (password) => /\p{Lu}/u.test(password) },

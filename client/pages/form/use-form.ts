@@ -4,7 +4,7 @@ import { type Refusal, refusalIn } from '../api.ts';
 import { keepDraft, readDraft } from '../draft.ts';
 import { time } from '../in-readers-language.ts';
 
-/** Where a refusal is told: at one field, or else for the whole form. */
+/** Where a refusal is shown: at one field, or else for the whole form. */
 export interface Problem<Name extends string> {
   field?: Name;
   message: ComponentChildren;
@@ -12,15 +12,15 @@ export interface Problem<Name extends string> {
 
 interface Options<Name extends string> {
   initial: Record<Name, string>;
-  /** What is said where a field is left empty. */
+  /** The messages for fields that are left empty. */
   required?: Partial<Record<NoInfer<Name>, string>>;
-  /** What must not be sent, by field. */
+  /** The messages for values that must not be sent, by field. */
   check?: (values: Record<NoInfer<Name>, string>) => Partial<Record<NoInfer<Name>, string>>;
   /** Keeps what is typed into these fields, and takes it up again. */
   draft?: { key: string; names: NoInfer<Name>[] };
   /** Resolves to what the fields hold from now on, where that may differ from what was typed. */
   send(values: Record<NoInfer<Name>, string>): Promise<Record<NoInfer<Name>, string> | undefined>;
-  /** Own words for a refusal. */
+  /** A message of the form's own for a refusal. */
   explain?: (refusal: Refusal) => Problem<NoInfer<Name>> | undefined;
 }
 
@@ -31,7 +31,7 @@ export type FieldState = {
   onInput(value: string): void;
 };
 
-/** The life of a form: what is typed, being sent, and what was wrong, with the focus at the first wrong field. */
+/** The life of a form: the typed values, the sending, and the errors, with the focus at the first wrong field. */
 export function useForm<Name extends string>({ initial, required, check, draft, send, explain }: Options<Name>) {
   const [values, setValues] = useState<Record<Name, string>>(() => ({ ...initial, ...kept(draft) }));
   const [errors, setErrors] = useState<Partial<Record<Name, ComponentChildren>>>({});
@@ -40,7 +40,7 @@ export function useForm<Name extends string>({ initial, required, check, draft, 
   const [refusals, setRefusals] = useState(0);
   const form = useRef<HTMLFormElement>(null);
 
-  // Once per refused attempt, not when an error goes away.
+  // Moves the focus once per refused attempt, not when an error goes away.
   useLayoutEffect(() => {
     form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
   }, [refusals]);
@@ -103,12 +103,12 @@ function empty<Name extends string>(values: Record<Name, string>, required: Opti
   return Object.fromEntries(entries) as Partial<Record<Name, string>>;
 }
 
-/** What the service says about fields of this form. */
+/** The service's messages about the fields of this form. */
 function messagesIn<Name extends string>({ details }: Refusal, values: Record<Name, string>) {
   const entries = Object.entries(details).filter(([name]) => name in values);
   return Object.fromEntries(entries) as Partial<Record<Name, string>>;
 }
 
-/** A refusal for people. A limit says when to come back. */
+/** The sentence that users read about a refusal. A limit says when to come back. */
 export const sentenceFor = ({ code, message, retryAt }: Refusal): string =>
   code === 'RATE_LIMITED' && retryAt ? `Too many attempts. Please try again at ${time(retryAt)}.` : message;

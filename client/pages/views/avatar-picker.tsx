@@ -14,7 +14,7 @@ const LARGEST = 5 * 1024 * 1024;
 interface Props {
   profile: Profile;
   onChange(profile: Profile): void;
-  /** Holds what is on its way, for whoever has to wait for it. */
+  /** The upload that is in progress, for callers that have to wait for it. */
   picture: RefObject<Promise<void>>;
 }
 
@@ -26,7 +26,7 @@ interface Sending {
   share: number;
 }
 
-/** A picture is shown at once, uploaded with its progress, and becomes the profile's by itself. */
+/** Shows a chosen picture at once, uploads it with its progress, and saves it to the profile without a click. */
 export function AvatarPicker({ profile, onChange, picture }: Props) {
   const [sending, setSending] = useState<Sending>();
   const [error, setError] = useState<ComponentChildren>();
@@ -141,7 +141,7 @@ function Picture({ name, src }: { name: string; src: string }) {
       alt=""
       width="96"
       height="96"
-      // Whoever keeps the picture, a provider perhaps, need not know who looks at it where.
+      // The host of the picture, a provider perhaps, need not know which user looks at it where.
       referrerpolicy="no-referrer"
       onError={() => setBroken(src)}
     />
@@ -152,7 +152,7 @@ function Picture({ name, src }: { name: string; src: string }) {
 const nearby = (address: string) =>
   address.startsWith(`${settings.appUrl}/`) ? address.slice(settings.appUrl.length) : address;
 
-/** What is sure to be refused need not travel first. */
+/** The reason why a file is sure to be refused: such a file need not be sent first. */
 function complaintAbout({ type, size: bytes }: File): string | undefined {
   if (!types.includes(type)) return 'Please choose a JPEG or PNG picture';
   return bytes > LARGEST ? `This picture has ${size(bytes)}: please choose one of at most ${size(LARGEST)}` : undefined;

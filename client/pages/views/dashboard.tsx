@@ -27,7 +27,7 @@ export function Dashboard() {
         else setRefusal(found);
       },
     );
-    // A page that comes back out of the browser's memory may show somebody who has logged out since.
+    // A page that the browser restores from its memory may show a user who has logged out since.
     const reloadIfKept = ({ persisted }: PageTransitionEvent) => persisted && location.reload();
     addEventListener('pageshow', reloadIfKept);
     return () => removeEventListener('pageshow', reloadIfKept);

@@ -1,6 +1,6 @@
 import { settings } from '../settings.ts';
 
-/** The way in through the identity provider, if there is one. */
+/** The link to the login through the identity provider, if there is one. */
 export function ProviderLink() {
   const { provider } = settings;
   if (!provider) return null;
@@ -21,7 +21,7 @@ const labels: Record<string, string> = {
   linkedin: 'LinkedIn',
 };
 
-/** A provider as people know it: `google` is Google, and one without a name of its own is a single sign-on. */
+/** A provider's name for users: `google` is Google, and one without a name of its own is a single sign-on. */
 export const providerLabel = (name: string): string =>
   labels[name] ??
   name.replace(/(^|[-_])([a-z])/g, (_, gap: string, letter: string) => (gap && ' ') + letter.toUpperCase());

@@ -7,7 +7,7 @@ import { useForm } from '../form/use-form.ts';
 import { mailedLink } from '../mailed-link.ts';
 import { Page } from '../page.tsx';
 
-/** Where the mailed link leads. */
+/** The page that the mailed link opens. */
 export function ResetPassword() {
   const query = mailedLink();
   const token = query.get('token') ?? '';
@@ -32,7 +32,7 @@ export function ResetPassword() {
   return (
     <Page title="Set a new password">
       <Form {...form}>
-        {/* Tells password managers whose password this is. */}
+        {/* Tells password managers which account the password is for. */}
         <TextField {...field('email')} label="Email" type="email" autocomplete="username" readonly />
         <PasswordField {...field('password')} label="New password" isNew />
         <Button isBusy={isBusy} busy="Setting new password …">

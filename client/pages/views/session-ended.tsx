@@ -1,7 +1,7 @@
 import type { Refusal } from '../api.ts';
 import type { Problem } from '../form/use-form.ts';
 
-/** For forms of logged-in people: a session that ended meanwhile costs nobody what was typed. */
+/** For forms of logged-in users: a session that ended meanwhile loses nothing that was typed. */
 export const sessionEnded = ({ code }: Refusal): Problem<never> | undefined =>
   code === 'UNAUTHENTICATED'
     ? {

@@ -12,13 +12,13 @@ import { providerLabel } from './provider-link.tsx';
 
 type Unproven = NonNullable<VerifyEmailOutput['unproven']>;
 
-/** Where the mailed link leads, and whoever has to wait for it. */
+/** The page that the mailed link opens, and for users who still wait for the mail. */
 export function VerifyEmail() {
   const token = mailedLink().get('token');
   return token ? <Confirm token={token} /> : <Wait />;
 }
 
-/** Opening a link changes nothing, because programs that look through mails open links too. The button does. */
+/** Opening a link changes nothing, because mail scanners open links too. The button does. */
 function Confirm({ token }: { token: string }) {
   const [step, setStep] = useState<'ask' | 'refused' | Unproven>('ask');
   const { isBusy, ...form } = useForm({
@@ -63,7 +63,9 @@ function Verified({ token, unproven }: { token: string; unproven: Unproven }) {
   );
 }
 
-/** Shown where another browser asked for the account. Nothing that was typed there is: it may be meant to deceive. */
+/**
+ * Shown where another browser asked for the account. Shows nothing that was typed there: it may be meant to deceive.
+ */
 function NotMe({
   token,
   unproven,

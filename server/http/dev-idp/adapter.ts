@@ -1,10 +1,10 @@
 import type { Adapter, AdapterPayload } from 'oidc-provider';
 import type { KeyValueStore } from '../../parts/key-value/index.ts';
 
-/** For what comes without an expiry of its own. */
+/** The life of an entry that has no expiry of its own. */
 const DAY_SECONDS = 24 * 60 * 60;
 
-/** What oidc-provider remembers, in the key-value store: a flow outlives a restart, and may end at another instance. */
+/** The storage of oidc-provider, in the key-value store: a flow outlives a restart, and may end at another instance. */
 export function storeAdapter(store: KeyValueStore, model: string): Adapter {
   const key = (id: string, kind = model) => `dev-idp:${kind}:${id}`;
   const keep = (name: string, value: unknown, seconds = DAY_SECONDS) =>
@@ -24,7 +24,7 @@ export function storeAdapter(store: KeyValueStore, model: string): Adapter {
       const id = (await read(key(uid, `${model}-uid`)))?.jti;
       return id === undefined ? undefined : read(key(id));
     },
-    // Of the device flow, which is off.
+    // Only the device flow needs it, which is off.
     findByUserCode: async () => undefined,
     async consume(id) {
       const payload = await read(key(id));
@@ -32,7 +32,7 @@ export function storeAdapter(store: KeyValueStore, model: string): Adapter {
       if (payload) await keep(key(id), { ...payload, consumed: now }, Math.max(1, (payload.exp ?? now) - now));
     },
     destroy: (id) => store.delete(key(id)),
-    // Without their grant its tokens and codes are worth nothing.
+    // Without the grant, its tokens and codes are worth nothing.
     revokeByGrantId: (grantId) => store.delete(key(grantId, 'Grant')),
   };
 }

@@ -16,7 +16,7 @@ import { createProvider, SESSION_COOKIE } from './provider.ts';
 const MOUNT = '/dev/idp';
 
 export interface DevIdentityProvider {
-  /** How the service logs in there. */
+  /** The service as a client of the embedded provider. */
   client: IdentityProviderClient;
   middleware: Middleware;
 }
@@ -28,8 +28,9 @@ interface Parts {
 }
 
 /**
- * The embedded identity provider: a real OpenID provider under /dev/idp, whose people are whoever is typed on its page.
- * One of the development tools, while no other is configured, and only where npm has installed it (a development dependency).
+ * The embedded identity provider: a real OpenID provider under /dev/idp, which accepts any user that is typed on its
+ * page. One of the development tools, while no other provider is configured, and only where npm has installed
+ * oidc-provider (a development dependency).
  */
 export function devIdentityProvider(config: Config, { store, secret, log }: Parts): DevIdentityProvider | undefined {
   const { devTools, appUrl, ownUrls, identityProvider } = config;
@@ -79,10 +80,10 @@ export function devIdentityProvider(config: Config, { store, secret, log }: Part
       beAt(appUrl, ctx);
       if (/^\/dev\/idp\/interaction\/[\w-]{1,64}$/.test(ctx.path)) {
         if (ctx.method !== 'GET' && ctx.method !== 'POST') throw new ServiceError('NOT_FOUND');
-        // Whose page it is, or was, its cookie tells.
+        // The cookie tells which login the page belongs to, or belonged to.
         return (ctx.method === 'GET' ? showForm(ctx) : submitForm(ctx)).catch(expired);
       }
-      // Nobody is remembered: each login may be another person's.
+      // The provider keeps no session: each login may be another user's.
       ctx.req.headers.cookie = withoutCookie(ctx.get('Cookie'), SESSION_COOKIE);
       ctx.respond = false;
       Object.assign(ctx.req, { originalUrl: ctx.req.url });
@@ -92,7 +93,7 @@ export function devIdentityProvider(config: Config, { store, secret, log }: Part
   };
 }
 
-/** Nor its signature, whose name begins alike. */
+/** Removes a cookie, and its signature, whose name begins alike. */
 const withoutCookie = (header: string, name: string) =>
   header
     .split(';')
@@ -109,7 +110,7 @@ function isInstalled(): boolean {
   }
 }
 
-/** Whatever address a request came to, the provider is at APP_URL: its addresses and cookies follow that. */
+/** The provider is at APP_URL, whatever address a request came to: its addresses and cookies follow APP_URL. */
 function beAt(appUrl: string, { req }: Context): void {
   const { host, protocol } = new URL(appUrl);
   delete req.headers['x-forwarded-host'];

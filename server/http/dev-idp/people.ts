@@ -3,7 +3,7 @@ import type { KeyValueStore } from '../../parts/key-value/index.ts';
 
 const LIFE_MS = 30 * 24 * 60 * 60 * 1000;
 
-/** A person as somebody typed him on the page of the embedded provider. */
+/** A person as typed on the page of the embedded provider. */
 export interface Person {
   subject: string;
   email: string;
@@ -13,7 +13,7 @@ export interface Person {
 
 const keyOf = (subject: string) => `dev-idp:person:${createHash('sha256').update(subject).digest('base64url')}`;
 
-/** Who was typed last under each subject. */
+/** The person typed last under each subject. */
 export const createPeople = (store: KeyValueStore) => ({
   async remember(person: Person): Promise<void> {
     await store.set(keyOf(person.subject), JSON.stringify(person), { ttlMs: LIFE_MS });
@@ -27,7 +27,7 @@ export const createPeople = (store: KeyValueStore) => ({
 
 export type People = ReturnType<typeof createPeople>;
 
-/** The person in a submitted form. Without a subject of its own, the address makes one: the same each time. */
+/** The person in a submitted form. Without a subject, one is derived from the address: the same each time. */
 export function personIn(form: Record<string, unknown>): Person {
   const text = (name: string) => (typeof form[name] === 'string' ? form[name].trim().slice(0, 1000) : '');
   const email = text('email');

@@ -13,7 +13,7 @@ const HOUR_SECONDS = 60 * 60;
 
 interface Parts {
   client: IdentityProviderClient;
-  /** Where it may send browsers back. */
+  /** The addresses to which it may send browsers back. */
   redirectUris: string[];
   /** Path below which the provider is mounted. */
   mount: string;
@@ -23,7 +23,7 @@ interface Parts {
   log: Log;
 }
 
-/** A certified OpenID provider with this service as its one client. Loaded when the first request comes for it. */
+/** A certified OpenID provider with this service as its one client. oidc-provider is loaded at the first request. */
 export async function createProvider({
   client,
   redirectUris,
@@ -81,12 +81,12 @@ export async function createProvider({
   // Its addresses follow APP_URL, which the mount puts into each request.
   provider.proxy = true;
   provider.on('server_error', (_ctx, error) => log.error({ err: error }, 'the embedded identity provider failed'));
-  // What it could not answer has been told by then; Koa would write it to stderr.
+  // Errors have been logged by then; Koa would write them to stderr as well.
   provider.silent = true;
   return provider;
 }
 
-/** Whoever logs in here agrees to everything: there is nothing to consent to. */
+/** Grants every login everything it asks for: there is nothing to consent to. */
 async function grantAll({ oidc }: KoaContextWithOIDC) {
   const { client, session, provider, requestParamScopes } = oidc;
   if (!client || !session?.accountId) return undefined;
@@ -96,10 +96,10 @@ async function grantAll({ oidc }: KoaContextWithOIDC) {
   return grant;
 }
 
-/** Ed25519, its seed derived: every instance and every start has the same key, and none is kept. */
+/** An Ed25519 key with a derived seed: every instance and every start has the same key, and none is stored. */
 function signingKey(secret: string): JWK {
   const seed = createHmac('sha256', secret).update('dev-idp:signing-key').digest();
-  // RFC 8410 section 7: what stands before the 32 octets of an Ed25519 private key.
+  // RFC 8410 section 7: the bytes before the 32 octets of an Ed25519 private key.
   const der = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), seed]);
   const { kty, crv, x, d } = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' }).export({ format: 'jwk' });
   return { kty, crv, x, d, alg: 'EdDSA', use: 'sig', kid: 'embedded' };

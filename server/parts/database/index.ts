@@ -20,21 +20,22 @@ const MIGRATION_LOCK_SECONDS = 60;
 /** Longer than a statement takes to end. A connection that is silent for so long may have no other end any more. */
 const SILENCE_MS = 10_000;
 
-/** What can be read with, and cannot be written with: `tables.insertInto` and the like do not compile. */
+/** Reads only: `tables.insertInto` and the like do not compile. */
 export type ReadTables = Pick<Kysely<Tables>, 'selectFrom' | 'selectNoFrom' | 'executeQuery' | 'fn'>;
-/** What a single statement that changes rows begins with. */
+/** Begins a single statement that changes rows. */
 export type WriteTables = Pick<Kysely<Tables>, 'insertInto' | 'updateTable' | 'deleteFrom'>;
 
 /**
  * The database. `row` is the row that a change waits for, by any name that the changes of that row share, such as its
- * user's id: of those at most two wait in the database at a time, the others in memory. All three ways answer or reject within the deadline; an outage rejects as SERVICE_UNAVAILABLE, and a
- * deadlock is tried again. Whoever is told SERVICE_UNAVAILABLE by `write` or `transaction` has changed nothing, unless
- * the connection broke while the commit was being answered.
+ * user's id: at most two of these changes wait in the database at a time, the others in memory. All three ways answer
+ * or reject within the deadline; an outage rejects as SERVICE_UNAVAILABLE, and a deadlock is tried again. A `write` or
+ * `transaction` that rejects as SERVICE_UNAVAILABLE has changed nothing, unless the connection broke while the commit
+ * was being answered.
  */
 export interface Database {
-  /** Milliseconds since 1970 by the database's clock: what expires is judged by this one clock. */
+  /** Milliseconds since 1970 by the database's clock: every expiry is judged by this one clock. */
   readonly now: RawBuilder<number>;
-  /** Ends a select in a transaction: locks its rows and leaves out those that others hold. */
+  /** Ends a select in a transaction: locks its rows and leaves out those that other transactions hold. */
   readonly skipLocked: RawBuilder<unknown>;
   /** Reads only: a replica may answer. */
   query<T>(read: (tables: ReadTables) => Promise<T>): Promise<T>;
@@ -43,7 +44,10 @@ export interface Database {
   /** Reads and writes, all or nothing. `work` may run more than once: it must have no effect outside the transaction. */
   transaction<T>(work: (em: EntityManager, tables: Kysely<Tables>) => Promise<T>, row?: string): Promise<T>;
   ping(): Promise<void>;
-  /** Brings the schema up to date; any number of instances may do so at once. Until it has, all else is refused. Answers what it applied. */
+  /**
+   * Brings the schema up to date; any number of instances may do so at once. Until it has, every other call is refused.
+   * Answers the migrations that it applied.
+   */
   migrate(): Promise<string[]>;
   close(): Promise<void>;
 }
@@ -61,7 +65,9 @@ export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir
     return shared;
   };
 
-  /** A transaction within the deadline, in its turn; what is not committed when the deadline passes is rolled back. */
+  /**
+   * A transaction within the deadline, in its turn; it is rolled back if it is not committed when the deadline passes.
+   */
   const change = <T>(
     row: string | undefined,
     work: (tables: Kysely<Tables>, signal: AbortSignal) => Promise<T>,
@@ -88,7 +94,7 @@ export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir
       ? sql<number>`(timestampdiff(microsecond, '1970-01-01', utc_timestamp(3)) div 1000)`
       : sql<number>`cast(unixepoch('subsec') * 1000 as integer)`,
 
-    // SQLite has one writer at a time: nobody else can hold a row.
+    // SQLite has one writer at a time: no other transaction can hold a row.
     skipLocked: isMySql ? sql`for update skip locked` : sql``,
 
     query: (read) => withinDeadline(DEADLINE, (signal) => retryingConflicts(signal, () => read(ready()))),
@@ -109,7 +115,7 @@ export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir
     async migrate() {
       try {
         const applied = await migrateAlone(config);
-        // Left to the first transaction, it would wait for the connection that the transaction has.
+        // If the first transaction did this, it would wait for the connection that it has itself.
         await orm.connect();
         shared = orm.em.fork().getKysely<Tables>();
         return applied;
@@ -125,8 +131,9 @@ export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir
 }
 
 /**
- * What is given up at the deadline ends in the database too, not long after: a read when its time is over, a write when it
- * has waited so long for a lock (on MariaDB also when its time is over). Comments for one flavour are none to it alone.
+ * A statement that is given up at the deadline ends in the database too, not long after: a read when its time is over,
+ * a write when it has waited so long for a lock (on MariaDB also when its time is over). The executable comments apply
+ * to one flavour each.
  */
 async function limitStatements(connection: MySqlConnection): Promise<void> {
   const limits = `set session innodb_lock_wait_timeout = 3

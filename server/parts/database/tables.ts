@@ -1,6 +1,6 @@
 import type { MailKind, MailState, Role, TokenPurpose, UploadPurpose, UploadState } from '../../../entities/index.ts';
 
-/** What Kysely sees of the entities' tables: rows as the drivers give them, booleans as 0 or 1, times in milliseconds. */
+/** Kysely's view of the entities' tables: rows as the drivers give them, booleans as 0 or 1, times in milliseconds. */
 export interface Tables {
   users: {
     id: string;

@@ -1,6 +1,6 @@
 import { isOutage, isRefusal } from '../sql-errors.ts';
 
-/** What is wrong with a database that cannot be used, and what to do about it. Undefined where that is no matter of operation. */
+/** Says why a database cannot be used, and what to do about it. Undefined where an operator cannot mend it. */
 export function troubleWith(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   // MikroORM puts the statement in front of the message.

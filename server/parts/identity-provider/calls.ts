@@ -10,8 +10,8 @@ const BODY_LIMIT_BYTES = 1024 * 1024;
 export const isPlainHttp = (issuer: string): boolean => issuer.startsWith('http:');
 
 /**
- * How a provider is called: an answer is read whole, up to a limit, so that one without an end fills no memory. The signal of
- * openid-client carries the time limit.
+ * The fetch for calls to a provider: an answer is read whole, up to a limit, so that an endless one does not fill the
+ * memory. The signal of openid-client carries the time limit.
  */
 export const callsTo =
   ({ issuer, address }: Pick<IdentityProviderClient, 'issuer' | 'address'>): CustomFetch =>

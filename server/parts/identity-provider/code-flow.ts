@@ -2,7 +2,7 @@ import * as oauth from 'openid-client';
 import type { IdentityProviderClient } from '../../identity-provider-config.ts';
 import type { CallbackParameters, FlowSecrets } from './index.ts';
 
-/** What OpenID Connect and plain OAuth 2.0 have in common: RFC 6749 section 4.1 with PKCE (RFC 7636). */
+/** The steps that OpenID Connect and plain OAuth 2.0 have in common: RFC 6749 section 4.1 with PKCE (RFC 7636). */
 
 export async function beginFlow(
   configuration: oauth.Configuration,
@@ -14,7 +14,7 @@ export async function beginFlow(
     redirect_uri: redirectUri,
     scope: scopes,
     state,
-    // OpenID Connect's own: it comes back in the ID token.
+    // OpenID Connect only: the nonce comes back in the ID token.
     ...(scopes.split(' ').includes('openid') && { nonce: secrets.nonce }),
     code_challenge: await oauth.calculatePKCECodeChallenge(secrets.codeVerifier),
     code_challenge_method: 'S256',

@@ -16,13 +16,13 @@ const person = z.object({
 });
 const addresses = z.array(z.object({ email: z.string(), primary: z.boolean(), verified: z.boolean() }));
 
-/** GitHub: OAuth 2.0 without ID tokens. Who somebody is, and which of his addresses are verified, its API tells. */
+/** GitHub: OAuth 2.0 without ID tokens. Its API tells the user's id, and which of the user's addresses are verified. */
 export function githubProvider(client: IdentityProviderClient): IdentityProvider {
   const base = client.issuer.replace(/\/+$/, '');
   const api = base === GITHUB ? 'https://api.github.com' : `${base}/api/v3`;
   const configuration = new oauth.Configuration(
     {
-      // What GitHub calls itself in the `iss` of a callback (RFC 9207).
+      // GitHub's own name in the `iss` of a callback (RFC 9207).
       issuer: `${base}/login/oauth`,
       authorization_endpoint: `${base}/login/oauth/authorize`,
       token_endpoint: `${base}/login/oauth/access_token`,

@@ -2,7 +2,7 @@ import type { IdentityProviderClient } from '../../identity-provider-config.ts';
 import { githubProvider } from './github.ts';
 import { oidcProvider } from './oidc.ts';
 
-/** What must be known again when the browser comes back, beside the state itself. */
+/** The part of a flow that is needed when the browser comes back, beside the state itself. */
 export interface FlowSecrets {
   /** Where the provider sends the browser back. */
   redirectUri: string;
@@ -10,16 +10,16 @@ export interface FlowSecrets {
   codeVerifier: string;
 }
 
-/** What the browser brings back. */
+/** The parameters that the browser brings back. */
 export interface CallbackParameters {
   state: string;
   code?: string | undefined;
-  /** RFC 9207: who sent the browser back. */
+  /** RFC 9207: the issuer that sent the browser back. */
   iss?: string | undefined;
   error?: string | undefined;
 }
 
-/** Somebody as his provider describes him. Nothing here is checked beyond its type; `email` may be any text. */
+/** The provider's description of a user. Nothing here is checked beyond its type; `email` may be any text. */
 export interface ProvidedIdentity {
   issuer: string;
   subject: string;
@@ -30,14 +30,14 @@ export interface ProvidedIdentity {
   picture: string | undefined;
 }
 
-/** An OAuth 2.0 authorization-code flow with PKCE. Both rejects within the time limit, whatever the provider does. */
+/** An OAuth 2.0 authorization-code flow with PKCE. Both steps end within the time limit, whatever the provider does. */
 export interface IdentityProvider {
-  /** Where the browser goes for a flow of this state, and what to keep until it is back. */
+  /** The address to which the browser goes for a flow of this state, and the secrets to keep until it is back. */
   begin(flow: { state: string; redirectUri: string }): Promise<{ url: string; secrets: FlowSecrets }>;
   /** Redeems the code. */
   finish(callback: CallbackParameters, secrets: FlowSecrets): Promise<ProvidedIdentity>;
 }
 
-/** Calls nobody yet: a provider that is down stops only those who want to log in through it. */
+/** Makes no call yet: a provider that is down stops only the users who log in through it. */
 export const openIdentityProvider = (client: IdentityProviderClient): IdentityProvider =>
   client.kind === 'github' ? githubProvider(client) : oidcProvider(client);

@@ -5,10 +5,10 @@ import { CALL_LIMIT_SECONDS, callsTo, isPlainHttp } from './calls.ts';
 import { beginFlow, redeemCode } from './code-flow.ts';
 import type { IdentityProvider, ProvidedIdentity } from './index.ts';
 
-/** How long what a provider publishes about itself is taken for true. */
+/** How long a provider's metadata stays valid here. */
 const DISCOVERY_LIFE_MS = 60 * 60 * 1000;
 
-/** OpenID Connect Core 1.0 section 5.1. What has another type than the standard's counts as absent. */
+/** OpenID Connect Core 1.0 section 5.1. A claim of another type than the standard's counts as absent. */
 const claims = z.object({
   email: z.string().optional().catch(undefined),
   email_verified: z.unknown().optional(),
@@ -33,7 +33,7 @@ export function oidcProvider(client: IdentityProviderClient): IdentityProvider {
       const isComplete = stated.email !== undefined && stated.name !== undefined;
       if (isComplete || !configuration.serverMetadata().userinfo_endpoint) return identityOf(issuer, subject, stated);
       const told = claims.parse(await oauth.fetchUserInfo(configuration, tokens.access_token, subject));
-      // An address and whether it is verified are taken from one source: mixed, one could vouch for the other's.
+      // The address and whether it is verified are taken from one source: mixed, one could vouch for the other's.
       const { email, email_verified } = stated.email === undefined ? told : stated;
       const { name = told.name, picture = told.picture } = stated;
       return identityOf(issuer, subject, { email, email_verified, name, picture });
@@ -50,7 +50,7 @@ const identityOf = (issuer: string, subject: string, stated: z.output<typeof cla
   picture: stated.picture,
 });
 
-/** The provider's metadata, fetched once and shared by all who ask meanwhile; a failure is forgotten. */
+/** The provider's metadata, fetched once and shared by all concurrent callers; a failure is forgotten. */
 function discovered(client: IdentityProviderClient): () => Promise<oauth.Configuration> {
   let known: { configuration: Promise<oauth.Configuration>; until: number } | undefined;
   return () => {
@@ -75,7 +75,9 @@ const discover = (client: IdentityProviderClient): Promise<oauth.Configuration> 
     ],
   });
 
-/** In the way that the provider says it takes it; client_secret_basic if it says nothing (Discovery section 3). */
+/**
+ * Sends the secret by the method that the provider states; client_secret_basic if it states none (Discovery section 3).
+ */
 function clientSecret(secret: string): oauth.ClientAuth {
   const post = oauth.ClientSecretPost(secret);
   const basic = oauth.ClientSecretBasic(secret);

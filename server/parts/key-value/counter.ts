@@ -1,7 +1,9 @@
 import { type RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible';
 import type { Consumption } from './index.ts';
 
-/** Counts one use under a key. The library rejects with the record it resolves with, once the allowance is used up. */
+/**
+ * Counts one use under a key. Once the allowance is used up, the library rejects with the same record it resolves with.
+ */
 export const counterOf =
   (limiter: RateLimiterAbstract) =>
   async (key: string): Promise<Consumption> => {

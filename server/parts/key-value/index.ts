@@ -3,14 +3,14 @@ import type { Log } from '../../log.ts';
 import { localStore } from './local.ts';
 import { redisStore } from './redis.ts';
 
-/** So many times in so many seconds, counted under a name of its own. */
+/** An allowance of `points` uses in so many seconds, counted under a name of its own. */
 export interface Allowance {
   name: string;
   points: number;
   seconds: number;
 }
 
-/** What is left after counting one: `remaining` is 0 and `allowed` false once the allowance is used up. */
+/** The rest of an allowance after one use: `remaining` is 0 and `allowed` false once the allowance is used up. */
 export interface Consumption {
   allowed: boolean;
   remaining: number;

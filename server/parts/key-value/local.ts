@@ -16,7 +16,10 @@ const DEADLINE = { ms: 1000, what: 'the embedded key-value store' };
 export function localStore(dataDir: string, log: Pick<Log, 'warn'>): KeyValueStore {
   const { file, close } = openLater(join(dataDir, 'key-value.sqlite'));
 
-  /** One statement, or more that need not be one. The statements are right by construction: an error is an outage. */
+  /**
+   * Runs one statement, or several that need not be atomic. The statements are right by construction: an error is an
+   * outage.
+   */
   const run = <T>(work: (opened: SqliteFile) => T | Promise<T>): Promise<T> =>
     withinDeadline(DEADLINE, (signal) => retryingConflicts(signal, async () => work(file()))).catch(
       (error: unknown) => {
@@ -75,7 +78,7 @@ export function localStore(dataDir: string, log: Pick<Log, 'warn'>): KeyValueSto
       const count = counterOf(
         new RateLimiterSQLite({
           storeType: 'better-sqlite3',
-          // node:sqlite in the shape the library knows; what it runs in a transaction is a single statement.
+          // node:sqlite in the shape the library expects; the work of its transactions is a single statement.
           storeClient: { prepare: (sql: string) => file().prepare(sql), transaction: <T>(work: T) => work },
           tableName: 'counters',
           tableCreated: true,
@@ -102,8 +105,8 @@ export function localStore(dataDir: string, log: Pick<Log, 'warn'>): KeyValueSto
 }
 
 /**
- * The file with its tables. What is wrong for good is thrown at once; a file that cannot be opened now, locked or on a full
- * disk, is opened by the operation that first can.
+ * The file with its tables. A permanent error is thrown at once; a file that cannot be opened now, locked or on a full
+ * disk, is opened by the first operation that can.
  */
 function openLater(path: string) {
   let opened: SqliteFile | undefined;

@@ -7,8 +7,8 @@ import { counterOf } from './counter.ts';
 import type { KeyValueStore } from './index.ts';
 
 /**
- * Redis through ioredis. Its defaults wait for ever on a server that hangs; with these a command fails within half a second
- * and a lost connection is sought again twice a second, for as long as it takes.
+ * Redis through ioredis. Its defaults wait for ever on a server that hangs; with these a command fails within half a
+ * second, and a lost connection is retried twice a second, for as long as it takes.
  */
 export function redisStore(url: string, log: Log): KeyValueStore {
   const redis = new Redis(url, {
@@ -22,7 +22,7 @@ export function redisStore(url: string, log: Log): KeyValueStore {
     retryStrategy: (attempt) => Math.min(50 * attempt, 500),
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
   });
-  /** Why there is no connection: a command only says that there is none. */
+  /** Why there is no connection: the error of a command only says that there is none. */
   let trouble: Error | undefined;
   redis.on('ready', () => {
     if (trouble) log.info('Redis is back');
@@ -35,7 +35,7 @@ export function redisStore(url: string, log: Log): KeyValueStore {
     trouble = error;
   });
 
-  /** The commands here are right by construction: whatever rejects means that Redis cannot work now. */
+  /** The commands here are right by construction: a rejection means that Redis cannot work now. */
   const orUnavailable = <T>(command: Promise<T>): Promise<T> =>
     command.catch((error: unknown) => {
       throw unavailable(trouble ?? error);

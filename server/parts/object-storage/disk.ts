@@ -15,8 +15,9 @@ interface Options {
 type Signed = Pick<PutAddress, 'key' | 'contentType' | 'size'> & { expires: number };
 
 /**
- * The embedded form: files in DATA_DIR/objects. Its addresses are the service's own, signed with an HMAC that binds what S3
- * would. A file appears whole or not at all, and never in the place of another; what a crash cut off is swept at start.
+ * The embedded form: files in DATA_DIR/objects. Its addresses are the service's own, signed with an HMAC over the same
+ * fields as S3's. A file appears whole or not at all, and never in the place of another; drafts that a crash left are
+ * deleted at start.
  */
 export function diskStorage({ dataDir, appUrl, secret }: Options): ObjectStorage {
   const root = join(dataDir, 'objects');
@@ -28,8 +29,8 @@ export function diskStorage({ dataDir, appUrl, secret }: Options): ObjectStorage
     createHmac('sha256', secret).update(['put-object', key, contentType, size, expires].join('\n')).digest('base64url');
 
   /**
-   * Answers false, and keeps the older, where there is such a file already. The draft has the file's name, so that one of
-   * several who send it at once is received, and takes disk space; once it breaks off, the name is free again.
+   * Answers false, and keeps the older file, where the name is taken. The draft has the file's name, so that of several
+   * senders at once only one is received, and takes disk space; once it breaks off, the name is free again.
    */
   const store = async (key: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, size: number) => {
     const draft = join(unfinished, basename(key));
@@ -125,7 +126,7 @@ function isEqual(given: string, expected: string): boolean {
   return a.length === b.length && timingSafeEqual(a, b);
 }
 
-/** A body as it comes in. Its connection lives on when reading stops, for the answer must go out by it. */
+/** A body as it comes in. Its connection stays open when reading stops, because the answer must be sent on it. */
 async function* arriving(body: Readable): AsyncGenerator<Uint8Array> {
   try {
     yield* body.iterator({ destroyOnReturn: false });

@@ -8,13 +8,16 @@ import { type Config, ConfigError } from '../../config.ts';
 import { unavailable } from '../../errors.ts';
 import type { ObjectStorage } from './index.ts';
 
-/** The longest one exchange with the storage may take: two of them still fit into what a client waits for. */
+/** The longest one exchange with the storage may take: two of them still fit into a client's time limit. */
 const EXCHANGE_MS = 6000;
 const CONNECTIONS = 50;
 const IDLE_CONNECTION_MS = 3000;
 const YEAR_SECONDS = 31_536_000;
 
-/** S3, or what speaks its language. Objects go through minio; addresses are signed here (it cannot bind type and length). */
+/**
+ * S3, or a storage with its protocol. Objects go through minio; addresses are signed here (it cannot bind type and
+ * length).
+ */
 export function s3Storage(s3: NonNullable<Config['s3']>, { createBucket }: { createBucket: boolean }): ObjectStorage {
   const endpoint = new URL(s3.endpoint);
   const isSecure = endpoint.protocol === 'https:';
@@ -26,7 +29,7 @@ export function s3Storage(s3: NonNullable<Config['s3']>, { createBucket }: { cre
     useSSL: isSecure,
     accessKey: s3.accessKey,
     secretKey: s3.secretKey,
-    // Set, so that it is never asked for over the network.
+    // Set, so that minio does not ask for it over the network.
     region: s3.region,
     transportAgent: agent,
     transport: { request: withinTime(isSecure ? https.request : http.request) },
@@ -69,7 +72,7 @@ export function s3Storage(s3: NonNullable<Config['s3']>, { createBucket }: { cre
       if (!createBucket)
         throw new ConfigError([`S3_BUCKET names no bucket: there is no "${bucket}" at ${s3.endpoint}`]);
       await exchange(() => client.makeBucket(bucket, s3.region));
-      // What is uploaded is there to be seen. A storage without policies shows its buckets in another way.
+      // Uploads are public. A storage without policies publishes its buckets in another way.
       await client.setBucketPolicy(bucket, publicReading(bucket)).catch(() => undefined);
     },
 
@@ -77,7 +80,7 @@ export function s3Storage(s3: NonNullable<Config['s3']>, { createBucket }: { cre
   };
 }
 
-/** minio itself would wait for ever. It calls in this one of the two ways. */
+/** minio itself would wait for ever. It calls `request` in this one of its two forms. */
 const withinTime = (request: typeof http.request) =>
   ((options: http.RequestOptions, answered?: (response: http.IncomingMessage) => void) =>
     request({ ...options, signal: AbortSignal.timeout(EXCHANGE_MS) }, answered)) as typeof http.request;
@@ -142,7 +145,7 @@ function bytesOf(data: string | ArrayBuffer | ArrayBufferView): string | Uint8Ar
     : new Uint8Array(data);
 }
 
-/** Tried twice where the connection had died meanwhile: every exchange here may be repeated. */
+/** Retries once where the connection had died meanwhile: every exchange here may be repeated. */
 async function exchange<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work().catch((error: unknown) => (isDropped(error) ? work() : Promise.reject(error)));
