@@ -42,12 +42,18 @@ export function createInspection({ database, objects, records, avatars, log }: P
     return isRight ? 'as declared' : 'not as declared';
   };
 
-  const untilNextLook = ({ expiredForMs }: UploadRecord) =>
-    (expiredForMs < FIRST_LOOK_MS ? FIRST_LOOK_MS : LAST_LOOK_MS) - expiredForMs;
+  const untilNextLook = ({ purpose, expiredForMs }: UploadRecord) => {
+    if (purpose !== 'direct') return -expiredForMs;
+    return (expiredForMs < FIRST_LOOK_MS ? FIRST_LOOK_MS : LAST_LOOK_MS) - expiredForMs;
+  };
 
-  const isLastLook = ({ purpose, expiredForMs }: UploadRecord) => purpose !== 'direct' || expiredForMs >= LAST_LOOK_MS;
+  /** Whether nothing can come any more: an image that is still being stored may be deleted before it is there. */
+  const isLastLook = ({ purpose, state, expiredForMs }: UploadRecord) => {
+    if (purpose === 'direct') return expiredForMs >= LAST_LOOK_MS;
+    return state === 'kept' || state === 'replaced' || expiredForMs >= 0;
+  };
 
-  /** Of a doomed row. It stays as long as something may still come by its address. */
+  /** Of a doomed row, by what it was before. It stays as long as something may still come under its key. */
   const discard = async (upload: UploadRecord) => {
     await objects.delete(upload.objectKey);
     if (isLastLook(upload)) await records.remove(upload.objectKey);

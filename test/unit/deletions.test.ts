@@ -1,0 +1,77 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Log } from '../../server/log.ts';
+import { type Database, openDatabase } from '../../server/parts/database/index.ts';
+import type { ObjectStorage } from '../../server/parts/object-storage/index.ts';
+import { createUploads } from '../../server/uploads/index.ts';
+import { temporaryDirectory } from '../rig/custodian.ts';
+import { until } from '../rig/until.ts';
+import { photograph } from '../uploads/corpus.ts';
+
+const silent = Object.fromEntries(
+  ['debug', 'info', 'warn', 'error', 'fatal'].map((level) => [level, () => undefined]),
+) as unknown as Log;
+
+/** A storage that takes an image when it is told to. */
+const stored = new Set<string>();
+let take = Promise.withResolvers<void>();
+const objects = {
+  async put(key: string) {
+    await take.promise;
+    stored.add(key);
+  },
+  async delete(key: string) {
+    stored.delete(key);
+  },
+  publicUrl: (key: string) => `http://x/${key}`,
+} as unknown as ObjectStorage;
+
+let database: Database;
+let uploads: ReturnType<typeof createUploads>;
+beforeAll(async () => {
+  database = await openDatabase({ databaseUrl: undefined, dataDir: temporaryDirectory('data') });
+  await database.migrate();
+  const config = { uploads: { types: [], maxBytes: 1, quota: 1e9 } };
+  uploads = createUploads(config, { database, objects, log: silent });
+  uploads.inspection.start();
+});
+afterAll(async () => {
+  await uploads.inspection.stop();
+  await database.close();
+});
+
+const beginStoring = async (userId: string) => {
+  take = Promise.withResolvers<void>();
+  const bytes = new Uint8Array(await photograph(80, 60));
+  const end = uploads.storeImage(userId, new File([bytes], 'a', { type: 'image/jpeg' }), 'post').catch(() => undefined);
+  const { uploads: listed } = await until(async () => {
+    const page = await uploads.list(userId, { limit: 1, after: undefined });
+    return page.uploads.length > 0 && page;
+  });
+  return { key: listed[0]?.objectKey ?? '', end };
+};
+
+/** Moves the time until which it may be stored, and with it the next look, into the past. */
+const expire = (key: string) =>
+  database.write((tables) =>
+    tables.updateTable('uploads').set({ expires_at: 1, due_at: 1 }).where('object_key', '=', key).execute(),
+  );
+
+test.each([
+  ['the user', (userId: string, key: string) => uploads.remove(userId, key)],
+  ['the end of the account', (id: string) => database.transaction((_em, tables) => uploads.userDeleted(tables, id))],
+])(
+  'an image that %s deletes while it is being stored leaves no object behind',
+  async (name, remove) => {
+    const { key, end } = await beginStoring(name);
+    await remove(name, key);
+    expect(await uploads.usage(name)).toMatchObject({ used: 0, files: 0 });
+    // Time for the job to look at what is due.
+    await new Promise((resolve) => setTimeout(resolve, 2500));
+    take.resolve();
+    await end;
+    await expire(key);
+    await until(() => !stored.has(key));
+    expect(stored.has(key)).toBe(false);
+  },
+  20_000,
+);
