@@ -9,6 +9,7 @@ import { type DatabaseView, viewMysql } from '../rig/database-view.ts';
 import { createDatabase, startMysql } from '../rig/mysql.ts';
 import type { PrivateServer } from '../rig/private-server.ts';
 import { startService } from '../rig/service.ts';
+import { startSilentProxy } from '../rig/silent-proxy.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 
@@ -107,6 +108,20 @@ describe('what is given up ends in the database too', () => {
     expect(await nameOf(id)).toBe('Grace');
   }, 20_000);
 });
+
+test('connections that were dropped without a word are given up, and others take their place', async () => {
+  const proxy = await startSilentProxy(mysql.port);
+  const url = new URL(databaseUrl);
+  url.port = String(proxy.port);
+  const behind = await openDatabase({ databaseUrl: url.href, dataDir: '' });
+  await behind.migrate();
+  await Promise.all(Array.from({ length: 30 }, () => behind.ping()));
+  proxy.silence();
+  await expect(behind.ping()).rejects.toMatchObject(unavailable);
+  await until(() => behind.ping().then(() => true), { within: 15_000 });
+  await behind.close();
+  await proxy.stop();
+}, 40_000);
 
 test('a single change that loses a deadlock is tried again', async () => {
   const [first, second] = [await addUser(), await addUser()];

@@ -43,11 +43,10 @@ const beginStoring = async (userId: string) => {
   take = Promise.withResolvers<void>();
   const bytes = new Uint8Array(await photograph(80, 60));
   const end = uploads.storeImage(userId, new File([bytes], 'a', { type: 'image/jpeg' }), 'post').catch(() => undefined);
-  const { uploads: listed } = await until(async () => {
-    const page = await uploads.list(userId, { limit: 1, after: undefined });
-    return page.uploads.length > 0 && page;
-  });
-  return { key: listed[0]?.objectKey ?? '', end };
+  const key = await until(
+    async () => (await uploads.list(userId, { limit: 1, after: undefined })).uploads[0]?.objectKey,
+  );
+  return { key, end };
 };
 
 /** Moves the time until which it may be stored, and with it the next look, into the past. */

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import { type MySqlConnection, MySqlDriver } from '@mikro-orm/mysql';
 import { type EntityManager, MikroORM } from '@mikro-orm/sql';
 import { type Kysely, type RawBuilder, sql } from 'kysely';
@@ -16,6 +17,8 @@ export { isDuplicate } from '../sql-errors.ts';
 const DEADLINE = { ms: 4000, what: 'the database' };
 const PING_DEADLINE = { ...DEADLINE, ms: 1500 };
 const MIGRATION_LOCK_SECONDS = 60;
+/** Longer than a statement takes to end. A connection that says nothing for so long may be one that nobody has any more. */
+const SILENCE_MS = 10_000;
 
 /** What can be read with, and cannot be written with: `tables.insertInto` and the like do not compile. */
 export type ReadTables = Pick<Kysely<Tables>, 'selectFrom' | 'selectNoFrom' | 'executeQuery' | 'fn'>;
@@ -70,6 +73,8 @@ export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir
           return ready()
             .transaction()
             .execute(async (tables) => {
+              // It may have waited for its connection until nobody waited for it.
+              signal.throwIfAborted();
               const result = await work(tables, signal);
               signal.throwIfAborted();
               return result;
@@ -114,7 +119,8 @@ export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir
       }
     },
 
-    close: () => orm.close(true),
+    // A connection that breaks while it is closed is closed.
+    close: () => orm.close(true).catch(() => undefined),
   };
 }
 
@@ -127,8 +133,21 @@ async function limitStatements(connection: MySqlConnection): Promise<void> {
     /*!50720 , max_execution_time = 3500, transaction_isolation = 'READ-COMMITTED' */
     /*M!100100 , max_statement_time = 3.5, tx_isolation = 'READ-COMMITTED' */`;
   const pool = await connection.getNativeClient();
-  // Sent before anything else on a new connection.
-  pool.on('connection', (fresh) => fresh.query(limits, (error) => error && fresh.destroy()));
+  pool.on('connection', (fresh) => {
+    // Sent before anything else on a new connection.
+    fresh.query(limits, (error) => error && fresh.destroy());
+    // A failover or a firewall may drop a connection without a word: left in the pool, it would be waited for as long as TCP does.
+    const { stream } = fresh as unknown as { stream: Socket };
+    stream.setTimeout(SILENCE_MS, () => stream.destroy(new SilentConnection()));
+  });
+}
+
+class SilentConnection extends Error {
+  readonly code = 'ETIMEDOUT';
+
+  constructor() {
+    super(`the database said nothing for ${SILENCE_MS} ms`);
+  }
 }
 
 /** Migrates on connections of its own, whose statements may take as long as they need, one instance at a time. */
