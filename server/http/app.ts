@@ -15,6 +15,7 @@ import { docs } from './docs.ts';
 import { answerFailures } from './failures.ts';
 import { files } from './files.ts';
 import { mailedLink } from './mailed-link.ts';
+import { oneByOne } from './one-by-one.ts';
 import { pages } from './pages.ts';
 import { probes } from './probes.ts';
 import { requestLog } from './request-log.ts';
@@ -45,6 +46,7 @@ export function createApp(
   const headers = { ...securityHeaders(config), 'Cache-Control': 'no-store' };
   const createContext = contextFactory(config, { accounts, uploads, database });
 
+  app.use(oneByOne());
   app.use(async (ctx, next) => {
     ctx.set(headers);
     await next();

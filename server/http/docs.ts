@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import Router from '@koa/router';
 import type { Config } from '../config.ts';
@@ -8,14 +8,24 @@ import { openApiDocument } from './openapi.ts';
 const assets = ['swagger-ui.css', 'swagger-ui-bundle.js'];
 const DAY_SECONDS = 24 * 60 * 60;
 
+/** In memory once, from the first request on: a client may ask for it a thousand times and take none. */
+function onceRead(asset: string): () => Buffer {
+  let content: Buffer | undefined;
+  return () => {
+    content ??= readFileSync(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${asset}`)));
+    return content;
+  };
+}
+
 /**
  * /openapi.json, and /docs, which shows it and lets users log in and try each call. All of it comes from this service.
  */
 export function docs(config: Pick<Config, 'appUrl' | 'identityProvider'>): Router {
-  const document = openApiDocument(config);
+  const document = Buffer.from(JSON.stringify(openApiDocument(config)));
   const router = new Router()
     .get('/openapi.json', (ctx) => {
       ctx.state['route'] = ctx.path;
+      ctx.type = 'json';
       ctx.body = document;
     })
     .get('/docs', (ctx) => {
@@ -24,11 +34,12 @@ export function docs(config: Pick<Config, 'appUrl' | 'identityProvider'>): Route
       ctx.body = page;
     });
   for (const asset of assets) {
-    router.get(`/docs/${asset}`, async (ctx) => {
+    const content = onceRead(asset);
+    router.get(`/docs/${asset}`, (ctx) => {
       ctx.state['route'] = ctx.path;
       ctx.set('Cache-Control', `public, max-age=${DAY_SECONDS}`);
       ctx.type = asset.slice(asset.lastIndexOf('.'));
-      ctx.body = await readFile(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${asset}`)));
+      ctx.body = content();
     });
   }
   return router;

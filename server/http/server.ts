@@ -7,6 +7,8 @@ import { ServiceError } from '../errors.ts';
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 60_000;
 const KEEP_ALIVE_MS = 65_000;
+/** The longest that a client may take nothing of its answer: what it leaves lies in memory. */
+const STALLED_MS = 120_000;
 const CLOSE_IDLE_EVERY_MS = 50;
 /** How long a steady stream of new requests may put off the end of listening. */
 const CATCH_UP_MS = 500;
@@ -34,6 +36,7 @@ export function createHttpServer(app: Koa, headers: Headers): HttpServer {
     },
     app.callback(),
   );
+  server.setTimeout(STALLED_MS);
   // Requests that Node would answer by itself, without our headers, or not at all.
   server.on('checkExpectation', (_request, response) => {
     const refusal = refusalOf(417, headers);

@@ -1,7 +1,7 @@
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { createImages, toRefusal } from '../../server/uploads/images.ts';
-import { arithmeticBomb, emptyPng, photograph, scanBomb, textBomb } from '../uploads/corpus.ts';
+import { arithmeticBomb, emptyPng, photograph, profileBomb, scanBomb, textBomb } from '../uploads/corpus.ts';
 
 const SECOND = 1e6;
 const images = createImages();
@@ -29,6 +29,7 @@ describe('what is refused for its cost costs nothing', () => {
     ['24 megapixels, interlaced, 16 bits, RGBA', emptyPng({ ...whole, bitDepth: 16, colorType: 6, interlaced: true })],
     ['a JPEG of 100000 scans', scanBomb(100_000)],
     ['a JPEG of 127 scans in arithmetic coding', arithmeticBomb(127)],
+    ['a colour profile of 30000 processing elements', profileBomb(30_000)],
   ])('%s', async (_name, bytes) => {
     expect(await cpuOf(() => expect(convert(bytes)).rejects.toMatchObject({ status: 400 }))).toBeLessThan(0.5);
   });

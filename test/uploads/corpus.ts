@@ -91,6 +91,39 @@ const segment = (marker: number, data: Buffer | number[]) => {
   return Buffer.concat([frame, Buffer.from(data)]);
 };
 
+/** A PNG whose colour profile has so many processing elements, all of them the same 60 bytes. */
+export function profileBomb(elements: number): Buffer {
+  const table = Buffer.alloc(16 + 8 * elements);
+  table.write('mpet');
+  table.writeUInt32BE(0x00030003, 8);
+  table.writeUInt32BE(elements, 12);
+  const element = Buffer.alloc(60);
+  element.write('matf');
+  element.writeUInt32BE(0x00030003, 8);
+  for (const i of [0, 4, 8]) element.writeFloatBE(0.9999999, 12 + 4 * i);
+  for (let at = 16; at < table.length; at += 8) {
+    table.writeUInt32BE(table.length, at);
+    table.writeUInt32BE(element.length, at + 4);
+  }
+  const tag = Buffer.concat([table, element]);
+  const header = Buffer.alloc(156);
+  const size = header.length + tag.length;
+  const put = (at: number, ...words: (number | string)[]) => {
+    for (const [i, word] of words.entries()) {
+      if (typeof word === 'string') header.write(word, at + 4 * i);
+      else header.writeUInt32BE(word, at + 4 * i);
+    }
+  };
+  put(0, size, 'lcms', 0x04400000, 'mntr', 'RGB ', 'XYZ ', 0x07e40001, 0x00010000, 0, 'acsp');
+  put(68, 0x0000f6d6, 0x00010000, 0x0000d32d);
+  // The colour management looks for A2B0 first, and then takes D2B0.
+  put(128, 2, 'D2B0', header.length, tag.length, 'A2B0', header.length, tag.length);
+  const profile = deflateSync(Buffer.concat([header, tag]));
+  return emptyPng({ width: 64, height: 64, colorType: 2 }, [
+    chunk('iCCP', Buffer.concat([Buffer.from('a\0\0', 'latin1'), profile])),
+  ]);
+}
+
 /**
  * A grey, progressive JPEG of 4896×4896 pixels in arithmetic coding: each scan tells the last coefficient of every block, after 62
  * steps that take no bits.
@@ -139,6 +172,7 @@ export const bombs: [name: string, make: () => Buffer, expected: 200 | 400 | 'ei
   ['one row of 16383 pixels', () => emptyPng({ width: 16_383, height: 1 }), 200],
   ['2000 scans of 24 megapixels', () => scanBomb(2000), 400],
   ['127 scans of 24 megapixels in arithmetic coding', () => arithmeticBomb(127), 400],
+  ['a colour profile of 30000 processing elements', () => profileBomb(30_000), 400],
   ['300 texts of 8 MB', () => textBomb(300), 200],
   ['60 MB of compressed text', () => emptyPng({ width: 64, height: 64 }, [compressedText(60e6)]), 'either'],
   [

@@ -120,7 +120,7 @@ onBothStorages((uploading) => {
     const { body } = await sendImage(uploading(), session, { bytes: await png() });
     const key = keyOf(body.url);
     // As after a crash between storing it and saying so.
-    await database("update uploads set state = 'expected', due_at = 1 where object_key = ?", [key]);
+    await database("update uploads set state = 'expected', expires_at = 1, due_at = 1 where object_key = ?", [key]);
     await until(async () => (await rowOf(key)) === undefined);
     expect(await uploading().objects.has(key)).toBe(false);
     expect(await database('select 1 from uploads where user_id = ?', [id])).toEqual([]);

@@ -172,7 +172,10 @@ onBothStorages(
       const { used } = await usage();
       expect(used).toBe(body.size);
       // As after a crash between the transaction and the deletion of the object.
-      await uploading().stack.database("update uploads set state = 'doomed', due_at = 1 where object_key = ?", [key]);
+      await uploading().stack.database(
+        "update uploads set state = 'doomed', expires_at = 1, due_at = 1 where object_key = ?",
+        [key],
+      );
       await until(async () => (await rowOf(uploading(), key)) === undefined);
       expect(await uploading().objects.has(key)).toBe(false);
     });
@@ -287,7 +290,7 @@ describe('two instances on one database', () => {
       expect(await usage()).toMatchObject({ used: 0, files: 0 });
       await uploading.s3?.up();
       expect(await uploading.objects.has(key)).toBe(true);
-      await uploading.stack.database('update uploads set due_at = 1 where object_key = ?', [key]);
+      await uploading.stack.database('update uploads set expires_at = 1, due_at = 1 where object_key = ?', [key]);
       await until(async () => (await rowOf(uploading, key)) === undefined, { within: 40_000 });
       expect(await uploading.objects.has(key)).toBe(false);
     } finally {
