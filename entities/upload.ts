@@ -30,6 +30,7 @@ const UploadSchema = defineEntity({
 /**
  * The declaration of an object, written before the object can be stored: no object is without its row. `dueAt` is when
  * the object must be inspected next, and the lease of the process that inspects it; null while there is nothing to do.
+ * `size` becomes 0 when a doomed upload no longer counts against its user's quota.
  */
 export class Upload extends UploadSchema.class {}
 
@@ -45,7 +46,7 @@ const UploadUsageSchema = defineEntity({
   },
 });
 
-/** Bytes and number of a user's uploads that are not doomed, changed in the same transactions as the uploads. */
+/** Bytes and number of a user's uploads, those of size 0 left out; changed in the same transactions as the uploads. */
 export class UploadUsage extends UploadUsageSchema.class {}
 
 UploadUsageSchema.setClass(UploadUsage);

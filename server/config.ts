@@ -15,6 +15,18 @@ type Environment = Record<string, string | undefined>;
 
 const withoutTrailingSlash = (text: string) => text.replace(/\/+$/, '');
 
+/** As browsers spell it, so that addresses can be compared as text: host in lower case, no default port, no slash at the end. */
+const normalized = (text: string) => withoutTrailingSlash(new URL(text).href);
+
+/** An address to which paths are appended. */
+const baseAddress = () =>
+  addressOf('http:', 'https:')
+    .refine((text) => {
+      const url = URL.parse(text);
+      return !url || !(url.username || url.password || url.search || url.hash);
+    }, 'must have no user, query or fragment')
+    .transform((text) => (URL.canParse(text) ? normalized(text) : text));
+
 const addressOf = (...protocols: string[]) =>
   z.string().refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), {
     error: `must be an address that starts with ${protocols.map((protocol) => `${protocol}//`).join(' or ')}`,
@@ -90,7 +102,7 @@ const variables = {
   NODE_ENV: z.enum(['development', 'test', 'production']).default('development'),
   PORT: whole(1, 65535).default(3000),
   HOST: z.string().optional(),
-  APP_URL: addressOf('http:', 'https:').transform(withoutTrailingSlash).optional(),
+  APP_URL: baseAddress().optional(),
   DEV_TOOLS: z.enum(['on', 'off']).optional(),
   ALLOWED_ORIGINS: origins,
   API_HOST: z
@@ -107,13 +119,22 @@ const variables = {
       'must name a database: mysql://…/accounts',
     )
     .optional(),
-  REDIS_URL: addressOf('redis:', 'rediss:').optional(),
+  // ioredis would take a database that is no number for 0.
+  REDIS_URL: addressOf('redis:', 'rediss:')
+    .refine(
+      (text) => /^(?:\/\d{0,4})?$/.test(URL.parse(text)?.pathname ?? ''),
+      'must end with the number of a database, or none',
+    )
+    .optional(),
   SMTP_URL: addressOf('smtp:', 'smtps:').optional(),
   MAIL_FROM: z
     .string()
     .regex(/^(?:[^<>\r\n]*<[^<>@\s]+@[^<>@\s]+>|[^<>@\s]+@[^<>@\s]+)$/, 'must be an address, or Name <address>')
     .optional(),
-  S3_ENDPOINT: addressOf('http:', 'https:').transform(withoutTrailingSlash).optional(),
+  // minio would leave a path out.
+  S3_ENDPOINT: baseAddress()
+    .refine((text) => (URL.parse(text)?.pathname ?? '/') === '/', 'must have no path')
+    .optional(),
   S3_REGION: z.string().default('us-east-1'),
   S3_BUCKET: z
     .string()
@@ -121,7 +142,7 @@ const variables = {
     .optional(),
   S3_ACCESS_KEY: z.string().optional(),
   S3_SECRET_KEY: z.string().optional(),
-  S3_PUBLIC_URL: addressOf('http:', 'https:').transform(withoutTrailingSlash).optional(),
+  S3_PUBLIC_URL: baseAddress().optional(),
   ...identityProviderVariables,
   COOKIE_DOMAIN: z
     .string()

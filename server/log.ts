@@ -46,6 +46,15 @@ export function loggedError(error: unknown, depth = 0): LoggedError {
   };
 }
 
+/** An error and its causes in one line. */
+export function sentenceOf(error: unknown): string {
+  const sentences: string[] = [];
+  for (let logged: LoggedError | undefined = loggedError(error); logged; logged = logged.cause) {
+    sentences.push([logged.type, logged.code, logged.message].filter(Boolean).join(' '));
+  }
+  return sentences.join(', because of: ');
+}
+
 /** The stack without the message, which it begins with. */
 const framesOf = (stack: string): string =>
   stack

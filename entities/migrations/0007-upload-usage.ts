@@ -1,6 +1,6 @@
 import { PortableMigration } from './portable.ts';
 
-/** How much each user keeps, in bytes and files: the sum of the rows of `uploads` that are not doomed. */
+/** How much each user keeps, in bytes and files: the sum of the rows of `uploads`, of which those that no longer count have size 0. */
 export class UploadUsages extends PortableMigration {
   override async up(): Promise<void> {
     this.createTable('upload_usage', [
@@ -10,8 +10,9 @@ export class UploadUsages extends PortableMigration {
     ]);
     // A repeated run counts anew: until the migration is complete, no instance declares an upload.
     this.addSql('delete from upload_usage');
+    this.addSql("update uploads set size = 0 where state = 'doomed'");
     this.addSql(
-      "insert into upload_usage (user_id, used, files) select user_id, sum(size), count(*) from uploads where state <> 'doomed' group by user_id",
+      'insert into upload_usage (user_id, used, files) select user_id, sum(size), count(*) from uploads where size > 0 group by user_id',
     );
     await this.createIndex('uploads', 'uploads_of_user', { column: 'user_id, created_at, object_key' });
   }

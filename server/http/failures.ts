@@ -2,7 +2,7 @@ import { TRPCError } from '@trpc/server';
 import { type Context, HttpError, type Middleware } from 'koa';
 import { serviceErrorOf } from '../../routers/trpc.ts';
 import { type ErrorCode, ServiceError } from '../errors.ts';
-import type { Log } from '../log.ts';
+import { type Log, sentenceOf } from '../log.ts';
 
 /** The one place where every failure of a request ends: as the error body of interface.md section 7. */
 export function answerFailures(log: Log): Middleware {
@@ -37,8 +37,11 @@ export function noteFailure(ctx: Context, error: ServiceError, log: Log): void {
     ctx.set('RateLimit-Reset', String(error.retryAfter));
   }
   if (error.status >= 500) {
-    const level = error.code === 'INTERNAL' ? 'error' : 'warn';
-    log[level]({ id: ctx.state['id'], err: error.cause ?? error }, error.message);
+    const id: unknown = ctx.state['id'];
+    const cause = error.cause ?? error;
+    if (error.code === 'INTERNAL') log.error({ id, err: cause }, error.message);
+    // One line: in an outage there are many, and the stack is always the same.
+    else log.warn({ id, cause: sentenceOf(cause) }, error.message);
   }
 }
 

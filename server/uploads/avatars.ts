@@ -62,7 +62,7 @@ export function createAvatars({ database, objects, records }: Parts) {
           .where('avatar', 'like', `${objects.publicUrl(objectKey)}%`)
           .limit(1)
           .executeTakeFirst();
-        if (!shown) return records.doom(tables, upload, ['replaced']);
+        if (!shown) return records.doom(tables, { ...upload, expiredForMs: 0 }, ['replaced']);
         upload.dueAt = null;
         return false;
       }),

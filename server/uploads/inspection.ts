@@ -5,7 +5,7 @@ import type { ObjectStorage } from '../parts/object-storage/index.ts';
 import { createWorker } from '../workers/worker.ts';
 import type { Avatars } from './avatars.ts';
 import { fits, isUploadType, START_BYTES } from './file-types.ts';
-import type { Records, UploadRecord } from './records.ts';
+import { isOpen, type Records, type UploadRecord } from './records.ts';
 
 /**
  * A PUT is admitted by when it begins. The first look comes so long after an address has expired; the second, which decides
@@ -48,6 +48,7 @@ export function createInspection({ database, objects, records, avatars, log }: P
   /** Of a doomed row, by what it was before. It stays as long as something may still come under its key. */
   const discard = async (upload: UploadRecord) => {
     await objects.delete(upload.objectKey);
+    if (!isOpen(upload)) await records.free(upload);
     if (isLastLook(upload)) await records.remove(upload.objectKey);
     else await records.postpone({ ...upload, state: 'doomed' }, untilNextLook(upload));
   };

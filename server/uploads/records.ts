@@ -176,28 +176,25 @@ export const createRecords = (database: Database, { quota }: { quota: number }) 
     },
 
     /**
-     * Dooms the row: the point of no return, where its user has the room back. Answers whether the row was in one of
-     * these states. The caller deletes the object; where it fails to, the inspection does once the lease has ended.
+     * Dooms the row: the point of no return. Its room is free at once, or, where a client may still upload to its address,
+     * when that has expired (`free`). Answers whether the row was in one of these states. The caller deletes the object;
+     * where it fails to, the inspection does once the lease has ended.
      */
-    async doom(
-      tables: Kysely<Tables>,
-      { objectKey, userId, size }: Pick<UploadRecord, 'objectKey' | 'userId' | 'size'>,
-      from: UploadState[],
-    ): Promise<boolean> {
+    async doom(tables: Kysely<Tables>, upload: UploadRecord, from: UploadState[]): Promise<boolean> {
       const { numUpdatedRows } = await tables
         .updateTable('uploads')
         .set({ state: 'doomed', due_at: inFuture(LEASE_MS) })
-        .where('object_key', '=', objectKey)
+        .where('object_key', '=', upload.objectKey)
         .where('state', 'in', from)
         .executeTakeFirst();
       if (numUpdatedRows !== 1n) return false;
-      await tables
-        .updateTable('upload_usage')
-        .set({ used: sql`used - ${size}`, files: sql`files - 1` })
-        .where('user_id', '=', userId)
-        .execute();
+      if (!isOpen(upload)) await freeRoom(tables, upload);
       return true;
     },
+
+    /** Gives the room of a doomed upload back, once. */
+    free: (upload: UploadRecord): Promise<void> =>
+      database.transaction((_em, tables) => freeRoom(tables, upload), upload.userId),
 
     /** Removes a doomed row after its object is gone for good. */
     async remove(objectKey: string): Promise<void> {
@@ -226,7 +223,7 @@ export const createRecords = (database: Database, { quota }: { quota: number }) 
     async doomAllOf(tables: Kysely<Tables>, userId: string): Promise<void> {
       await tables
         .updateTable('uploads')
-        .set({ state: 'doomed', due_at: database.now })
+        .set({ state: 'doomed', size: 0, due_at: database.now })
         .where('user_id', '=', userId)
         .execute();
       await tables.deleteFrom('upload_usage').where('user_id', '=', userId).execute();
@@ -254,6 +251,25 @@ export const createRecords = (database: Database, { quota }: { quota: number }) 
 };
 
 export type Records = ReturnType<typeof createRecords>;
+
+/** Whether a client may still begin to upload to its address: storages cannot take an address back. */
+export const isOpen = ({ purpose, expiredForMs }: UploadRecord): boolean => purpose === 'direct' && expiredForMs < 0;
+
+/** A row counts as long as its size is not 0. */
+async function freeRoom(tables: Kysely<Tables>, { objectKey, userId, size }: UploadRecord): Promise<void> {
+  const { numUpdatedRows } = await tables
+    .updateTable('uploads')
+    .set({ size: 0 })
+    .where('object_key', '=', objectKey)
+    .where('size', '>', 0)
+    .executeTakeFirst();
+  if (numUpdatedRows !== 1n) return;
+  await tables
+    .updateTable('upload_usage')
+    .set({ used: sql`used - ${size}`, files: sql`files - 1` })
+    .where('user_id', '=', userId)
+    .execute();
+}
 
 /** MySQL returns computed values as text. */
 const toRecord = (row: UploadRecord): UploadRecord => ({ ...row, expiredForMs: Number(row.expiredForMs) });

@@ -178,6 +178,9 @@ test.each([
   ['PORT', '80a'],
   ['APP_URL', 'accounts.example.com'],
   ['APP_URL', 'ftp://accounts.example.com'],
+  ['APP_URL', 'https://user@accounts.example.com'],
+  ['APP_URL', 'https://accounts.example.com/?x=1'],
+  ['APP_URL', 'https://accounts.example.com/#x'],
   ['ALLOWED_ORIGINS', 'https://app.example.com/path'],
   ['ALLOWED_ORIGINS', 'app.example.com'],
   ['API_HOST', "api.example.com; script-src 'unsafe-eval'"],
@@ -187,6 +190,7 @@ test.each([
   ['APP_SECRET', 'short'],
   ['DATABASE_URL', 'postgres://127.0.0.1/x'],
   ['REDIS_URL', '127.0.0.1:6379'],
+  ['REDIS_URL', 'redis://127.0.0.1/accounts'],
   ['SMTP_URL', 'http://127.0.0.1'],
   ['MAIL_FROM', 'nobody'],
   ['MAIL_FROM', 'a@b.test\r\nBcc: c@d.test'],
@@ -202,6 +206,7 @@ test.each([
   ['LIMIT_LOGIN', '0/900'],
   ['LIMIT_READ', '0/900'],
   ['S3_ENDPOINT', 's3.example.com'],
+  ['S3_ENDPOINT', 'https://storage.example.com/s3'],
   ['S3_BUCKET', 'Not_A_Bucket'],
   ['UPLOAD_TYPES', 'image/png,text/html'],
   ['UPLOAD_MAX_BYTES', '0'],
@@ -221,4 +226,14 @@ test('an object storage is configured as a whole, and shows its objects itself u
   expect(parseConfig({ ...production, S3_PUBLIC_URL: 'https://cdn.example.com/' }).s3?.publicUrl).toBe(
     'https://cdn.example.com',
   );
+});
+
+test('an address is spelled as browsers spell it, so that others can be compared with it', () => {
+  const { appUrl, s3 } = parseConfig({
+    ...production,
+    APP_URL: 'HTTPS://Accounts.Example.COM:443/',
+    S3_PUBLIC_URL: 'https://CDN.example.com/files/',
+  });
+  expect(appUrl).toBe('https://accounts.example.com');
+  expect(s3?.publicUrl).toBe('https://cdn.example.com/files');
 });
