@@ -5,8 +5,8 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     globalSetup: 'test/rig/global-setup.ts',
     pool: 'forks',
-    // One more than cores: many tests wait, for a time-out or a process.
-    maxWorkers: 3,
+    // More than cores: many tests wait, for a time-out or a process.
+    maxWorkers: 4,
     testTimeout: 20_000,
     hookTimeout: 60_000,
     // The default reporter prints the seed; `vitest --sequence.seed=N` repeats an order.
