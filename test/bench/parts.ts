@@ -55,7 +55,7 @@ export async function startParts(): Promise<Parts> {
   const closers: (() => Promise<unknown>)[] = [];
 
   const started = async (env: Record<string, string>) => {
-    const service = await startService({ env });
+    const service = await startService({ env, npm: true });
     closers.push(() => rm(service.dataDir, { recursive: true, force: true }));
     closers.push(() => service.stop());
     return service;

@@ -109,7 +109,7 @@ onBothStacks((stack) => {
 
 describe('a process that is asked to end', () => {
   test('ends at the second signal, whatever goes on', async () => {
-    const service = await startService();
+    const service = await startService({ npm: true });
     const { socket } = await open(service);
     socket.write(
       'POST /auth/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\n{',
@@ -129,7 +129,11 @@ describe('a process that is asked to end', () => {
   });
 
   test('ends well while it waits for its database', async () => {
-    const service = await startService({ env: { DATABASE_URL: 'mysql://nobody@127.0.0.1:9/none' }, ready: false });
+    const service = await startService({
+      env: { DATABASE_URL: 'mysql://nobody@127.0.0.1:9/none' },
+      ready: false,
+      npm: true,
+    });
     const answers = answersTo(await openMany(service), READ.replace('/api/users?limit=1', '/livez'));
     service.signal('SIGTERM');
     expect(cutOff(await Promise.all(answers))).toEqual([]);
