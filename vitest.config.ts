@@ -6,8 +6,8 @@ export default defineConfig({
     globalSetup: 'test/rig/global-setup.ts',
     pool: 'forks',
     // More than cores: many tests wait, for a time-out or a process.
-    maxWorkers: 4,
-    testTimeout: 20_000,
+    maxWorkers: 3,
+    testTimeout: 60_000,
     hookTimeout: 60_000,
     // The default reporter prints the seed; `vitest --sequence.seed=N` repeats an order.
     sequence: { shuffle: { files: true, tests: true } },

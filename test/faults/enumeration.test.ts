@@ -7,6 +7,7 @@ import { clientAddress, freshEmail } from '../rig/address.ts';
 import { startMysql } from '../rig/mysql.ts';
 import type { PrivateServer } from '../rig/private-server.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
+import { until } from '../rig/until.ts';
 
 /** What a database sees of a request must not depend on whether the address has an account; nor may one address stop others. */
 let mysql: PrivateServer;
@@ -25,6 +26,9 @@ afterAll(async () => {
 
 /** The statements about mails and users that the service sends while `ask` runs, without their values. */
 async function statementsOf(ask: () => Promise<unknown>): Promise<string[]> {
+  const isIdle = async () =>
+    (await stack.database("select id from outbox where state = 'pending' limit 1")).length === 0;
+  await until(isIdle, { within: 50_000, what: 'the end of all mails' });
   await stack.database('truncate table mysql.general_log');
   await stack.database("set global log_output = 'TABLE'");
   await stack.database('set global general_log = 1');
