@@ -13,7 +13,7 @@ const DAY_MS = 24 * 60 * 60_000;
 
 export interface Mailing {
   kind: MailKind;
-  /** Normalized. For a kind with a token it may be nobody's. */
+  /** Normalized. For a kind with a token there may be no user of this address. */
   email: string;
   /** Unknown while it is a request. */
   userId?: string;

@@ -71,7 +71,7 @@ export function createInspection({ database, objects, records, avatars, log }: P
   const inspect = async (due: UploadRecord): Promise<void> => {
     switch (due.state) {
       case 'expected':
-        // An image whose storing was never finished: nobody was told its address.
+        // An image that was never stored completely: no user was told its address.
         return due.purpose === 'direct' ? inspectDirect(due) : giveUp(due);
       case 'replaced':
         if (await avatars.condemn(due.objectKey)) await discard(due);
