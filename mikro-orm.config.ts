@@ -1,4 +1,4 @@
-import { loadConfig } from './server/config.ts';
+import { loadConfig } from './server/config/index.ts';
 import { databaseOptions } from './server/parts/database/options.ts';
 
 /** For the MikroORM command line: the same database that the service would use with this environment. */

@@ -1,21 +1,22 @@
-import { accessSync, constants } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createAccounts } from './accounts/index.ts';
-import { banner } from './banner.ts';
-import { ConfigError, loadConfig } from './config.ts';
-import { ensureDirectory } from './data-dir.ts';
+import { ConfigError, loadConfig } from './config/index.ts';
 import { createApp } from './http/app.ts';
-import { devIdentityProvider } from './http/dev-idp/index.ts';
+import { devIdentityProvider } from './http/dev/idp/index.ts';
 import { securityHeaders } from './http/security.ts';
 import { createHttpServer } from './http/server.ts';
 import { createLog, type Log } from './log.ts';
-import { type Database, openDatabase } from './parts/database/index.ts';
+import type { Database } from './parts/database/contract.ts';
+import { openDatabase } from './parts/database/index.ts';
 import { troubleWith } from './parts/database/trouble.ts';
 import { openIdentityProvider } from './parts/identity-provider/index.ts';
 import { openKeyValueStore } from './parts/key-value/index.ts';
 import { openMail } from './parts/mail/index.ts';
-import { type ObjectStorage, openObjectStorage } from './parts/object-storage/index.ts';
-import { applicationSecret } from './secret.ts';
+import type { ObjectStorage } from './parts/object-storage/contract.ts';
+import { openObjectStorage } from './parts/object-storage/index.ts';
+import { banner } from './start/banner.ts';
+import { prepareDataDir } from './start/data-dir.ts';
+import { applicationSecret } from './start/secret.ts';
 import { createUploads } from './uploads/index.ts';
 
 /** SIGTERM to exit: the time for new requests, for all requests, for the workers, and for all of it. */
@@ -138,11 +139,6 @@ async function prepareStorage(objects: ObjectStorage, log: Log): Promise<void> {
     const again = () => prepareStorage(objects, log).catch((late) => log.error({ err: late }, 'uploads cannot work'));
     setTimeout(again, STORAGE_RETRY_MS).unref();
   }
-}
-
-function prepareDataDir(dataDir: string): void {
-  ensureDirectory(dataDir);
-  accessSync(dataDir, constants.W_OK);
 }
 
 /** One line for a failure that an operator can mend; any other failure with its stack. */

@@ -6,10 +6,10 @@ import type {
   FlowSecrets,
   IdentityProvider,
   ProvidedIdentity,
-} from '../parts/identity-provider/index.ts';
-import type { KeyValueStore } from '../parts/key-value/index.ts';
+} from '../parts/identity-provider/contract.ts';
+import type { KeyValueStore } from '../parts/key-value/contract.ts';
+import type { Deps } from './deps.ts';
 import { createIdentities } from './identities.ts';
-import type { Deps } from './index.ts';
 import type { Login } from './login.ts';
 
 /** interface.md section 8. */

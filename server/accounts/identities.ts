@@ -1,11 +1,9 @@
-import type { Kysely } from 'kysely';
 import { Identity, User } from '../../entities/index.ts';
 import { unavailable } from '../errors.ts';
-import { type EntityManager, isDuplicate } from '../parts/database/index.ts';
-import type { Tables } from '../parts/database/tables.ts';
-import type { ProvidedIdentity } from '../parts/identity-provider/index.ts';
+import { type AllTables, type EntityManager, isDuplicate } from '../parts/database/contract.ts';
+import type { ProvidedIdentity } from '../parts/identity-provider/contract.ts';
 import { browserHash } from './browsers.ts';
-import type { Deps } from './index.ts';
+import type { Deps } from './deps.ts';
 import { hasLoginMethod, removeUnprovenMethods } from './login-methods.ts';
 import { isMailAddress, isName, isWebAddress, nameFromAddress } from './text-rules.ts';
 import { type Account, accountOf, lockUser } from './users.ts';
@@ -42,7 +40,7 @@ const pictureIn = ({ picture = '' }: ProvidedIdentity) => (isWebAddress(picture)
 /** The provider's statement about a user, and the transaction in which to decide. */
 interface Arrival {
   em: EntityManager;
-  tables: Kysely<Tables>;
+  tables: AllTables;
   identity: ProvidedIdentity;
   /** The address that the provider states, if it is usable. */
   email: string | undefined;
@@ -54,7 +52,7 @@ interface Arrival {
 export const createIdentities = (deps: Deps, provider: string) => {
   const { database, deleteUser, tokens, outbox } = deps;
 
-  const linkedTo = async (tables: Kysely<Tables>, { issuer, subject }: ProvidedIdentity) => {
+  const linkedTo = async (tables: AllTables, { issuer, subject }: ProvidedIdentity) => {
     const identity = await tables
       .selectFrom('identities')
       .select('user_id')

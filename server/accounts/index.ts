@@ -1,39 +1,24 @@
-import type { Kysely } from 'kysely';
-import type { User } from '../../entities/index.ts';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/index.ts';
 import type { Log } from '../log.ts';
-import type { Database, EntityManager } from '../parts/database/index.ts';
-import type { Tables } from '../parts/database/tables.ts';
-import type { IdentityProvider } from '../parts/identity-provider/index.ts';
-import type { KeyValueStore } from '../parts/key-value/index.ts';
-import type { MailTransport } from '../parts/mail/index.ts';
+import type { Database } from '../parts/database/contract.ts';
+import type { IdentityProvider } from '../parts/identity-provider/contract.ts';
+import type { KeyValueStore } from '../parts/key-value/contract.ts';
+import type { MailTransport } from '../parts/mail/contract.ts';
+import type { Deps } from './deps.ts';
 import { createExternalLogin } from './external-login.ts';
-import { createLimits, type Limits } from './limits.ts';
+import { createLimits } from './limits.ts';
 import { createLogin } from './login.ts';
 import { createMailAdmission } from './mail-requests.ts';
 import { createMailComposer } from './mails.ts';
-import { createOneTimeTokens, type OneTimeTokens } from './one-time-tokens.ts';
-import { createOutbox, type Outbox } from './outbox.ts';
-import { createPasswords, type Passwords } from './passwords.ts';
+import { createOneTimeTokens } from './one-time-tokens.ts';
+import { createOutbox } from './outbox.ts';
+import { createPasswords } from './passwords.ts';
 import { createRecovery } from './recovery.ts';
 import { createRegistration } from './registration.ts';
 import { createServiceTokens } from './service-tokens.ts';
-import { createSessions, type Sessions } from './sessions.ts';
+import { createSessions } from './sessions.ts';
 import { createUserSearch } from './user-search.ts';
-import { type AvatarChanged, createUsers, type UserDeleted, type Users } from './users.ts';
-
-/** The parts that the account rules work with. */
-export interface Deps {
-  database: Database;
-  /** Deletes the user's row and everything that depends on it. The caller holds the lock on the user. */
-  deleteUser(em: EntityManager, tables: Kysely<Tables>, user: User): Promise<void>;
-  limits: Limits;
-  outbox: Outbox;
-  passwords: Passwords;
-  sessions: Sessions;
-  tokens: OneTimeTokens;
-  users: Users;
-}
+import { type AvatarChanged, createUsers, type UserDeleted } from './users.ts';
 
 interface Parts {
   database: Database;

@@ -1,7 +1,7 @@
 import ipaddr from 'ipaddr.js';
-import type { Rate } from '../config.ts';
+import type { Rate } from '../config/index.ts';
 import { ServiceError } from '../errors.ts';
-import type { Consumption, KeyValueStore } from '../parts/key-value/index.ts';
+import type { Consumption, KeyValueStore } from '../parts/key-value/contract.ts';
 
 /**
  * Every limit, with the key it counts by (a client's address or a user's id) and what happens while the store that

@@ -1,8 +1,6 @@
-import type { Kysely } from 'kysely';
 import { Identity, type User } from '../../entities/index.ts';
-import type { EntityManager } from '../parts/database/index.ts';
-import type { Tables } from '../parts/database/tables.ts';
-import type { Deps } from './index.ts';
+import type { AllTables, EntityManager } from '../parts/database/contract.ts';
+import type { Deps } from './deps.ts';
 
 /**
  * A login method is the password of a user, or a linked identity. It is *proven* if the owner of the inbox added it:
@@ -50,7 +48,7 @@ export async function hasLoginMethod(em: EntityManager, user: User): Promise<boo
 
 interface Scope {
   em: EntityManager;
-  tables: Kysely<Tables>;
+  tables: AllTables;
   user: User;
 }
 

@@ -1,5 +1,5 @@
 import { ServiceError } from '../errors.ts';
-import type { Deps } from './index.ts';
+import type { Deps } from './deps.ts';
 import type { Account } from './users.ts';
 
 export interface Login {

@@ -1,9 +1,7 @@
-import type { Kysely } from 'kysely';
 import pLimit from 'p-limit';
 import type { TokenPurpose, User } from '../../entities/index.ts';
-import type { Rate } from '../config.ts';
-import { type Database, sql } from '../parts/database/index.ts';
-import type { Tables } from '../parts/database/tables.ts';
+import type { Rate } from '../config/index.ts';
+import { type AllTables, type Database, sql } from '../parts/database/contract.ts';
 import { isTokenPurpose, type OneTimeTokens } from './one-time-tokens.ts';
 import type { DueMail } from './outbox-rows.ts';
 import { inboxOf } from './text-rules.ts';
@@ -41,7 +39,7 @@ export const createMailAdmission = ({ database, tokens, rates }: Parts): Admit =
    * address has its own share only: strangers, who can prove none, must not use up an inbox's with tags and so keep its
    * owner from a reset.
    */
-  const hasRoom = async (tables: Kysely<Tables>, { kind, email }: DueMail, user: User): Promise<boolean> => {
+  const hasRoom = async (tables: AllTables, { kind, email }: DueMail, user: User): Promise<boolean> => {
     const longest = rates.mail.seconds > rates.inbox.seconds ? rates.mail : rates.inbox;
     const mailed = await tables
       .selectFrom('outbox')

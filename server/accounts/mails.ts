@@ -1,6 +1,6 @@
 import type { MailKind, OutboxMail } from '../../entities/index.ts';
-import type { Database } from '../parts/database/index.ts';
-import type { Mail } from '../parts/mail/index.ts';
+import type { Database } from '../parts/database/contract.ts';
+import type { Mail } from '../parts/mail/contract.ts';
 import { isTokenPurpose, type OneTimeTokens } from './one-time-tokens.ts';
 import type { Users } from './users.ts';
 

@@ -1,9 +1,7 @@
 import { createHash, createHmac } from 'node:crypto';
-import type { Kysely } from 'kysely';
 import { v4 as randomId } from 'uuid';
 import type { TokenPurpose } from '../../entities/index.ts';
-import { type Database, type ReadTables, sql, type WriteTables } from '../parts/database/index.ts';
-import type { Tables } from '../parts/database/tables.ts';
+import { type AllTables, type Database, type ReadTables, sql, type WriteTables } from '../parts/database/contract.ts';
 
 const HOUR_MS = 60 * 60 * 1000;
 
@@ -45,7 +43,7 @@ export const createOneTimeTokens = ({ database, secret }: { database: Database; 
     /**
      * Issues a token, which replaces the older one of the same purpose. Answers the id that the token is derived from.
      */
-    async issue(tables: Kysely<Tables>, userId: string, purpose: TokenPurpose): Promise<string> {
+    async issue(tables: AllTables, userId: string, purpose: TokenPurpose): Promise<string> {
       const id = randomId();
       await this.revoke(tables, userId, purpose);
       await tables
@@ -62,7 +60,7 @@ export const createOneTimeTokens = ({ database, secret }: { database: Database; 
       return id;
     },
 
-    async revoke(tables: Kysely<Tables>, userId: string, purpose: TokenPurpose): Promise<void> {
+    async revoke(tables: AllTables, userId: string, purpose: TokenPurpose): Promise<void> {
       await tables.deleteFrom('one_time_tokens').where('user_id', '=', userId).where('purpose', '=', purpose).execute();
     },
 
@@ -104,7 +102,7 @@ export const createOneTimeTokens = ({ database, secret }: { database: Database; 
       await tables.updateTable('one_time_tokens').set({ reserved_until: null }).where('id', '=', id).execute();
     },
 
-    async markUsed(tables: Kysely<Tables>, id: string): Promise<void> {
+    async markUsed(tables: AllTables, id: string): Promise<void> {
       await tables.updateTable('one_time_tokens').set({ used: 1 }).where('id', '=', id).execute();
     },
   };

@@ -1,7 +1,7 @@
 import type { RawBuilder } from 'kysely';
 import { v7 as uuidv7 } from 'uuid';
 import type { MailKind, MailState, OutboxMail } from '../../entities/index.ts';
-import { type Database, sql, type WriteTables } from '../parts/database/index.ts';
+import { type Database, sql, type WriteTables } from '../parts/database/contract.ts';
 import { isTokenPurpose, TOKEN_LIFE_MS } from './one-time-tokens.ts';
 import { inboxOf } from './text-rules.ts';
 

@@ -1,9 +1,7 @@
-import type { Kysely } from 'kysely';
-import type { Rate } from '../config.ts';
+import type { Rate } from '../config/index.ts';
 import type { Log } from '../log.ts';
-import type { Database } from '../parts/database/index.ts';
-import type { Tables } from '../parts/database/tables.ts';
-import { DELIVERIES_AT_ONCE, MailDeferred, MailRefused, type MailTransport } from '../parts/mail/index.ts';
+import type { AllTables, Database } from '../parts/database/contract.ts';
+import { DELIVERIES_AT_ONCE, MailDeferred, MailRefused, type MailTransport } from '../parts/mail/contract.ts';
 import { createWorker } from '../workers/worker.ts';
 import type { Admit } from './mail-requests.ts';
 import type { MailComposer } from './mails.ts';
@@ -80,7 +78,7 @@ export function createOutbox({ database, mail, rates, admit, compose, log }: Par
 
   return {
     /** Queues a mail in the caller's transaction. Call `wake` after the commit. */
-    enqueue: (tables: Kysely<Tables>, mailing: Mailing): Promise<void> => rows.insert(tables, mailing),
+    enqueue: (tables: AllTables, mailing: Mailing): Promise<void> => rows.insert(tables, mailing),
 
     /**
      * Writes down that a mail was asked for. The work is the same for every address, known or not: the worker finds out

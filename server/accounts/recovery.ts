@@ -1,5 +1,5 @@
 import { ServiceError } from '../errors.ts';
-import type { Deps } from './index.ts';
+import type { Deps } from './deps.ts';
 import { removeUnprovenMethods } from './login-methods.ts';
 import { nameFromAddress } from './text-rules.ts';
 import { lockUser } from './users.ts';

@@ -1,10 +1,8 @@
-import type { Kysely } from 'kysely';
 import { User } from '../../entities/index.ts';
 import { ServiceError } from '../errors.ts';
-import { type EntityManager, isDuplicate } from '../parts/database/index.ts';
-import type { Tables } from '../parts/database/tables.ts';
+import { type AllTables, type EntityManager, isDuplicate } from '../parts/database/contract.ts';
 import { browserHash } from './browsers.ts';
-import type { Deps } from './index.ts';
+import type { Deps } from './deps.ts';
 import { hasProvenMethod, proveMethodsOf, removeUnprovenMethods, type UnprovenMethod } from './login-methods.ts';
 import type { FoundToken } from './one-time-tokens.ts';
 import { lockUser } from './users.ts';
@@ -20,7 +18,7 @@ export const createRegistration = (deps: Deps) => {
   const withToken = async <Result>(
     { token, clientAddress }: { token: string; clientAddress: string },
     isUsable: (found: FoundToken) => boolean,
-    work: (scope: { em: EntityManager; tables: Kysely<Tables>; user: User; found: FoundToken }) => Promise<Result>,
+    work: (scope: { em: EntityManager; tables: AllTables; user: User; found: FoundToken }) => Promise<Result>,
   ): Promise<Result> => {
     const sent = await database.query((tables) => tokens.find(tables, 'verify-email', token));
     if (!sent || !isUsable(sent)) throw await limits.refuseToken(clientAddress);

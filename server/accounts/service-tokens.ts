@@ -1,5 +1,5 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/index.ts';
 
 /** 256 random bits. We keep only their SHA-256: a leaked configuration gives no access. */
 export const newServiceToken = (): string => randomBytes(32).toString('base64url');

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import type { KeyValueStore } from '../parts/key-value/index.ts';
+import type { KeyValueStore } from '../parts/key-value/contract.ts';
 import type { Account, Users } from './users.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { afterPrefix, searchKey } from '../../entities/index.ts';
-import type { Database, ReadTables } from '../parts/database/index.ts';
+import type { Database, ReadTables } from '../parts/database/contract.ts';
 import { type AccountRow, columns, toAccount, type UserPage } from './users.ts';
 
 /** How many addresses a page scans for users that were not found by their name already. */

@@ -1,9 +1,8 @@
 import { LockMode } from '@mikro-orm/core';
-import type { CompiledQuery, Kysely } from 'kysely';
+import type { CompiledQuery } from 'kysely';
 import { type ProfileChange, type Role, User } from '../../entities/index.ts';
 import { ServiceError } from '../errors.ts';
-import type { Database, EntityManager } from '../parts/database/index.ts';
-import type { Tables } from '../parts/database/tables.ts';
+import type { AllTables, Database, EntityManager } from '../parts/database/contract.ts';
 
 /** The data of a user outside the entity: everything but the password. `createdAt` in milliseconds since 1970. */
 export interface Account {
@@ -65,12 +64,12 @@ export const lockUser = (em: EntityManager, where: { id: string } | { email: str
 
 /** Called within the transaction that changes a profile's avatar; an error that it throws undoes the change. */
 export type AvatarChanged = (
-  tables: Kysely<Tables>,
+  tables: AllTables,
   change: { userId: string; former: string | null; next: string | null },
 ) => Promise<void>;
 
 /** Called within the transaction that deletes a user. */
-export type UserDeleted = (tables: Kysely<Tables>, userId: string) => Promise<void>;
+export type UserDeleted = (tables: AllTables, userId: string) => Promise<void>;
 
 export interface UserPage {
   users: Account[];

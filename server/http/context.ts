@@ -3,13 +3,13 @@ import packageJson from '../../package.json' with { type: 'json' };
 import type { Context } from '../../routers/context.ts';
 import { newBrowserId } from '../accounts/browsers.ts';
 import type { Accounts } from '../accounts/index.ts';
-import type { Config } from '../config.ts';
-import type { Database } from '../parts/database/index.ts';
+import type { Config } from '../config/index.ts';
+import type { Database } from '../parts/database/contract.ts';
 import type { Uploads } from '../uploads/index.ts';
-import { browserCookie, readBrowserCookie } from './browser-cookie.ts';
 import { clientAddress } from './client-address.ts';
-import { readSessionCookie, sessionCookies } from './session-cookie.ts';
-import { readStateCookie, stateCookie } from './state-cookie.ts';
+import { browserCookie, readBrowserCookie } from './cookies/browser.ts';
+import { readSessionCookie, sessionCookies } from './cookies/session.ts';
+import { readStateCookie, stateCookie } from './cookies/state.ts';
 
 export const version: string = packageJson.version;
 

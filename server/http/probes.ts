@@ -1,6 +1,6 @@
 import Router from '@koa/router';
-import type { Database } from '../parts/database/index.ts';
-import type { KeyValueStore } from '../parts/key-value/index.ts';
+import type { Database } from '../parts/database/contract.ts';
+import type { KeyValueStore } from '../parts/key-value/contract.ts';
 import { isRefused } from '../parts/refusal.ts';
 
 interface Parts {

@@ -1,6 +1,6 @@
 import cors from '@koa/cors';
 import type { Context, Middleware } from 'koa';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/index.ts';
 import { ServiceError } from '../errors.ts';
 import { isLoopback } from '../loopback.ts';
 

@@ -1,7 +1,7 @@
 import { closeSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
-import { ensureDirectory } from '../data-dir.ts';
+import { ensureDirectory } from '../directory.ts';
 
 /** As many statements as the service has, and some room. */
 const CACHED_STATEMENTS = 200;

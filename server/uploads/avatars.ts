@@ -1,10 +1,8 @@
 import { LockMode } from '@mikro-orm/core';
-import type { Kysely } from 'kysely';
 import { Upload, User } from '../../entities/index.ts';
 import { ServiceError } from '../errors.ts';
-import type { Database } from '../parts/database/index.ts';
-import type { Tables } from '../parts/database/tables.ts';
-import type { ObjectStorage } from '../parts/object-storage/index.ts';
+import type { AllTables, Database } from '../parts/database/contract.ts';
+import type { ObjectStorage } from '../parts/object-storage/contract.ts';
 import type { Records, UploadRecord } from './records.ts';
 
 /** How long an avatar outlives its place in the profile: pages and caches still show it. */
@@ -38,7 +36,7 @@ export function createAvatars({ database, objects, records }: Parts) {
      * Runs in the transaction that changes the profile. `condemn` waits for its locks on the two rows, so that no
      * profile comes to show an avatar that is being deleted: that change is refused with VALIDATION_FAILED.
      */
-    async changed(tables: Kysely<Tables>, { userId, former, next }: AvatarChange): Promise<void> {
+    async changed(tables: AllTables, { userId, former, next }: AvatarChange): Promise<void> {
       const [formerKey, nextKey] = [keyOf(former), keyOf(next)];
       if (formerKey && formerKey !== nextKey) await records.replace(tables, formerKey, userId, REPLACED_MS);
       if (!nextKey || (await records.reprieve(tables, nextKey, userId))) return;

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/index.ts';
 import { ServiceError } from '../errors.ts';
 import type { Log } from '../log.ts';
-import type { Database } from '../parts/database/index.ts';
-import type { ObjectStorage } from '../parts/object-storage/index.ts';
+import { extensionOf, isUploadType, type UploadType } from '../media-types.ts';
+import type { Database } from '../parts/database/contract.ts';
+import type { ObjectStorage } from '../parts/object-storage/contract.ts';
 import { createAvatars } from './avatars.ts';
-import { extensionOf, isUploadType, type UploadType } from './file-types.ts';
 import { createImages, type ImagePurpose, type SentImage } from './images.ts';
 import { createInspection, FIRST_LOOK_MS } from './inspection.ts';
 import { createRecords, type UploadCursor, type UploadRecord, type Usage } from './records.ts';

@@ -1,10 +1,10 @@
 import { ServiceError } from '../errors.ts';
 import type { Log } from '../log.ts';
-import type { Database } from '../parts/database/index.ts';
-import type { ObjectStorage } from '../parts/object-storage/index.ts';
+import { fits, isUploadType, START_BYTES } from '../media-types.ts';
+import type { Database } from '../parts/database/contract.ts';
+import type { ObjectStorage } from '../parts/object-storage/contract.ts';
 import { createWorker } from '../workers/worker.ts';
 import type { Avatars } from './avatars.ts';
-import { fits, isUploadType, START_BYTES } from './file-types.ts';
 import { isOpen, type Records, type UploadRecord } from './records.ts';
 
 /**

@@ -1,7 +1,5 @@
-import type { Kysely } from 'kysely';
 import { type Upload, type UploadPurpose, type UploadState, UploadUsage } from '../../entities/index.ts';
-import { type Database, type ReadTables, sql } from '../parts/database/index.ts';
-import type { Tables } from '../parts/database/tables.ts';
+import { type AllTables, type Database, type ReadTables, sql } from '../parts/database/contract.ts';
 
 export type UploadRecord = Pick<
   Upload,
@@ -180,7 +178,7 @@ export const createRecords = (database: Database, { quota }: { quota: number }) 
      * when that has expired (`free`). Answers whether the row was in one of these states. The caller deletes the object;
      * where it fails to, the inspection does once the lease has ended.
      */
-    async doom(tables: Kysely<Tables>, upload: UploadRecord, from: UploadState[]): Promise<boolean> {
+    async doom(tables: AllTables, upload: UploadRecord, from: UploadState[]): Promise<boolean> {
       const { numUpdatedRows } = await tables
         .updateTable('uploads')
         .set({ state: 'doomed', due_at: inFuture(LEASE_MS) })
@@ -207,7 +205,7 @@ export const createRecords = (database: Database, { quota }: { quota: number }) 
      * Runs in the transaction by which a user's profile stops showing the object. Schedules an inspection if the object
      * is an avatar that this user uploaded as one, or that its own user has replaced before.
      */
-    async replace(tables: Kysely<Tables>, objectKey: string, userId: string, afterMs: number): Promise<void> {
+    async replace(tables: AllTables, objectKey: string, userId: string, afterMs: number): Promise<void> {
       await tables
         .updateTable('uploads')
         .set({ state: 'replaced', due_at: inFuture(afterMs) })
@@ -220,7 +218,7 @@ export const createRecords = (database: Database, { quota }: { quota: number }) 
     },
 
     /** Dooms all uploads of a user, in the transaction that deletes the user. */
-    async doomAllOf(tables: Kysely<Tables>, userId: string): Promise<void> {
+    async doomAllOf(tables: AllTables, userId: string): Promise<void> {
       await tables
         .updateTable('uploads')
         .set({ state: 'doomed', size: 0, due_at: database.now })
@@ -233,7 +231,7 @@ export const createRecords = (database: Database, { quota }: { quota: number }) 
      * Runs in the transaction by which a user's profile shows the object again: no inspection until a profile stops
      * showing it. Answers whether the object is still available.
      */
-    async reprieve(tables: Kysely<Tables>, objectKey: string, userId: string): Promise<boolean> {
+    async reprieve(tables: AllTables, objectKey: string, userId: string): Promise<boolean> {
       await tables
         .updateTable('uploads')
         .set({ due_at: null, state: sql<UploadState>`case when user_id = ${userId} then 'kept' else state end` })
@@ -256,7 +254,7 @@ export type Records = ReturnType<typeof createRecords>;
 export const isOpen = ({ purpose, expiredForMs }: UploadRecord): boolean => purpose === 'direct' && expiredForMs < 0;
 
 /** A row counts as long as its size is not 0. */
-async function freeRoom(tables: Kysely<Tables>, { objectKey, userId, size }: UploadRecord): Promise<void> {
+async function freeRoom(tables: AllTables, { objectKey, userId, size }: UploadRecord): Promise<void> {
   const { numUpdatedRows } = await tables
     .updateTable('uploads')
     .set({ size: 0 })

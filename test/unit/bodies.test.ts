@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import Koa from 'koa';
 import { beforeAll, expect, test } from 'vitest';
 import { ServiceError } from '../../server/errors.ts';
-import { readForm } from '../../server/http/multipart.ts';
+import { readForm } from '../../server/http/api/multipart.ts';
 import { createHttpServer } from '../../server/http/server.ts';
 import { freePort } from '../rig/port.ts';
 import { until } from '../rig/until.ts';

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { ConfigError, parseConfig, variableNames } from '../../server/config.ts';
+import { ConfigError, parseConfig, variableNames } from '../../server/config/index.ts';
 
 const production = {
   NODE_ENV: 'production',

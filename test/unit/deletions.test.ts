@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Log } from '../../server/log.ts';
-import { type Database, openDatabase } from '../../server/parts/database/index.ts';
-import type { ObjectStorage } from '../../server/parts/object-storage/index.ts';
+import type { Database } from '../../server/parts/database/contract.ts';
+import { openDatabase } from '../../server/parts/database/index.ts';
+import type { ObjectStorage } from '../../server/parts/object-storage/contract.ts';
 import { createUploads } from '../../server/uploads/index.ts';
 import { temporaryDirectory } from '../rig/custodian.ts';
 import { until } from '../rig/until.ts';

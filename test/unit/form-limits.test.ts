@@ -1,8 +1,8 @@
 import { connect, type Socket } from 'node:net';
 import Koa from 'koa';
 import { beforeAll, expect, test } from 'vitest';
+import { readForm } from '../../server/http/api/multipart.ts';
 import { answerFailures } from '../../server/http/failures.ts';
-import { readForm } from '../../server/http/multipart.ts';
 import { createHttpServer } from '../../server/http/server.ts';
 import { freePort } from '../rig/port.ts';
 import { until } from '../rig/until.ts';

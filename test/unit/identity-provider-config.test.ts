@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { restProcedures } from '../../routers/index.ts';
-import { ConfigError, parseConfig } from '../../server/config.ts';
-import { takenNames } from '../../server/identity-provider-config.ts';
+import { takenNames } from '../../server/config/identity-providers.ts';
+import { ConfigError, parseConfig } from '../../server/config/index.ts';
 
 const problemsOf = (environment: Record<string, string>): string => {
   try {

@@ -1,9 +1,10 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { parseConfig } from '../../server/config.ts';
+import { parseConfig } from '../../server/config/index.ts';
 import { createLog } from '../../server/log.ts';
-import { type Database, openDatabase } from '../../server/parts/database/index.ts';
-import type { ObjectStorage } from '../../server/parts/object-storage/index.ts';
+import type { Database } from '../../server/parts/database/contract.ts';
+import { openDatabase } from '../../server/parts/database/index.ts';
+import type { ObjectStorage } from '../../server/parts/object-storage/contract.ts';
 import { createUploads } from '../../server/uploads/index.ts';
 import { temporaryDirectory } from '../rig/custodian.ts';
 import { until } from '../rig/until.ts';

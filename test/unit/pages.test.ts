@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Koa from 'koa';
 import { afterAll, expect, test } from 'vitest';
-import { pages } from '../../server/http/pages.ts';
+import { pages } from '../../server/http/web/pages.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'account-pages-'));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { applicationSecret } from '../../server/secret.ts';
+import { applicationSecret } from '../../server/start/secret.ts';
 import { temporaryDirectory } from '../rig/custodian.ts';
 
 test('a secret is made once and kept, for its owner alone', () => {

@@ -5,10 +5,12 @@ import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } fr
 import { User } from '../../entities/index.ts';
 import { createSessions, type Sessions } from '../../server/accounts/sessions.ts';
 import { createUsers } from '../../server/accounts/users.ts';
-import { parseConfig } from '../../server/config.ts';
+import { parseConfig } from '../../server/config/index.ts';
 import { createLog } from '../../server/log.ts';
-import { type Database, openDatabase } from '../../server/parts/database/index.ts';
-import { type KeyValueStore, openKeyValueStore } from '../../server/parts/key-value/index.ts';
+import type { Database } from '../../server/parts/database/contract.ts';
+import { openDatabase } from '../../server/parts/database/index.ts';
+import type { KeyValueStore } from '../../server/parts/key-value/contract.ts';
+import { openKeyValueStore } from '../../server/parts/key-value/index.ts';
 import { nextDatabase } from '../rig/redis.ts';
 
 const DAY = 24 * 60 * 60 * 1000;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { DELIVERIES_AT_ONCE, MailDeferred, MailRefused } from '../../server/parts/mail/index.ts';
+import { DELIVERIES_AT_ONCE, MailDeferred, MailRefused } from '../../server/parts/mail/contract.ts';
 import { smtpTransport } from '../../server/parts/mail/smtp.ts';
 import { type Behaviour, startSmtpSink } from '../rig/smtp.ts';
 

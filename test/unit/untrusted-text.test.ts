@@ -6,8 +6,8 @@ import { isSessionToken } from '../../server/accounts/sessions.ts';
 import { isMailAddress, isName, isWebAddress } from '../../server/accounts/text-rules.ts';
 import { clientAddress } from '../../server/http/client-address.ts';
 import { bearerToken } from '../../server/http/context.ts';
-import { readCookie } from '../../server/http/cookies.ts';
-import { readSessionCookie } from '../../server/http/session-cookie.ts';
+import { readCookie } from '../../server/http/cookies/cookie.ts';
+import { readSessionCookie } from '../../server/http/cookies/session.ts';
 import { loggedError } from '../../server/log.ts';
 
 const LENGTH = 100_000;

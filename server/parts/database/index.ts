@@ -1,17 +1,14 @@
 import type { Socket } from 'node:net';
 import { type MySqlConnection, MySqlDriver } from '@mikro-orm/mysql';
-import { type EntityManager, MikroORM } from '@mikro-orm/sql';
-import { type Kysely, type RawBuilder, sql } from 'kysely';
-import type { Config } from '../../config.ts';
+import { MikroORM } from '@mikro-orm/sql';
+import { type Kysely, sql } from 'kysely';
+import type { Config } from '../../config/index.ts';
 import { unavailable } from '../../errors.ts';
 import { retryingConflicts, withinDeadline } from '../deadline.ts';
+import type { Database } from './contract.ts';
 import { databaseOptions } from './options.ts';
 import { createRowQueue } from './row-queue.ts';
 import type { Tables } from './tables.ts';
-
-export type { EntityManager } from '@mikro-orm/sql';
-export { sql } from 'kysely';
-export { isDuplicate } from '../sql-errors.ts';
 
 /** The longest a request waits for the database, waiting for a connection and for its turn included. */
 const DEADLINE = { ms: 4000, what: 'the database' };
@@ -19,38 +16,6 @@ const PING_DEADLINE = { ...DEADLINE, ms: 1500 };
 const MIGRATION_LOCK_SECONDS = 60;
 /** Longer than a statement takes to end. A connection that is silent for so long may have no other end any more. */
 const SILENCE_MS = 10_000;
-
-/** Reads only: `tables.insertInto` and the like do not compile. */
-export type ReadTables = Pick<Kysely<Tables>, 'selectFrom' | 'selectNoFrom' | 'executeQuery' | 'fn'>;
-/** Begins a single statement that changes rows. */
-export type WriteTables = Pick<Kysely<Tables>, 'insertInto' | 'updateTable' | 'deleteFrom'>;
-
-/**
- * The database. `row` is the row that a change waits for, by any name that the changes of that row share, such as its
- * user's id: at most two of these changes wait in the database at a time, the others in memory. All three ways answer
- * or reject within the deadline; an outage rejects as SERVICE_UNAVAILABLE, and a deadlock is tried again. A `write` or
- * `transaction` that rejects as SERVICE_UNAVAILABLE has changed nothing, unless the connection broke while the commit
- * was being answered.
- */
-export interface Database {
-  /** Milliseconds since 1970 by the database's clock: every expiry is judged by this one clock. */
-  readonly now: RawBuilder<number>;
-  /** Ends a select in a transaction: locks its rows and leaves out those that other transactions hold. */
-  readonly skipLocked: RawBuilder<unknown>;
-  /** Reads only: a replica may answer. */
-  query<T>(read: (tables: ReadTables) => Promise<T>): Promise<T>;
-  /** One statement that changes rows. */
-  write<T>(statement: (tables: WriteTables) => Promise<T>, row?: string): Promise<T>;
-  /** Reads and writes, all or nothing. `work` may run more than once: it must have no effect outside the transaction. */
-  transaction<T>(work: (em: EntityManager, tables: Kysely<Tables>) => Promise<T>, row?: string): Promise<T>;
-  ping(): Promise<void>;
-  /**
-   * Brings the schema up to date; any number of instances may do so at once. Until it has, every other call is refused.
-   * Answers the migrations that it applied.
-   */
-  migrate(): Promise<string[]>;
-  close(): Promise<void>;
-}
 
 export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir'>): Promise<Database> {
   const orm = await MikroORM.init(databaseOptions(config));

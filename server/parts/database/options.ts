@@ -4,7 +4,7 @@ import { defineConfig as defineMySqlConfig, MySqlDriver } from '@mikro-orm/mysql
 import { type Options, SqliteDriver } from '@mikro-orm/sql';
 import { Identity, OneTimeToken, OutboxMail, Upload, UploadUsage, User } from '../../../entities/index.ts';
 import { migrations } from '../../../entities/migrations/index.ts';
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/index.ts';
 import { sqliteDialect } from './sqlite-dialect.ts';
 
 const CONNECTIONS = 10;

@@ -1,5 +1,5 @@
 import type { CustomFetch } from 'openid-client';
-import type { IdentityProviderClient } from '../../identity-provider-config.ts';
+import type { IdentityProviderClient } from '../../config/identity-providers.ts';
 
 /** Each call to a provider, its body included, ends within this time. */
 export const CALL_LIMIT_SECONDS = 5;

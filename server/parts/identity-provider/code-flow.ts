@@ -1,6 +1,6 @@
 import * as oauth from 'openid-client';
-import type { IdentityProviderClient } from '../../identity-provider-config.ts';
-import type { CallbackParameters, FlowSecrets } from './index.ts';
+import type { IdentityProviderClient } from '../../config/identity-providers.ts';
+import type { CallbackParameters, FlowSecrets } from './contract.ts';
 
 /** The steps that OpenID Connect and plain OAuth 2.0 have in common: RFC 6749 section 4.1 with PKCE (RFC 7636). */
 

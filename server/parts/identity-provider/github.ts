@@ -1,9 +1,9 @@
 import * as oauth from 'openid-client';
 import { z } from 'zod';
-import type { IdentityProviderClient } from '../../identity-provider-config.ts';
+import type { IdentityProviderClient } from '../../config/identity-providers.ts';
 import { CALL_LIMIT_SECONDS, callsTo, isPlainHttp } from './calls.ts';
 import { beginFlow, redeemCode } from './code-flow.ts';
-import type { IdentityProvider } from './index.ts';
+import type { IdentityProvider } from './contract.ts';
 
 const GITHUB = 'https://github.com';
 

@@ -1,9 +1,9 @@
 import * as oauth from 'openid-client';
 import { z } from 'zod';
-import type { IdentityProviderClient } from '../../identity-provider-config.ts';
+import type { IdentityProviderClient } from '../../config/identity-providers.ts';
 import { CALL_LIMIT_SECONDS, callsTo, isPlainHttp } from './calls.ts';
 import { beginFlow, redeemCode } from './code-flow.ts';
-import type { IdentityProvider, ProvidedIdentity } from './index.ts';
+import type { IdentityProvider, ProvidedIdentity } from './contract.ts';
 
 /** How long a provider's metadata stays valid here. */
 const DISCOVERY_LIFE_MS = 60 * 60 * 1000;

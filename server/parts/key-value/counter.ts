@@ -1,5 +1,5 @@
 import { type RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible';
-import type { Consumption } from './index.ts';
+import type { Consumption } from './contract.ts';
 
 /**
  * Counts one use under a key. Once the allowance is used up, the library rejects with the same record it resolves with.

@@ -5,8 +5,8 @@ import type { Log } from '../../log.ts';
 import { retryingConflicts, withinDeadline } from '../deadline.ts';
 import { isOutage } from '../sql-errors.ts';
 import { SqliteFile } from '../sqlite.ts';
+import type { KeyValueStore } from './contract.ts';
 import { counterOf } from './counter.ts';
-import type { KeyValueStore } from './index.ts';
 
 const SWEEP_EVERY_MS = 60_000;
 /** The longest an operation waits for another process's lock. */

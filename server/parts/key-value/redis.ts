@@ -3,8 +3,8 @@ import { RateLimiterRedis } from 'rate-limiter-flexible';
 import { unavailable } from '../../errors.ts';
 import type { Log } from '../../log.ts';
 import { isRefused } from '../refusal.ts';
+import type { KeyValueStore } from './contract.ts';
 import { counterOf } from './counter.ts';
-import type { KeyValueStore } from './index.ts';
 
 /**
  * Redis through ioredis. Its defaults wait for ever on a server that hangs; with these a command fails within half a

@@ -1,6 +1,6 @@
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Mail, MailTransport } from './index.ts';
+import type { Mail, MailTransport } from './contract.ts';
 
 /** A mail as it is kept, with the time at which it was sent (ISO 8601). */
 export interface KeptMail extends Omit<Mail, 'to'> {

@@ -1,5 +1,5 @@
 import { createTransport, type SendMailOptions } from 'nodemailer';
-import { DELIVERIES_AT_ONCE, type Mail, MailDeferred, MailRefused, type MailTransport } from './index.ts';
+import { DELIVERIES_AT_ONCE, type Mail, MailDeferred, MailRefused, type MailTransport } from './contract.ts';
 
 /** A mail server may be slow, but not for ever: the whole delivery of one mail, in milliseconds. */
 const DELIVERY_LIMIT_MS = 45_000;

@@ -4,7 +4,7 @@ import { access, type FileHandle, link, mkdir, open, rm } from 'node:fs/promises
 import { basename, dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { ServiceError, unavailable } from '../../errors.ts';
-import type { FoundObject, IncomingFile, ObjectStorage, PutAddress, ServedFile } from './index.ts';
+import type { FoundObject, IncomingFile, ObjectStorage, PutAddress, ServedFile } from './contract.ts';
 
 interface Options {
   dataDir: string;

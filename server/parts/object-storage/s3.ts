@@ -4,9 +4,9 @@ import https from 'node:https';
 import { buffer } from 'node:stream/consumers';
 import { SignatureV4 } from '@smithy/signature-v4';
 import { Client, S3Error } from 'minio';
-import { type Config, ConfigError } from '../../config.ts';
+import { type Config, ConfigError } from '../../config/index.ts';
 import { unavailable } from '../../errors.ts';
-import type { ObjectStorage } from './index.ts';
+import type { ObjectStorage } from './contract.ts';
 
 /** The longest one exchange with the storage may take: two of them still fit into a client's time limit. */
 const EXCHANGE_MS = 6000;

@@ -1,0 +1,104 @@
+import { deflateRawSync } from 'node:zlib';
+import { getPublicSuffix } from 'tldts';
+import { isInTheClear, isLoopback } from '../loopback.ts';
+import { areDevToolsExposed, isOnThisMachine } from './dev-tools.ts';
+import type { Environment } from './values.ts';
+
+/**
+ * Settings that are well formed and undo security all the same. A rule says what is wrong with the value of its variable;
+ * undefined if that is right, or malformed, which the schema reports.
+ */
+
+type Rules = Record<string, (value: string, env: Environment) => string | undefined>;
+
+/** interface.md section 5.6. */
+const FEWEST_ITERATIONS = 100_000;
+/** `openssl rand -hex 16`, 128 bits, never came below 28 in 200,000 samples. */
+const LEAST_DEFLATED_BYTES = 24;
+
+/** These stop a start in production. */
+const insecure: Rules = {
+  APP_URL: (value) =>
+    isInTheClear(value) ? 'must start with https://: passwords and cookies are sent there' : undefined,
+  DEV_TOOLS: (value, { NODE_ENV }) =>
+    value === 'on' && NODE_ENV === 'production' ? 'must not be on: it lets any caller become any user' : undefined,
+  ALLOWED_ORIGINS: (value) =>
+    value.split(',').some(isInTheClear)
+      ? 'must be origins with https://: their pages can be changed on the way'
+      : undefined,
+  API_HOST: (value) => (matchesAnySite(value) ? 'must name a host: this lets pages send data anywhere' : undefined),
+  APP_SECRET: (value) =>
+    isGuessable(value) ? 'can be guessed: `openssl rand -base64 32` makes one that cannot' : undefined,
+  COOKIE_DOMAIN: cookieDomainProblem,
+  PASSWORD_ITERATIONS: (value) =>
+    Number(value) < FEWEST_ITERATIONS ? `must be at least ${FEWEST_ITERATIONS}` : undefined,
+};
+
+/** These may be right in a private network: the log warns. */
+const doubtful: Rules = {
+  S3_ENDPOINT: (value) =>
+    isInTheClear(value) ? 'is plain http: uploads can be read and changed on the way' : undefined,
+  S3_PUBLIC_URL: (value) => (isInTheClear(value) ? 'is plain http: our pages show no picture from there' : undefined),
+  SMTP_URL: (value) =>
+    sendsInTheClear(value)
+      ? 'may send mailed tokens unencrypted: smtps://, or ?requireTLS=true behind it, rules that out'
+      : undefined,
+};
+
+const problemsIn = (rules: Rules) => (env: Environment) =>
+  Object.entries(rules).flatMap(([name, rule]) => {
+    const value = env[name];
+    const problem = value === undefined ? undefined : rule(value, env);
+    return problem === undefined ? [] : [`${name} ${problem}`];
+  });
+
+export const insecureSettings = problemsIn(insecure);
+const doubtfulSettings = problemsIn(doubtful);
+
+/** Warnings for a start that goes on. On a developer's machine only exposed development tools are worth one. */
+export function settingsToWarnOf(env: Environment): string[] {
+  if (env['NODE_ENV'] === 'production') return doubtfulSettings(env);
+  const exposed = areDevToolsExposed(env)
+    ? ['DEV_TOOLS are open: every caller of this service can read its mails and become any user at /dev']
+    : [];
+  return isOnThisMachine(env) ? exposed : [...exposed, ...insecureSettings(env), ...doubtfulSettings(env)];
+}
+
+const isPublicSuffix = (domain: string) => getPublicSuffix(domain, { allowPrivateDomains: true }) === domain;
+
+/** CSP 3 section 2.3.1: a wildcard for every host, or for every host below a public suffix. */
+function matchesAnySite(source: string): boolean {
+  const host = source.replace(/^[a-z]+:\/\//i, '').replace(/[:/].*$/, '');
+  return host === '*' || (host.startsWith('*.') && isPublicSuffix(host.slice(2).toLowerCase()));
+}
+
+/** Browsers drop a cookie for a domain that does not cover its host; one for a public suffix would be shared with strangers. */
+function cookieDomainProblem(value: string, { APP_URL = '' }: Environment): string | undefined {
+  const domain = value.replace(/^\./, '').toLowerCase();
+  const host = URL.parse(APP_URL)?.hostname;
+  if (host === undefined || domain === host) return undefined;
+  if (isPublicSuffix(domain)) return 'is a public suffix: name a domain of your own below it';
+  return host.endsWith(`.${domain}`) ? undefined : `does not cover ${host}, the host of APP_URL`;
+}
+
+/** nodemailer takes STARTTLS where it is offered, and goes on without unless it is told to insist. */
+function sendsInTheClear(value: string): boolean {
+  const url = URL.parse(value);
+  if (url?.protocol !== 'smtp:' || url.searchParams.get('requireTLS') === 'true') return false;
+  // A scheme that URL does not know keeps its host as it is written.
+  return !isLoopback(url.hostname.toLowerCase());
+}
+
+/** No placeholder can be spelt with hexadecimal digits, so little of a random secret is ever removed. */
+const placeholders =
+  /change|replace|secret|password|placeholder|example|default|insert|please|super|your|here|this|application|service|random|string|secure|token|value|test|qwerty|asdfgh|zxcvbn/gi;
+
+/**
+ * An estimate that errs on the side of the secret: what remains without the words of placeholders must not compress, and
+ * neither must the steps from character to character, which are all alike in `abcdef…`.
+ */
+function isGuessable(secret: string): boolean {
+  const rest = Buffer.from(secret.replace(placeholders, ''));
+  const steps = rest.map((byte, i) => byte - (rest[i - 1] ?? 0));
+  return [rest, steps].some((bytes) => deflateRawSync(bytes).length < LEAST_DEFLATED_BYTES);
+}

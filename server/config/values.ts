@@ -1,0 +1,93 @@
+import { z } from 'zod';
+import { defaultUploadTypes, isUploadType } from '../media-types.ts';
+
+/** How the values of variables are written, and what they become. Each error completes a sentence that begins with the name. */
+
+export type Environment = Record<string, string | undefined>;
+
+/** So many times in so many seconds. */
+export interface Rate {
+  points: number;
+  seconds: number;
+}
+
+export const addressOf = (...protocols: string[]) =>
+  z.string().refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), {
+    error: `must be an address that starts with ${protocols.map((protocol) => `${protocol}//`).join(' or ')}`,
+  });
+
+const withoutTrailingSlash = (text: string) => text.replace(/\/+$/, '');
+
+/** As browsers spell it, so that addresses can be compared as text: host in lower case, no default port, no slash at the end. */
+const normalized = (text: string) => withoutTrailingSlash(new URL(text).href);
+
+/** An address to which paths are appended. */
+export const baseAddress = () =>
+  addressOf('http:', 'https:')
+    .refine((text) => {
+      const url = URL.parse(text);
+      return !url || !(url.username || url.password || url.search || url.hash);
+    }, 'must have no user, query or fragment')
+    .transform((text) => (URL.canParse(text) ? normalized(text) : text));
+
+export const whole = (min: number, max = Number.MAX_SAFE_INTEGER) =>
+  z
+    .string()
+    .regex(/^\d+$/, 'must be a whole number')
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, `must be between ${min} and ${max}`);
+
+const rateText = z
+  .string()
+  .regex(/^[1-9]\d{0,8}\/[1-9]\d{0,6}$/, 'must look like 5/900: how often / in how many seconds');
+
+const toRate = (text: string): Rate => {
+  const [points, seconds] = text.split('/').map(Number) as [number, number];
+  return { points, seconds };
+};
+
+/** `5/900`: five times in 900 seconds. */
+export const rate = (points: number, seconds: number) => rateText.default(`${points}/${seconds}`).transform(toRate);
+
+/** A rate without a default: zero points, the value where it is not set, mean no limit. */
+export const optionalRate = rateText.transform(toRate).default({ points: 0, seconds: 0 });
+
+/** Entries with commas between them; spaces around an entry and empty entries do not count. */
+const entriesOf = (text: string): string[] =>
+  text
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter(Boolean);
+
+export const origins = z
+  .string()
+  .default('')
+  .transform((text) => entriesOf(text).map(withoutTrailingSlash))
+  .refine((list) => list.every((origin) => URL.canParse(origin) && new URL(origin).origin === origin), {
+    error: 'must be origins like https://app.example.com, separated by commas',
+  });
+
+export const uploadTypes = z
+  .string()
+  .default(defaultUploadTypes.join(','))
+  .transform(entriesOf)
+  .refine((list) => list.length > 0 && list.every(isUploadType), {
+    error: 'must be media types that the service knows, such as image/png,application/pdf, separated by commas',
+  });
+
+const serviceName = '[A-Za-z0-9][A-Za-z0-9._-]{0,63}';
+export const isServiceName = (text: string): boolean => new RegExp(`^${serviceName}$`).test(text);
+
+export const serviceTokens = z
+  .string()
+  .default('')
+  .transform(entriesOf)
+  .refine((list) => list.every((entry) => new RegExp(`^${serviceName}:[0-9a-f]{64}$`, 'i').test(entry)), {
+    error: 'must be entries like name:sha256-in-hex, separated by commas, as `npm run service-token` prints them',
+  })
+  .transform((list) =>
+    list.map((entry) => {
+      const [name, sha256] = entry.split(':') as [string, string];
+      return { name, sha256 };
+    }),
+  );

@@ -1,0 +1,109 @@
+import { generateOpenApiDocument, type OpenAPIObject } from 'trpc-to-openapi';
+import { z } from 'zod';
+import { appRouter, restProcedures } from '../../../routers/index.ts';
+import { type Meta, pathOf } from '../../../routers/trpc.ts';
+import type { Config } from '../../config/index.ts';
+import { type ErrorCode, errorCodes, statusOf } from '../../errors.ts';
+import { version } from '../context.ts';
+
+const SESSION = 'session';
+
+const errorBody = z
+  .object({
+    message: z.string().meta({ description: 'A sentence for people' }),
+    code: z.enum(errorCodes as [ErrorCode, ...ErrorCode[]]),
+    details: z
+      .record(z.string(), z.object({ message: z.string(), rule: z.string() }))
+      .optional()
+      .meta({ description: 'What was wrong with a field, by its name' }),
+  })
+  .meta({ id: 'Error' });
+
+const plainErrorBody = z.object({ error: z.string() }).meta({ id: 'UploadError' });
+const bothErrorBody = z.object({ ...errorBody.shape, ...plainErrorBody.shape }).meta({ id: 'PresignError' });
+
+/**
+ * The errors that calls share, by kind: all calls, calls with a body, calls that change something, calls with a
+ * session.
+ */
+const common: ErrorCode[] = ['INTERNAL', 'SERVICE_UNAVAILABLE'];
+const withBody: ErrorCode[] = ['VALIDATION_FAILED', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'];
+const changing: ErrorCode[] = ['ORIGIN_MISMATCH'];
+const withSession: ErrorCode[] = ['UNAUTHENTICATED'];
+
+type Responses = Record<string, Record<string, unknown>>;
+type Operation = { requestBody?: unknown; responses: Responses; parameters?: unknown };
+
+/** The document at /openapi.json: made from the procedures by trpc-to-openapi, then given our statuses and error bodies. */
+export function openApiDocument({
+  appUrl: baseUrl,
+  identityProvider,
+}: Pick<Config, 'appUrl' | 'identityProvider'>): OpenAPIObject {
+  const document = generateOpenApiDocument(appRouter, {
+    title: 'Account service',
+    version,
+    baseUrl,
+    description: 'Accounts, profiles and uploads. The session is the cookie `auth_session`, set at login.',
+    securitySchemes: { [SESSION]: { type: 'apiKey', in: 'cookie', name: 'auth_session' } },
+    defs: { Error: errorBody, UploadError: plainErrorBody, PresignError: bothErrorBody },
+  });
+  const paths = document.paths as Record<string, Record<string, Operation>>;
+  for (const { openapi } of restProcedures) {
+    const operation = paths[openapi.path]?.[openapi.method.toLowerCase()];
+    if (operation) operation.responses = responsesOf(openapi, operation);
+  }
+  document.paths = Object.fromEntries(
+    Object.entries(document.paths ?? {}).map(([path, item]) => [pathOf({ path }, identityProvider.name), item]),
+  );
+  // Drops the library's own error bodies, which no call answers.
+  for (const name of Object.keys(document.components?.schemas ?? {})) {
+    if (name.startsWith('error.')) delete document.components?.schemas?.[name];
+  }
+  return document;
+}
+
+function responsesOf(openapi: NonNullable<Meta['openapi']>, operation: Operation): Responses {
+  const success = { ...operation.responses['200'], ...(openapi.setsCookie && { headers: { 'Set-Cookie': cookie } }) };
+  const codes = new Set([
+    ...openapi.errors,
+    ...(operation.requestBody ? withBody : []),
+    ...(openapi.method === 'GET' ? [] : changing),
+    ...(openapi.protect ? withSession : []),
+    ...common,
+  ]);
+  const byStatus = Map.groupBy(codes, statusOf);
+  return {
+    ...(openapi.redirect ? { 302: redirectResponse(openapi) } : { [openapi.status ?? 200]: success }),
+    ...Object.fromEntries([...byStatus].map(([status, group]) => [status, errorResponse(group, openapi.errorField)])),
+    ...(openapi.failureStatus && { [openapi.failureStatus]: { ...success, description: 'The service does not work' } }),
+  };
+}
+
+const cookie = {
+  description: 'The session cookie `auth_session`; with Max-Age=0 it is cleared',
+  schema: { type: 'string' },
+};
+const retryAfter = { description: 'Seconds after which to try again', schema: { type: 'integer' } };
+
+const redirectResponse = ({ redirect, setsCookie }: NonNullable<Meta['openapi']>) => ({
+  description: redirect,
+  headers: {
+    Location: { description: 'Where the browser goes', schema: { type: 'string' } },
+    ...(setsCookie && { 'Set-Cookie': cookie }),
+  },
+});
+
+/** A caller without access gets the ordinary error body, as everywhere. */
+const neverPlain = new Set<ErrorCode>(['UNAUTHENTICATED', 'ORIGIN_MISMATCH']);
+
+const errorResponse = (codes: ErrorCode[], errorField?: 'only' | 'beside') => {
+  const isPlain = errorField && !codes.some((code) => neverPlain.has(code));
+  const body = isPlain ? { only: 'UploadError', beside: 'PresignError' }[errorField] : 'Error';
+  return {
+    description: codes.join(', '),
+    ...(codes.some((code) => code === 'RATE_LIMITED' || code === 'SERVICE_UNAVAILABLE') && {
+      headers: { 'Retry-After': retryAfter },
+    }),
+    content: { 'application/json': { schema: { $ref: `#/components/schemas/${body}` } } },
+  };
+};

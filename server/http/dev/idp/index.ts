@@ -1,0 +1,138 @@
+import { createHmac } from 'node:crypto';
+import type { Context, Middleware } from 'koa';
+import { koaBody } from 'koa-body';
+import type { Provider } from 'oidc-provider';
+import type { IdentityProviderClient } from '../../../config/identity-providers.ts';
+import type { Config } from '../../../config/index.ts';
+import { ServiceError } from '../../../errors.ts';
+import type { Log } from '../../../log.ts';
+import type { KeyValueStore } from '../../../parts/key-value/contract.ts';
+import { receiveBody } from '../../body.ts';
+import { ownAddress } from '../own-address.ts';
+import { devPage } from '../page.ts';
+import { createProvider, SESSION_COOKIE } from './provider.ts';
+import { createPeople, personIn } from './test-users.ts';
+
+const MOUNT = '/dev/idp';
+
+export interface DevIdentityProvider {
+  /** The service as a client of the embedded provider. */
+  client: IdentityProviderClient;
+  middleware: Middleware;
+}
+
+interface Parts {
+  store: KeyValueStore;
+  secret: string;
+  log: Log;
+}
+
+/**
+ * The embedded identity provider: a real OpenID provider under /dev/idp, which accepts any user that is typed on its
+ * page. One of the development tools, while no other provider is configured, and only where npm has installed
+ * oidc-provider (a development dependency).
+ */
+export function devIdentityProvider(config: Config, { store, secret, log }: Parts): DevIdentityProvider | undefined {
+  const { devTools, appUrl, ownUrls, identityProvider } = config;
+  if (!devTools || identityProvider.client) return undefined;
+  if (!isInstalled()) {
+    log.info('oidc-provider is not installed: nobody can log in through an identity provider');
+    return undefined;
+  }
+  const client: IdentityProviderClient = {
+    kind: 'oidc',
+    issuer: appUrl + MOUNT,
+    clientId: 'account-service',
+    clientSecret: createHmac('sha256', secret).update('dev-idp:client').digest('base64url'),
+    scopes: identityProvider.scopes,
+    address: ownAddress(config),
+  };
+  const people = createPeople(store);
+  let loaded: Promise<Provider> | undefined;
+  const provider = () => {
+    const redirectUris = ownUrls.map((url) => url + identityProvider.callbackPath);
+    loaded ??= createProvider({ client, redirectUris, mount: MOUNT, people, store, secret, log });
+    return loaded;
+  };
+
+  const showForm = async (ctx: Context) => {
+    await (await provider()).interactionDetails(ctx.req, ctx.res);
+    ctx.type = 'html';
+    ctx.body = devPage('Embedded identity provider', form);
+  };
+
+  const submitForm = async (ctx: Context) => {
+    await receiveBody(ctx.req, () => parseForm(ctx, async () => undefined));
+    const submitted = ctx.request.body as Record<string, unknown>;
+    const person = personIn(submitted);
+    const isCancelled = submitted['action'] === 'cancel';
+    if (!isCancelled) await people.remember(person);
+    const result = isCancelled ? { error: 'access_denied' } : { login: { accountId: person.subject } };
+    ctx.redirect(await (await provider()).interactionResult(ctx.req, ctx.res, result));
+    ctx.status = 303;
+  };
+
+  return {
+    client,
+    middleware: async (ctx, next) => {
+      if (ctx.path !== MOUNT && !ctx.path.startsWith(`${MOUNT}/`)) return next();
+      ctx.state['route'] = MOUNT;
+      beAt(appUrl, ctx);
+      if (/^\/dev\/idp\/interaction\/[\w-]{1,64}$/.test(ctx.path)) {
+        if (ctx.method !== 'GET' && ctx.method !== 'POST') throw new ServiceError('NOT_FOUND');
+        // The cookie tells which login the page belongs to, or belonged to.
+        return (ctx.method === 'GET' ? showForm(ctx) : submitForm(ctx)).catch(expired);
+      }
+      // The provider keeps no session: each login may be another user's.
+      ctx.req.headers.cookie = withoutCookie(ctx.get('Cookie'), SESSION_COOKIE);
+      ctx.respond = false;
+      Object.assign(ctx.req, { originalUrl: ctx.req.url });
+      ctx.req.url = ctx.req.url?.slice(MOUNT.length) || '/';
+      await (await provider()).callback()(ctx.req, ctx.res);
+    },
+  };
+}
+
+/** Removes a cookie, and its signature, whose name begins alike. */
+const withoutCookie = (header: string, name: string) =>
+  header
+    .split(';')
+    .map((pair) => pair.trim())
+    .filter((pair) => !pair.startsWith(name))
+    .join('; ');
+
+function isInstalled(): boolean {
+  try {
+    import.meta.resolve('oidc-provider');
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The provider is at APP_URL, whatever address a request came to: its addresses and cookies follow APP_URL. */
+function beAt(appUrl: string, { req }: Context): void {
+  const { host, protocol } = new URL(appUrl);
+  delete req.headers['x-forwarded-host'];
+  req.headers.host = host;
+  req.headers['x-forwarded-proto'] = protocol.slice(0, -1);
+}
+
+function expired(error: unknown): never {
+  const isTheirs = error instanceof Error && error.name === 'SessionNotFound';
+  throw isTheirs ? new ServiceError('NOT_FOUND', { message: 'This login has ended, please begin a new one' }) : error;
+}
+
+const parseForm = koaBody({ json: false, multipart: false, text: false, urlencoded: true });
+
+const form = `<p>It takes everybody at their word. It exists for development only, while no other is configured.</p>
+<form method="post">
+<label>Email <input name="email" type="email" required autofocus autocomplete="off" maxlength="254"></label>
+<label>Name <input name="name" autocomplete="off" maxlength="100"></label>
+<label><input name="verified" type="checkbox" value="yes" checked> It is verified</label>
+<label>Subject <input name="subject" autocomplete="off" maxlength="255" pattern="[!-~]+" aria-describedby="subject-help"></label>
+<small id="subject-help">Who it is, whatever the address: the same subject with another email is the same person. Left empty,
+the email decides.</small>
+<button name="action" value="login">Log in</button>
+<button name="action" value="cancel" formnovalidate>Cancel</button>
+</form>`;

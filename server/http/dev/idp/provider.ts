@@ -1,0 +1,106 @@
+import { createHmac, createPrivateKey } from 'node:crypto';
+import type { JWK, KoaContextWithOIDC, Provider } from 'oidc-provider';
+import { escapeHtml } from '../../../accounts/mails.ts';
+import type { IdentityProviderClient } from '../../../config/identity-providers.ts';
+import type { Log } from '../../../log.ts';
+import type { KeyValueStore } from '../../../parts/key-value/contract.ts';
+import { devPage } from '../page.ts';
+import { storeAdapter } from './adapter.ts';
+import type { People } from './test-users.ts';
+
+export const SESSION_COOKIE = 'dev_idp_session';
+const HOUR_SECONDS = 60 * 60;
+
+interface Parts {
+  client: IdentityProviderClient;
+  /** The addresses to which it may send browsers back. */
+  redirectUris: string[];
+  /** Path below which the provider is mounted. */
+  mount: string;
+  people: People;
+  store: KeyValueStore;
+  secret: string;
+  log: Log;
+}
+
+/** A certified OpenID provider with this service as its one client. oidc-provider is loaded at the first request. */
+export async function createProvider({
+  client,
+  redirectUris,
+  mount,
+  people,
+  store,
+  secret,
+  log,
+}: Parts): Promise<Provider> {
+  const { default: OidcProvider } = await import('oidc-provider');
+  const provider = new OidcProvider(client.issuer, {
+    adapter: (model) => storeAdapter(store, model),
+    clients: [
+      {
+        client_id: client.clientId,
+        client_secret: client.clientSecret,
+        redirect_uris: redirectUris,
+        id_token_signed_response_alg: 'EdDSA',
+      },
+    ],
+    jwks: { keys: [signingKey(secret)] },
+    enabledJWA: { idTokenSigningAlgValues: ['EdDSA'] },
+    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
+    pkce: { required: () => true },
+    cookies: {
+      keys: [createHmac('sha256', secret).update('dev-idp:cookies').digest('base64url')],
+      names: { session: SESSION_COOKIE, interaction: 'dev_idp_interaction', resume: 'dev_idp_resume' },
+      long: { signed: true, httpOnly: true, sameSite: 'lax', path: mount },
+    },
+    ttl: {
+      AccessToken: HOUR_SECONDS,
+      AuthorizationCode: 60,
+      Grant: HOUR_SECONDS,
+      IdToken: HOUR_SECONDS,
+      Interaction: HOUR_SECONDS,
+      Session: HOUR_SECONDS,
+    },
+    features: { devInteractions: { enabled: false }, rpInitiatedLogout: { enabled: false } },
+    interactions: { url: (_ctx, { uid }) => `${mount}/interaction/${uid}` },
+    loadExistingGrant: grantAll,
+    async findAccount(_ctx, subject) {
+      const person = await people.find(subject);
+      if (!person) return undefined;
+      const { email, emailVerified, name } = person;
+      return {
+        accountId: subject,
+        claims: () => ({ sub: subject, email, email_verified: emailVerified, ...(name && { name }) }),
+      };
+    },
+    renderError(ctx, { error, error_description: description = '' }) {
+      ctx.type = 'html';
+      ctx.body = devPage('The embedded identity provider refused', `<p>${escapeHtml(`${error}: ${description}`)}</p>`);
+    },
+  });
+  // Its addresses follow APP_URL, which the mount puts into each request.
+  provider.proxy = true;
+  provider.on('server_error', (_ctx, error) => log.error({ err: error }, 'the embedded identity provider failed'));
+  // Errors have been logged by then; Koa would write them to stderr as well.
+  provider.silent = true;
+  return provider;
+}
+
+/** Grants every login everything it asks for: there is nothing to consent to. */
+async function grantAll({ oidc }: KoaContextWithOIDC) {
+  const { client, session, provider, requestParamScopes } = oidc;
+  if (!client || !session?.accountId) return undefined;
+  const grant = new provider.Grant({ clientId: client.clientId, accountId: session.accountId });
+  grant.addOIDCScope([...requestParamScopes].join(' '));
+  await grant.save();
+  return grant;
+}
+
+/** An Ed25519 key with a derived seed: every instance and every start has the same key, and none is stored. */
+function signingKey(secret: string): JWK {
+  const seed = createHmac('sha256', secret).update('dev-idp:signing-key').digest();
+  // RFC 8410 section 7: the bytes before the 32 octets of an Ed25519 private key.
+  const der = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), seed]);
+  const { kty, crv, x, d } = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' }).export({ format: 'jwk' });
+  return { kty, crv, x, d, alg: 'EdDSA', use: 'sig', kid: 'embedded' };
+}

@@ -1,0 +1,21 @@
+import type { Middleware } from 'koa';
+import { createCaller } from '../../../routers/index.ts';
+import type { ContextFactory } from '../context.ts';
+
+const PATH = '/verify-email';
+
+/**
+ * For development: a program that opens the mailed link, such as curl, confirms with it and gets the answer of POST
+ * /auth/verify-email. A browser gets the page with its button; in production every client does, because mail scanners
+ * open links too.
+ */
+export const mailedLink =
+  (createContext: ContextFactory): Middleware =>
+  async (ctx, next) => {
+    const token = ctx.method === 'GET' && ctx.path === PATH && new URLSearchParams(ctx.querystring).get('token');
+    if (!token || ctx.get('Accept').toLowerCase().includes('text/html')) return next();
+    ctx.state['route'] = PATH;
+    ctx.vary('Accept');
+    ctx.set('Cache-Control', 'no-store');
+    ctx.body = await createCaller(createContext(ctx)).auth.verifyEmail({ token });
+  };
