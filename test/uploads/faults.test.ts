@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { type Call, callerOf } from '../contract/callers.ts';
@@ -11,6 +11,8 @@ import {
   imageForm,
   onBothStorages,
   onStorage,
+  openFiles,
+  pidOf,
   type SentImage,
   sendForm,
   sendImage,
@@ -20,31 +22,9 @@ import {
 
 const MEGABYTE = 1024 * 1024;
 
-/** The service's own process: the one whose data directory it is, and that no shell or npm is. */
-function pidOf({ dataDir }: Service): number {
-  const pid = readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .find((name) => {
-      try {
-        const isNode = readFileSync(`/proc/${name}/cmdline`, 'utf8').includes('server/main.ts\0');
-        return (
-          isNode &&
-          readFileSync(`/proc/${name}/environ`, 'utf8').includes(`DATA_DIR=${dataDir}\0`) &&
-          !readlinkSync(`/proc/${name}/exe`).endsWith('sh')
-        );
-      } catch {
-        return false;
-      }
-    });
-  if (!pid) throw new Error('the service does not run');
-  return Number(pid);
-}
-
 /** Resident memory in MB: `now`, or the highest since the last reset. */
 const memory = (pid: number, which: 'VmRSS' | 'VmHWM'): number =>
   Number(new RegExp(`${which}:\\s+(\\d+) kB`).exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
-
-const openFiles = (pid: number): number => readdirSync(`/proc/${pid}/fd`).length;
 
 const percentile = (values: number[], p: number): number =>
   values.sort((a, b) => a - b)[Math.ceil(values.length * p) - 1] ?? 0;
@@ -191,7 +171,7 @@ onBothStorages((uploading, storage) => {
     // The connections that the service keeps to its database are all open by then: none of them is a leak.
     const profileOf = callerOf('rest', uploading().stack.url);
     await Promise.all(Array.from({ length: 60 }, () => profileOf('profile.get', undefined, { session })));
-    const before = openFiles(pid);
+    const before = openFiles(pid).length;
     for (let round = 0; round < 10; round++) {
       await Promise.all(
         Array.from({ length: 10 }, async (_, i) => {
@@ -206,7 +186,7 @@ onBothStorages((uploading, storage) => {
     // Every place is free again, and the next is served.
     const { status } = await sendImage(uploading(), session, { bytes: image });
     expect(status).toBe(200);
-    await until(() => openFiles(pid) <= before + 5);
+    await until(() => openFiles(pid).length <= before + 5);
     await until(async () => (await rows(uploading(), id)).every(({ state }) => state === 'kept'));
     expect((await uploading().objects.keys()).filter((key) => key.startsWith('.unfinished/'))).toEqual([]);
   });

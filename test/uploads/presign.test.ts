@@ -4,13 +4,10 @@ import { describe, expect, test } from 'vitest';
 import { type Call, callerOf } from '../contract/callers.ts';
 import { until } from '../rig/until.ts';
 import { png } from './corpus.ts';
-import { onBothStorages, onStorage, reachable, unknownKey, uploader } from './storage.ts';
+import { onBothStorages, put, reachable, unknownKey, uploader } from './storage.ts';
 
 const MEGABYTE = 1024 * 1024;
 const KEY = /^uploads\/[A-Za-z0-9_-]+\.(?:jpg|png|webp|gif|avif|pdf|mp4)$/;
-
-const put = (url: string, body: Uint8Array, headers: Record<string, string>) =>
-  fetch(reachable(url), { method: 'PUT', headers, body: new Uint8Array(body) });
 
 /** Sends a request just as it is written, and answers the status. */
 async function raw(url: string, headers: string[], body: Uint8Array | string): Promise<number> {
@@ -380,56 +377,6 @@ onBothStorages(
   },
   { LIMIT_UPLOAD: '3/3600', UPLOAD_TYPES: 'video/webm', UPLOAD_MAX_BYTES: '5' },
 );
-
-describe('files that the service serves itself', () => {
-  onStorage('disk', (uploading) => {
-    test('are for looking at if they are images or video, else for keeping', async () => {
-      const { session } = await uploader(uploading());
-      const call = callerOf('rest', uploading().stack.url);
-      for (const [contentType, start, disposition] of [
-        ['application/pdf', '%PDF-1.7', /^attachment; filename="[0-9a-f-]{36}\.pdf"$/],
-        ['image/gif', 'GIF89a__', /^$/],
-        ['video/mp4', '\0\0\0\x08ftyp', /^$/],
-      ] as const) {
-        const { data } = await call('upload.presign', { filename: 'a', contentType, size: 8 }, { session });
-        await put(data.presignedUrl, Buffer.from(start, 'latin1'), { 'content-type': contentType });
-        const { status, headers } = await fetch(reachable(data.publicUrl));
-        expect([status, headers.get('content-type')]).toEqual([200, contentType]);
-        expect(headers.get('content-disposition') ?? '').toMatch(disposition);
-        expect(headers.get('x-content-type-options')).toBe('nosniff');
-        expect(headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
-
-        const part = (range: string, more: Record<string, string> = {}) =>
-          fetch(reachable(data.publicUrl), { headers: { range, ...more } }).then(async (response) => [
-            response.status,
-            response.headers.get('content-range'),
-            await response.text(),
-          ]);
-        const text = start as string;
-        expect(await part('bytes=1-3')).toEqual([206, 'bytes 1-3/8', text.slice(1, 4)]);
-        expect(await part('bytes=6-')).toEqual([206, 'bytes 6-7/8', text.slice(6)]);
-        expect(await part('bytes=-2')).toEqual([206, 'bytes 6-7/8', text.slice(6)]);
-        expect(await part('bytes=8-')).toEqual([416, 'bytes */8', '']);
-        expect(await part('bytes=3-1')).toEqual([200, null, text]);
-        expect(await part('bytes=0-1,3-4')).toEqual([200, null, text]);
-        expect(await part('bytes=0-1', { 'if-range': '"other"' })).toEqual([200, null, text]);
-        const unchanged = await fetch(reachable(data.publicUrl), {
-          headers: { 'if-none-match': headers.get('etag') ?? '' },
-        });
-        expect(unchanged.status).toBe(304);
-        const head = await fetch(reachable(data.publicUrl), { method: 'HEAD' });
-        expect([head.status, head.headers.get('content-length')]).toEqual([200, '8']);
-      }
-    });
-
-    test.each(['uploads/../secret', 'uploads/..%2fsecret', 'uploads/.unfinished', 'uploads/%00.png', 'uploads/x'])(
-      '/%s is not there',
-      async (path) => {
-        expect((await fetch(`${uploading().stack.url}/${path}`)).status).toBe(404);
-      },
-    );
-  });
-});
 
 // Node answers a refused body and closes its half of the connection: the rest is not listened to.
 onBothStorages((uploading) => {

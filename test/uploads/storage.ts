@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { access, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe } from 'vitest';
@@ -6,6 +7,7 @@ import { callerOf } from '../contract/callers.ts';
 import { loggedIn } from '../contract/scenario.ts';
 import { clientAddress } from '../rig/address.ts';
 import { type S3, startS3 } from '../rig/s3.ts';
+import type { Service } from '../rig/service.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 
 /** The objects of the service, seen past it. */
@@ -139,4 +141,37 @@ export const keyOf = (url: string): string => `uploads/${url.slice(url.lastIndex
 /** A public address as this machine reaches it: localhost may be another address than the one listened on. */
 export const reachable = (url: string): string => url.replace('//localhost:', '//127.0.0.1:');
 
+export const put = (url: string, body: Uint8Array, headers: Record<string, string>) =>
+  fetch(reachable(url), { method: 'PUT', headers, body: new Uint8Array(body) });
+
 export const unknownKey = () => `uploads/${randomUUID()}.png`;
+
+/** The service's own process: the one whose data directory it is, and that no shell or npm is. */
+export function pidOf({ dataDir }: Service): number {
+  const pid = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .find((name) => {
+      try {
+        const isNode = readFileSync(`/proc/${name}/cmdline`, 'utf8').includes('server/main.ts\0');
+        return (
+          isNode &&
+          readFileSync(`/proc/${name}/environ`, 'utf8').includes(`DATA_DIR=${dataDir}\0`) &&
+          !readlinkSync(`/proc/${name}/exe`).endsWith('sh')
+        );
+      } catch {
+        return false;
+      }
+    });
+  if (!pid) throw new Error('the service does not run');
+  return Number(pid);
+}
+
+/** What the descriptors of a process lead to. One may be closed while they are read. */
+export const openFiles = (pid: number): string[] =>
+  readdirSync(`/proc/${pid}/fd`).flatMap((descriptor) => {
+    try {
+      return [readlinkSync(`/proc/${pid}/fd/${descriptor}`)];
+    } catch {
+      return [];
+    }
+  });

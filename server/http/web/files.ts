@@ -2,21 +2,17 @@ import Router from '@koa/router';
 import type { Context } from 'koa';
 import { ServiceError } from '../../errors.ts';
 import { typeOfName } from '../../media-types.ts';
-import type { ServedFiles } from '../../parts/object-storage/contract.ts';
+import type { ServedFile, ServedFiles } from '../../parts/object-storage/contract.ts';
 
 const ROUTE = '/uploads/{name}';
 /** The form of our file names: no other name is looked up. */
 const fileName = /^[a-z0-9-]{1,64}\.[a-z0-9]{1,8}$/;
 
+/** What everyone may look at in the browser; all else is downloaded. */
+const isMedia = (type: string) => /^(?:image|video)\//.test(type);
+
 /** The embedded object storage over HTTP, in place of S3. Every name is used for one content only. */
 export function files(served: ServedFiles): Router {
-  const keyOf = (ctx: Context) => {
-    ctx.state['route'] = ROUTE;
-    const name = ctx.path.slice('/uploads/'.length);
-    if (!fileName.test(name)) throw new ServiceError('NOT_FOUND');
-    return `uploads/${name}`;
-  };
-
   return new Router()
     .put('/uploads/:name', async (ctx) => {
       await served.receive({
@@ -33,39 +29,50 @@ export function files(served: ServedFiles): Router {
       const key = keyOf(ctx);
       const file = await served.open(key);
       if (!file) throw new ServiceError('NOT_FOUND');
-      const type = typeOfName(key) ?? 'application/octet-stream';
-      ctx.set('Cache-Control', 'public, max-age=31536000, immutable');
-      ctx.set('Accept-Ranges', 'bytes');
-      ctx.etag = key;
-      ctx.lastModified = file.modifiedAt;
-      const isKnown = ctx.get('If-None-Match').includes(ctx.response.get('ETag'));
-      ctx.type = type;
-      if (!/^(?:image|video)\//.test(type)) ctx.attachment(key.slice('uploads/'.length));
-      ctx.type = type;
-      ctx.status = 200;
-      if (isKnown || ctx.method === 'HEAD') {
-        await file.close();
-        if (isKnown) ctx.status = 304;
-        else ctx.length = file.size;
-        return;
-      }
+      describe(ctx, key, file);
       const range = rangeOf(ctx, file.size);
-      if (range === 'unsatisfiable') {
-        await file.close();
-        ctx.set('Content-Range', `bytes */${file.size}`);
-        ctx.status = 416;
-        ctx.body = '';
-        return;
-      }
-      if (range) {
-        ctx.status = 206;
-        ctx.set('Content-Range', `bytes ${range.start}-${range.end}/${file.size}`);
-      }
-      const { start, end } = range ?? { start: 0, end: file.size - 1 };
-      ctx.body = file.read({ start, end });
-      ctx.type = type;
-      ctx.length = end - start + 1;
+      if (ctx.get('If-None-Match').includes(ctx.response.get('ETag'))) ctx.status = 304;
+      else if (ctx.method === 'HEAD') ctx.length = file.size;
+      else if (range === 'unsatisfiable') refuseRange(ctx, file);
+      else return sendBytes(ctx, file, range);
+      await file.close();
     });
+}
+
+function keyOf(ctx: Context): string {
+  ctx.state['route'] = ROUTE;
+  const name = ctx.path.slice('/uploads/'.length);
+  if (!fileName.test(name)) throw new ServiceError('NOT_FOUND');
+  return `uploads/${name}`;
+}
+
+/** Sets the headers that are the same for every answer about a file. */
+function describe(ctx: Context, key: string, { modifiedAt }: ServedFile): void {
+  const type = typeOfName(key) ?? 'application/octet-stream';
+  ctx.status = 200;
+  ctx.set('Cache-Control', 'public, max-age=31536000, immutable');
+  ctx.set('Accept-Ranges', 'bytes');
+  ctx.etag = key;
+  ctx.lastModified = modifiedAt;
+  // Sets a type of its own.
+  if (!isMedia(type)) ctx.attachment(key.slice('uploads/'.length));
+  ctx.type = type;
+}
+
+function refuseRange(ctx: Context, { size }: ServedFile): void {
+  ctx.status = 416;
+  ctx.set('Content-Range', `bytes */${size}`);
+  ctx.body = '';
+}
+
+function sendBytes(ctx: Context, file: ServedFile, range: Range | undefined): void {
+  const { start, end } = range ?? { start: 0, end: file.size - 1 };
+  if (range) {
+    ctx.status = 206;
+    ctx.set('Content-Range', `bytes ${start}-${end}/${file.size}`);
+  }
+  ctx.body = file.read({ start, end });
+  ctx.length = end - start + 1;
 }
 
 type Range = { start: number; end: number };
