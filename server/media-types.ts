@@ -7,7 +7,7 @@ interface FileType {
   matches(start: Buffer): boolean;
 }
 
-/** As many bytes as `matches` wants to see. */
+/** As many bytes of a file as a signature may need. */
 export const START_BYTES = 1024;
 
 const startsWith =
@@ -66,8 +66,9 @@ export const isUploadType = (text: string): text is UploadType => Object.hasOwn(
 
 export const extensionOf = (type: UploadType): string => types[type].extension;
 
-/** The type of a stored name: names are made here, so their extensions can be believed. */
+/** The type of a stored name: the service makes the names, so their extensions are right. */
 export const typeOfName = (name: string): UploadType | undefined =>
   uploadTypes.find((type) => name.endsWith(`.${types[type].extension}`));
 
-export const fits = (type: UploadType, start: Buffer): boolean => types[type].matches(start);
+/** Whether a file that starts with these bytes, START_BYTES of them if it has so many, can be of the type. */
+export const matchesSignature = (type: UploadType, start: Buffer): boolean => types[type].matches(start);

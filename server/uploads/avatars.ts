@@ -1,17 +1,18 @@
 import { LockMode } from '@mikro-orm/core';
-import { Upload, User } from '../../entities/index.ts';
+import { Upload, type UploadState, User } from '../../entities/index.ts';
 import { ServiceError } from '../errors.ts';
-import type { AllTables, Database } from '../parts/database/contract.ts';
+import { type AllTables, type Database, sql } from '../parts/database/contract.ts';
 import type { ObjectStorage } from '../parts/object-storage/contract.ts';
-import type { Records, UploadRecord } from './records.ts';
+import type { Deletions } from './deletions.ts';
+import type { UploadRecord } from './records.ts';
 
 /** How long an avatar outlives its place in the profile: pages and caches still show it. */
-export const REPLACED_MS = 24 * 60 * 60_000;
+const REPLACED_MS = 24 * 60 * 60_000;
 
 interface Parts {
   database: Database;
   objects: ObjectStorage;
-  records: Records;
+  deletions: Deletions;
 }
 
 export interface AvatarChange {
@@ -21,7 +22,7 @@ export interface AvatarChange {
 }
 
 /** Decides when avatars that profiles no longer show are deleted. */
-export function createAvatars({ database, objects, records }: Parts) {
+export function createAvatars({ database, objects, deletions }: Parts) {
   const base = objects.publicUrl('');
 
   /** The key of an address of ours, whatever query a client has added to it. */
@@ -33,49 +34,77 @@ export function createAvatars({ database, objects, records }: Parts) {
 
   return {
     /**
-     * Runs in the transaction that changes the profile. `condemn` waits for its locks on the two rows, so that no
-     * profile comes to show an avatar that is being deleted: that change is refused with VALIDATION_FAILED.
+     * Runs in the transaction that changes the profile. The deletions below lock the same rows, so that no profile
+     * comes to show an avatar that is being deleted: that change is refused with VALIDATION_FAILED.
      */
     async changed(tables: AllTables, { userId, former, next }: AvatarChange): Promise<void> {
       const [formerKey, nextKey] = [keyOf(former), keyOf(next)];
-      if (formerKey && formerKey !== nextKey) await records.replace(tables, formerKey, userId, REPLACED_MS);
-      if (!nextKey || (await records.reprieve(tables, nextKey, userId))) return;
+      if (formerKey && formerKey !== nextKey) await markReplaced(database, tables, formerKey, userId);
+      if (!nextKey || (await restore(tables, nextKey, userId))) return;
       throw new ServiceError('VALIDATION_FAILED', {
         details: { avatar: { message: 'This image has been deleted', rule: 'deleted' } },
       });
     },
 
     /**
-     * Whether a replaced avatar may be deleted: no profile shows it, and from now on none can. Otherwise it is left
-     * alone until a profile stops showing it.
+     * Starts the deletion of a replaced avatar that no profile shows. Otherwise answers false, and the avatar is not
+     * inspected again until a profile stops showing it.
      */
-    condemn: (objectKey: string): Promise<boolean> =>
+    startDeletionIfUnused: (objectKey: string): Promise<boolean> =>
       database.transaction(async (em, tables) => {
         const upload = await em.findOne(Upload, { objectKey }, { lockMode: LockMode.PESSIMISTIC_WRITE });
         if (upload?.state !== 'replaced') return false;
         const shown = await tables
           .selectFrom('users')
           .select('id')
-          // A prefix, for the address may carry a query. A wildcard in it could only spare too much.
+          // A prefix, for the address may carry a query. A wildcard in it could only match too much.
           .where('avatar', 'like', `${objects.publicUrl(objectKey)}%`)
           .limit(1)
           .executeTakeFirst();
-        if (!shown) return records.doom(tables, { ...upload, expiredForMs: 0 }, ['replaced']);
+        if (!shown) return deletions.start(tables, { ...upload, expiredForMs: 0 }, ['replaced']);
         upload.dueAt = null;
         return false;
       }),
 
-    /**
-     * Dooms an upload because its user deletes it, and removes it from that user's profile. Answers false where it is
-     * doomed already.
-     */
-    withdraw: (upload: UploadRecord): Promise<boolean> =>
+    /** Starts the deletion that its owner asks for, and clears the owner's profile of it. Answers false where it has begun. */
+    startDeletionByOwner: (upload: UploadRecord): Promise<boolean> =>
       database.transaction(async (em, tables) => {
         const user = await em.findOne(User, { id: upload.userId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
         if (user && keyOf(user.avatar ?? null) === upload.objectKey) user.changeProfile({ avatar: null });
-        return records.doom(tables, upload, ['expected', 'kept', 'replaced']);
+        return deletions.start(tables, upload, ['expected', 'kept', 'replaced']);
       }, upload.userId),
   };
 }
 
 export type Avatars = ReturnType<typeof createAvatars>;
+
+/**
+ * Runs in the transaction by which a user's profile stops showing the object. Schedules an inspection if the object is
+ * an avatar that this user uploaded as one, or that its owner has replaced before.
+ */
+async function markReplaced({ now }: Database, tables: AllTables, objectKey: string, userId: string): Promise<void> {
+  await tables
+    .updateTable('uploads')
+    .set({ state: 'replaced', due_at: sql`${now} + ${REPLACED_MS}` })
+    .where('object_key', '=', objectKey)
+    .where('purpose', '=', 'avatar')
+    .where((is) =>
+      is.or([is('state', '=', 'replaced'), is.and([is('state', '=', 'kept'), is('user_id', '=', userId)])]),
+    )
+    .execute();
+}
+
+/**
+ * Runs in the transaction by which a user's profile shows the object again: no inspection until a profile stops showing
+ * it. Answers whether the object is still available.
+ */
+async function restore(tables: AllTables, objectKey: string, userId: string): Promise<boolean> {
+  await tables
+    .updateTable('uploads')
+    .set({ due_at: null, state: sql<UploadState>`case when user_id = ${userId} then 'kept' else state end` })
+    .where('object_key', '=', objectKey)
+    .where('state', '=', 'replaced')
+    .execute();
+  const row = await tables.selectFrom('uploads').select('state').where('object_key', '=', objectKey).executeTakeFirst();
+  return row?.state !== 'doomed';
+}

@@ -1,119 +1,67 @@
 import { ServiceError } from '../errors.ts';
 import type { Log } from '../log.ts';
-import { fits, isUploadType, START_BYTES } from '../media-types.ts';
-import type { Database } from '../parts/database/contract.ts';
+import { isUploadType, matchesSignature, START_BYTES } from '../media-types.ts';
 import type { ObjectStorage } from '../parts/object-storage/contract.ts';
 import { createWorker } from '../workers/worker.ts';
 import type { Avatars } from './avatars.ts';
-import { isOpen, type Records, type UploadRecord } from './records.ts';
+import type { Deletions } from './deletions.ts';
+import type { Leases } from './leases.ts';
+import type { Records, UploadRecord } from './records.ts';
+import { isLastCheck, msUntilNextCheck } from './schedule.ts';
 
-/**
- * A PUT is admitted by when it begins. The first look comes so long after an address has expired; the second, which decides
- * for good, when also a client that began in the last second and sends drop by drop is through.
- */
-export const FIRST_LOOK_MS = 5 * 60_000;
-const LAST_LOOK_MS = 60 * 60_000;
 const AT_ONCE = 10;
 
-type Finding = 'absent' | 'as declared' | 'not as declared';
-
 interface Parts {
-  database: Database;
   objects: ObjectStorage;
   records: Records;
+  leases: Leases;
   avatars: Avatars;
+  deletions: Deletions;
   log: Log;
 }
 
 /** Deletes objects that are not as they were declared, and those that no row needs any more. */
-export function createInspection({ database, objects, records, avatars, log }: Parts) {
-  const look = async ({ objectKey, contentType, size }: UploadRecord): Promise<Finding> => {
-    const found = await objects.find(objectKey, START_BYTES);
-    if (!found) return 'absent';
-    const isRight = found.size === size && (!isUploadType(contentType) || fits(contentType, found.start));
-    return isRight ? 'as declared' : 'not as declared';
-  };
-
-  const untilNextLook = ({ purpose, expiredForMs }: UploadRecord) => {
-    if (purpose !== 'direct') return -expiredForMs;
-    return (expiredForMs < FIRST_LOOK_MS ? FIRST_LOOK_MS : LAST_LOOK_MS) - expiredForMs;
-  };
-
-  /** Whether nothing can come any more: an image that is still being stored may be deleted before it is there. */
-  const isLastLook = ({ purpose, state, expiredForMs }: UploadRecord) => {
-    if (purpose === 'direct') return expiredForMs >= LAST_LOOK_MS;
-    return state === 'kept' || state === 'replaced' || expiredForMs >= 0;
-  };
-
-  /** Of a doomed row, by what it was before. It stays as long as something may still come under its key. */
-  const discard = async (upload: UploadRecord) => {
-    await objects.delete(upload.objectKey);
-    if (!isOpen(upload)) await records.free(upload);
-    if (isLastLook(upload)) await records.remove(upload.objectKey);
-    else await records.postpone({ ...upload, state: 'doomed' }, untilNextLook(upload));
-  };
-
-  const giveUp = async (upload: UploadRecord) => {
-    if (await database.transaction((_em, tables) => records.doom(tables, upload, ['expected']))) await discard(upload);
-  };
-
-  const inspectDirect = async (due: UploadRecord) => {
-    const finding = await look(due);
-    if (finding === 'not as declared') {
-      log.info({ key: due.objectKey, userId: due.userId }, 'an upload is not what was declared, it is deleted');
-      await objects.delete(due.objectKey);
+export function createInspection({ objects, records, leases, avatars, deletions, log }: Parts) {
+  const inspectDirect = async (upload: UploadRecord) => {
+    const { objectKey, userId } = upload;
+    const result = await check(objects, upload);
+    if (result === 'not as declared') {
+      log.info({ key: objectKey, userId }, 'an upload is not what was declared, it is deleted');
+      await objects.delete(objectKey);
     }
-    if (!isLastLook(due)) await records.postpone(due, untilNextLook(due));
-    else if (finding === 'as declared') await records.keep(due.objectKey);
-    else await giveUp(due);
+    if (!isLastCheck(upload)) await leases.postpone(upload, msUntilNextCheck(upload));
+    else if (result === 'as declared') await records.commit(objectKey);
+    else await deletions.abandon(upload);
   };
 
-  const inspect = async (due: UploadRecord): Promise<void> => {
-    switch (due.state) {
+  const inspect = async (upload: UploadRecord): Promise<void> => {
+    switch (upload.state) {
       case 'expected':
-        // An image that was never stored completely: no user was told its address.
-        return due.purpose === 'direct' ? inspectDirect(due) : giveUp(due);
+        // An image that was never stored completely: no user has received its address.
+        return upload.purpose === 'direct' ? inspectDirect(upload) : deletions.abandon(upload);
       case 'replaced':
-        if (await avatars.condemn(due.objectKey)) await discard(due);
+        if (await avatars.startDeletionIfUnused(upload.objectKey)) await deletions.proceed(upload);
         return;
       case 'doomed':
-        return discard(due);
+        return deletions.proceed(upload);
       case 'kept':
     }
   };
 
-  const worker = createWorker({ name: 'uploads', atOnce: AT_ONCE, lease: records.lease, work: inspect, log });
-
-  const ownUpload = async (userId: string, objectKey: string): Promise<UploadRecord> => {
-    const upload = await records.find(objectKey);
-    if (upload?.userId !== userId || upload.state === 'doomed') throw notFound();
-    return upload;
-  };
+  const worker = createWorker({ name: 'uploads', atOnce: AT_ONCE, lease: leases.lease, work: inspect, log });
 
   return {
     /**
-     * The same look at once, for the user who asked for the address. Rejects with NOT_FOUND what is none of that user's, and
-     * with VALIDATION_FAILED what is not there, or was not as declared and is now deleted. The address stays usable as
-     * long as it was given for, so the job looks again.
+     * The same check at once, for the user who asked for the address. Rejects with VALIDATION_FAILED what is not there,
+     * or was not as declared and is now deleted. The address can still be used until it expires, so the job checks again.
      */
-    async confirm(userId: string, objectKey: string): Promise<UploadRecord> {
-      const record = await ownUpload(userId, objectKey);
-      const finding = await look(record);
-      if (finding === 'as declared') return record;
-      if (finding === 'absent')
+    async confirm(upload: UploadRecord): Promise<void> {
+      const result = await check(objects, upload);
+      if (result === 'as declared') return;
+      if (result === 'absent')
         throw new ServiceError('VALIDATION_FAILED', { message: 'Nothing has been uploaded here' });
-      if (record.state === 'expected') await objects.delete(objectKey);
+      if (upload.state === 'expected') await objects.delete(upload.objectKey);
       throw new ServiceError('VALIDATION_FAILED', { message: 'The upload was not what was declared, it is deleted' });
-    },
-
-    /**
-     * Deletes a user's upload, and takes it from the user's own profile. Rejects with NOT_FOUND. Crash-safe: once this has
-     * begun, the job completes it. What is still sent to its address is deleted when that has expired.
-     */
-    async remove(userId: string, objectKey: string): Promise<void> {
-      const upload = await ownUpload(userId, objectKey);
-      if (!(await avatars.withdraw(upload))) throw notFound();
-      await discard(upload).catch((err: unknown) => log.warn({ err, key: objectKey }, 'an upload is deleted later'));
     },
 
     start: worker.start,
@@ -121,6 +69,10 @@ export function createInspection({ database, objects, records, avatars, log }: P
   };
 }
 
-const notFound = () => new ServiceError('NOT_FOUND', { message: 'You have no such upload' });
-
-export type Inspection = ReturnType<typeof createInspection>;
+/** Compares what is stored with what was declared. */
+async function check(objects: ObjectStorage, { objectKey, contentType, size }: UploadRecord) {
+  const found = await objects.find(objectKey, START_BYTES);
+  if (!found) return 'absent';
+  const hasType = !isUploadType(contentType) || matchesSignature(contentType, found.start);
+  return hasType && found.size === size ? 'as declared' : 'not as declared';
+}

@@ -1,0 +1,102 @@
+import { randomUUID } from 'node:crypto';
+import type { Config } from '../config/index.ts';
+import { ServiceError } from '../errors.ts';
+import { extensionOf, isUploadType, type UploadType } from '../media-types.ts';
+import type { ObjectStorage } from '../parts/object-storage/contract.ts';
+import type { ImagePurpose, Images, SentImage } from './images.ts';
+import type { Records, Reservation } from './records.ts';
+import { FIRST_CHECK_MS } from './schedule.ts';
+import { QuotaExceeded, type UsageCounter } from './usage.ts';
+
+/** interface.md section 8. */
+const ADDRESS_SECONDS = 300;
+/** Longer than storing an image can take; after it no caller waits any more. */
+const STORING_MS = 60_000;
+
+interface Parts {
+  objects: ObjectStorage;
+  records: Records;
+  usage: UsageCounter;
+  images: Images;
+}
+
+export interface UploadAddress {
+  presignedUrl: string;
+  publicUrl: string;
+  key: string;
+  /** Seconds. */
+  expiresIn: number;
+}
+
+export interface StoredImage {
+  url: string;
+  size: number;
+  width: number;
+  height: number;
+}
+
+/** The two ways to upload: directly to a presigned address, and as an image that the service converts. */
+export function createNewUploads(
+  { types, maxBytes, quota }: Config['uploads'],
+  { objects, records, usage, images }: Parts,
+) {
+  /** Rejects with VALIDATION_FAILED where the user would keep more than the quota. */
+  const reserve = async (reservation: Reservation, field: string): Promise<void> => {
+    try {
+      await records.reserve(reservation);
+    } catch (error) {
+      if (!(error instanceof QuotaExceeded)) throw error;
+      const { userId, size } = reservation;
+      const { used } = await usage.of(userId);
+      throw invalid(field, 'quota', `You keep ${used} of ${quota} bytes, there is no room for ${size} more`);
+    }
+  };
+
+  const requireType = (contentType: string): UploadType => {
+    const type = contentType.toLowerCase();
+    if (isUploadType(type) && types.includes(type)) return type;
+    throw invalid('contentType', 'not_allowed', `Must be one of ${types.join(', ')}`);
+  };
+
+  return {
+    /** An address to which the user may send one file of just this type and size, under a key of its own. */
+    async presign(userId: string, declared: { contentType: string; size: number }): Promise<UploadAddress> {
+      const type = requireType(declared.contentType);
+      const { contentType, size } = declared;
+      if (size > maxBytes) throw invalid('size', 'too_large', `Must be at most ${maxBytes} bytes`);
+      const key = newKey(extensionOf(type));
+      const lifeMs = ADDRESS_SECONDS * 1000;
+      await reserve(
+        { objectKey: key, userId, purpose: 'direct', contentType: type, size, lifeMs, marginMs: FIRST_CHECK_MS },
+        'size',
+      );
+      // The type as the client spells it, because the client will send it so.
+      const presignedUrl = await objects.presignPut({ key, contentType, size, expiresInSeconds: ADDRESS_SECONDS });
+      return { presignedUrl, publicUrl: objects.publicUrl(key), key, expiresIn: ADDRESS_SECONDS };
+    },
+
+    /** Converts an image and stores it. Rejects with VALIDATION_FAILED, or with SERVICE_UNAVAILABLE and nothing stored. */
+    async storeImage(userId: string, file: SentImage, purpose: ImagePurpose): Promise<StoredImage> {
+      const { bytes, width, height } = await images.convert(userId, file, purpose);
+      const key = newKey('webp');
+      const contentType = 'image/webp';
+      const size = bytes.length;
+      const lifeMs = STORING_MS;
+      await reserve({ objectKey: key, userId, purpose, contentType, size, lifeMs, marginMs: 0 }, 'file');
+      await objects.put(key, bytes, contentType);
+      if (!(await records.commit(key))) {
+        throw new ServiceError('SERVICE_UNAVAILABLE', {
+          cause: new Error('storing an image took too long'),
+          retryAfter: 5,
+        });
+      }
+      return { url: objects.publicUrl(key), size, width, height };
+    },
+  };
+}
+
+/** The key contains nothing of what the user sent, and cannot be guessed. */
+const newKey = (extension: string): string => `uploads/${randomUUID()}.${extension}`;
+
+const invalid = (field: string, rule: string, message: string) =>
+  new ServiceError('VALIDATION_FAILED', { details: { [field]: { message, rule } } });
