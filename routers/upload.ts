@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Session } from '../server/accounts/sessions.ts';
+import { MAX_IMAGE_MEGABYTES, MAX_MEGAPIXELS } from '../server/image-limits.ts';
 import type { ListedUpload } from '../server/uploads/index.ts';
 import type { Context } from './context.ts';
 import * as fields from './fields.ts';
@@ -14,7 +15,9 @@ const imageForm = z
     z.object({
       file: z
         .file('The part file is missing')
-        .meta({ description: 'A JPEG or PNG image of at most 5 MB and 24 megapixels' }),
+        .meta({
+          description: `A JPEG or PNG image of at most ${MAX_IMAGE_MEGABYTES} MB and ${MAX_MEGAPIXELS} megapixels`,
+        }),
       type: z
         .enum(['avatar', 'post'], 'The part type must be avatar or post')
         .meta({ description: 'avatar: 512×512, cut from the centre; post: fits into 1600×1600' }),

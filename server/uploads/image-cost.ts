@@ -1,9 +1,8 @@
 import sharp from 'sharp';
 import { ServiceError } from '../errors.ts';
+import { type ImageType, MAX_MEGAPIXELS, MAX_PIXELS } from '../image-limits.ts';
 
-/** decisions.md, "Uploads". */
-export const MAX_PIXELS = 24_000_000;
-/** The longest side of a WebP image. One row of 24 million pixels takes a hundred times as long as a square of as many. */
+/** The longest side of a WebP image. A single row of MAX_PIXELS takes a hundred times as long as a square of as many. */
 const MAX_SIDE = 16_383;
 /** Memory for one image that must be decoded as a whole. */
 const WHOLE_BYTES = 100_000_000;
@@ -24,20 +23,23 @@ export interface Affordable {
  * read, so the answer is the same on a busy machine and on an idle one, and costs nothing: an image that passes takes
  * two seconds of CPU at most.
  */
-export async function requireAffordable(image: Buffer, format: 'png' | 'jpeg'): Promise<Affordable> {
-  const bytes = format === 'png' ? pixelChunks(image) : image;
-  if (format === 'jpeg' && (isArithmetic(bytes) || scansOf(bytes) > MAX_SCANS)) throw tooCostly();
+export async function requireAffordable(image: Buffer, type: ImageType): Promise<Affordable> {
+  const isJpeg = type === 'image/jpeg';
+  const bytes = isJpeg ? image : pixelChunks(image);
+  if (isJpeg && (isArithmetic(bytes) || scansOf(bytes) > MAX_SCANS)) throw tooCostly();
   const header = await sharp(bytes, { limitInputPixels: false }).metadata();
   const { width, height, channels, depth, isProgressive, icc } = header;
   if (icc && hasProgram(icc)) throw tooCostly();
-  if (width * height > MAX_PIXELS) throw refusedImage('The image has more than 24 million pixels', 'too_many_pixels');
+  if (width * height > MAX_PIXELS) {
+    throw refusedImage(`The image has more than ${MAX_MEGAPIXELS} million pixels`, 'too_many_pixels');
+  }
   if (Math.max(width, height) > MAX_SIDE) {
     throw refusedImage(`A side of the image has more than ${MAX_SIDE} pixels`, 'too_many_pixels');
   }
   // An image in passes is in memory as a whole, a JPEG as 2 bytes per coefficient; others are converted line by line.
-  const sampleBytes = format === 'jpeg' ? 2 : (bytesPerSample[depth] ?? 4);
+  const sampleBytes = isJpeg ? 2 : (bytesPerSample[depth] ?? 4);
   const isHeavy = isProgressive === true && width * height * channels * sampleBytes > WHOLE_BYTES;
-  if (isHeavy && format === 'png') throw tooCostly();
+  if (isHeavy && !isJpeg) throw tooCostly();
   return { bytes, isHeavy };
 }
 
@@ -60,8 +62,8 @@ const isFrame = (marker: number) => marker >= 0xc0 && marker <= 0xcf && ![0xc4, 
 const standsAlone = (marker: number) => marker === 0x01 || (marker >= 0xd0 && marker <= 0xd9);
 
 /**
- * Whether the first frame is in arithmetic coding: there a scan of 70 bytes has the decoder go through every coefficient of 24
- * million pixels, while in Huffman coding each step takes a bit at least. No browser shows such an image. Markers are looked
+ * Whether the first frame is in arithmetic coding: there a scan of 70 bytes has the decoder go through every coefficient of all
+ * pixels, while in Huffman coding each step takes a bit at least. No browser shows such an image. Markers are looked
  * for as the decoder does.
  */
 function isArithmetic(jpeg: Buffer): boolean {
@@ -79,7 +81,7 @@ function isArithmetic(jpeg: Buffer): boolean {
 
 /**
  * Counts every SOS marker (ITU-T T.81), also one in a preview or behind the image: never too few. A loop, because
- * `indexOf` is slow on 5 MB of FF.
+ * `indexOf` is slow on megabytes of FF.
  */
 function scansOf(jpeg: Buffer): number {
   let count = 0;

@@ -1,12 +1,13 @@
 import { availableParallelism } from 'node:os';
 import sharp, { type ResizeOptions } from 'sharp';
 import { ServiceError } from '../errors.ts';
+import { imageTooLarge, imageTypes, MAX_IMAGE_BYTES, MAX_PIXELS } from '../image-limits.ts';
+import { matchesSignature } from '../media-types.ts';
 import { createFairQueue } from './fair-queue.ts';
-import { MAX_PIXELS, refusedImage, requireAffordable } from './image-cost.ts';
+import { refusedImage, requireAffordable } from './image-cost.ts';
 
-/** interface.md, POST /api/upload/image. */
-export const MAX_IMAGE_BYTES = 5 * 1024 * 1024;
-const allowedTypes = new Set(['image/jpeg', 'image/png', 'image/webp', 'image/gif']);
+/** interface.md, POST /api/upload/image: these may be declared, yet only `imageTypes` are converted. */
+const declarableTypes = new Set(['image/jpeg', 'image/png', 'image/webp', 'image/gif']);
 /** Of wall time, ten times what an affordable image takes: past it the machine is at fault, not the image. */
 const MAX_SECONDS = 20;
 
@@ -78,16 +79,16 @@ export function createImages() {
      * it; with SERVICE_UNAVAILABLE when the machine has no time or memory for it now.
      */
     async convert(userId: string, image: SentImage, purpose: ImagePurpose): Promise<WebpImage> {
-      if (!allowedTypes.has(image.type.toLowerCase())) {
+      if (!declarableTypes.has(image.type.toLowerCase())) {
         throw refusedImage('Only JPEG, PNG, WebP and GIF images are allowed', 'type');
       }
-      if (image.size > MAX_IMAGE_BYTES) throw refusedImage('The image is larger than 5 MB', 'too_large');
+      if (image.size > MAX_IMAGE_BYTES) throw refusedImage(imageTooLarge, 'too_large');
       const { buffer, byteOffset, byteLength } = await image.bytes();
       const sent = Buffer.from(buffer, byteOffset, byteLength);
-      const format = formatOf(sent);
-      if (!format) throw refusedImage('The file does not begin like a JPEG or PNG image', 'signature');
+      const type = imageTypes.find((known) => matchesSignature(known, sent));
+      if (!type) throw refusedImage('The file does not begin like a JPEG or PNG image', 'signature');
       try {
-        const { bytes, isHeavy } = await requireAffordable(sent, format);
+        const { bytes, isHeavy } = await requireAffordable(sent, type);
         requireRoom(userId);
         const work = () => queue.run(userId, () => toWebp(bytes, purpose));
         return await (isHeavy ? oneByOne.run(userId, work) : work());
@@ -99,12 +100,6 @@ export function createImages() {
 }
 
 export type Images = ReturnType<typeof createImages>;
-
-/** interface.md, POST /api/upload/image: how the two formats begin. */
-const formatOf = (bytes: Buffer): 'jpeg' | 'png' | undefined => {
-  const start = bytes.toString('hex', 0, 4);
-  return start.startsWith('ffd8ff') ? 'jpeg' : start === '89504e47' ? 'png' : undefined;
-};
 
 /** Messages of sharp, libvips and the decoders when the machine, not the image, is at fault. */
 const exhausted =

@@ -1,15 +1,12 @@
 import type { ComponentChildren, RefObject } from 'preact';
 import { useState } from 'preact/hooks';
+import { imageTypes, MAX_IMAGE_BYTES } from '../../../server/image-limits.ts';
 import { api, type Profile, refusalIn, uploadAvatar } from '../api.ts';
 import { Button } from '../form/form.tsx';
 import { sentenceFor } from '../form/use-form.ts';
 import { percent, size } from '../in-readers-language.ts';
 import { settings } from '../settings.ts';
 import { sessionEnded } from './session-ended.tsx';
-
-const types = ['image/jpeg', 'image/png'];
-/** interface.md section 8. */
-const LARGEST = 5 * 1024 * 1024;
 
 interface Props {
   profile: Profile;
@@ -87,13 +84,13 @@ export function AvatarPicker({ profile, onChange, picture }: Props) {
           <input
             id="avatar"
             type="file"
-            accept={types.join(',')}
+            accept={imageTypes.join(',')}
             aria-invalid={error ? 'true' : undefined}
             aria-describedby={error ? 'avatar-hint avatar-error' : 'avatar-hint'}
             onChange={(event) => choose(event.currentTarget)}
           />
           <p class="hint" id="avatar-hint">
-            A JPEG or PNG of at most {size(LARGEST)}. It is cut to a square.
+            A JPEG or PNG of at most {size(MAX_IMAGE_BYTES)}. It is cut to a square.
           </p>
           {error && (
             <p class="error" id="avatar-error" role="alert">
@@ -154,8 +151,10 @@ const nearby = (address: string) =>
 
 /** The reason why a file is sure to be refused: such a file need not be sent first. */
 function complaintAbout({ type, size: bytes }: File): string | undefined {
-  if (!types.includes(type)) return 'Please choose a JPEG or PNG picture';
-  return bytes > LARGEST ? `This picture has ${size(bytes)}: please choose one of at most ${size(LARGEST)}` : undefined;
+  if (!imageTypes.some((known) => known === type)) return 'Please choose a JPEG or PNG picture';
+  return bytes > MAX_IMAGE_BYTES
+    ? `This picture has ${size(bytes)}: please choose one of at most ${size(MAX_IMAGE_BYTES)}`
+    : undefined;
 }
 
 /** For the preview: the content security policy knows data: addresses, but no blob: ones. */

@@ -2,7 +2,7 @@ import { finished } from 'node:stream';
 import { Busboy, type BusboyInstance } from '@fastify/busboy';
 import type { Context } from 'koa';
 import { ServiceError } from '../../errors.ts';
-import { MAX_IMAGE_BYTES } from '../../uploads/images.ts';
+import { imageTooLarge, MAX_IMAGE_BYTES } from '../../image-limits.ts';
 import { receiveBody } from '../body.ts';
 
 /** Room for the rest of a form beside the file: boundaries, headers, the other fields. */
@@ -20,7 +20,7 @@ const limits = {
 
 /**
  * The pieces in which one form may arrive. Each takes some 600 bytes beside its content, and some microseconds: a network
- * makes 10,000 of 5 MB at most, a chunked sender can make one of each byte.
+ * makes 10,000 of the largest form at most, a chunked sender can make one of each byte.
  */
 const MAX_PIECES = 20_000;
 
@@ -108,7 +108,7 @@ function createParser({ headers }: Context): BusboyInstance {
 const refused = (message: string, rule: string, cause?: unknown) =>
   new ServiceError('VALIDATION_FAILED', { message, details: { body: { message, rule } }, cause });
 
-const tooLarge = () => refused('The image is larger than 5 MB', 'too_large');
+const tooLarge = () => refused(imageTooLarge, 'too_large');
 
 const busy = () =>
   new ServiceError('SERVICE_UNAVAILABLE', { cause: new Error('too many forms are held in memory'), retryAfter: 5 });

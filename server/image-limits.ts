@@ -1,0 +1,14 @@
+/**
+ * What an image may be that the service converts: interface.md, POST /api/upload/image; decisions.md, "Uploads". Without
+ * imports, for the account pages have these limits from here too.
+ */
+export const imageTypes = ['image/jpeg', 'image/png'] as const;
+export type ImageType = (typeof imageTypes)[number];
+
+export const MAX_IMAGE_MEGABYTES = 5;
+export const MAX_IMAGE_BYTES = MAX_IMAGE_MEGABYTES * 1024 * 1024;
+
+export const MAX_MEGAPIXELS = 24;
+export const MAX_PIXELS = MAX_MEGAPIXELS * 1e6;
+
+export const imageTooLarge = `The image is larger than ${MAX_IMAGE_MEGABYTES} MB`;
