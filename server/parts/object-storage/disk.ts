@@ -1,10 +1,10 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
 import { mkdirSync, rmSync } from 'node:fs';
 import { access, type FileHandle, link, mkdir, open, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { ServiceError, unavailable } from '../../errors.ts';
-import type { FoundObject, IncomingFile, ObjectStorage, PutAddress, ServedFile } from './contract.ts';
+import type { FoundObject, ObjectStorage, ServedFile } from './contract.ts';
+import { diskAddresses, forbidden } from './disk-addresses.ts';
 
 interface Options {
   dataDir: string;
@@ -12,21 +12,16 @@ interface Options {
   secret: string;
 }
 
-type Signed = Pick<PutAddress, 'key' | 'contentType' | 'size'> & { expires: number };
-
 /**
- * The embedded form: files in DATA_DIR/objects. Its addresses are the service's own, signed with an HMAC over the same
- * fields as S3's. A file appears whole or not at all, and never in the place of another; drafts that a crash left are
- * deleted at start.
+ * The embedded form: files in DATA_DIR/objects. A file appears whole or not at all, and never replaces another; drafts that a
+ * crash left are deleted at start.
  */
 export function diskStorage({ dataDir, appUrl, secret }: Options): ObjectStorage {
+  const addresses = diskAddresses({ appUrl, secret });
   const root = join(dataDir, 'objects');
   const unfinished = join(root, '.unfinished');
   rmSync(unfinished, { recursive: true, force: true });
   mkdirSync(unfinished, { recursive: true, mode: 0o700 });
-
-  const signatureOf = ({ key, contentType, size, expires }: Signed): string =>
-    createHmac('sha256', secret).update(['put-object', key, contentType, size, expires].join('\n')).digest('base64url');
 
   /**
    * Answers false, and keeps the older file, where the name is taken. The draft has the file's name, so that of several
@@ -50,25 +45,8 @@ export function diskStorage({ dataDir, appUrl, secret }: Options): ObjectStorage
     }
   };
 
-  const check = ({ key, query, contentType, contentLength }: IncomingFile): number => {
-    const size = Number(query.get('size'));
-    const expires = Number(query.get('expires'));
-    const signed = { key, contentType: query.get('contentType') ?? '', size, expires };
-    if (!isEqual(query.get('signature') ?? '', signatureOf(signed))) throw forbidden('The address is not valid');
-    if (Date.now() >= expires * 1000) throw forbidden('The address has expired');
-    if (contentType.toLowerCase() !== signed.contentType.toLowerCase())
-      throw forbidden(`The content type must be ${signed.contentType}`);
-    if (contentLength !== size) throw forbidden(`The content length must be ${size}`);
-    return size;
-  };
-
   return {
-    async presignPut({ key, contentType, size, expiresInSeconds }) {
-      const expires = Math.floor(Date.now() / 1000) + expiresInSeconds;
-      const signature = signatureOf({ key, contentType, size, expires });
-      const query = new URLSearchParams({ contentType, size: String(size), expires: String(expires), signature });
-      return `${appUrl}/${key}?${query}`;
-    },
+    presignPut: async (address) => addresses.presign(address),
 
     async put(key, bytes) {
       if (!(await store(key, [bytes], bytes.byteLength))) throw unavailable(new Error(`${key} exists already`));
@@ -94,7 +72,7 @@ export function diskStorage({ dataDir, appUrl, secret }: Options): ObjectStorage
 
     served: {
       async receive(file) {
-        const size = check(file);
+        const size = addresses.verify(file);
         const isUsed = await access(join(root, file.key)).then(
           () => true,
           () => false,
@@ -119,19 +97,12 @@ export function diskStorage({ dataDir, appUrl, secret }: Options): ObjectStorage
   };
 }
 
-const forbidden = (message: string) => new ServiceError('FORBIDDEN', { message });
-
-function isEqual(given: string, expected: string): boolean {
-  const [a, b] = [Buffer.from(given), Buffer.from(expected)];
-  return a.length === b.length && timingSafeEqual(a, b);
-}
-
 /** A body as it comes in. Its connection stays open when reading stops, because the answer must be sent on it. */
 async function* arriving(body: Readable): AsyncGenerator<Uint8Array> {
   try {
     yield* body.iterator({ destroyOnReturn: false });
   } catch (error) {
-    throw new ServiceError('FORBIDDEN', { message: 'The body was cut off', cause: error });
+    throw forbidden('The body was cut off', error);
   }
 }
 
