@@ -6,8 +6,9 @@ import { defineEntity, p } from '@mikro-orm/core';
 export type UploadPurpose = 'direct' | 'avatar' | 'post';
 
 /**
- * expected: an address was given out, or an image is just being stored; kept: stored for good; replaced: an avatar that
- * its user has exchanged; doomed: being deleted, there is no way back, and it no longer counts in its user's usage.
+ * As running systems have stored them. expected: reserved, an address was given out or an image is being stored; kept:
+ * committed, stored for good; replaced: an avatar that its user has exchanged; doomed: its deletion has started and
+ * cannot be undone.
  */
 export type UploadState = 'expected' | 'kept' | 'replaced' | 'doomed';
 
@@ -30,7 +31,7 @@ const UploadSchema = defineEntity({
 /**
  * The declaration of an object, written before the object can be stored: no object is without its row. `dueAt` is when
  * the object must be inspected next, and the lease of the process that inspects it; null while there is nothing to do.
- * `size` becomes 0 when a doomed upload no longer counts against its user's quota.
+ * `size` becomes 0 when an upload that is being deleted no longer counts against its user's quota.
  */
 export class Upload extends UploadSchema.class {}
 

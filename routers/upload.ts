@@ -13,11 +13,9 @@ const imageForm = z
   .transform((form) => Object.fromEntries(form))
   .pipe(
     z.object({
-      file: z
-        .file('The part file is missing')
-        .meta({
-          description: `A JPEG or PNG image of at most ${MAX_IMAGE_MEGABYTES} MB and ${MAX_MEGAPIXELS} megapixels`,
-        }),
+      file: z.file('The part file is missing').meta({
+        description: `A JPEG or PNG image of at most ${MAX_IMAGE_MEGABYTES} MB and ${MAX_MEGAPIXELS} megapixels`,
+      }),
       type: z
         .enum(['avatar', 'post'], 'The part type must be avatar or post')
         .meta({ description: 'avatar: 512×512, cut from the centre; post: fits into 1600×1600' }),
@@ -58,7 +56,7 @@ const listed = z.object({
   purpose: z.enum(['direct', 'avatar', 'post']).meta({ description: 'direct: sent to a presigned address' }),
   state: z.enum(['pending', 'stored', 'replaced']).meta({
     description:
-      'pending: an address was given out, what was sent there is looked at once it has expired; stored: for good; replaced: an avatar that goes a day after no profile shows it any more',
+      'pending: an address was given out, what was sent there is checked once it has expired; stored: for good; replaced: an avatar that is deleted a day after no profile shows it any more',
   }),
   createdAt: z.int().meta({ description: 'Unix seconds', example: 1_700_000_000 }),
 });

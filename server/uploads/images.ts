@@ -12,7 +12,7 @@ const declarableTypes = new Set(['image/jpeg', 'image/png', 'image/webp', 'image
 const MAX_SECONDS = 20;
 
 const CORES = availableParallelism();
-/** Some seconds of work: a client that would wait longer is told to come back. */
+/** Some seconds of work: past it a client gets 503 with Retry-After rather than a longer wait. */
 const QUEUE_PER_CORE = 16;
 
 export type ImagePurpose = 'avatar' | 'post';
@@ -63,7 +63,7 @@ export function createImages() {
   const queue = createFairQueue(CORES);
   const oneByOne = createFairQueue(1);
 
-  /** Half of the queue is for users who have nothing waiting, so that no user shuts out another. */
+  /** Half of the queue is for users with nothing waiting, so that one user cannot fill it. */
   const requireRoom = (userId: string) => {
     const waiting = (user?: string) => queue.waiting(user) + oneByOne.waiting(user);
     if (waiting() < CORES * QUEUE_PER_CORE * (waiting(userId) === 0 ? 2 : 1)) return;
@@ -75,7 +75,7 @@ export function createImages() {
     requireRoom,
 
     /**
-     * Rejects with VALIDATION_FAILED a file that is no image we take: by type, size, signature, cost, and by decoding
+     * Rejects with VALIDATION_FAILED a file that is not accepted as an image: by type, size, signature, cost, and by decoding
      * it; with SERVICE_UNAVAILABLE when the machine has no time or memory for it now.
      */
     async convert(userId: string, image: SentImage, purpose: ImagePurpose): Promise<WebpImage> {

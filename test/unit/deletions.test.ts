@@ -12,7 +12,7 @@ const silent = Object.fromEntries(
   ['debug', 'info', 'warn', 'error', 'fatal'].map((level) => [level, () => undefined]),
 ) as unknown as Log;
 
-/** A storage that takes an image when it is told to. */
+/** A storage that stores an image when `take` resolves. */
 const stored = new Set<string>();
 let take = Promise.withResolvers<void>();
 const objects = {
@@ -57,7 +57,7 @@ const dueAt = async (key: string) => {
   return row?.due_at;
 };
 
-/** Moves the time until which it may be stored, and with it the next look, into the past. */
+/** Moves the time until which it may be stored, and with it the next inspection, into the past. */
 const expire = (key: string) =>
   database.write((tables) =>
     tables.updateTable('uploads').set({ expires_at: 1, due_at: 1 }).where('object_key', '=', key).execute(),
@@ -72,7 +72,7 @@ test.each([
     const { key, end } = await beginStoring(name);
     await remove(name, key);
     expect(await uploads.usage(name)).toMatchObject({ used: 0, files: 0 });
-    // The job has looked at it, or has nothing to look at now.
+    // The job has inspected it, or has nothing to inspect now.
     await until(async () => ((await dueAt(key)) ?? Number.POSITIVE_INFINITY) > Date.now());
     take.resolve();
     await end;

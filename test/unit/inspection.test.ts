@@ -20,7 +20,7 @@ afterAll(() => database.close());
 const states = () =>
   database.query((tables) => tables.selectFrom('uploads').select(['user_id', 'state']).orderBy('user_id').execute());
 
-test('one look that fails abandons no other: the round, and stop, wait for all of them', async () => {
+test('an inspection that fails abandons no other: the round, and stop, wait for all of them', async () => {
   const slow = Promise.withResolvers<void>();
   const found: string[] = [];
   let failing = '';
@@ -42,7 +42,7 @@ test('one look that fails abandons no other: the round, and stop, wait for all o
   const declare = (userId: string) => uploads.presign(userId, { contentType: 'application/pdf', size: 8 });
   failing = (await declare('first')).key;
   await declare('second');
-  // In the order in which they are due, both past their last look.
+  // Ready in this order, both for their last check.
   await database.write((tables) => tables.updateTable('uploads').set({ expires_at: 1, due_at: 1 }).execute());
 
   uploads.inspection.start();

@@ -159,7 +159,7 @@ onBothStorages((uploading, storage) => {
     expect(await rows(uploading(), id)).toEqual([]);
   });
 
-  test('who leaves in the middle leaves nothing behind', async () => {
+  test('a client that disconnects in the middle of an upload leaves nothing behind', async () => {
     const { id, session } = await uploader(uploading());
     const pid = pidOf(uploading().stack.services[0] as Service);
     const image = await png(2000, 1500);
@@ -268,7 +268,7 @@ describe('at the start', () => {
     await s3.stop();
   }, 40_000);
 
-  test('production is told that its bucket is missing, and does not start', async () => {
+  test('in production a missing bucket stops the start, with a message', async () => {
     const s3 = await startS3();
     const start = startService({
       env: {

@@ -12,7 +12,7 @@ const MEGABYTE = 1024 * 1024;
 
 describe('files that the service serves itself', () => {
   onStorage('disk', (uploading) => {
-    test('are for looking at if they are images or video, else for keeping', async () => {
+    test('are shown by browsers if they are images or video, else downloaded', async () => {
       const { session } = await uploader(uploading());
       const call = callerOf('rest', uploading().stack.url);
       for (const [contentType, start, disposition] of [

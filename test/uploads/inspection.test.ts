@@ -51,13 +51,13 @@ onBothStorages((uploading) => {
       )
     )[0];
 
-  /** The address expired so long ago, and its row is due. Resolves once the job has looked at it. */
-  const look = async (key: string, expiredForMs: number) => {
+  /** The address expired so long ago, and its row is ready for inspection. Resolves after the inspection. */
+  const inspect = async (key: string, expiredForMs: number) => {
     await database('update uploads set expires_at = ?, due_at = 1 where object_key = ?', [
       Date.now() - expiredForMs,
       key,
     ]);
-    // While it is looked at, the due time is a lease of a minute at most.
+    // During the inspection `due_at` is the end of a lease of a minute at most.
     await until(async () => {
       const row = await rowOf(key);
       return !row || row.due_at === null || Number(row.due_at) > Date.now() + 2 * 60_000;
@@ -67,27 +67,27 @@ onBothStorages((uploading) => {
   test.each(asDeclared)('%s as declared is kept for good', async (contentType, make) => {
     const { session } = await uploader(uploading());
     const key = await send(session, await make(), contentType);
-    await look(key, 10 * 60_000);
+    await inspect(key, 10 * 60_000);
     expect(await rowOf(key)).toMatchObject({ state: 'expected' });
-    await look(key, HOUR);
+    await inspect(key, HOUR);
     expect(await rowOf(key)).toEqual({ state: 'kept', due_at: null });
     expect(await uploading().objects.has(key)).toBe(true);
     expect((await call('upload.confirm', { key }, { session })).status).toBe(200);
   });
 
-  test('what is not as declared is deleted at the first look', async () => {
+  test('what is not as declared is deleted at the first check', async () => {
     const { session } = await uploader(uploading());
     const key = await send(session, page);
-    await look(key, 10 * 60_000);
+    await inspect(key, 10 * 60_000);
     expect(await uploading().objects.has(key)).toBe(false);
   });
 
-  test('a client that was still sending when the address expired gains nothing: the last look finds it', async () => {
+  test('a client that was still sending when the address expired gains nothing: the last check finds it', async () => {
     const { session } = await uploader(uploading());
     const key = await send(session, await png());
-    await look(key, 10 * 60_000);
+    await inspect(key, 10 * 60_000);
     await uploading().objects.put(key, page);
-    await look(key, HOUR);
+    await inspect(key, HOUR);
     expect([await uploading().objects.has(key), await rowOf(key)]).toEqual([false, undefined]);
   });
 
@@ -95,24 +95,24 @@ onBothStorages((uploading) => {
     const { session } = await uploader(uploading());
     const { key } = await presign(session, 5000);
     await uploading().objects.put(key, await png());
-    await look(key, 10 * 60_000);
+    await inspect(key, 10 * 60_000);
     expect(await uploading().objects.has(key)).toBe(false);
   });
 
   test('the row of an address that was never used goes', async () => {
     const { session } = await uploader(uploading());
     const { key } = await presign(session, 10);
-    await look(key, 10 * 60_000);
+    await inspect(key, 10 * 60_000);
     expect(await rowOf(key)).toBeDefined();
-    await look(key, HOUR);
+    await inspect(key, HOUR);
     expect(await rowOf(key)).toBeUndefined();
   });
 
-  test('an address that is good still is not looked at', async () => {
+  test('an address that is still valid is not inspected', async () => {
     const { session } = await uploader(uploading());
     const key = await send(session, page);
-    const { due_at: due } = (await rowOf(key)) ?? {};
-    expect(Number(due)).toBeGreaterThan(Date.now() + 9 * 60_000);
+    const { due_at: inspectedAt } = (await rowOf(key)) ?? {};
+    expect(Number(inspectedAt)).toBeGreaterThan(Date.now() + 9 * 60_000);
   });
 
   test('an image whose storing never came to its end goes', async () => {
@@ -157,27 +157,30 @@ onBothStorages((uploading) => {
     ['its own user shows it again', false, '', 'kept'],
     ['another user shows it', true, '', 'replaced'],
     ['another user shows it with a query', true, '?v=2', 'replaced'],
-  ])('while %s it stays and is looked at no more; it goes a day after that', async (_name, byAnother, query, state) => {
-    const [owner, other] = await Promise.all([uploader(uploading()), uploader(uploading())]);
-    const url = await avatarOf(owner.session);
-    const { session } = byAnother ? other : owner;
-    await wear(owner.session, url);
-    await wear(owner.session, '');
-    await wear(session, url + query);
-    expect(await rowOf(keyOf(url))).toEqual({ state, due_at: null });
-    await wear(session, '');
-    expect(await rowOf(keyOf(url))).toMatchObject({ state: 'replaced' });
-    await look(keyOf(url), 0);
-    expect([await rowOf(keyOf(url)), await uploading().objects.has(keyOf(url))]).toEqual([undefined, false]);
-  });
+  ])(
+    'while %s it stays and is not inspected; it is deleted a day after that',
+    async (_name, byAnother, query, state) => {
+      const [owner, other] = await Promise.all([uploader(uploading()), uploader(uploading())]);
+      const url = await avatarOf(owner.session);
+      const { session } = byAnother ? other : owner;
+      await wear(owner.session, url);
+      await wear(owner.session, '');
+      await wear(session, url + query);
+      expect(await rowOf(keyOf(url))).toEqual({ state, due_at: null });
+      await wear(session, '');
+      expect(await rowOf(keyOf(url))).toMatchObject({ state: 'replaced' });
+      await inspect(keyOf(url), 0);
+      expect([await rowOf(keyOf(url)), await uploading().objects.has(keyOf(url))]).toEqual([undefined, false]);
+    },
+  );
 
-  test('a look at a replaced avatar that a profile shows is the last until it does not', async () => {
+  test('an inspected avatar that a profile shows is not inspected again until it does not', async () => {
     const [owner, other] = await Promise.all([uploader(uploading()), uploader(uploading())]);
     const url = await avatarOf(owner.session);
     await wear(owner.session, url);
     await wear(other.session, url);
     await wear(owner.session, '');
-    await look(keyOf(url), 0);
+    await inspect(keyOf(url), 0);
     expect(await rowOf(keyOf(url))).toEqual({ state: 'replaced', due_at: null });
     expect(await uploading().objects.has(keyOf(url))).toBe(true);
     await wear(other.session, '');
@@ -235,10 +238,10 @@ oneByOne('two instances share the work, and nothing right is lost', async () => 
     });
     const left = await uploading.objects.keys();
     expect(left.sort()).toEqual(keys.filter((_, i) => i % 2).sort());
-    // Each object was looked at once.
-    const looks =
+    // Each object was checked once.
+    const checks =
       uploading.s3?.requests().filter((request) => request.startsWith('HEAD') && request.includes('/uploads/')) ?? [];
-    expect(new Set(looks).size).toBe(looks.length);
+    expect(new Set(checks).size).toBe(checks.length);
   } finally {
     await uploading.stack.stop();
     await uploading.s3?.stop();

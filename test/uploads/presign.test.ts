@@ -333,7 +333,7 @@ onBothStorages((uploading, storage) => {
       expect(await uploading().objects.has(key)).toBe(false);
     });
 
-    test('another user, and an unknown key, are told the same, and change nothing', async () => {
+    test('for another user and for an unknown key the answer is the same, and nothing changes', async () => {
       const [owner, stranger] = await Promise.all([uploader(uploading()), uploader(uploading())]);
       const page = Buffer.from('not a png');
       const { presignedUrl, key } = await presign(owner.session, page.length);
@@ -378,7 +378,7 @@ onBothStorages(
   { LIMIT_UPLOAD: '3/3600', UPLOAD_TYPES: 'video/webm', UPLOAD_MAX_BYTES: '5' },
 );
 
-// Node answers a refused body and closes its half of the connection: the rest is not listened to.
+// Node answers a refused body and closes its half of the connection: the rest is not read.
 onBothStorages((uploading) => {
   test('without a session hardly anything of a large body is received', async () => {
     const { port } = new URL(uploading().stack.url);
@@ -392,7 +392,7 @@ onBothStorages((uploading) => {
     });
     const closed = new Promise((resolve) => socket.once('close', resolve).on('error', () => undefined));
     await until(() => answer.includes('"UNAUTHENTICATED"'));
-    // He sends on regardless.
+    // The client goes on sending.
     while (!socket.destroyed && socket.bytesWritten < 100 * MEGABYTE) {
       if (!socket.write(Buffer.alloc(64 * 1024)))
         await Promise.race([new Promise((resolve) => socket.once('drain', resolve)), closed, pause(2000)]);

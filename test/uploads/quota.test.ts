@@ -40,7 +40,7 @@ const rowOf = async ({ stack }: Uploading, key: string) =>
     )
   )[0];
 
-/** The address expired so long ago, and its row is due. */
+/** The address expired so long ago, and its row is ready for inspection. */
 const expire = ({ stack }: Uploading, key: string, expiredForMs: number) =>
   stack.database('update uploads set expires_at = ?, due_at = 1 where object_key = ?', [
     Date.now() - expiredForMs,
@@ -168,7 +168,7 @@ onBothStorages(
       await expire(uploading(), key, 10 * 60_000);
       await until(async () => !(await uploading().objects.has(key)));
       await until(async () => {
-        // Again and again: the look before this may only now have noted when the next one is due.
+        // Repeated: the inspection before this one may only now have scheduled the next.
         await expire(uploading(), key, HOUR);
         return (await rowOf(uploading(), key)) === undefined;
       });
@@ -190,7 +190,7 @@ onBothStorages(
       expect(await uploading().objects.has(key)).toBe(false);
     });
 
-    test('a declaration that nothing came of gives its room back at the last look', async () => {
+    test('a declaration that nothing came of gives its room back at the last check', async () => {
       const { session } = await uploader(uploading());
       const { declare, usage } = acts(uploading(), session);
       const { key } = (await declare(QUOTA)).data;
@@ -288,7 +288,7 @@ describe('two instances on one database', () => {
     }
   }, 60_000);
 
-  test('a deletion while the storage is down is told as done, and is', async () => {
+  test('a deletion while the storage is down is answered as done, and is', async () => {
     const uploading = await startUploading('S3');
     try {
       const { session } = await uploader(uploading);

@@ -89,7 +89,7 @@ const onDisk = (root: string): Objects => ({
   },
 });
 
-/** Somebody who is logged in; over REST unless said otherwise. */
+/** A new user who is logged in over REST. */
 export const uploader = ({ stack }: Uploading) => loggedIn({ stack, call: callerOf('rest', stack.url) });
 
 export interface UploadReply {

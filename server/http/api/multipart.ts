@@ -33,7 +33,7 @@ const formsOf = new Map<unknown, number>();
 /**
  * The multipart/form-data of a request, in memory: nothing touches the disk. It stops at the first byte too many, part too
  * many, or broken line, and rejects with VALIDATION_FAILED; with SERVICE_UNAVAILABLE while too many forms are being held. Half of
- * the room is for users of whom no other form is held: no user shuts out another.
+ * the room is for users of whom no other form is held, so that one user cannot fill it.
  */
 export async function readForm(ctx: Context): Promise<FormData> {
   if (!ctx.is('multipart/form-data')) throw refused('Must be multipart/form-data', 'content_type');

@@ -5,10 +5,10 @@ import { typeOfName } from '../../media-types.ts';
 import type { ServedFile, ServedFiles } from '../../parts/object-storage/contract.ts';
 
 const ROUTE = '/uploads/{name}';
-/** The form of our file names: no other name is looked up. */
+/** The form of the names that the service makes: no other reaches the storage. */
 const fileName = /^[a-z0-9-]{1,64}\.[a-z0-9]{1,8}$/;
 
-/** What everyone may look at in the browser; all else is downloaded. */
+/** Types that browsers show; files of other types are downloaded. */
 const isMedia = (type: string) => /^(?:image|video)\//.test(type);
 
 /** The embedded object storage over HTTP, in place of S3. Every name is used for one content only. */
@@ -54,8 +54,8 @@ function describe(ctx: Context, key: string, { modifiedAt }: ServedFile): void {
   ctx.set('Accept-Ranges', 'bytes');
   ctx.etag = key;
   ctx.lastModified = modifiedAt;
-  // Sets a type of its own.
   if (!isMedia(type)) ctx.attachment(key.slice('uploads/'.length));
+  // After `attachment`, which derives a type from the name.
   ctx.type = type;
 }
 

@@ -25,7 +25,7 @@ export function diskStorage({ dataDir, appUrl, secret }: Options): ObjectStorage
 
   /**
    * Answers false, and keeps the older file, where the name is taken. The draft has the file's name, so that of several
-   * senders at once only one is received, and takes disk space; once it breaks off, the name is free again.
+   * requests at once only one is received, and takes disk space; when that is cut off, the name is free again.
    */
   const store = async (key: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, size: number) => {
     const draft = join(unfinished, basename(key));
@@ -77,7 +77,7 @@ export function diskStorage({ dataDir, appUrl, secret }: Options): ObjectStorage
           () => true,
           () => false,
         );
-        if (isUsed || !(await store(file.key, arriving(file.body), size))) throw forbidden('The address has been used');
+        if (isUsed || !(await store(file.key, chunksOf(file.body), size))) throw forbidden('The address has been used');
       },
 
       async open(key): Promise<ServedFile | undefined> {
@@ -97,8 +97,8 @@ export function diskStorage({ dataDir, appUrl, secret }: Options): ObjectStorage
   };
 }
 
-/** A body as it comes in. Its connection stays open when reading stops, because the answer must be sent on it. */
-async function* arriving(body: Readable): AsyncGenerator<Uint8Array> {
+/** The chunks of a request's body. Its connection stays open when reading stops, because the answer must be sent on it. */
+async function* chunksOf(body: Readable): AsyncGenerator<Uint8Array> {
   try {
     yield* body.iterator({ destroyOnReturn: false });
   } catch (error) {
