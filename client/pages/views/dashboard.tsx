@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { pagePaths } from '../../../server/page-paths.ts';
 import { api, type Profile, type Refusal, refusalIn } from '../api.ts';
 import { date } from '../in-readers-language.ts';
 import { Page } from '../page.tsx';
@@ -23,7 +24,7 @@ export function Dashboard() {
       ({ user }) => setProfile(user),
       (error: unknown) => {
         const found = refusalIn(error);
-        if (found.code === 'UNAUTHENTICATED') location.replace('/login');
+        if (found.code === 'UNAUTHENTICATED') location.replace(pagePaths.logIn);
         else setRefusal(found);
       },
     );

@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
+import { pagePaths } from '../../../server/page-paths.ts';
 import { api, type Refusal, refusalIn } from '../api.ts';
 import { Page } from '../page.tsx';
 import { Unreachable } from './unreachable.tsx';
@@ -8,10 +9,10 @@ export function Home() {
   const [refusal, setRefusal] = useState<Refusal>();
   useEffect(() => {
     api.profile.get.query().then(
-      () => location.replace('/dashboard'),
+      () => location.replace(pagePaths.dashboard),
       (error: unknown) => {
         const found = refusalIn(error);
-        if (found.code === 'UNAUTHENTICATED') location.replace('/login');
+        if (found.code === 'UNAUTHENTICATED') location.replace(pagePaths.logIn);
         else setRefusal(found);
       },
     );

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { pagePaths } from '../../../server/page-paths.ts';
 import { api, refusalIn } from '../api.ts';
 import { dropDraft } from '../draft.ts';
 import { Alert, Button } from '../form/form.tsx';
@@ -24,7 +25,7 @@ export function LogOut({ everywhere = false }: { everywhere?: boolean }) {
       }
     }
     dropDraft();
-    location.replace(`/login?notice=${everywhere ? 'logged-out-everywhere' : 'logged-out'}`);
+    location.replace(`${pagePaths.logIn}?notice=${everywhere ? 'logged-out-everywhere' : 'logged-out'}`);
   };
 
   return (
