@@ -144,7 +144,7 @@ export interface ErrorDetails {
 }
 
 export interface CallOptions {
-  /** Gives the call up. */
+  /** Aborts the call. */
   signal?: AbortSignal;
 }
 

@@ -38,7 +38,7 @@ export function Page({ title, isNews = false, isWide = false, actions, children 
   );
 }
 
-/** Until a mail server is configured, mails go to the embedded mailbox; the hint tells the user where it is. */
+/** Until a mail server is configured, mails go to the embedded mailbox; the hint links to it. */
 export function MailboxHint() {
   if (!settings.mailbox) return null;
   return (

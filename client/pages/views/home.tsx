@@ -4,7 +4,7 @@ import { api, type Refusal, refusalIn } from '../api.ts';
 import { Page } from '../page.tsx';
 import { Unreachable } from './unreachable.tsx';
 
-/** Leads to the dashboard, or to the login. Asked from here, because a link from elsewhere brings no Strict cookie. */
+/** Leads to the dashboard or the login. A script finds out which: a link on another site brings no Strict cookie. */
 export function Home() {
   const [refusal, setRefusal] = useState<Refusal>();
   useEffect(() => {

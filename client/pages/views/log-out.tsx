@@ -5,7 +5,7 @@ import { dropDraft } from '../draft.ts';
 import { Alert, Button } from '../form/form.tsx';
 import { sentenceFor } from '../form/use-form.ts';
 
-/** Ends this session, or all of them; says so only once it is certain. */
+/** Ends this session, or all of them. The next page confirms it only after the service has. */
 export function LogOut({ everywhere = false }: { everywhere?: boolean }) {
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState('');

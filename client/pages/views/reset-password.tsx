@@ -33,7 +33,7 @@ export function ResetPassword() {
   return (
     <Page title="Set a new password">
       <Form {...form}>
-        {/* Tells password managers which account the password is for. */}
+        {/* For password managers: the account that the password belongs to. */}
         <TextField {...field('email')} label="Email" type="email" autocomplete="username" readonly />
         <PasswordField {...field('password')} label="New password" isNew />
         <Button isBusy={isBusy} busy="Setting new password …">

@@ -13,7 +13,7 @@ import { providerLabel } from './provider-link.tsx';
 
 type Unproven = NonNullable<VerifyEmailOutput['unproven']>;
 
-/** The page that the mailed link opens, and for users who still wait for the mail. */
+/** The page that the mailed link opens; without a token, the page for users who wait for the mail. */
 export function VerifyEmail() {
   const token = mailedLink().get('token');
   return token ? <Confirm token={token} /> : <Wait />;

@@ -58,7 +58,7 @@ export function openApiDocument({
     defs: { Error: errorBody, UploadError: plainErrorBody, PresignError: bothErrorBody },
   });
   document.tags = tags;
-  // A call needs no session unless it says so itself.
+  // The default: an operation that needs a session has an entry of its own.
   document.security = [];
   const paths = document.paths as Record<string, Record<string, Operation>>;
   for (const { openapi } of restProcedures) {
@@ -68,7 +68,7 @@ export function openApiDocument({
   document.paths = Object.fromEntries(
     Object.entries(document.paths ?? {}).map(([path, item]) => [pathOf({ path }, identityProvider.name), item]),
   );
-  // Drops the library's own error bodies, which no call answers.
+  // Drops the library's own error bodies, which no procedure returns.
   for (const name of Object.keys(document.components?.schemas ?? {})) {
     if (name.startsWith('error.')) delete document.components?.schemas?.[name];
   }

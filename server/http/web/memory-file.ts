@@ -18,9 +18,9 @@ interface Options {
 }
 
 /**
- * A file that is sent from memory: however many clients ask for it and however slowly they read, it costs no file
- * descriptor and no second copy, and never waits for libuv's threads, which password hashes keep busy. It is compressed
- * once, at the first request that accepts an encoding.
+ * A file that is sent from memory: a client that requests it and reads slowly costs no file descriptor and no second
+ * copy, and no request waits for libuv's threads, which password hashes keep busy. Each encoding is made once, at the
+ * first request that accepts it.
  */
 export function memoryFile({ type, content, cacheControl }: Options): (ctx: Context) => Promise<void> {
   const compressed: { [encoding in keyof typeof encoders]?: Promise<Buffer> } = {};
