@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import type { AnyTRPCProcedure } from '@trpc/server';
+import { compile, type JSONSchema } from 'json-schema-to-typescript';
 import { z } from 'zod';
 import { appRouter } from '../routers/index.ts';
 import type { Meta } from '../routers/trpc.ts';
@@ -25,20 +26,34 @@ const typeName = (procedure: string) =>
     .join('');
 
 function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
-  const { $defs, ...json } = z.toJSONSchema(schema, { io, unrepresentable: 'any', override: (part) => refine(part) });
-  for (const [name, definition] of Object.entries($defs ?? {})) named.set(name, definition);
+  const json = z.toJSONSchema(schema, { io, unrepresentable: 'any', override: refine });
+  const { $defs = {} } = json;
+  for (const [name, definition] of Object.entries($defs)) named.set(name, { ...definition, $defs });
   return json;
 }
 
 /** Adds what JSON Schema cannot express. */
 function refine({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; jsonSchema: JsonSchema }): void {
   const { def } = zodSchema._zod;
-  if (def.type === 'custom' && z.safeParse(zodSchema, new FormData()).success) jsonSchema['formData'] = true;
+  if (def.type === 'custom' && z.safeParse(zodSchema, new FormData()).success) jsonSchema['tsType'] = 'FormData';
+  if (def.type !== 'object') return;
   // A mailed token is read leniently, so that any other input is a wrong token; callers of the client have a string.
-  if (def.type === 'object') {
-    const sent = Object.entries(def.shape).filter(([, field]) => isLenient(field));
-    jsonSchema.required = [...(jsonSchema.required ?? []), ...sent.map(([name]) => name)];
-  }
+  const sent = Object.entries(def.shape).filter(([, field]) => isLenient(field));
+  const required = [...(jsonSchema.required ?? []), ...sent.map(([name]) => name)];
+  jsonSchema.required = required;
+  jsonSchema.properties = Object.fromEntries(
+    Object.entries(jsonSchema.properties as Record<string, JsonSchema>).map(([name, property]) => {
+      // An optional field may be given as undefined, also where exactOptionalPropertyTypes is on.
+      const anyOf = required.includes(name) ? [property] : [property, { tsType: 'undefined' }];
+      return [name, { anyOf, description: describe(property) }];
+    }),
+  );
+}
+
+function describe({ description, minLength, maxLength }: JsonSchema): string {
+  const length =
+    maxLength && (minLength ? `${minLength} to ${maxLength} characters` : `At most ${maxLength} characters`);
+  return [description, length].filter(Boolean).join('. ');
 }
 
 /** Whether the schema accepts any input and then transforms it. */
@@ -54,63 +69,18 @@ function takesAnything(schema: z.core.$ZodType): boolean {
   return def.type === 'unknown';
 }
 
-const comment = (text: string | undefined, indent: string) => (text ? `${indent}/** ${text} */\n` : '');
-
-function describe({ description, minLength, maxLength }: JsonSchema): string | undefined {
-  const length =
-    maxLength && (minLength ? `${minLength} to ${maxLength} characters` : `At most ${maxLength} characters`);
-  return [description, length].filter(Boolean).join('. ') || undefined;
-}
-
-/** A JSON schema as a TypeScript type. Throws at anything it cannot express, rather than print `any`. */
-function print(schema: JsonSchema, indent = ''): string {
-  if (schema['formData']) return 'FormData';
-  if (schema.$ref) return schema.$ref.replace('#/$defs/', '');
-  if (schema.const !== undefined) return literal(schema.const);
-  if (schema.enum) return schema.enum.map(literal).join(' | ');
-  if (schema.anyOf) return schema.anyOf.map((option) => print(subschema(option), indent)).join(' | ');
-  if (Array.isArray(schema.type)) return schema.type.join(' | ');
-  switch (schema.type) {
-    case 'string':
-    case 'boolean':
-    case 'null':
-    case 'number':
-      return schema.type;
-    case 'integer':
-      return 'number';
-    case 'array':
-      return `Array<${print(subschema(schema.items), indent)}>`;
-    case 'object':
-      return printObject(schema, indent);
-    default:
-      throw new Error(`There is no type for ${JSON.stringify(schema)}`);
-  }
-}
-
-function subschema(schema: unknown): JsonSchema {
-  if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) {
-    throw new Error(`There is no type for ${JSON.stringify(schema)}`);
-  }
-  return schema as JsonSchema;
-}
-
-const literal = (value: unknown) => (typeof value === 'string' ? `'${value}'` : JSON.stringify(value));
-
-function printObject({ properties = {}, required = [] }: JsonSchema, indent: string): string {
-  const inner = `${indent}  `;
-  const lines = Object.entries(properties).map(([name, value]) => {
-    const property = subschema(value);
-    const type = print(property, inner);
-    const field = required.includes(name) ? `${name}: ${type}` : `${name}?: ${type} | undefined`;
-    return `${comment(describe(property), inner)}${inner}${field};\n`;
+/** The declaration of a type. */
+const declare = (name: string, schema: JsonSchema): Promise<string> =>
+  compile(schema as JSONSchema, name, {
+    additionalProperties: false,
+    bannerComment: '',
+    // Types with a name of their own have a declaration of their own.
+    declareExternallyReferenced: false,
+    ignoreMinAndMaxItems: true,
+    style: { singleQuote: true },
   });
-  return `{\n${lines.join('')}${indent}}`;
-}
 
-const declare = (name: string, schema: JsonSchema) =>
-  schema.type === 'object'
-    ? `export interface ${name} ${print(schema)}\n`
-    : `export type ${name} = ${print(schema)};\n`;
+const comment = (text: string) => (text ? `/** ${text} */\n` : '');
 
 /** tRPC's own record of a procedure. */
 type Definition = AnyTRPCProcedure['_def'] & {
@@ -134,7 +104,7 @@ function procedures(): Tree {
     const isOptional = input?.safeParse(undefined).success;
     const inputType = input ? `${name}Input${isOptional ? ' | void' : ''}` : 'void';
     const kind = type === 'query' ? 'Query' : 'Mutation';
-    const doc = comment([meta?.summary, openapi?.summary, openapi?.description].filter(Boolean).join('. '), '');
+    const doc = comment([meta?.summary, openapi?.summary, openapi?.description].filter(Boolean).join('. '));
     const [leaf = '', ...parents] = path.split('.').reverse();
     let place = tree;
     for (const parent of parents.reverse()) {
@@ -158,7 +128,7 @@ const printTree = (tree: Tree, indent = '  '): string =>
     .join('');
 
 const tree = procedures();
-const types = [...named].map(([name, schema]) => declare(name, schema)).join('\n');
+const types = await Promise.all([...named].map(([name, schema]) => declare(name, schema)));
 
 writeFileSync(
   new URL('src/api.ts', import.meta.url),
@@ -168,13 +138,13 @@ writeFileSync(
 export type ErrorCode =
 ${errorCodes.map((code) => `  | '${code}'`).join('\n')};
 
-/** What was wrong with each field: a sentence for people, and the name of the broken rule for programs. */
+/** What was wrong with each field: a sentence for users, and the name of the broken rule for programs. */
 export interface ErrorDetails {
   [field: string]: { message: string; rule: string } | undefined;
 }
 
 export interface CallOptions {
-  /** Gives the call up. */
+  /** Aborts the call. */
   signal?: AbortSignal;
 }
 
@@ -188,7 +158,7 @@ export interface Mutation<Input, Output> {
   mutate(input: Input, options?: CallOptions): Promise<Output>;
 }
 
-${types}
+${types.join('\n')}
 /** Every procedure of the service. */
 export interface Client {
 ${printTree(tree)}}

@@ -1,16 +1,17 @@
 import { z } from 'zod';
 import type { ExternalLogin } from '../server/accounts/external-login.ts';
+import { pagePaths } from '../server/page-paths.ts';
 import { publicProcedure, router } from './trpc.ts';
 
 /** Where the browser is sent next: a fixed path of ours, or the provider's own page. No request chooses the target. */
 const redirect = z.object({ location: z.string().meta({ description: 'The Location of the redirect' }) });
 
 const locations: Record<ExternalLogin['result'], string> = {
-  'logged-in': '/dashboard',
-  cancelled: '/login?error=cancelled',
-  failed: '/login?error=oauth_failed',
-  'email-unverified': '/login?error=email_unverified',
-  'verification-sent': '/verify-email',
+  'logged-in': pagePaths.dashboard,
+  cancelled: `${pagePaths.logIn}?error=cancelled`,
+  failed: `${pagePaths.logIn}?error=oauth_failed`,
+  'email-unverified': `${pagePaths.logIn}?error=email_unverified`,
+  'verification-sent': pagePaths.verifyEmail,
 };
 
 /** One string or undefined: a parameter that is given twice is no answer of a provider. */
@@ -31,7 +32,7 @@ export const idp = router({
         description: 'Sends the browser to the provider, with a state cookie that lasts ten minutes.',
         tags: ['Authentication'],
         protect: false,
-        redirect: "The provider's authorization page, or /login?error=oauth_failed if it cannot be asked",
+        redirect: `The provider's authorization page, or ${locations.failed} if it cannot be asked`,
         errors: ['NOT_FOUND', 'RATE_LIMITED'],
       },
     })

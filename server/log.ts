@@ -1,5 +1,4 @@
 import { type Logger, type LoggerOptions, pino } from 'pino';
-import pretty from 'pino-pretty';
 import type { Config } from './config/index.ts';
 
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal'>;
@@ -65,13 +64,13 @@ const framesOf = (stack: string): string =>
     .join('');
 
 /** Pino: JSON lines in production, readable lines elsewhere. Written in the background; `flush` before the process ends. */
-export function createLog({ production, logLevel }: Pick<Config, 'production' | 'logLevel'>): Logger {
+export async function createLog({ production, logLevel }: Pick<Config, 'production' | 'logLevel'>): Promise<Logger> {
   const options: LoggerOptions = {
     level: logLevel,
     base: null,
     serializers: { err: (error: unknown) => loggedError(error) },
   };
-  if (!production) return pino(options, readableLines());
+  if (!production) return pino(options, await readableLines());
   const destination = pino.destination({ dest: 1, sync: false, minLength: 4096, periodicFlush: 500 });
   // A full disk or a closed pipe costs log lines, never requests.
   destination.on('error', () => undefined);
@@ -79,8 +78,10 @@ export function createLog({ production, logLevel }: Pick<Config, 'production' | 
 }
 
 /** A request on one line, its id and user behind it. */
-const readableLines = () =>
-  pretty({
+async function readableLines() {
+  // Loaded only where it prints: production starts without it.
+  const { default: pretty } = await import('pino-pretty');
+  return pretty({
     sync: true,
     singleLine: true,
     translateTime: 'HH:MM:ss.l',
@@ -88,3 +89,4 @@ const readableLines = () =>
     messageFormat: ({ msg, method, route, status, ms }) =>
       route === undefined ? String(msg ?? '') : `${status} ${method} ${route} in ${ms} ms`,
   });
+}

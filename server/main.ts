@@ -34,7 +34,7 @@ async function start(): Promise<void> {
   const embedded = !config.databaseUrl || !config.redisUrl || !config.smtpUrl || !config.s3 || !config.appSecret;
   if (embedded) prepareDataDir(config.dataDir);
 
-  const log = createLog(config);
+  const log = await createLog(config);
   for (const warning of config.warnings) log.warn(warning);
   const database = await openDatabase(config);
   const store = openKeyValueStore(config, log);

@@ -3,10 +3,10 @@ import { uploadFetch } from './upload-fetch.ts';
 
 export type { Profile } from 'account-client';
 
-/** The service that these pages come from; its cookie goes along by itself. */
+/** The service that serves these pages; the browser sends its cookie along. */
 export const api = createClient({ url: '' });
 
-/** Stores a picture and answers its address. `onProgress` gets the share that has been sent, 0 to 1. */
+/** Stores a picture and resolves to its address. `onProgress` gets the share that has been sent, 0 to 1. */
 export async function uploadAvatar(file: File, onProgress: (share: number) => void): Promise<string> {
   const form = new FormData();
   form.set('file', file);
@@ -22,11 +22,11 @@ export interface Refusal {
   message: string;
   /** By field. */
   details: Record<string, string>;
-  /** When trying again makes sense. */
+  /** The earliest time for a retry. */
   retryAt: Date | undefined;
 }
 
-/** Reads a failed call. Any other error is a fault of these pages, and thrown on. */
+/** Reads a failed call. Any other error is a fault of these pages, and is rethrown. */
 export function refusalIn(error: unknown): Refusal {
   if (isServiceError(error)) {
     const { code, message, retryAfter } = error;

@@ -1,6 +1,6 @@
 /**
- * Typed text survives errors, reloads and the way over other pages, in this tab alone. Passwords are never kept. The
- * pages before login share one draft, so that an address is typed once.
+ * Typed text survives errors, reloads and navigation, in this tab only. Passwords are never kept. The
+ * pages before login share one draft, so that an email is typed once.
  */
 export const beforeLogin = 'before-login';
 
@@ -10,7 +10,7 @@ export function readDraft(key: string): Draft {
   try {
     return JSON.parse(sessionStorage.getItem(key) ?? '{}') as Draft;
   } catch {
-    // The browser allows no storage here: then the text lives in the page alone.
+    // The browser allows no storage here: then only the page keeps the text.
     return {};
   }
 }
@@ -23,7 +23,7 @@ export function keepDraft(key: string, changes: Draft): void {
   }
 }
 
-/** Forgets one draft, or all of them: nothing stays behind for the next user who logs in. */
+/** Deletes one draft, or all of them, so that the next user who logs in sees none. */
 export function dropDraft(key?: string): void {
   try {
     if (key === undefined) sessionStorage.clear();

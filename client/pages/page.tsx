@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
+import { pagePaths } from '../../server/page-paths.ts';
 import { settings } from './settings.ts';
 
 interface Props {
@@ -22,7 +23,7 @@ export function Page({ title, isNews = false, isWide = false, actions, children 
   return (
     <>
       <header class={isWide ? 'wide' : 'narrow'}>
-        <a class="brand" href="/">
+        <a class="brand" href={pagePaths.home}>
           Accounts
         </a>
         {actions}
@@ -37,7 +38,7 @@ export function Page({ title, isNews = false, isWide = false, actions, children 
   );
 }
 
-/** Until a mail server is configured, mails go to the embedded mailbox; the hint tells the user where it is. */
+/** Until a mail server is configured, mails go to the embedded mailbox; the hint links to it. */
 export function MailboxHint() {
   if (!settings.mailbox) return null;
   return (

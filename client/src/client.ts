@@ -7,8 +7,8 @@ const TIMEOUT_MS = 15_000;
 const FILE_TIMEOUT_MS = 120_000;
 
 /**
- * The most calls that the service takes in one request, and the longest address that every proxy lets through: the
- * first refuse at 8 KB.
+ * The most calls that the service accepts in one request, and the longest address that every proxy accepts: some refuse
+ * 8 KB.
  */
 const LARGEST_BATCH = 10;
 const LONGEST_ADDRESS = 7000;
@@ -22,9 +22,9 @@ export interface ClientOptions {
   url: string;
   /** In place of the global fetch. */
   fetch?: typeof globalThis.fetch | undefined;
-  /** Sent with every call; a function is asked before each request. */
+  /** Sent with every call; a function is called before each request. */
   headers?: Headers | (() => Headers | Promise<Headers>) | undefined;
-  /** Milliseconds until a call is given up; 15000. */
+  /** Milliseconds until a call times out; 15000. */
   timeout?: number | undefined;
   /** The same for calls that carry a file; 120000. */
   fileTimeout?: number | undefined;
@@ -41,7 +41,7 @@ export interface ServiceClientOptions extends Pick<ClientOptions, 'url' | 'fetch
  */
 export const createClient = (options: ClientOptions): Client => connect(options, { credentials: 'include' });
 
-/** For other services: like `createClient`, but without cookies, and `service.*` answers to its token. */
+/** For other services: like `createClient`, but without cookies, and `service.*` accepts its token. */
 export const createServiceClient = ({ token, ...options }: ServiceClientOptions): Client =>
   connect({ ...options, headers: { authorization: `Bearer ${token}` } });
 

@@ -18,13 +18,13 @@ export interface ErrorData {
 /** tRPC passes on errors of this class unchanged; for callers that catch them they are simply errors. */
 const CallError: new (message: string, origin?: Origin) => Error = TRPCClientError;
 
-/** The service answered, and refused: `code` says why, `details` what was wrong with each field. */
+/** The service refused the call: `code` is the reason, `details` the problem of each field. */
 export class ServiceError<Code extends ErrorCode = ErrorCode> extends CallError {
   readonly code: Code;
-  /** Of the HTTP answer. */
+  /** HTTP status. */
   readonly status: number;
   readonly details: ErrorDetails | undefined;
-  /** Seconds after which trying again makes sense, where the service says so. */
+  /** Seconds to wait before a retry, where the service names them. */
   readonly retryAfter: number | undefined;
 
   constructor(
@@ -40,7 +40,7 @@ export class ServiceError<Code extends ErrorCode = ErrorCode> extends CallError 
   }
 }
 
-/** No answer of the service arrived: offline, not reachable, cut off, or something in between answered in its place. */
+/** No answer of the service arrived: offline, not reachable, cut off, or a proxy answered instead. */
 export class NetworkError extends CallError {
   constructor(message: string, origin?: Origin) {
     super(message, origin);
@@ -48,7 +48,7 @@ export class NetworkError extends CallError {
   }
 }
 
-/** No answer within the time that the client was given. Whether the service did what it was asked is not known. */
+/** No answer within the client's timeout. Whether the service carried the call out is unknown. */
 export class TimeoutError extends CallError {
   constructor(message: string, origin?: Origin) {
     super(message, origin);
@@ -67,10 +67,10 @@ export function isServiceError<Code extends ErrorCode = ErrorCode>(
 /** Whether no answer of the service arrived. A call that was aborted by its own signal is none of these three. */
 export const isNetworkError = (error: unknown): error is NetworkError => error instanceof NetworkError;
 
-/** Whether the time ran out. */
+/** Whether the call timed out. */
 export const isTimeoutError = (error: unknown): error is TimeoutError => error instanceof TimeoutError;
 
-/** TRPCClientError's constructor makes whatever it constructs a plain TRPCClientError. */
+/** TRPCClientError's constructor gives every instance the prototype of TRPCClientError. */
 function become(error: Error, prototype: Error, name: string): void {
   Object.setPrototypeOf(error, prototype);
   error.name = name;

@@ -18,7 +18,7 @@ export interface UploadOptions {
 /** A file that is stored, as declared. */
 export interface UploadedFile {
   key: string;
-  /** The address at which everyone can read it. */
+  /** Its public address. */
   url: string;
   contentType: string;
   size: number;
@@ -26,7 +26,7 @@ export interface UploadedFile {
 
 /** The store did not take the file: the address has expired, or the file changed while it was sent. */
 export class UploadError extends Error {
-  /** Of the store's HTTP answer. */
+  /** HTTP status of the store's response. */
   readonly status: number;
 
   constructor(status: number) {
@@ -37,7 +37,7 @@ export class UploadError extends Error {
 }
 
 /**
- * Uploads a file straight to the store: asks for an address, sends the file there, and has the service check it.
+ * Uploads a file straight to the store: requests an address, sends the file there, and lets the service check it.
  * Rejects with ServiceError where the service refuses (no session, type or size not allowed), UploadError where the
  * store does, NetworkError or TimeoutError on the way.
  */
@@ -58,10 +58,10 @@ export async function uploadFile(client: UploadClient, file: File, options: Uplo
   return { key, url: publicUrl, contentType, size };
 }
 
-/** PUTs the file and answers the status. An address that has expired is not worth waiting for. */
+/** PUTs the file and resolves to the status; times out when the address expires. */
 type Send = (address: string, file: File, ms: number, options: UploadOptions) => Promise<number>;
 
-/** XMLHttpRequest is the one way to watch an upload in browsers. */
+/** In browsers only XMLHttpRequest reports the progress of an upload. */
 const sendWithProgress: Send = (address, file, ms, { onProgress, signal }) =>
   new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();

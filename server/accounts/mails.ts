@@ -1,4 +1,5 @@
 import type { MailKind, OutboxMail } from '../../entities/index.ts';
+import { pagePaths } from '../page-paths.ts';
 import type { Database } from '../parts/database/contract.ts';
 import type { Mail } from '../parts/mail/contract.ts';
 import { isTokenPurpose, type OneTimeTokens } from './one-time-tokens.ts';
@@ -53,7 +54,7 @@ const contents: Record<MailKind, (setting: Setting) => Content> = {
       `Your account at ${site} could also be opened ${inWords(detail)}. We have no proof that you added that yourself, so it was removed, and every device was logged out.`,
       'If it was yours, add it again: ask for a new password, or log in through the provider once more.',
     ],
-    button: { label: 'Set a password', url: `${appUrl}/forgot-password` },
+    button: { label: 'Set a password', url: appUrl + pagePaths.forgotPassword },
     closing: 'You need not do anything if you did not add it.',
   }),
 };
@@ -66,8 +67,8 @@ const inWords = (methods: string): string =>
     .join(' and ');
 
 const pages: Partial<Record<MailKind, (token: string, email: string) => string>> = {
-  'verify-email': (token) => `/verify-email?token=${token}`,
-  'reset-password': (token, email) => `/reset-password?token=${token}&email=${encodeURIComponent(email)}`,
+  'verify-email': (token) => `${pagePaths.verifyEmail}?token=${token}`,
+  'reset-password': (token, email) => `${pagePaths.resetPassword}?token=${token}&email=${encodeURIComponent(email)}`,
 };
 
 interface Parts {

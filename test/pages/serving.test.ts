@@ -94,6 +94,41 @@ describe('the pages', () => {
   });
 });
 
+describe('/openapi.json and the files of /docs', () => {
+  onStack('embedded', (stack) => {
+    const bundle = '/docs/swagger-ui-bundle.js';
+
+    test.each(['/openapi.json', '/docs', '/docs/swagger-ui.css', bundle])('%s comes compressed', async (path) => {
+      const plain = await read(stack().url + path, 'identity');
+      expect(plain.headers).toMatchObject({
+        'content-length': String(plain.body.length),
+        vary: 'Origin, Accept-Encoding',
+      });
+      for (const [encoding, decompress] of [
+        ['br', brotliDecompressSync],
+        ['gzip', gunzipSync],
+      ] as const) {
+        const { headers, body } = await read(stack().url + path, encoding);
+        expect(headers['content-encoding']).toBe(encoding);
+        expect(decompress(body).equals(plain.body)).toBe(true);
+      }
+    });
+
+    test('a browser that has a file gets it only when it has changed', async () => {
+      const { headers } = await read(stack().url + bundle, 'br');
+      expect(headers).toMatchObject({
+        'cache-control': 'public, max-age=86400',
+        'content-type': 'text/javascript; charset=utf-8',
+      });
+      const etag = String(headers.etag);
+      const known = await read(stack().url + bundle, 'br', { 'if-none-match': etag });
+      expect([known.status, known.headers.etag, known.body.length]).toEqual([304, etag, 0]);
+      const changed = await read(stack().url + bundle, 'br', { 'if-none-match': 'W/"another"' });
+      expect(changed.status).toBe(200);
+    });
+  });
+});
+
 describe('with PAGES=off', () => {
   onStack(
     'embedded',

@@ -26,7 +26,7 @@ let caller: ReturnType<typeof inProcessCaller>;
 
 beforeAll(async () => {
   const config = parseConfig({ DATA_DIR: dataDir, LOG_LEVEL: 'silent' });
-  const log = createLog(config);
+  const log = await createLog(config);
   const secret = 'x'.repeat(32);
   database = await openDatabase(config);
   await database.migrate();

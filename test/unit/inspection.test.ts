@@ -38,7 +38,7 @@ test('an inspection that fails abandons no other: the round, and stop, wait for 
     prepare: async () => undefined,
     close: () => undefined,
   };
-  const uploads = createUploads(config, { database, objects, log: createLog(config) });
+  const uploads = createUploads(config, { database, objects, log: await createLog(config) });
   const declare = (userId: string) => uploads.presign(userId, { contentType: 'application/pdf', size: 8 });
   failing = (await declare('first')).key;
   await declare('second');

@@ -12,13 +12,13 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 const quiet = { warn: () => undefined };
 
-test('pages that were not built are told in one line of the log, and none are served', () => {
+test('pages that were not built are reported in one line of the log, and none are served', () => {
   const said: unknown[] = [];
   expect(pages({ appUrl: '' }, { warn: (line: unknown) => said.push(line) }, join(folder, 'missing'))).toBeUndefined();
   expect(said).toEqual([expect.stringContaining('npm run build')]);
 });
 
-test('no setting can end the script element that it is told in', async () => {
+test('no setting can end the script element that contains it', async () => {
   mkdirSync(join(folder, 'assets'));
   writeFileSync(join(folder, 'index.html'), '<script type="application/json">{}</script>');
   const middleware = pages({ appUrl: 'https://x.test/</script><script>$&' }, quiet, folder);

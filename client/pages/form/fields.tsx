@@ -8,7 +8,7 @@ interface Common extends FieldState {
   hint?: ComponentChildren;
 }
 
-/** The attributes of an input; its description consists of its hint and its error, where there are such. */
+/** The attributes of an input; its description consists of its hint and its error, where present. */
 const describe = ({ name, hint, error }: Pick<Common, 'name' | 'hint' | 'error'>) => ({
   id: name,
   name,

@@ -5,7 +5,7 @@ interface PasswordRule {
 
 const lengthOf = (text: string) => [...text].length;
 
-/** The rules of `newPassword` in routers/fields.ts, for showing them as they are met; the service has the last word. */
+/** The rules of `newPassword` in routers/fields.ts, for showing them as they are met; the service checks them again. */
 export const passwordRules: PasswordRule[] = [
   { label: '8 to 128 characters', isMet: (password) => lengthOf(password) >= 8 && lengthOf(password) <= 128 },
   { label: 'an uppercase letter', isMet: (password) => /\p{Lu}/u.test(password) },
@@ -14,7 +14,7 @@ export const passwordRules: PasswordRule[] = [
   { label: 'a symbol, such as ! or -', isMet: (password) => /[^\p{L}\p{Nd}]/u.test(password) },
 ];
 
-/** Says at each of these fields what its password still lacks. */
+/** The message for each field whose password breaks a rule. */
 export function unmetRules<Name extends string>(passwords: Record<Name, string>): Partial<Record<Name, string>> {
   const entries = Object.entries<string>(passwords)
     .map(([name, password]) => [name, passwordRules.filter((rule) => !rule.isMet(password))] as const)

@@ -16,9 +16,9 @@ interface Options<Name extends string> {
   required?: Partial<Record<NoInfer<Name>, string>>;
   /** The messages for values that must not be sent, by field. */
   check?: (values: Record<NoInfer<Name>, string>) => Partial<Record<NoInfer<Name>, string>>;
-  /** Keeps what is typed into these fields, and takes it up again. */
+  /** Keeps the text of these fields, and restores it. */
   draft?: { key: string; names: NoInfer<Name>[] };
-  /** Resolves to what the fields hold from now on, where that may differ from what was typed. */
+  /** Resolves to the new values of the fields, where they may differ from the typed ones. */
   send(values: Record<NoInfer<Name>, string>): Promise<Record<NoInfer<Name>, string> | undefined>;
   /** A message of the form's own for a refusal. */
   explain?: (refusal: Refusal) => Problem<NoInfer<Name>> | undefined;
@@ -31,7 +31,7 @@ export type FieldState = {
   onInput(value: string): void;
 };
 
-/** The life of a form: the typed values, the sending, and the errors, with the focus at the first wrong field. */
+/** The state of a form: its values, its submission and its errors; a refusal focuses the first wrong field. */
 export function useForm<Name extends string>({ initial, required, check, draft, send, explain }: Options<Name>) {
   const [values, setValues] = useState<Record<Name, string>>(() => ({ ...initial, ...kept(draft) }));
   const [errors, setErrors] = useState<Partial<Record<Name, ComponentChildren>>>({});
@@ -109,6 +109,6 @@ function messagesIn<Name extends string>({ details }: Refusal, values: Record<Na
   return Object.fromEntries(entries) as Partial<Record<Name, string>>;
 }
 
-/** The sentence that users read about a refusal. A limit says when to come back. */
+/** The sentence that users read about a refusal; for a limit with the time of the next attempt. */
 export const sentenceFor = ({ code, message, retryAt }: Refusal): string =>
   code === 'RATE_LIMITED' && retryAt ? `Too many attempts. Please try again at ${time(retryAt)}.` : message;

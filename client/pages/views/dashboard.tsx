@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { pagePaths } from '../../../server/page-paths.ts';
 import { api, type Profile, type Refusal, refusalIn } from '../api.ts';
 import { date } from '../in-readers-language.ts';
 import { Page } from '../page.tsx';
@@ -9,13 +10,13 @@ import { providerLabel } from './provider-link.tsx';
 import { Unreachable } from './unreachable.tsx';
 
 /**
- * Asks for the profile from here: after the identity provider the first navigation comes without the Strict cookie, while
- * a request of this page has it.
+ * Requests the profile by script: after the identity provider the first navigation comes without the Strict cookie,
+ * while a request of this page has it.
  */
 export function Dashboard() {
   const [profile, setProfile] = useState<Profile>();
   const [refusal, setRefusal] = useState<Refusal>();
-  /** Settles when no picture is on its way any more. */
+  /** Settles when no picture is being uploaded. */
   const picture = useRef(Promise.resolve());
 
   useEffect(() => {
@@ -23,11 +24,11 @@ export function Dashboard() {
       ({ user }) => setProfile(user),
       (error: unknown) => {
         const found = refusalIn(error);
-        if (found.code === 'UNAUTHENTICATED') location.replace('/login');
+        if (found.code === 'UNAUTHENTICATED') location.replace(pagePaths.logIn);
         else setRefusal(found);
       },
     );
-    // A page that the browser restores from its memory may show a user who has logged out since.
+    // A page from the back/forward cache may show a user who has logged out since.
     const reloadIfKept = ({ persisted }: PageTransitionEvent) => persisted && location.reload();
     addEventListener('pageshow', reloadIfKept);
     return () => removeEventListener('pageshow', reloadIfKept);
@@ -43,7 +44,7 @@ export function Dashboard() {
   }
   return (
     <Page title="Your profile" isWide actions={<LogOut />}>
-      <section class="card who">
+      <section class="card picture">
         <AvatarPicker profile={profile} onChange={setProfile} picture={picture} />
       </section>
       <section class="card">

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { pagePaths } from '../../../server/page-paths.ts';
 import { api } from '../api.ts';
 import { beforeLogin } from '../draft.ts';
 import { TextField } from '../form/fields.tsx';
@@ -23,7 +24,7 @@ export function ForgotPassword() {
         <p>{message} It works for one hour.</p>
         <MailboxHint />
         <p class="aside">
-          <a href="/login">Back to the login</a>
+          <a href={pagePaths.logIn}>Back to the login</a>
         </p>
       </Page>
     );
@@ -38,7 +39,7 @@ export function ForgotPassword() {
         </Button>
       </Form>
       <p class="aside">
-        <a href="/login">Back to the login</a>
+        <a href={pagePaths.logIn}>Back to the login</a>
       </p>
     </Page>
   );

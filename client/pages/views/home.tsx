@@ -1,17 +1,18 @@
 import { useEffect, useState } from 'preact/hooks';
+import { pagePaths } from '../../../server/page-paths.ts';
 import { api, type Refusal, refusalIn } from '../api.ts';
 import { Page } from '../page.tsx';
 import { Unreachable } from './unreachable.tsx';
 
-/** Leads to the dashboard, or to the login. Asked from here, because a link from elsewhere brings no Strict cookie. */
+/** Leads to the dashboard or the login. A script finds out which: a link on another site brings no Strict cookie. */
 export function Home() {
   const [refusal, setRefusal] = useState<Refusal>();
   useEffect(() => {
     api.profile.get.query().then(
-      () => location.replace('/dashboard'),
+      () => location.replace(pagePaths.dashboard),
       (error: unknown) => {
         const found = refusalIn(error);
-        if (found.code === 'UNAUTHENTICATED') location.replace('/login');
+        if (found.code === 'UNAUTHENTICATED') location.replace(pagePaths.logIn);
         else setRefusal(found);
       },
     );

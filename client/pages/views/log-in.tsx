@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact';
+import { pagePaths } from '../../../server/page-paths.ts';
 import { api, type Refusal } from '../api.ts';
 import { beforeLogin } from '../draft.ts';
 import { PasswordField, TextField } from '../form/fields.tsx';
@@ -14,7 +15,7 @@ export function LogIn() {
     draft: { key: beforeLogin, names: ['email'] },
     async send(values) {
       await api.auth.login.mutate(values);
-      location.assign('/dashboard');
+      location.assign(pagePaths.dashboard);
       return undefined;
     },
     explain,
@@ -31,10 +32,10 @@ export function LogIn() {
         </Button>
       </Form>
       <p class="aside">
-        <a href="/forgot-password">Forgot your password?</a>
+        <a href={pagePaths.forgotPassword}>Forgot your password?</a>
       </p>
       <p class="aside">
-        New here? <a href="/register">Create an account</a>
+        New here? <a href={pagePaths.register}>Create an account</a>
       </p>
     </Page>
   );
@@ -46,7 +47,7 @@ function explain({ code, message }: Refusal): Problem<'email' | 'password'> | un
   return {
     message: (
       <>
-        {message}. The link is in our mail to you. <a href="/verify-email">Send it again</a>
+        {message}. The link is in our mail to you. <a href={pagePaths.verifyEmail}>Send it again</a>
       </>
     ),
   };

@@ -1,10 +1,11 @@
 import { useState } from 'preact/hooks';
+import { pagePaths } from '../../../server/page-paths.ts';
 import { api, refusalIn } from '../api.ts';
 import { dropDraft } from '../draft.ts';
 import { Alert, Button } from '../form/form.tsx';
 import { sentenceFor } from '../form/use-form.ts';
 
-/** Ends this session, or all of them; says so only once it is certain. */
+/** Ends this session, or all of them. The next page confirms it only after the service has. */
 export function LogOut({ everywhere = false }: { everywhere?: boolean }) {
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState('');
@@ -24,7 +25,7 @@ export function LogOut({ everywhere = false }: { everywhere?: boolean }) {
       }
     }
     dropDraft();
-    location.replace(`/login?notice=${everywhere ? 'logged-out-everywhere' : 'logged-out'}`);
+    location.replace(`${pagePaths.logIn}?notice=${everywhere ? 'logged-out-everywhere' : 'logged-out'}`);
   };
 
   return (

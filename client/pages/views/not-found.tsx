@@ -1,3 +1,4 @@
+import { pagePaths } from '../../../server/page-paths.ts';
 import { Page } from '../page.tsx';
 
 export function NotFound() {
@@ -5,7 +6,7 @@ export function NotFound() {
     <Page title="Page not found">
       <p>There is nothing at this address. Perhaps the link is incomplete.</p>
       <p>
-        <a href="/">To the start</a>
+        <a href={pagePaths.home}>To the start</a>
       </p>
     </Page>
   );

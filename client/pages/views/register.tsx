@@ -1,3 +1,4 @@
+import { pagePaths } from '../../../server/page-paths.ts';
 import { api } from '../api.ts';
 import { beforeLogin } from '../draft.ts';
 import { PasswordField, TextField } from '../form/fields.tsx';
@@ -19,7 +20,7 @@ export function Register() {
     draft: { key: beforeLogin, names: ['name', 'email'] },
     async send(values) {
       await api.auth.register.mutate(values);
-      location.assign('/verify-email');
+      location.assign(pagePaths.verifyEmail);
       return undefined;
     },
     explain: ({ code }) =>
@@ -28,7 +29,7 @@ export function Register() {
             field: 'email',
             message: (
               <>
-                This email has an account already. <a href="/login">Log in instead</a>
+                This email has an account already. <a href={pagePaths.logIn}>Log in instead</a>
               </>
             ),
           }
@@ -46,7 +47,7 @@ export function Register() {
         </Button>
       </Form>
       <p class="aside">
-        You have an account? <a href="/login">Log in</a>
+        You have an account? <a href={pagePaths.logIn}>Log in</a>
       </p>
     </Page>
   );

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { pagePaths } from '../../../server/page-paths.ts';
 import { api } from '../api.ts';
 import { PasswordField, TextField } from '../form/fields.tsx';
 import { Button, Form } from '../form/form.tsx';
@@ -32,7 +33,7 @@ export function ResetPassword() {
   return (
     <Page title="Set a new password">
       <Form {...form}>
-        {/* Tells password managers which account the password is for. */}
+        {/* For password managers: the account that the password belongs to. */}
         <TextField {...field('email')} label="Email" type="email" autocomplete="username" readonly />
         <PasswordField {...field('password')} label="New password" isNew />
         <Button isBusy={isBusy} busy="Setting new password …">
@@ -48,7 +49,7 @@ function Changed() {
     <Page title="Your password is changed" isNews>
       <p>Every device was logged out. You can log in with your new password now.</p>
       <p>
-        <a class="primary button" href="/login">
+        <a class="primary button" href={pagePaths.logIn}>
           Log in
         </a>
       </p>
@@ -61,7 +62,7 @@ function Refused() {
     <Page title="This link does not work" isNews>
       <p>It is incomplete, older than an hour, has been used, or a newer one took its place.</p>
       <p>
-        <a class="primary button" href="/forgot-password">
+        <a class="primary button" href={pagePaths.forgotPassword}>
           Ask for a new link
         </a>
       </p>

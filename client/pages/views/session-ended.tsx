@@ -1,3 +1,4 @@
+import { pagePaths } from '../../../server/page-paths.ts';
 import type { Refusal } from '../api.ts';
 import type { Problem } from '../form/use-form.ts';
 
@@ -7,7 +8,7 @@ export const sessionEnded = ({ code }: Refusal): Problem<never> | undefined =>
     ? {
         message: (
           <>
-            Your session has ended. <a href="/login">Log in again</a>: what you typed is kept.
+            Your session has ended. <a href={pagePaths.logIn}>Log in again</a>: what you typed is kept.
           </>
         ),
       }

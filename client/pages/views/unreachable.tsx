@@ -3,7 +3,7 @@ import { Alert } from '../form/form.tsx';
 import { sentenceFor } from '../form/use-form.ts';
 import { Page } from '../page.tsx';
 
-/** Stands in for a page when its data cannot be loaded. */
+/** Shown instead of a page whose data cannot be loaded. */
 export function Unreachable({ refusal }: { refusal: Refusal }) {
   return (
     <Page title="Something is not working">

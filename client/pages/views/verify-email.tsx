@@ -1,5 +1,6 @@
 import type { VerifyEmailOutput } from 'account-client';
 import { useState } from 'preact/hooks';
+import { pagePaths } from '../../../server/page-paths.ts';
 import { api } from '../api.ts';
 import { beforeLogin, readDraft } from '../draft.ts';
 import { TextField } from '../form/fields.tsx';
@@ -12,7 +13,7 @@ import { providerLabel } from './provider-link.tsx';
 
 type Unproven = NonNullable<VerifyEmailOutput['unproven']>;
 
-/** The page that the mailed link opens, and for users who still wait for the mail. */
+/** The page that the mailed link opens; without a token, the page for users who wait for the mail. */
 export function VerifyEmail() {
   const token = mailedLink().get('token');
   return token ? <Confirm token={token} /> : <Wait />;
@@ -54,7 +55,7 @@ function Verified({ token, unproven }: { token: string; unproven: Unproven }) {
     <Page title="Your email is verified" isNews>
       <p>You can log in now.</p>
       <p>
-        <a class="primary button" href="/login">
+        <a class="primary button" href={pagePaths.logIn}>
           Log in
         </a>
       </p>
@@ -111,7 +112,7 @@ function Removed({ message }: { message: string }) {
     <Page title="Thank you" isNews>
       <p>{message}</p>
       <p class="aside">
-        <a href="/">To the start</a>
+        <a href={pagePaths.home}>To the start</a>
       </p>
     </Page>
   );
@@ -139,7 +140,7 @@ function Wait() {
       <p>Look among unwanted mail, or have it sent again.</p>
       <Resend />
       <p class="aside">
-        Verified already? <a href="/login">Log in</a>
+        Verified already? <a href={pagePaths.logIn}>Log in</a>
       </p>
     </Page>
   );

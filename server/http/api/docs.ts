@@ -1,49 +1,39 @@
 import { readFileSync } from 'node:fs';
+import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Router from '@koa/router';
 import type { Config } from '../../config/index.ts';
+import { memoryFile } from '../web/memory-file.ts';
 import { openApiDocument } from './openapi.ts';
-
-/** The parts of Swagger UI that the page loads, straight from its package. */
-const assets = ['swagger-ui.css', 'swagger-ui-bundle.js'];
-const DAY_SECONDS = 24 * 60 * 60;
-
-/** In memory once, from the first request on: a client may ask for it a thousand times and take none. */
-function onceRead(asset: string): () => Buffer {
-  let content: Buffer | undefined;
-  return () => {
-    content ??= readFileSync(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${asset}`)));
-    return content;
-  };
-}
 
 /**
  * /openapi.json, and /docs, which shows it and lets users log in and try each call. All of it comes from this service.
  */
 export function docs(config: Pick<Config, 'appUrl' | 'identityProvider'>): Router {
-  const document = Buffer.from(JSON.stringify(openApiDocument(config)));
-  const router = new Router()
-    .get('/openapi.json', (ctx) => {
-      ctx.state['route'] = ctx.path;
-      ctx.type = 'json';
-      ctx.body = document;
-    })
-    .get('/docs', (ctx) => {
-      ctx.state['route'] = ctx.path;
-      ctx.type = 'html';
-      ctx.body = page;
-    });
-  for (const asset of assets) {
-    const content = onceRead(asset);
-    router.get(`/docs/${asset}`, (ctx) => {
-      ctx.state['route'] = ctx.path;
-      ctx.set('Cache-Control', `public, max-age=${DAY_SECONDS}`);
-      ctx.type = asset.slice(asset.lastIndexOf('.'));
-      ctx.body = content();
+  const document = JSON.stringify(openApiDocument(config));
+  const files = {
+    '/openapi.json': memoryFile({ type: 'json', content: Buffer.from(document), cacheControl: 'no-store' }),
+    '/docs': memoryFile({ type: 'html', content: Buffer.from(page), cacheControl: 'no-store' }),
+    '/docs/swagger-ui.css': swaggerUi('swagger-ui.css'),
+    '/docs/swagger-ui-bundle.js': swaggerUi('swagger-ui-bundle.js'),
+  };
+  const router = new Router();
+  for (const [path, file] of Object.entries(files)) {
+    router.get(path, (ctx) => {
+      ctx.state['route'] = path;
+      return file(ctx);
     });
   }
   return router;
 }
+
+/** A part of Swagger UI that the page loads, straight from its package. Its address stays when its content changes. */
+const swaggerUi = (asset: string) =>
+  memoryFile({
+    type: extname(asset),
+    content: readFileSync(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${asset}`))),
+    cacheControl: 'public, max-age=86400',
+  });
 
 // Calls go to the origin of the page itself, so that they send the cookie of a login made here. The buttons to enter a
 // cookie by hand are left out: a page cannot send one that way.

@@ -8,9 +8,18 @@ import { version } from '../context.ts';
 
 const SESSION = 'session';
 
+/** What the tags of the procedures stand for. */
+const tags = [
+  { name: 'Authentication', description: 'Registration, login and logout, mailed links, identity provider' },
+  { name: 'Users', description: 'The public view of users' },
+  { name: 'Profile', description: 'The profile of the logged-in user' },
+  { name: 'Uploads', description: 'Files and images of the logged-in user' },
+  { name: 'Health', description: 'For load balancers and monitoring' },
+];
+
 const errorBody = z
   .object({
-    message: z.string().meta({ description: 'A sentence for people' }),
+    message: z.string().meta({ description: 'A sentence for users' }),
     code: z.enum(errorCodes as [ErrorCode, ...ErrorCode[]]),
     details: z
       .record(z.string(), z.object({ message: z.string(), rule: z.string() }))
@@ -23,11 +32,11 @@ const plainErrorBody = z.object({ error: z.string() }).meta({ id: 'UploadError' 
 const bothErrorBody = z.object({ ...errorBody.shape, ...plainErrorBody.shape }).meta({ id: 'PresignError' });
 
 /**
- * The errors that calls share, by kind: all calls, calls with a body, calls that change something, calls with a
- * session.
+ * The errors that calls share, by kind: all calls (400 for a malformed Host or query), calls with a body, calls that
+ * change something, calls with a session.
  */
-const common: ErrorCode[] = ['INTERNAL', 'SERVICE_UNAVAILABLE'];
-const withBody: ErrorCode[] = ['VALIDATION_FAILED', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'];
+const common: ErrorCode[] = ['VALIDATION_FAILED', 'INTERNAL', 'SERVICE_UNAVAILABLE'];
+const withBody: ErrorCode[] = ['PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'];
 const changing: ErrorCode[] = ['ORIGIN_MISMATCH'];
 const withSession: ErrorCode[] = ['UNAUTHENTICATED'];
 
@@ -42,11 +51,15 @@ export function openApiDocument({
   const document = generateOpenApiDocument(appRouter, {
     title: 'Account service',
     version,
+    license: { name: 'MIT', identifier: 'MIT' },
     baseUrl,
     description: 'Accounts, profiles and uploads. The session is the cookie `auth_session`, set at login.',
     securitySchemes: { [SESSION]: { type: 'apiKey', in: 'cookie', name: 'auth_session' } },
     defs: { Error: errorBody, UploadError: plainErrorBody, PresignError: bothErrorBody },
   });
+  document.tags = tags;
+  // The default: an operation that needs a session has an entry of its own.
+  document.security = [];
   const paths = document.paths as Record<string, Record<string, Operation>>;
   for (const { openapi } of restProcedures) {
     const operation = paths[openapi.path]?.[openapi.method.toLowerCase()];
@@ -55,7 +68,7 @@ export function openApiDocument({
   document.paths = Object.fromEntries(
     Object.entries(document.paths ?? {}).map(([path, item]) => [pathOf({ path }, identityProvider.name), item]),
   );
-  // Drops the library's own error bodies, which no call answers.
+  // Drops the library's own error bodies, which no procedure returns.
   for (const name of Object.keys(document.components?.schemas ?? {})) {
     if (name.startsWith('error.')) delete document.components?.schemas?.[name];
   }

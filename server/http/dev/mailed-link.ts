@@ -1,8 +1,7 @@
 import type { Middleware } from 'koa';
 import { createCaller } from '../../../routers/index.ts';
+import { pagePaths } from '../../page-paths.ts';
 import type { ContextFactory } from '../context.ts';
-
-const PATH = '/verify-email';
 
 /**
  * For development: a program that opens the mailed link, such as curl, confirms with it and gets the answer of POST
@@ -12,9 +11,10 @@ const PATH = '/verify-email';
 export const mailedLink =
   (createContext: ContextFactory): Middleware =>
   async (ctx, next) => {
-    const token = ctx.method === 'GET' && ctx.path === PATH && new URLSearchParams(ctx.querystring).get('token');
+    const token =
+      ctx.method === 'GET' && ctx.path === pagePaths.verifyEmail && new URLSearchParams(ctx.querystring).get('token');
     if (!token || ctx.get('Accept').toLowerCase().includes('text/html')) return next();
-    ctx.state['route'] = PATH;
+    ctx.state['route'] = pagePaths.verifyEmail;
     ctx.vary('Accept');
     ctx.set('Cache-Control', 'no-store');
     ctx.body = await createCaller(createContext(ctx)).auth.verifyEmail({ token });

@@ -1,21 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
-import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
-import type { Context, Middleware } from 'koa';
+import type { Middleware } from 'koa';
 import type { Log } from '../../log.ts';
+import { pagePaths } from '../../page-paths.ts';
+import { memoryFile } from './memory-file.ts';
 
 const BUILT = join(import.meta.dirname, '../../../client/pages/dist');
 
-/** The paths that have a page; client/pages/main.tsx knows which page. */
-const paths = new Set([
-  '/',
-  '/register',
-  '/login',
-  '/verify-email',
-  '/forgot-password',
-  '/reset-password',
-  '/dashboard',
-]);
+const paths = new Set<string>(Object.values(pagePaths));
 /** Below these paths a missing address was requested by a program, not by a user. */
 const forPrograms = /^\/(?:api|auth|trpc|assets|uploads)\//;
 
@@ -28,68 +20,52 @@ interface Settings {
   mailbox?: string | undefined;
 }
 
-type Encoding = 'br' | 'gzip' | 'identity';
-
-/** One file in memory. */
-interface Body {
-  type: string;
-  /** Compressed at the first request for it, and then kept, so that it does not delay the start. */
-  as(encoding: Encoding): Buffer;
-}
-
 /**
  * The account pages, from memory: one shell for all of them, the same for every user, and its assets, whose names
  * change with their content. A browser that requests any other missing address gets the shell too, as 404. Undefined,
  * with a line in the log, when the pages were not built.
  */
 export function pages(settings: Settings, log: Pick<Log, 'warn'>, folder = BUILT): Middleware | undefined {
-  const built = load(settings, folder);
-  if (!built) {
+  const html = textOf(join(folder, 'index.html'));
+  if (html === undefined) {
     log.warn(
       'the account pages are not built and not served: `npm run build` makes them, PAGES=off makes this go away',
     );
     return undefined;
   }
-  const { shell, assets } = built;
+  const shell = memoryFile({
+    type: 'html',
+    content: Buffer.from(html.replace('{}', () => forScript(settings))),
+    // A cached shell would name assets that a newer release does not have.
+    cacheControl: 'no-store',
+  });
+  const assets = readAssets(join(folder, 'assets'));
   return (ctx, next) => {
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next();
     const asset = assets.get(ctx.path);
     if (asset) {
       ctx.state['route'] = '/assets/{name}';
-      ctx.set('Cache-Control', 'public, max-age=31536000, immutable');
-      send(ctx, asset);
-      return;
+      return asset(ctx);
     }
     const isPage = paths.has(ctx.path);
     if (!isPage && (forPrograms.test(ctx.path) || ctx.accepts('json', 'html') !== 'html')) return next();
     if (isPage) ctx.state['route'] = ctx.path;
-    // A cached shell would name assets that a newer release does not have.
-    ctx.set('Cache-Control', 'no-store');
     ctx.status = isPage ? 200 : 404;
-    send(ctx, shell);
+    return shell(ctx);
   };
 }
 
-function send(ctx: Context, { type, as }: Body): void {
-  ctx.vary('Accept-Encoding');
-  const accepted = ctx.acceptsEncodings('br', 'gzip', 'identity');
-  const encoding = accepted === 'br' || accepted === 'gzip' ? accepted : 'identity';
-  if (encoding !== 'identity') ctx.set('Content-Encoding', encoding);
-  ctx.body = as(encoding);
-  ctx.type = type;
-}
-
-function load(settings: Settings, folder: string): { shell: Body; assets: Map<string, Body> } | undefined {
-  const html = textOf(join(folder, 'index.html'));
-  if (html === undefined) return undefined;
-  const names = readdirSync(join(folder, 'assets'));
-  return {
-    shell: body('.html', Buffer.from(html.replace('{}', () => forScript(settings)))),
-    assets: new Map(
-      names.map((name) => [`/assets/${name}`, body(extname(name), readFileSync(join(folder, 'assets', name)))]),
-    ),
-  };
-}
+const readAssets = (folder: string) =>
+  new Map(
+    readdirSync(folder).map((name) => [
+      `/assets/${name}`,
+      memoryFile({
+        type: extname(name),
+        content: readFileSync(join(folder, name)),
+        cacheControl: 'public, max-age=31536000, immutable',
+      }),
+    ]),
+  );
 
 /** JSON that cannot end its script element, whatever is in it. */
 const forScript = (settings: Settings) => JSON.stringify(settings).replace(/</g, '\\u003c');
@@ -100,23 +76,4 @@ function textOf(file: string): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** Brotli's quality 9 is within a few percent of the best, in a tenth of its time. */
-const brotli = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } };
-const encoders: Record<Encoding, (plain: Buffer) => Buffer> = {
-  br: (plain) => brotliCompressSync(plain, brotli),
-  gzip: (plain) => gzipSync(plain, { level: 9 }),
-  identity: (plain) => plain,
-};
-
-function body(type: string, plain: Buffer): Body {
-  const made: Partial<Record<Encoding, Buffer>> = {};
-  return {
-    type,
-    as(encoding) {
-      made[encoding] ??= encoders[encoding](plain);
-      return made[encoding];
-    },
-  };
 }

@@ -1,0 +1,45 @@
+import { createHash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gzip } from 'node:zlib';
+import type { Context } from 'koa';
+
+/** Brotli's quality 9 is within a few percent of the best, in a tenth of its time. */
+const brotli = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } };
+const encoders = {
+  br: (plain: Buffer) => promisify(brotliCompress)(plain, brotli),
+  gzip: (plain: Buffer) => promisify(gzip)(plain, { level: 9 }),
+};
+
+interface Options {
+  /** A media type, or a file name's extension. */
+  type: string;
+  content: Buffer;
+  cacheControl: string;
+}
+
+/**
+ * A file that is sent from memory: a client that requests it and reads slowly costs no file descriptor and no second
+ * copy, and no request waits for libuv's threads, which password hashes keep busy. Each encoding is made once, at the
+ * first request that accepts it.
+ */
+export function memoryFile({ type, content, cacheControl }: Options): (ctx: Context) => Promise<void> {
+  const compressed: { [encoding in keyof typeof encoders]?: Promise<Buffer> } = {};
+  // Weak, because the encodings of a file share it.
+  const etag = `W/"${createHash('sha256').update(content).digest('base64url')}"`;
+  return async (ctx) => {
+    ctx.set('Cache-Control', cacheControl);
+    ctx.type = type;
+    ctx.etag = etag;
+    ctx.vary('Accept-Encoding');
+    ctx.body = content;
+    if (ctx.fresh) {
+      ctx.status = 304;
+      return;
+    }
+    const encoding = ctx.acceptsEncodings('br', 'gzip', 'identity');
+    if (encoding !== 'br' && encoding !== 'gzip') return;
+    compressed[encoding] ??= encoders[encoding](content);
+    ctx.body = await compressed[encoding];
+    ctx.set('Content-Encoding', encoding);
+  };
+}
