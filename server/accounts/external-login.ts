@@ -10,7 +10,7 @@ import type {
 import type { KeyValueStore } from '../parts/key-value/contract.ts';
 import type { Deps } from './deps.ts';
 import { createIdentities } from './identities.ts';
-import type { Login } from './login.ts';
+import type { Login } from './sessions.ts';
 
 /** interface.md section 8. */
 export const STATE_LIFE_MS = 10 * 60 * 1000;
@@ -83,8 +83,7 @@ export const createExternalLogin = (deps: Deps, { store, provider, providerName,
     if (admission.result === 'email-unverified') return { result: 'email-unverified' };
     if (admission.result === 'unusable') return failed(new Error('subject or email address cannot be used'));
     const { account: user } = admission;
-    if (formerToken) await deps.sessions.end(formerToken);
-    return { result: 'logged-in', login: { user, ...(await deps.sessions.create(user)) } };
+    return { result: 'logged-in', login: await deps.sessions.openSession(user, formerToken) };
   };
 
   return {
