@@ -118,7 +118,7 @@ export const auth = router({
       });
       const { id, email, name, provider } = login.user;
       ctx.cookies.setSession(login);
-      ctx.noteUser(id);
+      ctx.setLogUser(id);
       return { ...answer('You are logged in.'), user: { id, email, name, provider } };
     }),
 

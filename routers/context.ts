@@ -25,8 +25,8 @@ export interface Context {
     setBrowser(id: string): void;
   };
   /** Puts the user's id into the log line of the request. */
-  noteUser(userId: string): void;
-  noteService(name: string): void;
+  setLogUser(userId: string): void;
+  setLogService(name: string): void;
   /** Rejects when the database does not answer. */
   pingDatabase(): Promise<void>;
   /** Sets another status for this answer over REST; over /trpc only the output tells it. */

@@ -73,7 +73,7 @@ export const idp = router({
       if (outcome.result !== 'cancelled' || outcome.wasOpen) ctx.cookies.clearState();
       if (outcome.result === 'logged-in') {
         ctx.cookies.setSession(outcome.login);
-        ctx.noteUser(outcome.login.user.id);
+        ctx.setLogUser(outcome.login.user.id);
       }
       if (outcome.result === 'verification-sent') ctx.cookies.setBrowser(ctx.browser());
       return { location: locations[outcome.result] };

@@ -25,7 +25,7 @@ export const inProcessCaller = (
       clearState: () => undefined,
       setBrowser: () => undefined,
     },
-    noteUser: () => undefined,
-    noteService: () => undefined,
+    setLogUser: () => undefined,
+    setLogService: () => undefined,
     setStatus: () => undefined,
   });

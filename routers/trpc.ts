@@ -82,7 +82,7 @@ export const adminProcedure = sessionProcedure.use(({ ctx, next }) => {
 /** For other services, by their token; a session gives no access here. */
 export const serviceProcedure = t.procedure.use(({ ctx, next }) => {
   if (ctx.service === undefined) throw new ServiceError('UNAUTHENTICATED', { message: 'This takes a service token' });
-  ctx.noteService(ctx.service);
+  ctx.setLogService(ctx.service);
   return next();
 });
 
@@ -90,10 +90,10 @@ export const serviceProcedure = t.procedure.use(({ ctx, next }) => {
  * The caller's session; sets its cookie again when the session was prolonged. Rejects when the session cannot be
  * checked.
  */
-export async function currentSession({ accounts, sessionToken, cookies, noteUser }: Context) {
+export async function currentSession({ accounts, sessionToken, cookies, setLogUser }: Context) {
   const session = sessionToken === undefined ? null : await accounts.sessions.validate(sessionToken);
   if (!session || sessionToken === undefined) return null;
-  noteUser(session.user.id);
+  setLogUser(session.user.id);
   if (session.fresh) cookies.setSession({ token: sessionToken, expiresAt: session.expiresAt });
   return session;
 }

@@ -32,10 +32,10 @@ export const contextFactory =
       },
       service: serviceOf(accounts, ctx.get('Authorization')),
       cookies: { ...sessionCookies(ctx, config), ...stateCookie(ctx, config), ...browserCookie(ctx, config) },
-      noteUser(userId) {
+      setLogUser(userId) {
         ctx.state['userId'] = userId;
       },
-      noteService(name) {
+      setLogService(name) {
         ctx.state['service'] = name;
       },
       pingDatabase: () => database.ping(),

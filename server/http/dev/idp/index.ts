@@ -11,7 +11,7 @@ import { receiveBody } from '../../body.ts';
 import { ownAddress } from '../own-address.ts';
 import { devPage } from '../page.ts';
 import { createProvider, SESSION_COOKIE } from './provider.ts';
-import { createPeople, personIn } from './test-users.ts';
+import { createTestUsers, testUserIn } from './test-users.ts';
 
 const MOUNT = '/dev/idp';
 
@@ -36,7 +36,7 @@ export function devIdentityProvider(config: Config, { store, secret, log }: Part
   const { devTools, appUrl, ownUrls, identityProvider } = config;
   if (!devTools || identityProvider.client) return undefined;
   if (!isInstalled()) {
-    log.info('oidc-provider is not installed: nobody can log in through an identity provider');
+    log.info('oidc-provider is not installed: there is no login through an identity provider');
     return undefined;
   }
   const client: IdentityProviderClient = {
@@ -47,11 +47,11 @@ export function devIdentityProvider(config: Config, { store, secret, log }: Part
     scopes: identityProvider.scopes,
     address: ownAddress(config),
   };
-  const people = createPeople(store);
+  const testUsers = createTestUsers(store);
   let loaded: Promise<Provider> | undefined;
   const provider = () => {
     const redirectUris = ownUrls.map((url) => url + identityProvider.callbackPath);
-    loaded ??= createProvider({ client, redirectUris, mount: MOUNT, people, store, secret, log });
+    loaded ??= createProvider({ client, redirectUris, mount: MOUNT, testUsers, store, secret, log });
     return loaded;
   };
 
@@ -64,10 +64,10 @@ export function devIdentityProvider(config: Config, { store, secret, log }: Part
   const submitForm = async (ctx: Context) => {
     await receiveBody(ctx.req, () => parseForm(ctx, async () => undefined));
     const submitted = ctx.request.body as Record<string, unknown>;
-    const person = personIn(submitted);
+    const user = testUserIn(submitted);
     const isCancelled = submitted['action'] === 'cancel';
-    if (!isCancelled) await people.remember(person);
-    const result = isCancelled ? { error: 'access_denied' } : { login: { accountId: person.subject } };
+    if (!isCancelled) await testUsers.save(user);
+    const result = isCancelled ? { error: 'access_denied' } : { login: { accountId: user.subject } };
     ctx.redirect(await (await provider()).interactionResult(ctx.req, ctx.res, result));
     ctx.status = 303;
   };
@@ -80,7 +80,7 @@ export function devIdentityProvider(config: Config, { store, secret, log }: Part
       beAt(appUrl, ctx);
       if (/^\/dev\/idp\/interaction\/[\w-]{1,64}$/.test(ctx.path)) {
         if (ctx.method !== 'GET' && ctx.method !== 'POST') throw new ServiceError('NOT_FOUND');
-        // The cookie tells which login the page belongs to, or belonged to.
+        // The cookie names the login that the page belongs to.
         return (ctx.method === 'GET' ? showForm(ctx) : submitForm(ctx)).catch(expired);
       }
       // The provider keeps no session: each login may be another user's.
@@ -125,14 +125,13 @@ function expired(error: unknown): never {
 
 const parseForm = koaBody({ json: false, multipart: false, text: false, urlencoded: true });
 
-const form = `<p>It takes everybody at their word. It exists for development only, while no other is configured.</p>
+const form = `<p>It accepts every user that is typed here. It exists for development only, while no other is configured.</p>
 <form method="post">
 <label>Email <input name="email" type="email" required autofocus autocomplete="off" maxlength="254"></label>
 <label>Name <input name="name" autocomplete="off" maxlength="100"></label>
 <label><input name="verified" type="checkbox" value="yes" checked> It is verified</label>
 <label>Subject <input name="subject" autocomplete="off" maxlength="255" pattern="[!-~]+" aria-describedby="subject-help"></label>
-<small id="subject-help">Who it is, whatever the address: the same subject with another email is the same person. Left empty,
-the email decides.</small>
+<small id="subject-help">The same subject is the same user, also with another email. Left empty, it is derived from the email.</small>
 <button name="action" value="login">Log in</button>
 <button name="action" value="cancel" formnovalidate>Cancel</button>
 </form>`;
