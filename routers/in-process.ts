@@ -15,7 +15,7 @@ export const inProcessCaller = (
     service: name,
     clientAddress: () => 'in process',
     sessionToken: undefined,
-    stateCookie: undefined,
+    stateCookie: () => undefined,
     ownUrl: () => '',
     browser: newBrowserId,
     cookies: {

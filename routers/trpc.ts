@@ -11,8 +11,10 @@ export type Meta = {
   summary?: string;
   openapi?: {
     method: 'GET' | 'POST' | 'PUT' | 'DELETE';
-    /** With at most one `{parameter}`; `:idp` stands for the configured name of the identity provider. */
+    /** With at most one `{parameter}`. */
     path: `/${string}`;
+    /** The values of the parameter, where the configuration fixes them: a path with any other is not found. */
+    parameterFrom?: 'identityProviders';
     summary: string;
     description?: string;
     tags: string[];
@@ -37,9 +39,6 @@ export type Meta = {
     errors: ErrorCode[];
   };
 };
-
-/** The path at which a procedure is reached, with the configured name of the identity provider in it. */
-export const pathOf = ({ path }: { path: string }, idpName: string): string => path.replace(':idp', idpName);
 
 /** tRPC's own JSON-RPC code of each HTTP status. */
 const rpcCodes = new Map(

@@ -1,12 +1,12 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { expect, test } from 'vitest';
 import { paths } from './callers.ts';
-import type { OpenApiDocument } from './document.ts';
+import { documentOf } from './document.ts';
 import { onBothStacks } from './scenario.ts';
 
 /** That real answers are as documented is asserted with each call over REST: see callers.ts. */
 onBothStacks((stack) => {
-  const load = async () => (await (await fetch(`${stack().url}/openapi.json`)).json()) as OpenApiDocument;
+  const load = () => documentOf(stack().url);
 
   test('the document is valid OpenAPI 3.1', async () => {
     const document = await load();

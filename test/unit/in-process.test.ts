@@ -38,14 +38,13 @@ beforeAll(async () => {
   const uploads = createUploads(config, { database, objects: openObjectStorage(config, secret), log });
   const { avatarChanged, userDeleted } = uploads;
   const mail = openMail(config);
-  const identityProvider = undefined;
   accounts = createAccounts(config, {
     database,
     store,
     mail,
     avatarChanged,
     userDeleted,
-    identityProvider,
+    identityProviders: new Map(),
     secret,
     log,
   });

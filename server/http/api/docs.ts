@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import Router from '@koa/router';
+import type { Accounts } from '../../accounts/index.ts';
 import type { Config } from '../../config/index.ts';
 import { openApiDocument } from './openapi.ts';
 
@@ -20,8 +21,8 @@ function onceRead(asset: string): () => Buffer {
 /**
  * /openapi.json, and /docs, which shows it and lets users log in and try each call. All of it comes from this service.
  */
-export function docs(config: Pick<Config, 'appUrl' | 'identityProvider'>): Router {
-  const document = Buffer.from(JSON.stringify(openApiDocument(config)));
+export function docs(config: Pick<Config, 'appUrl'>, accounts: Pick<Accounts, 'identityProviders'>): Router {
+  const document = Buffer.from(JSON.stringify(openApiDocument(config, accounts)));
   const router = new Router()
     .get('/openapi.json', (ctx) => {
       ctx.state['route'] = ctx.path;

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
 import { koaBody } from 'koa-body';
 import type { Provider } from 'oidc-provider';
-import type { IdentityProviderClient } from '../../../config/identity-providers.ts';
+import { callbackPath, type IdentityProviderClient } from '../../../config/identity-providers.ts';
 import type { Config } from '../../../config/index.ts';
 import { ServiceError } from '../../../errors.ts';
 import type { Log } from '../../../log.ts';
@@ -16,8 +16,8 @@ import { createTestUsers, testUserIn } from './test-users.ts';
 const MOUNT = '/dev/idp';
 
 export interface DevIdentityProvider {
-  /** The service as a client of the embedded provider. */
-  client: IdentityProviderClient;
+  /** The service as the one client of the embedded provider, under the provider's name. */
+  clients: ReadonlyMap<string, IdentityProviderClient>;
   middleware: Middleware;
 }
 
@@ -33,8 +33,8 @@ interface Parts {
  * oidc-provider (a development dependency).
  */
 export function devIdentityProvider(config: Config, { store, secret, log }: Parts): DevIdentityProvider | undefined {
-  const { devTools, appUrl, ownUrls, identityProvider } = config;
-  if (!devTools || identityProvider.client) return undefined;
+  const { embeddedProvider, appUrl, ownUrls } = config;
+  if (!embeddedProvider) return undefined;
   if (!isInstalled()) {
     log.info('oidc-provider is not installed: there is no login through an identity provider');
     return undefined;
@@ -44,13 +44,13 @@ export function devIdentityProvider(config: Config, { store, secret, log }: Part
     issuer: appUrl + MOUNT,
     clientId: 'account-service',
     clientSecret: createHmac('sha256', secret).update('dev-idp:client').digest('base64url'),
-    scopes: identityProvider.scopes,
+    scopes: embeddedProvider.scopes,
     address: ownAddress(config),
   };
   const testUsers = createTestUsers(store);
   let loaded: Promise<Provider> | undefined;
   const provider = () => {
-    const redirectUris = ownUrls.map((url) => url + identityProvider.callbackPath);
+    const redirectUris = ownUrls.map((url) => url + callbackPath(embeddedProvider.name));
     loaded ??= createProvider({ client, redirectUris, mount: MOUNT, testUsers, store, secret, log });
     return loaded;
   };
@@ -73,7 +73,7 @@ export function devIdentityProvider(config: Config, { store, secret, log }: Part
   };
 
   return {
-    client,
+    clients: new Map([[embeddedProvider.name, client]]),
     middleware: async (ctx, next) => {
       if (ctx.path !== MOUNT && !ctx.path.startsWith(`${MOUNT}/`)) return next();
       ctx.state['route'] = MOUNT;
