@@ -112,13 +112,13 @@ export const auth = router({
       }),
     )
     .mutation(async ({ ctx, input }) => {
-      const { user, ...session } = await ctx.accounts.logIn(input, {
+      const login = await ctx.accounts.logIn(input, {
         clientAddress: ctx.clientAddress(),
         formerToken: ctx.sessionToken,
       });
-      ctx.cookies.setSession(session);
-      ctx.noteUser(user.id);
-      const { id, email, name, provider } = user;
+      const { id, email, name, provider } = login.user;
+      ctx.cookies.setSession(login);
+      ctx.setLogUser(id);
       return { ...answer('You are logged in.'), user: { id, email, name, provider } };
     }),
 

@@ -13,20 +13,20 @@ export interface Context {
   service: string | undefined;
   /** The id of the browser, from its cookie; without a cookie a fresh one, the same for the whole request. */
   browser(): string;
-  /** The state of a login through the identity provider that this browser began. */
-  stateCookie: string | undefined;
+  /** The state of a login through this provider that this browser began. */
+  stateCookie(provider: string): string | undefined;
   /** Our base address to which the request was sent; APP_URL where its Host is none of ours. */
   ownUrl(): string;
   cookies: {
     setSession(session: { token: string; expiresAt: number }): void;
     clearSession(): void;
-    setState(state: string): void;
-    clearState(): void;
+    setState(provider: string, state: string): void;
+    clearState(provider: string): void;
     setBrowser(id: string): void;
   };
   /** Puts the user's id into the log line of the request. */
-  noteUser(userId: string): void;
-  noteService(name: string): void;
+  setLogUser(userId: string): void;
+  setLogService(name: string): void;
   /** Rejects when the database does not answer. */
   pingDatabase(): Promise<void>;
   /** Sets another status for this answer over REST; over /trpc only the output tells it. */

@@ -15,7 +15,7 @@ export const inProcessCaller = (
     service: name,
     clientAddress: () => 'in process',
     sessionToken: undefined,
-    stateCookie: undefined,
+    stateCookie: () => undefined,
     ownUrl: () => '',
     browser: newBrowserId,
     cookies: {
@@ -25,7 +25,7 @@ export const inProcessCaller = (
       clearState: () => undefined,
       setBrowser: () => undefined,
     },
-    noteUser: () => undefined,
-    noteService: () => undefined,
+    setLogUser: () => undefined,
+    setLogService: () => undefined,
     setStatus: () => undefined,
   });

@@ -11,8 +11,10 @@ export type Meta = {
   summary?: string;
   openapi?: {
     method: 'GET' | 'POST' | 'PUT' | 'DELETE';
-    /** With at most one `{parameter}`; `:idp` stands for the configured name of the identity provider. */
+    /** With at most one `{parameter}`. */
     path: `/${string}`;
+    /** The values of the parameter, where the configuration fixes them: a path with any other is not found. */
+    parameterFrom?: 'identityProviders';
     summary: string;
     description?: string;
     tags: string[];
@@ -37,9 +39,6 @@ export type Meta = {
     errors: ErrorCode[];
   };
 };
-
-/** The path at which a procedure is reached, with the configured name of the identity provider in it. */
-export const pathOf = ({ path }: { path: string }, idpName: string): string => path.replace(':idp', idpName);
 
 /** tRPC's own JSON-RPC code of each HTTP status. */
 const rpcCodes = new Map(
@@ -82,7 +81,7 @@ export const adminProcedure = sessionProcedure.use(({ ctx, next }) => {
 /** For other services, by their token; a session gives no access here. */
 export const serviceProcedure = t.procedure.use(({ ctx, next }) => {
   if (ctx.service === undefined) throw new ServiceError('UNAUTHENTICATED', { message: 'This takes a service token' });
-  ctx.noteService(ctx.service);
+  ctx.setLogService(ctx.service);
   return next();
 });
 
@@ -90,10 +89,10 @@ export const serviceProcedure = t.procedure.use(({ ctx, next }) => {
  * The caller's session; sets its cookie again when the session was prolonged. Rejects when the session cannot be
  * checked.
  */
-export async function currentSession({ accounts, sessionToken, cookies, noteUser }: Context) {
+export async function currentSession({ accounts, sessionToken, cookies, setLogUser }: Context) {
   const session = sessionToken === undefined ? null : await accounts.sessions.validate(sessionToken);
   if (!session || sessionToken === undefined) return null;
-  noteUser(session.user.id);
+  setLogUser(session.user.id);
   if (session.fresh) cookies.setSession({ token: sessionToken, expiresAt: session.expiresAt });
   return session;
 }

@@ -9,7 +9,7 @@ import { createLog, type Log } from './log.ts';
 import type { Database } from './parts/database/contract.ts';
 import { openDatabase } from './parts/database/index.ts';
 import { troubleWith } from './parts/database/trouble.ts';
-import { openIdentityProvider } from './parts/identity-provider/index.ts';
+import { openIdentityProviders } from './parts/identity-provider/index.ts';
 import { openKeyValueStore } from './parts/key-value/index.ts';
 import { openMail } from './parts/mail/index.ts';
 import type { ObjectStorage } from './parts/object-storage/contract.ts';
@@ -44,15 +44,14 @@ async function start(): Promise<void> {
   const uploads = createUploads(config, { database, objects, log });
   const { avatarChanged, userDeleted } = uploads;
   const embeddedProvider = devIdentityProvider(config, { store, secret, log });
-  const providerClient = config.identityProvider.client ?? embeddedProvider?.client;
-  const identityProvider = providerClient && openIdentityProvider(providerClient);
+  const identityProviders = openIdentityProviders(embeddedProvider?.clients ?? config.identityProviders);
   const accounts = createAccounts(config, {
     database,
     store,
     mail,
     avatarChanged,
     userDeleted,
-    identityProvider,
+    identityProviders,
     secret,
     log,
   });
@@ -103,7 +102,10 @@ async function start(): Promise<void> {
   accounts.outbox.start();
   uploads.inspection.start();
   if (config.production) log.info({ host: config.host, port: config.port }, 'ready');
-  else process.stdout.write(banner(config, { embeddedProvider: embeddedProvider !== undefined }));
+  else
+    process.stdout.write(
+      banner(config, { providers: accounts.identityProviders, embeddedProvider: embeddedProvider !== undefined }),
+    );
 }
 
 /**

@@ -2,8 +2,8 @@
 export interface Settings {
   /** Public base address of the service, without a slash at the end. */
   appUrl: string;
-  /** The name of the identity provider, if there is one; the login begins at /auth/<name>. */
-  provider?: string;
+  /** The names of the identity providers; a login begins at /auth/<name>. */
+  providers: string[];
   /** Where mails can be read, while the embedded mailbox takes them. */
   mailbox?: string;
 }

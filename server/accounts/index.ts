@@ -26,8 +26,8 @@ interface Parts {
   mail: MailTransport;
   avatarChanged: AvatarChanged;
   userDeleted: UserDeleted;
-  /** Undefined where no provider is configured or embedded. */
-  identityProvider: IdentityProvider | undefined;
+  /** By name. Empty where none is configured or embedded. */
+  identityProviders: ReadonlyMap<string, IdentityProvider>;
   /** The key of all derived values. */
   secret: string;
   log: Log;
@@ -36,7 +36,7 @@ interface Parts {
 /** The account rules, on the given parts. `outbox.start` starts the worker. */
 export function createAccounts(
   config: Config,
-  { database, store, mail, avatarChanged, userDeleted, identityProvider, secret, log }: Parts,
+  { database, store, mail, avatarChanged, userDeleted, identityProviders, secret, log }: Parts,
 ) {
   const users = createUsers(database, avatarChanged);
   const tokens = createOneTimeTokens({ database, secret });
@@ -61,13 +61,7 @@ export function createAccounts(
     outbox,
     ...createRegistration(deps),
     ...createLogin(deps),
-    ...createExternalLogin(deps, {
-      store,
-      provider: identityProvider,
-      providerName: config.identityProvider.name,
-      callbackPath: config.identityProvider.callbackPath,
-      log,
-    }),
+    ...createExternalLogin(deps, { identityProviders, store, log }),
     ...createRecovery(deps),
   };
 }

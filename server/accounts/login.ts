@@ -1,12 +1,6 @@
 import { ServiceError } from '../errors.ts';
 import type { Deps } from './deps.ts';
-import type { Account } from './users.ts';
-
-export interface Login {
-  user: Account;
-  token: string;
-  expiresAt: number;
-}
+import type { Login } from './sessions.ts';
 
 /** Login by password. */
 export const createLogin = ({ database, passwords, users, sessions, limits }: Deps) => {
@@ -29,9 +23,9 @@ export const createLogin = ({ database, passwords, users, sessions, limits }: De
 
   return {
     /**
-     * Opens a session, and ends the one that the request carried (`formerToken`), so that none can be planted (session
-     * fixation). Unknown address, wrong password and an account without one are told apart neither by answer nor by
-     * time: INVALID_CREDENTIALS. EMAIL_NOT_VERIFIED only with the right password.
+     * Opens a session in place of the one that the request carried (`formerToken`). Unknown address, wrong password and
+     * an account without one have the same answer after the same time: INVALID_CREDENTIALS. EMAIL_NOT_VERIFIED only
+     * with the right password.
      */
     async logIn(
       { email, password }: { email: string; password: string },
@@ -44,8 +38,7 @@ export const createLogin = ({ database, passwords, users, sessions, limits }: De
       const { passwordHash, ...user } = found;
       if (!user.emailVerified) throw new ServiceError('EMAIL_NOT_VERIFIED');
       if (passwords.isOutdated(passwordHash)) await renewHash(user.id, password, passwordHash);
-      if (formerToken) await sessions.end(formerToken);
-      return { user, ...(await sessions.create(user)) };
+      return sessions.openSession(user, formerToken);
     },
   };
 };

@@ -24,6 +24,13 @@ export interface Session {
   fresh: boolean;
 }
 
+/** A session that was just opened. `expiresAt` in milliseconds since 1970. */
+export interface Login {
+  user: Account;
+  token: string;
+  expiresAt: number;
+}
+
 /** 256 random bits; the store has only their hash, so that a leaked store gives no access. */
 const newToken = () => randomBytes(32).toString('base64url');
 const keyOf = (token: string) => `session:${createHash('sha256').update(token).digest('base64url')}`;
@@ -31,19 +38,27 @@ const keyOf = (token: string) => `session:${createHash('sha256').update(token).d
 /** Whether a text has the shape of a session token; any other text needs no look-up in the store. */
 export const isSessionToken = (text: string): boolean => /^[A-Za-z0-9_-]{43}$/.test(text);
 
-/** Sessions live in the key-value store; the epoch in the user's row tells whether one has been ended. */
+/** Sessions live in the key-value store; the epoch in the user's row shows whether one has been ended. */
 export function createSessions({ store, users }: { store: KeyValueStore; users: Users }) {
   const save = (token: string, session: StoredSession, ifExists: boolean) =>
     store.set(keyOf(token), JSON.stringify(session), { ttlMs: session.expiresAt - Date.now(), ifExists });
 
+  const end = (token: string): Promise<void> => store.delete(keyOf(token));
+
   return {
-    /** Opens a session. The epoch must have been read before the credential was checked. */
-    async create({ id, sessionEpoch }: Pick<Account, 'id' | 'sessionEpoch'>) {
+    /**
+     * The one way to open a session, whatever the credential. It ends the session that the request carried and makes a
+     * new token, so that a token that an attacker has planted in the browser never becomes the user's (session fixation:
+     * OWASP ASVS 7.2.4). `user` must have been read before the credential was checked: if all sessions are ended
+     * meanwhile, say by a reset of the password, the epoch that was read makes this one void too.
+     */
+    async openSession(user: Account, formerToken: string | undefined): Promise<Login> {
+      if (formerToken !== undefined) await end(formerToken);
       const token = newToken();
       const createdAt = Date.now();
       const expiresAt = createdAt + SESSION_LIFE_MS;
-      await save(token, { userId: id, epoch: sessionEpoch, createdAt, expiresAt }, false);
-      return { token, expiresAt };
+      await save(token, { userId: user.id, epoch: user.sessionEpoch, createdAt, expiresAt }, false);
+      return { user, token, expiresAt };
     },
 
     /** One look-up in the store and one row read. Rejects when either is out of reach: an outage is no logout. */
@@ -63,7 +78,7 @@ export function createSessions({ store, users }: { store: KeyValueStore; users: 
       return { user, createdAt: session.createdAt, expiresAt, fresh };
     },
 
-    end: (token: string): Promise<void> => store.delete(keyOf(token)),
+    end,
   };
 }
 

@@ -1,16 +1,18 @@
 import { z } from 'zod';
 import { isInTheClear } from '../loopback.ts';
+import type { Environment } from './values.ts';
 
 /**
- * The identity provider's part of the environment. A known provider needs two variables, client id and secret; any other
- * also its name and its issuer.
+ * The identity providers' part of the environment. Of each provider, `IDP_<NAME>_CLIENT_ID`, `IDP_<NAME>_CLIENT_SECRET`
+ * and so on; the same variables without `<NAME>_` are those of the one that IDP_NAME names. A known provider needs client
+ * id and secret only, any other also its issuer.
  */
 
 const knownIssuers: Record<string, string> = {
   google: 'https://accounts.google.com',
   microsoft: 'https://login.microsoftonline.com/common/v2.0',
   gitlab: 'https://gitlab.com',
-  /** Plain OAuth 2.0; with IDP_ISSUER a GitHub Enterprise Server. */
+  /** Plain OAuth 2.0; with an issuer of its own a GitHub Enterprise Server. */
   github: 'https://github.com',
 };
 
@@ -43,46 +45,41 @@ function isIssuer(text: string): boolean {
 /** RFC 6749 section 3.3. */
 const scopeToken = '[\\x21\\x23-\\x5b\\x5d-\\x7e]+';
 
-export const identityProviderVariables = {
-  IDP_NAME: z
-    .string()
-    .regex(/^[a-z0-9](?:[a-z0-9_-]{0,30}[a-z0-9])?$/, 'must be at most 32 of a-z, 0-9, - and _')
-    .refine((name) => !takenNames.includes(name), 'must be another name: this one is taken below /auth')
-    .default(DEFAULT_NAME),
-  IDP_ISSUER: z
+/** The variables of a provider, by the end of their name, and the form of their values. */
+const fields = {
+  ISSUER: z
     .string()
     .refine(isIssuer, 'must be an address that starts with https:// (http:// on this machine only)')
     .optional(),
-  IDP_CLIENT_ID: z.string().optional(),
-  IDP_CLIENT_SECRET: z.string().optional(),
-  IDP_SCOPES: z
+  CLIENT_ID: z.string().optional(),
+  CLIENT_SECRET: z.string().optional(),
+  SCOPES: z
     .string()
     .regex(new RegExp(`^${scopeToken}(?: ${scopeToken})*$`), 'must be scopes with one space between them')
     .optional(),
 };
+type Field = keyof typeof fields;
 
-const credentials = ['IDP_CLIENT_ID', 'IDP_CLIENT_SECRET'] as const;
+const variablesOf = <Prefix extends string>(prefix: Prefix) =>
+  Object.fromEntries(Object.entries(fields).map(([field, schema]) => [`${prefix}_${field}`, schema])) as {
+    [F in Field as `${Prefix}_${F}`]: (typeof fields)[F];
+  };
 
-/**
- * The variables that are missing beside the given ones. A name alone names the embedded provider, where there is one.
- */
-export function identityProviderProblems(
-  env: Record<string, string | undefined>,
-  { hasEmbedded }: { hasEmbedded: boolean },
-): string[] {
-  const telling = ['IDP_ISSUER', ...credentials, ...(hasEmbedded ? [] : ['IDP_NAME', 'IDP_SCOPES'])];
-  if (telling.every((variable) => env[variable] === undefined)) return [];
-  const name = env['IDP_NAME'] ?? DEFAULT_NAME;
-  const problems = credentials
-    .filter((variable) => env[variable] === undefined)
-    .map((variable) => `${variable} is missing: the identity provider needs it`);
-  if (env['IDP_ISSUER'] === undefined && !Object.hasOwn(knownIssuers, name)) {
-    problems.push(`IDP_ISSUER is missing: only ${Object.keys(knownIssuers).join(', ')} are known by their IDP_NAME`);
-  }
-  if (name !== 'github' && env['IDP_SCOPES'] && !env['IDP_SCOPES'].split(' ').includes('openid')) {
-    problems.push('IDP_SCOPES must have openid among them');
-  }
-  return problems;
+const providerName = z
+  .string()
+  .regex(/^[a-z0-9](?:[a-z0-9_-]{0,30}[a-z0-9])?$/, 'must be at most 32 of a-z, 0-9, - and _')
+  .refine((name) => !takenNames.includes(name), 'must be another name: this one is taken below /auth');
+
+/** The variables whose names are fixed: those of the provider that IDP_NAME names. */
+export const fixedVariables = { IDP_NAME: providerName.optional(), ...variablesOf('IDP') };
+
+/** The fixed variables that the embedded provider uses too. */
+const ofEmbedded = ['IDP_NAME', 'IDP_SCOPES'];
+
+/** A configured provider: its name, and what the names of its variables begin with. */
+interface Entry {
+  name: string;
+  prefix: string;
 }
 
 /** This service as a client of an identity provider. */
@@ -98,19 +95,94 @@ export interface IdentityProviderClient {
   address?: string;
 }
 
-/** `client` is undefined unless a provider is configured: then the embedded one stands in where there is one. */
-export function identityProviderOf(env: z.output<z.ZodObject<typeof identityProviderVariables>>): {
-  name: string;
-  scopes: string;
-  /** Where the provider sends the browser back, below one of our own addresses. */
-  callbackPath: string;
-  client: IdentityProviderClient | undefined;
-} {
-  const { IDP_NAME: name, IDP_CLIENT_ID: clientId, IDP_CLIENT_SECRET: clientSecret } = env;
-  const issuer = env.IDP_ISSUER ?? knownIssuers[name];
-  const isConfigured = issuer !== undefined && clientId !== undefined && clientSecret !== undefined;
-  const kind = isConfigured && name === 'github' ? 'github' : 'oidc';
-  const scopes = env.IDP_SCOPES ?? (kind === 'github' ? GITHUB_SCOPES : DEFAULT_SCOPES);
-  const client = isConfigured ? ({ kind, issuer, clientId, clientSecret, scopes } as const) : undefined;
-  return { name, scopes, callbackPath: `/auth/${name}/callback`, client };
+interface IdentityProviders {
+  /** Complete only without problems. The one of IDP_NAME is first, the others are in the order of their names. */
+  clients: ReadonlyMap<string, IdentityProviderClient>;
+  /** The embedded provider, while development tools are on and no other provider is configured. */
+  embedded: { name: string; scopes: string } | undefined;
+  /** Those of the fixed variables' values excepted. */
+  problems: string[];
+}
+
+/** The path to which a provider sends the browser back, below one of our own addresses. */
+export const callbackPath = (provider: string): string => `/auth/${provider}/callback`;
+
+/** Reads the providers from an environment without empty variables. */
+export function identityProvidersIn(env: Environment, { devTools }: { devTools: boolean }): IdentityProviders {
+  const named = namedEntries(env);
+  const fixed = fixedEntry(env, { hasEmbedded: devTools && named.length === 0 });
+  const entries = [...fixed, ...named];
+  const { IDP_NAME: name = DEFAULT_NAME, IDP_SCOPES: scopes = DEFAULT_SCOPES } = env;
+  return {
+    clients: new Map(
+      entries.flatMap((entry) => {
+        const client = clientOf(entry, env);
+        return client ? [[entry.name, client]] : [];
+      }),
+    ),
+    embedded: devTools && entries.length === 0 ? { name, scopes } : undefined,
+    problems: [
+      ...entries.flatMap((entry) => incompleteIn(entry, env)),
+      ...named.flatMap((entry) => malformedIn(entry, env)),
+      ...named
+        .filter((entry) => fixed.some((other) => other.name === entry.name))
+        .map(({ name, prefix }) => `IDP_NAME must be another name: ${prefix}_… configures ${name} too`),
+    ],
+  };
+}
+
+const namedVariable = new RegExp(`^IDP_(.+)_(?:${Object.keys(fields).join('|')})$`);
+
+function namedEntries(env: Environment): Entry[] {
+  const names = new Set(Object.keys(env).flatMap((variable) => namedVariable.exec(variable)?.[1] ?? []));
+  return [...names].sort().map((name) => ({ name: name.toLowerCase(), prefix: `IDP_${name}` }));
+}
+
+/** None or one. A name alone names the embedded provider, where there is one. */
+function fixedEntry(env: Environment, { hasEmbedded }: { hasEmbedded: boolean }): Entry[] {
+  const present = Object.keys(fixedVariables).filter((variable) => env[variable] !== undefined);
+  if (present.every((variable) => hasEmbedded && ofEmbedded.includes(variable))) return [];
+  return [{ name: env['IDP_NAME'] ?? DEFAULT_NAME, prefix: 'IDP' }];
+}
+
+const given = ({ prefix }: Entry, env: Environment, field: Field) => env[`${prefix}_${field}`];
+
+const credentials = ['CLIENT_ID', 'CLIENT_SECRET'] as const satisfies Field[];
+
+/** The variables that are missing beside the given ones. */
+function incompleteIn(entry: Entry, env: Environment): string[] {
+  const { name, prefix } = entry;
+  const problems = credentials
+    .filter((field) => given(entry, env, field) === undefined)
+    .map((field) => `${prefix}_${field} is missing: the identity provider needs it`);
+  if (given(entry, env, 'ISSUER') === undefined && !Object.hasOwn(knownIssuers, name)) {
+    problems.push(`${prefix}_ISSUER is missing: only ${Object.keys(knownIssuers).join(', ')} are known by their name`);
+  }
+  const scopes = given(entry, env, 'SCOPES');
+  if (name !== 'github' && scopes && !scopes.split(' ').includes('openid')) {
+    problems.push(`${prefix}_SCOPES must have openid among them`);
+  }
+  return problems;
+}
+
+/** The variables of a named provider whose name or value is malformed. */
+function malformedIn({ name, prefix }: Entry, env: Environment): string[] {
+  const values = z.object(variablesOf(prefix)).safeParse(env).error?.issues ?? [];
+  const names = providerName.safeParse(name).error?.issues ?? [];
+  return [
+    ...values.map((issue) => `${issue.path.join('.')} ${issue.message}`),
+    ...names.map((issue) => `${prefix}_… has a name that ${issue.message}`),
+    ...(prefix === prefix.toUpperCase() ? [] : [`${prefix}_… must be written in upper case`]),
+  ];
+}
+
+/** Undefined if a variable is missing. */
+function clientOf(entry: Entry, env: Environment): IdentityProviderClient | undefined {
+  const issuer = given(entry, env, 'ISSUER') ?? knownIssuers[entry.name];
+  const clientId = given(entry, env, 'CLIENT_ID');
+  const clientSecret = given(entry, env, 'CLIENT_SECRET');
+  if (issuer === undefined || clientId === undefined || clientSecret === undefined) return undefined;
+  const kind = entry.name === 'github' ? 'github' : 'oidc';
+  const scopes = given(entry, env, 'SCOPES') ?? (kind === 'github' ? GITHUB_SCOPES : DEFAULT_SCOPES);
+  return { kind, issuer, clientId, clientSecret, scopes };
 }

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { z } from 'zod';
 import { isUploadType } from '../media-types.ts';
 import { hasDevTools, isOnThisMachine } from './dev-tools.ts';
-import { identityProviderOf, identityProviderProblems, identityProviderVariables } from './identity-providers.ts';
+import { fixedVariables, identityProvidersIn } from './identity-providers.ts';
 import { insecureSettings, settingsToWarnOf } from './insecure-settings.ts';
 import {
   addressOf,
@@ -70,7 +70,7 @@ const variables = {
   S3_ACCESS_KEY: z.string().optional(),
   S3_SECRET_KEY: z.string().optional(),
   S3_PUBLIC_URL: baseAddress().optional(),
-  ...identityProviderVariables,
+  ...fixedVariables,
   COOKIE_DOMAIN: z
     .string()
     .regex(/^\.?[A-Za-z0-9.-]+$/, 'must be a domain name')
@@ -154,10 +154,14 @@ export function parseConfig(environment: Environment) {
       problems.push(...s3.filter(isMissing).map((name) => `${name} is missing: the others of S3 need it`));
     }
   }
-  problems.push(...identityProviderProblems(env, { hasEmbedded: hasDevTools(env) }));
+  const identityProviders = identityProvidersIn(env, { devTools: hasDevTools(env) });
+  problems.push(...identityProviders.problems);
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   return Object.freeze({
     ...assemble(parsed.data),
+    /** Our clients at the configured identity providers, by the provider's name. */
+    identityProviders: identityProviders.clients,
+    embeddedProvider: identityProviders.embedded,
     /** Whether front ends on any port of this machine may call us too, such as Vite's 5173. */
     acceptsLoopbackOrigins: !isProduction && isOnThisMachine(env),
     /** Whether there is anything under /dev. */
@@ -195,7 +199,6 @@ function assemble(env: z.output<typeof schema>) {
       /** Bytes that one user may keep. */
       quota: env.UPLOAD_QUOTA,
     },
-    identityProvider: identityProviderOf(env),
     cookieDomain: env.COOKIE_DOMAIN,
     /** How many proxies stand in front and append to X-Forwarded-For. */
     trustedProxies: env.TRUST_PROXY,

@@ -60,9 +60,9 @@ export function createApp(
   app.use(requireTarget);
   app.use(crossOrigin(config));
   app.use(originCheck(config));
-  app.use(rest(config, createContext));
+  app.use(rest(accounts, createContext));
   app.use(rpc(createContext, log));
-  app.use(docs(config).routes());
+  app.use(docs(config, accounts).routes());
   if (objects.served) app.use(files(objects.served).routes());
   app.use(probes({ database, store, stopping }).routes());
   app.use(devHost(config));
@@ -70,7 +70,7 @@ export function createApp(
   if (config.devTools) app.use(devMail(config).routes());
   if (devIdentityProvider) app.use(devIdentityProvider.middleware);
 
-  const accountPages = config.pages && pages(pageSettings(config, devIdentityProvider !== undefined), log);
+  const accountPages = config.pages && pages(pageSettings(config, accounts), log);
   if (accountPages) app.use(accountPages);
 
   // Failures while an answer is being sent: mostly clients that left.
@@ -79,8 +79,8 @@ export function createApp(
 }
 
 /** The settings of the account pages that depend on the configuration and the parts. */
-const pageSettings = ({ appUrl, smtpUrl, identityProvider }: Config, hasDevProvider: boolean) => ({
+const pageSettings = ({ appUrl, smtpUrl }: Config, { identityProviders }: Accounts) => ({
   appUrl,
-  provider: identityProvider.client || hasDevProvider ? identityProvider.name : undefined,
+  providers: identityProviders,
   mailbox: smtpUrl ? undefined : '/dev/mail',
 });

@@ -9,7 +9,7 @@ import type { Uploads } from '../uploads/index.ts';
 import { clientAddress } from './client-address.ts';
 import { browserCookie, readBrowserCookie } from './cookies/browser.ts';
 import { readSessionCookie, sessionCookies } from './cookies/session.ts';
-import { readStateCookie, stateCookie } from './cookies/state.ts';
+import { readStateCookie, stateCookies } from './cookies/state.ts';
 
 export const version: string = packageJson.version;
 
@@ -24,18 +24,18 @@ export const contextFactory =
       clientAddress: () =>
         clientAddress(ctx.req.socket.remoteAddress, ctx.get('X-Forwarded-For'), config.trustedProxies),
       sessionToken: readSessionCookie(ctx.get('Cookie')),
-      stateCookie: readStateCookie(ctx.get('Cookie'), config),
+      stateCookie: (provider) => readStateCookie(ctx.get('Cookie'), provider),
       ownUrl: () => ownUrl(config, ctx.get('Host')),
       browser() {
         browser ??= readBrowserCookie(ctx.get('Cookie'), config) ?? newBrowserId();
         return browser;
       },
       service: serviceOf(accounts, ctx.get('Authorization')),
-      cookies: { ...sessionCookies(ctx, config), ...stateCookie(ctx, config), ...browserCookie(ctx, config) },
-      noteUser(userId) {
+      cookies: { ...sessionCookies(ctx, config), ...stateCookies(ctx), ...browserCookie(ctx, config) },
+      setLogUser(userId) {
         ctx.state['userId'] = userId;
       },
-      noteService(name) {
+      setLogService(name) {
         ctx.state['service'] = name;
       },
       pingDatabase: () => database.ping(),

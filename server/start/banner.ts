@@ -1,8 +1,10 @@
 import type { Config } from '../config/index.ts';
 
 /** The message at start for a new developer: where everything is, and which parts are embedded. */
-export function banner(config: Config, { embeddedProvider }: { embeddedProvider: boolean }): string {
-  const { appUrl, databaseUrl, redisUrl, smtpUrl, s3, identityProvider, dataDir } = config;
+export function banner(
+  { appUrl, databaseUrl, redisUrl, smtpUrl, s3, dataDir }: Config,
+  { providers, embeddedProvider }: { providers: string[]; embeddedProvider: boolean },
+): string {
   const embedded = [
     !databaseUrl && 'database',
     !redisUrl && 'key-value store',
@@ -14,9 +16,7 @@ export function banner(config: Config, { embeddedProvider }: { embeddedProvider:
     ['Account service', appUrl],
     ['API description', `${appUrl}/openapi.json`],
     ['Try it', `${appUrl}/docs`],
-    ...(identityProvider.client || embeddedProvider
-      ? [['Provider login', `${appUrl}/auth/${identityProvider.name}`]]
-      : []),
+    ...providers.map((name) => ['Provider login', `${appUrl}/auth/${name}`]),
     ...(smtpUrl ? [] : [['Mailbox', `${appUrl}/dev/mail`]]),
     ['Embedded parts', embedded.length > 0 ? `${embedded.join(', ')} (in ${dataDir})` : 'none'],
   ];

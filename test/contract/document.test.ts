@@ -1,7 +1,7 @@
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { expect, test } from 'vitest';
 import { paths } from './callers.ts';
-import type { OpenApiDocument } from './document.ts';
+import { documentOf } from './document.ts';
 import { onBothStacks } from './scenario.ts';
 
 const rules = {
@@ -14,7 +14,7 @@ const rules = {
 
 /** That real answers are as documented is asserted with each call over REST: see callers.ts. */
 onBothStacks((stack) => {
-  const load = async () => (await (await fetch(`${stack().url}/openapi.json`)).json()) as OpenApiDocument;
+  const load = () => documentOf(stack().url);
 
   test('the document is OpenAPI 3.1, and a linter finds nothing', async () => {
     const document = await load();

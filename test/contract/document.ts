@@ -4,9 +4,14 @@ import { expect } from 'vitest';
 
 export interface OpenApiDocument {
   openapi: string;
-  paths: Record<string, Record<string, { responses: Record<string, unknown>; requestBody?: unknown }>>;
+  paths: Record<
+    string,
+    Record<string, { responses: Record<string, unknown>; requestBody?: unknown; parameters?: unknown[] }>
+  >;
   components: { schemas: Record<string, unknown> };
 }
+
+export const documentOf = async (url: string) => (await (await fetch(`${url}/openapi.json`)).json()) as OpenApiDocument;
 
 const documents = new Map<string, Promise<Conformance>>();
 
@@ -20,7 +25,7 @@ export async function expectDocumented(url: string, method: string, path: string
 type Conformance = (method: string, path: string, status: number, body: unknown) => void;
 
 async function load(url: string): Promise<Conformance> {
-  const document = (await (await fetch(`${url}/openapi.json`)).json()) as OpenApiDocument;
+  const document = await documentOf(url);
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   addFormats.default(ajv);
   ajv.addSchema(document, 'document');

@@ -6,6 +6,7 @@ import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { atInstance, begin, loginsThrough, somebody, usersWith } from '../provider/login.ts';
 import type { Stack } from '../rig/stack.ts';
 import { callerOf } from './callers.ts';
+import { documentOf } from './document.ts';
 import { isAlive, loggedIn, onBothStacks, sessionIn } from './scenario.ts';
 
 /** GET /auth/idp and GET /auth/idp/callback of interface.md, for a provider that an operator names. */
@@ -221,15 +222,17 @@ onBothStacks(
       expect(await isAlive(call, session)).toBe(false);
     });
 
-    test('/openapi.json shows the provider’s own paths', async () => {
-      const document = (await (await fetch(`${stack().url}/openapi.json`)).json()) as {
-        paths: Record<string, { get?: { responses: Record<string, unknown> } }>;
-      };
-      expect(Object.keys(document.paths['/auth/acme']?.get?.responses ?? {})).toContain('302');
-      expect(Object.keys(document.paths['/auth/acme/callback']?.get?.responses ?? {})).toEqual(
+    test('/openapi.json shows the paths with the provider’s name', async () => {
+      const { paths } = await documentOf(stack().url);
+      expect(Object.keys(paths['/auth/{provider}']?.['get']?.responses ?? {})).toContain('302');
+      expect(Object.keys(paths['/auth/{provider}/callback']?.['get']?.responses ?? {})).toEqual(
         expect.arrayContaining(['302', '400']),
       );
-      expect(document.paths['/auth/idp']).toBeUndefined();
+      for (const path of ['/auth/{provider}', '/auth/{provider}/callback']) {
+        expect(paths[path]?.['get']?.parameters).toContainEqual(
+          expect.objectContaining({ name: 'provider', in: 'path', schema: { type: 'string', enum: ['acme'] } }),
+        );
+      }
     });
 
     test('over tRPC a foreign state is refused alike', async () => {

@@ -7,6 +7,7 @@ import { startOpenIdProvider } from '../provider/openid.ts';
 import { freshEmail } from '../rig/address.ts';
 import { noS3 } from '../rig/s3.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
+import { documentOf } from './document.ts';
 import { onBothStacks } from './scenario.ts';
 
 /** The kinds of provider: GitHub, a certified OpenID provider of an operator's own, and the embedded one. */
@@ -80,14 +81,9 @@ describe('a certified provider, by four variables', () => {
         openId.allow(`${stack().appUrl}/auth/work/callback`);
         const sub = freshSubject();
         const comeAs = async (claims: Claims) => {
-          openId.setPerson(sub, claims);
+          openId.setClaims(sub, claims);
           const { browser, request } = await begin(stack(), new Browser(), 'work');
-          const page = await browser.redirectOf(request);
-          const resume = await browser.redirectOf(page, {
-            method: 'POST',
-            body: JSON.stringify({ login: { accountId: sub } }),
-          });
-          const callback = new URL(await browser.redirectOf(resume));
+          const callback = await openId.authorize(browser, request, sub);
           expect(callback.origin + callback.pathname).toBe(`${stack().appUrl}/auth/work/callback`);
           expect(await browser.redirectOf(atInstance(stack(), callback))).toBe('/dashboard');
           return profileOf(stack(), browser.session);
@@ -192,6 +188,9 @@ describe('production', () => {
       for (const path of ['/auth/idp', '/auth/idp/callback?code=x&state=y', '/dev/idp', '/dev/idp/auth', '/dev/mail']) {
         expect((await new Browser().go(stack.url + path)).status).toBe(404);
       }
+      expect(Object.keys((await documentOf(stack.url)).paths)).not.toContainEqual(
+        expect.stringContaining('{provider}'),
+      );
     } finally {
       await stack.stop();
     }

@@ -211,7 +211,7 @@ onBothStacks((stack, name) => {
     expect(location).toContain('/login?error=');
     const logged = await until(() => {
       const output = service().output().slice(before);
-      return output.includes('/auth/idp/callback') ? output : undefined;
+      return output.includes('/auth/{provider}/callback') ? output : undefined;
     });
     expect(logged).toContain('a login through the identity provider failed');
     expect(logged).not.toMatch(/the-secret-code|the-description|the-issuer|server_error|ada@example/);

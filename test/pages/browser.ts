@@ -14,8 +14,8 @@ const TIMEOUT_MS = 10_000;
 interface VisitOptions extends BrowserContextOptions {
   /** A session to come with. */
   session?: string;
-  /** An origin where the person goes meanwhile. */
-  elsewhere?: string;
+  /** Origins where the user goes meanwhile. */
+  elsewhere?: string[];
 }
 
 export interface Scenario {
@@ -57,7 +57,7 @@ export function inBrowser(
 
 const visitor =
   (browser: Browser, { appUrl }: Stack, s3: S3 | undefined): Scenario['visit'] =>
-  async (steps, { session, elsewhere, ...options } = {}) => {
+  async (steps, { session, elsewhere = [], ...options } = {}) => {
     const context = await browser.newContext({
       baseURL: appUrl,
       locale: 'en-GB',
@@ -78,7 +78,7 @@ const visitor =
     }
     try {
       const page = await context.newPage();
-      const faults = faultsOf(page, [appUrl, FILES, ...(elsewhere ? [elsewhere] : [])]);
+      const faults = faultsOf(page, [appUrl, FILES, ...elsewhere]);
       await steps(page);
       expect(faults).toEqual([]);
     } finally {

@@ -2,20 +2,27 @@ import type { Page, Request } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
 import { callerOf } from '../contract/callers.ts';
 import { registered } from '../contract/scenario.ts';
-import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
+import { environmentFor, namedEnvironmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { somebody } from '../provider/login.ts';
 import { freshEmail } from '../rig/address.ts';
 import { heading, inBrowser, press, said } from './browser.ts';
 
 /** On 127.0.0.1, while the service is at localhost: to a browser these are two sites, as in the world. */
 const provider = await startHostileProvider();
-afterAll(() => provider.close());
+const second = await startHostileProvider();
+afterAll(() => Promise.all([provider.close(), second.close()]));
+
+const PHONE = { width: 360, height: 740 };
 
 /** From the login page to the provider, and from its page on to wherever it sends people. */
-async function throughProvider(page: Page, next: (request: URL) => URL): Promise<void> {
+async function throughProvider(
+  page: Page,
+  next: (request: URL) => URL,
+  { label, url } = { label: 'Acme', url: provider.url },
+): Promise<void> {
   await page.goto('/login');
-  await page.getByRole('link', { name: 'Continue with Acme' }).click();
-  await page.waitForURL(`${provider.url}/authorize?*`);
+  await page.getByRole('link', { name: `Continue with ${label}` }).click();
+  await page.waitForURL(`${url}/authorize?*`);
   await page.evaluate(`location.href = ${JSON.stringify(next(new URL(page.url())).href)}`);
 }
 
@@ -47,7 +54,7 @@ inBrowser(
           await press(page, 'Log out');
           await said(page, 'status', 'You are logged out.');
         },
-        { elsewhere: provider.url },
+        { elsewhere: [provider.url] },
       );
     });
 
@@ -65,12 +72,61 @@ inBrowser(
             await throughProvider(page, next);
             await said(page, 'alert', sentence);
           },
-          { elsewhere: provider.url },
+          { elsewhere: [provider.url] },
         );
       }
     });
   },
   { env: environmentFor(provider) },
+);
+
+inBrowser(
+  ['embedded'],
+  (scenario) => {
+    test.each(['/login', '/register'])('of two providers %s has a button each, also on a phone', async (path) => {
+      await scenario().visit(
+        async (page) => {
+          for (const [label, { url }] of [
+            ['Acme', provider],
+            ['My Company', second],
+          ] as const) {
+            await page.goto(path);
+            await page
+              .getByRole('link', { name: /^Continue with/ })
+              .nth(1)
+              .waitFor();
+            const boxes = await Promise.all(
+              (await page.getByRole('link', { name: /^Continue with/ }).all()).map((link) => link.boundingBox()),
+            );
+            expect(boxes).toHaveLength(2);
+            const [upper, lower] = boxes;
+            // One below the other with room between, as wide as each other and within the screen.
+            expect((lower?.y ?? 0) - (upper?.y ?? 0) - (upper?.height ?? 0)).toBeGreaterThan(4);
+            expect(lower?.width).toBe(upper?.width);
+            expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(PHONE.width);
+            await page.getByRole('link', { name: `Continue with ${label}` }).click();
+            await page.waitForURL(`${url}/authorize?*`);
+          }
+        },
+        { elsewhere: [provider.url, second.url], viewport: PHONE },
+      );
+    });
+
+    test('after a login through the second the dashboard names it', async () => {
+      await scenario().visit(
+        async (page) => {
+          await throughProvider(page, (request) => second.authorize(request, somebody({ picture: undefined })), {
+            label: 'My Company',
+            url: second.url,
+          });
+          await page.waitForURL('**/dashboard');
+          await page.getByText('with My Company').waitFor();
+        },
+        { elsewhere: [second.url] },
+      );
+    });
+  },
+  { env: { ...environmentFor(provider), ...namedEnvironmentFor(second, 'my_company') } },
 );
 
 inBrowser(['embedded'], (scenario) => {

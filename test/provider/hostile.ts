@@ -138,10 +138,17 @@ export async function startHostileProvider() {
 
 export type HostileProvider = Awaited<ReturnType<typeof startHostileProvider>>;
 
-/** The four variables of an operator with a provider of his own. */
+/** The four variables of an operator with one provider. */
 export const environmentFor = ({ url }: { url: string }, name = 'acme') => ({
   IDP_NAME: name,
   IDP_ISSUER: url,
   IDP_CLIENT_ID: CLIENT_ID,
   IDP_CLIENT_SECRET: CLIENT_SECRET,
+});
+
+/** The same for one of several providers. */
+export const namedEnvironmentFor = ({ url }: { url: string }, name: string) => ({
+  [`IDP_${name.toUpperCase()}_ISSUER`]: url,
+  [`IDP_${name.toUpperCase()}_CLIENT_ID`]: CLIENT_ID,
+  [`IDP_${name.toUpperCase()}_CLIENT_SECRET`]: CLIENT_SECRET,
 });

@@ -3,11 +3,12 @@ import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { exportJWK, generateKeyPair } from 'jose';
 import Provider, { type Adapter, type AdapterPayload } from 'oidc-provider';
+import type { Browser } from './browser.ts';
 import { CLIENT_ID, CLIENT_SECRET, type Claims } from './hostile.ts';
 
 /** A certified OpenID provider as an operator runs one, in its own words: RS256, PKCE, claims at the userinfo endpoint. */
 export async function startOpenIdProvider() {
-  const people = new Map<string, Claims>();
+  const users = new Map<string, Claims>();
   const redirectUris = new Set<string>();
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -30,7 +31,7 @@ export async function startOpenIdProvider() {
       await grant.save();
       return grant;
     },
-    findAccount: (_ctx, sub) => ({ accountId: sub, claims: () => ({ sub, ...people.get(sub) }) }),
+    findAccount: (_ctx, sub) => ({ accountId: sub, claims: () => ({ sub, ...users.get(sub) }) }),
     ttl: { AccessToken: 60, AuthorizationCode: 60, Grant: 60, IdToken: 60, Interaction: 60, Session: 60 },
   });
   const serveProtocol = provider.callback();
@@ -45,7 +46,17 @@ export async function startOpenIdProvider() {
     url,
     /** Registers the service as a client. */
     allow: (redirectUri: string) => redirectUris.add(redirectUri),
-    setPerson: (sub: string, claims: Claims) => people.set(sub, claims),
+    /** What the provider states about a user from now on. */
+    setClaims: (sub: string, claims: Claims) => users.set(sub, claims),
+    /** Logs a user in at the provider: the address that the browser is sent back to. */
+    async authorize(browser: Browser, request: URL, sub: string): Promise<URL> {
+      const page = await browser.redirectOf(request);
+      const resume = await browser.redirectOf(page, {
+        method: 'POST',
+        body: JSON.stringify({ login: { accountId: sub } }),
+      });
+      return new URL(await browser.redirectOf(resume));
+    },
     close: () =>
       new Promise<void>((resolve) => {
         server.close(() => resolve());

@@ -13,10 +13,25 @@ const problemsOf = (environment: Record<string, string>): string => {
   return '';
 };
 
+const named = (name: string) => ({
+  [`IDP_${name.toUpperCase()}_CLIENT_ID`]: 'id',
+  [`IDP_${name.toUpperCase()}_CLIENT_SECRET`]: 'secret',
+});
 const credentials = { IDP_CLIENT_ID: 'id', IDP_CLIENT_SECRET: 'secret' };
 
-test('nothing set names no provider', () => {
-  expect(parseConfig({}).identityProvider).toMatchObject({ name: 'idp', client: undefined });
+/** The configured names, in order, and the client of the first. */
+function configured(environment: Record<string, string>) {
+  const { identityProviders, embeddedProvider } = parseConfig(environment);
+  const [client] = identityProviders.values();
+  return { names: [...identityProviders.keys()], client, embeddedProvider };
+}
+
+test('nothing set leaves it to the embedded provider', () => {
+  expect(configured({})).toEqual({
+    names: [],
+    client: undefined,
+    embeddedProvider: { name: 'idp', scopes: 'openid email profile' },
+  });
 });
 
 test.each([
@@ -25,27 +40,87 @@ test.each([
   ['gitlab', 'https://gitlab.com', 'openid email profile'],
   ['github', 'https://github.com', 'read:user user:email'],
 ])('%s needs no more than client id and secret', (name, issuer, scopes) => {
-  expect(parseConfig({ IDP_NAME: name, ...credentials }).identityProvider.client).toEqual({
+  const client = {
     kind: name === 'github' ? 'github' : 'oidc',
     issuer,
     scopes,
     clientId: 'id',
     clientSecret: 'secret',
-  });
+  };
+  const expected = { names: [name], client, embeddedProvider: undefined };
+  expect(configured({ IDP_NAME: name, ...credentials })).toEqual(expected);
+  expect(configured(named(name))).toEqual(expected);
 });
 
 test('any other needs its issuer, which is taken as it is written', () => {
   const environment = { ...credentials, IDP_NAME: 'work', IDP_ISSUER: 'https://login.example.com/tenant/' };
-  expect(parseConfig({ ...environment, IDP_SCOPES: 'openid email' }).identityProvider.client).toMatchObject({
-    kind: 'oidc',
-    issuer: 'https://login.example.com/tenant/',
-    scopes: 'openid email',
-  });
+  const expected = { kind: 'oidc', issuer: 'https://login.example.com/tenant/', scopes: 'openid email' };
+  expect(configured({ ...environment, IDP_SCOPES: 'openid email' }).client).toMatchObject(expected);
+  const { IDP_ISSUER } = environment;
+  const ownVariables = { ...named('work'), IDP_WORK_ISSUER: IDP_ISSUER, IDP_WORK_SCOPES: 'openid email' };
+  expect(configured(ownVariables).client).toMatchObject(expected);
+});
+
+test('several stand side by side: the one of IDP_NAME first, the others by name, whatever the order given', () => {
+  const others = { ...named('microsoft'), ...named('google'), ...named('github') };
+  expect(configured({ ...others, IDP_NAME: 'gitlab', ...credentials }).names).toEqual([
+    'gitlab',
+    'github',
+    'google',
+    'microsoft',
+  ]);
+  const ofTwoWords = { ...named('my_client_id'), IDP_MY_CLIENT_ID_ISSUER: 'https://login.example.com' };
+  expect(configured({ ...ofTwoWords, IDP_GOOGLE_CLIENT_ID: '', IDP_GOOGLE_ISSUER: '' }).names).toEqual([
+    'my_client_id',
+  ]);
+});
+
+test('everything that is wrong with any of them is reported at once', () => {
+  const problems = problemsOf({
+    ...credentials,
+    IDP_NAME: 'google',
+    IDP_ISSUER: 'nonsense',
+    ...named('google'),
+    ...named('login'),
+    ...named('work'),
+    IDP_WORK_SCOPES: 'email',
+    IDP_GITLAB_ISSUER: 'http://gitlab.example.com',
+    IDP_GITHUB_CLIENT_ID: 'id',
+    IDP_GITHUB_SCOPES: 'user  email',
+    IDP_Acme_ISSUER: 'https://acme.example.com',
+    IDP__X_ISSUER: 'https://x.example.com',
+  }).split('\n');
+  for (const start of [
+    'IDP_ISSUER must be an address',
+    'IDP_NAME must be another name: IDP_GOOGLE_… configures google too',
+    'IDP_LOGIN_ISSUER is missing',
+    'IDP_LOGIN_… has a name that must be another name',
+    'IDP_WORK_ISSUER is missing',
+    'IDP_WORK_SCOPES must have openid',
+    'IDP_GITLAB_CLIENT_ID is missing',
+    'IDP_GITLAB_CLIENT_SECRET is missing',
+    'IDP_GITLAB_ISSUER must be an address',
+    'IDP_GITHUB_CLIENT_SECRET is missing',
+    'IDP_GITHUB_SCOPES must be scopes',
+    'IDP_Acme_… must be written in upper case',
+    'IDP__X_… has a name that must be at most',
+  ]) {
+    expect(problems).toContainEqual(expect.stringMatching(`^  ${start}`));
+  }
 });
 
 test('a name alone names the embedded provider, where there is one', () => {
-  expect(parseConfig({ IDP_NAME: 'google' }).identityProvider).toMatchObject({ name: 'google', client: undefined });
-  for (const environment of [{ NODE_ENV: 'production' }, { APP_URL: 'https://accounts.example.com' }]) {
+  expect(configured({ IDP_NAME: 'google', IDP_SCOPES: 'openid' })).toEqual({
+    names: [],
+    client: undefined,
+    embeddedProvider: { name: 'google', scopes: 'openid' },
+  });
+  const without: Record<string, string>[] = [
+    { NODE_ENV: 'production' },
+    { APP_URL: 'https://accounts.example.com' },
+    named('microsoft'),
+  ];
+  for (const environment of without) {
     const message = problemsOf({ ...environment, IDP_NAME: 'google' });
     expect(message).toContain('IDP_CLIENT_ID');
     expect(message).toContain('IDP_CLIENT_SECRET');
@@ -94,7 +169,7 @@ describe('refused by name', () => {
 
   test('what stands below /auth already', () => {
     const below = restProcedures
-      .map(({ openapi }) => /^\/auth\/([^/:]+)/.exec(openapi.path)?.[1])
+      .map(({ openapi }) => /^\/auth\/([^/{]+)/.exec(openapi.path)?.[1])
       .filter((segment) => segment !== undefined);
     expect(below.length).toBeGreaterThan(5);
     expect(takenNames).toEqual(expect.arrayContaining(below));

@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { User } from '../../entities/index.ts';
 import { inProcessCaller } from '../../routers/in-process.ts';
 import { createAccounts } from '../../server/accounts/index.ts';
+import { accountOf } from '../../server/accounts/users.ts';
 import { parseConfig } from '../../server/config/index.ts';
 import { createLog } from '../../server/log.ts';
 import type { Database } from '../../server/parts/database/contract.ts';
@@ -37,14 +38,13 @@ beforeAll(async () => {
   const uploads = createUploads(config, { database, objects: openObjectStorage(config, secret), log });
   const { avatarChanged, userDeleted } = uploads;
   const mail = openMail(config);
-  const identityProvider = undefined;
   accounts = createAccounts(config, {
     database,
     store,
     mail,
     avatarChanged,
     userDeleted,
-    identityProvider,
+    identityProviders: new Map(),
     secret,
     log,
   });
@@ -60,7 +60,8 @@ afterAll(async () => {
 });
 
 /** A session in the epoch of now: another test may have raised it. */
-const open = async () => accounts.sessions.create((await accounts.users.find(ada.id)) ?? ada);
+const open = async () =>
+  accounts.sessions.openSession((await accounts.users.find(ada.id)) ?? accountOf(ada), undefined);
 
 test('a session is known without HTTP; used in its second half it is prolonged, and the answer says so', async () => {
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() });

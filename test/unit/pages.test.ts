@@ -14,14 +14,16 @@ const quiet = { warn: () => undefined };
 
 test('pages that were not built are reported in one line of the log, and none are served', () => {
   const said: unknown[] = [];
-  expect(pages({ appUrl: '' }, { warn: (line: unknown) => said.push(line) }, join(folder, 'missing'))).toBeUndefined();
+  expect(
+    pages({ appUrl: '', providers: [] }, { warn: (line: unknown) => said.push(line) }, join(folder, 'missing')),
+  ).toBeUndefined();
   expect(said).toEqual([expect.stringContaining('npm run build')]);
 });
 
 test('no setting can end the script element that contains it', async () => {
   mkdirSync(join(folder, 'assets'));
   writeFileSync(join(folder, 'index.html'), '<script type="application/json">{}</script>');
-  const middleware = pages({ appUrl: 'https://x.test/</script><script>$&' }, quiet, folder);
+  const middleware = pages({ appUrl: 'https://x.test/</script><script>$&', providers: [] }, quiet, folder);
   const server = new Koa().use(middleware ?? (() => undefined)).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -29,5 +31,8 @@ test('no setting can end the script element that contains it', async () => {
   const html = await answer.text();
   server.close();
   expect(html.match(/<\/script>/g)).toHaveLength(1);
-  expect(JSON.parse(html.replace(/<[^>]*>/g, ''))).toEqual({ appUrl: 'https://x.test/</script><script>$&' });
+  expect(JSON.parse(html.replace(/<[^>]*>/g, ''))).toEqual({
+    appUrl: 'https://x.test/</script><script>$&',
+    providers: [],
+  });
 });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { User } from '../../entities/index.ts';
 import { createSessions, type Sessions } from '../../server/accounts/sessions.ts';
-import { createUsers } from '../../server/accounts/users.ts';
+import { accountOf, createUsers } from '../../server/accounts/users.ts';
 import { parseConfig } from '../../server/config/index.ts';
 import { createLog } from '../../server/log.ts';
 import type { Database } from '../../server/parts/database/contract.ts';
@@ -44,7 +44,8 @@ describe.each(['embedded', 'Redis'])('sessions in the %s store', (kind) => {
   });
 
   /** A session in the user's epoch of now: another test may have raised it. */
-  const open = async () => sessions.create((await createUsers(database).find(user.id)) ?? user);
+  const open = async () =>
+    sessions.openSession((await createUsers(database).find(user.id)) ?? accountOf(user), undefined);
   const startAt = (time: number) => vi.useFakeTimers({ toFake: ['Date'], now: time });
   const daysLater = (days: number) => vi.setSystemTime(Date.now() + days * DAY);
 

@@ -6,7 +6,7 @@ import { Page } from '../page.tsx';
 import { AvatarPicker } from './avatar-picker.tsx';
 import { LogOut } from './log-out.tsx';
 import { ProfileForm } from './profile-form.tsx';
-import { providerLabel } from './provider-link.tsx';
+import { providerLabel } from './provider-links.tsx';
 import { Unreachable } from './unreachable.tsx';
 
 /**

@@ -6,7 +6,7 @@ import { PasswordField, TextField } from '../form/fields.tsx';
 import { Alert, Button, Form, Notice } from '../form/form.tsx';
 import { type Problem, useForm } from '../form/use-form.ts';
 import { Page } from '../page.tsx';
-import { ProviderLink } from './provider-link.tsx';
+import { ProviderLinks } from './provider-links.tsx';
 
 export function LogIn() {
   const { field, isBusy, ...form } = useForm({
@@ -23,7 +23,7 @@ export function LogIn() {
   return (
     <Page title="Log in">
       <Arrival />
-      <ProviderLink />
+      <ProviderLinks />
       <Form {...form}>
         <TextField {...field('email')} label="Email" type="email" autocomplete="username" />
         <PasswordField {...field('password')} label="Password" isNew={false} />
@@ -53,7 +53,7 @@ function explain({ code, message }: Refusal): Problem<'email' | 'password'> | un
   };
 }
 
-/** Why the browser was sent here: `error` is the identity provider's outcome, `notice` that of a page of ours. */
+/** Why the browser was sent here: `error` is the outcome at an identity provider, `notice` that of a page of ours. */
 const errors = new Map<string | null, ComponentChildren>([
   ['cancelled', 'You cancelled the login. You can try again, or log in with your email.'],
   [

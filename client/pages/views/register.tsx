@@ -6,7 +6,7 @@ import { Button, Form } from '../form/form.tsx';
 import { unmetRules } from '../form/password-rules.ts';
 import { useForm } from '../form/use-form.ts';
 import { Page } from '../page.tsx';
-import { ProviderLink } from './provider-link.tsx';
+import { ProviderLinks } from './provider-links.tsx';
 
 export function Register() {
   const { field, isBusy, ...form } = useForm({
@@ -37,7 +37,7 @@ export function Register() {
   });
   return (
     <Page title="Create your account">
-      <ProviderLink />
+      <ProviderLinks />
       <Form {...form}>
         <TextField {...field('name')} label="Name" autocomplete="name" />
         <TextField {...field('email')} label="Email" type="email" autocomplete="username" />

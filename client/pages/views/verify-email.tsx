@@ -9,7 +9,7 @@ import { useForm } from '../form/use-form.ts';
 import { dateTime } from '../in-readers-language.ts';
 import { mailedLink } from '../mailed-link.ts';
 import { MailboxHint, Page } from '../page.tsx';
-import { providerLabel } from './provider-link.tsx';
+import { providerLabel } from './provider-links.tsx';
 
 type Unproven = NonNullable<VerifyEmailOutput['unproven']>;
 

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Router from '@koa/router';
+import type { Accounts } from '../../accounts/index.ts';
 import type { Config } from '../../config/index.ts';
 import { memoryFile } from '../web/memory-file.ts';
 import { openApiDocument } from './openapi.ts';
@@ -9,8 +10,8 @@ import { openApiDocument } from './openapi.ts';
 /**
  * /openapi.json, and /docs, which shows it and lets users log in and try each call. All of it comes from this service.
  */
-export function docs(config: Pick<Config, 'appUrl' | 'identityProvider'>): Router {
-  const document = JSON.stringify(openApiDocument(config));
+export function docs(config: Pick<Config, 'appUrl'>, accounts: Pick<Accounts, 'identityProviders'>): Router {
+  const document = JSON.stringify(openApiDocument(config, accounts));
   const files = {
     '/openapi.json': memoryFile({ type: 'json', content: Buffer.from(document), cacheControl: 'no-store' }),
     '/docs': memoryFile({ type: 'html', content: Buffer.from(page), cacheControl: 'no-store' }),

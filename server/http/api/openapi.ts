@@ -1,7 +1,8 @@
 import { generateOpenApiDocument, type OpenAPIObject } from 'trpc-to-openapi';
 import { z } from 'zod';
 import { appRouter, restProcedures } from '../../../routers/index.ts';
-import { type Meta, pathOf } from '../../../routers/trpc.ts';
+import type { Meta } from '../../../routers/trpc.ts';
+import type { Accounts } from '../../accounts/index.ts';
 import type { Config } from '../../config/index.ts';
 import { type ErrorCode, errorCodes, statusOf } from '../../errors.ts';
 import { version } from '../context.ts';
@@ -41,13 +42,14 @@ const changing: ErrorCode[] = ['ORIGIN_MISMATCH'];
 const withSession: ErrorCode[] = ['UNAUTHENTICATED'];
 
 type Responses = Record<string, Record<string, unknown>>;
-type Operation = { requestBody?: unknown; responses: Responses; parameters?: unknown };
+type Parameter = { name: string; in: string; required?: boolean; schema?: object };
+type Operation = { requestBody?: unknown; responses: Responses; parameters?: Parameter[] | undefined };
 
 /** The document at /openapi.json: made from the procedures by trpc-to-openapi, then given our statuses and error bodies. */
-export function openApiDocument({
-  appUrl: baseUrl,
-  identityProvider,
-}: Pick<Config, 'appUrl' | 'identityProvider'>): OpenAPIObject {
+export function openApiDocument(
+  { appUrl: baseUrl }: Pick<Config, 'appUrl'>,
+  lists: Pick<Accounts, 'identityProviders'>,
+): OpenAPIObject {
   const document = generateOpenApiDocument(appRouter, {
     title: 'Account service',
     version,
@@ -63,17 +65,26 @@ export function openApiDocument({
   const paths = document.paths as Record<string, Record<string, Operation>>;
   for (const { openapi } of restProcedures) {
     const operation = paths[openapi.path]?.[openapi.method.toLowerCase()];
-    if (operation) operation.responses = responsesOf(openapi, operation);
+    if (!operation) continue;
+    operation.responses = responsesOf(openapi, operation);
+    const values = openapi.parameterFrom && lists[openapi.parameterFrom];
+    if (!values) continue;
+    // A parameter without any value is a path that does not exist.
+    if (values.length === 0) delete paths[openapi.path];
+    operation.parameters = operation.parameters?.map((parameter) => withValues(parameter, values));
   }
-  document.paths = Object.fromEntries(
-    Object.entries(document.paths ?? {}).map(([path, item]) => [pathOf({ path }, identityProvider.name), item]),
-  );
   // Drops the library's own error bodies, which no procedure returns.
   for (const name of Object.keys(document.components?.schemas ?? {})) {
     if (name.startsWith('error.')) delete document.components?.schemas?.[name];
   }
   return document;
 }
+
+/** A parameter that a typed client may leave out is required in a path. */
+const withValues = (parameter: Parameter, values: readonly string[]): Parameter =>
+  parameter.in === 'path'
+    ? { name: parameter.name, in: 'path', required: true, schema: { type: 'string', enum: values } }
+    : parameter;
 
 function responsesOf(openapi: NonNullable<Meta['openapi']>, operation: Operation): Responses {
   const success = { ...operation.responses['200'], ...(openapi.setsCookie && { headers: { 'Set-Cookie': cookie } }) };

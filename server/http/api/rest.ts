@@ -2,8 +2,7 @@ import { callTRPCProcedure, type TRPCProcedureType } from '@trpc/server';
 import type { Context, Middleware } from 'koa';
 import { koaBody } from 'koa-body';
 import { appRouter, restProcedures } from '../../../routers/index.ts';
-import { pathOf } from '../../../routers/trpc.ts';
-import type { Config } from '../../config/index.ts';
+import type { Accounts } from '../../accounts/index.ts';
 import { ServiceError } from '../../errors.ts';
 import { hasBody, receiveBody } from '../body.ts';
 import type { ContextFactory } from '../context.ts';
@@ -19,6 +18,8 @@ interface Route {
   /** Whether its output is `{location}`. */
   isRedirect: boolean;
   parameter: string | undefined;
+  /** The only values of the parameter; undefined where it takes any. */
+  values: readonly string[] | undefined;
   takesForm: boolean;
   errorField: 'only' | 'beside' | undefined;
 }
@@ -28,17 +29,17 @@ interface Match {
   parameters: Record<string, string>;
 }
 
+/** The values of parameters that are fixed when the process starts. */
+type ParameterLists = Pick<Accounts, 'identityProviders'>;
+
 const JSON_LIMIT = '100kb';
 
 /**
  * The OpenAPI adapter: every procedure that declares a method and a path is a route. A request is matched by look-up, its
  * input is handed over unread, so that a procedure may refuse before a byte of the body is received.
  */
-export function rest(
-  { identityProvider }: Pick<Config, 'identityProvider'>,
-  createContext: ContextFactory,
-): Middleware {
-  const routes = routesWith(identityProvider.name);
+export function rest(lists: ParameterLists, createContext: ContextFactory): Middleware {
+  const routes = routesWith(lists);
   return async (ctx, next) => {
     const match = find(routes, ctx.method === 'HEAD' ? 'GET' : ctx.method, ctx.path);
     if (!match) return next();
@@ -68,11 +69,10 @@ export function rest(
 
 const keyOf = (method: string, path: string) => `${method} ${path}`;
 
-const routesWith = (idpName: string): Map<string, Route> =>
+const routesWith = (lists: ParameterLists): Map<string, Route> =>
   new Map(
     restProcedures.map(({ name, type, openapi }) => {
-      const { method, status = 200, redirect, contentTypes, errorField } = openapi;
-      const path = pathOf(openapi, idpName);
+      const { method, path, parameterFrom, status = 200, redirect, contentTypes, errorField } = openapi;
       const parameter = /\{(\w+)\}/.exec(path)?.[1];
       return [
         keyOf(method, path.replace(/\{\w+\}/, '*')),
@@ -83,6 +83,7 @@ const routesWith = (idpName: string): Map<string, Route> =>
           status,
           isRedirect: redirect !== undefined,
           parameter,
+          values: parameterFrom && lists[parameterFrom],
           takesForm: contentTypes !== undefined,
           errorField,
         },
@@ -95,7 +96,10 @@ function redirect(ctx: Context, output: unknown): void {
   ctx.redirect(location);
 }
 
-/** The path itself, or the path with one of its segments taken for the parameter. */
+/**
+ * The path itself, or the path with one of its segments taken for the parameter. Fixed values are compared undecoded: each
+ * has one address only.
+ */
 function find(routes: Map<string, Route>, method: string, path: string): Match | undefined {
   const exact = routes.get(keyOf(method, path));
   if (exact) return exact.parameter ? undefined : { route: exact, parameters: {} };
@@ -103,7 +107,10 @@ function find(routes: Map<string, Route>, method: string, path: string): Match |
   if (segments.length > 8) return undefined;
   for (let i = segments.length - 1; i > 0; i--) {
     const route = routes.get(keyOf(method, segments.with(i, '*').join('/')));
-    if (route?.parameter) return { route, parameters: { [route.parameter]: decode(segments[i] ?? '') } };
+    const segment = segments[i] ?? '';
+    if (route?.parameter && (route.values?.includes(segment) ?? true)) {
+      return { route, parameters: { [route.parameter]: decode(segment) } };
+    }
   }
   return undefined;
 }

@@ -1,26 +1,23 @@
 import type { Context } from 'koa';
-import { STATE_LIFE_MS } from '../../accounts/external-login.ts';
-import type { Config } from '../../config/index.ts';
+import { STATE_LIFE_MS } from '../../accounts/login-flows.ts';
 import { readCookie, writeCookie } from './cookie.ts';
 
-type StateCookieConfig = Pick<Config, 'identityProvider'>;
+/** interface.md section 5.7: `idp_oauth_state`, its prefix the provider's name. */
+const nameOf = (provider: string) => `${provider}_oauth_state`;
 
-/** interface.md section 5.7: `idp_oauth_state`, its prefix from IDP_NAME. */
-const nameOf = ({ identityProvider }: StateCookieConfig) => `${identityProvider.name}_oauth_state`;
-
-export const readStateCookie = (header: string | undefined, config: StateCookieConfig): string | undefined =>
-  readCookie(header, nameOf(config));
+export const readStateCookie = (header: string | undefined, provider: string): string | undefined =>
+  readCookie(header, nameOf(provider));
 
 /**
- * The cookie that ties a login flow to the browser that began it. SameSite=Lax: the browser must send it when it comes
- * back from the provider. Secure always, as the contract says: on localhost browsers and curl keep it over plain http
- * too.
+ * The cookies that tie a login flow to the browser that began it, one for each provider. SameSite=Lax: the browser must
+ * send it when it comes back from the provider. Secure always, as the contract says: on localhost browsers and curl keep
+ * it over plain http too.
  */
-export function stateCookie(ctx: Context, config: StateCookieConfig) {
-  const write = (value: string, maxAgeSeconds: number) =>
-    writeCookie(ctx, nameOf(config), `${value}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${maxAgeSeconds}; Secure`);
+export function stateCookies(ctx: Context) {
+  const write = (provider: string, value: string, maxAgeSeconds: number) =>
+    writeCookie(ctx, nameOf(provider), `${value}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${maxAgeSeconds}; Secure`);
   return {
-    setState: (state: string) => write(state, STATE_LIFE_MS / 1000),
-    clearState: () => write('', 0),
+    setState: (provider: string, state: string) => write(provider, state, STATE_LIFE_MS / 1000),
+    clearState: (provider: string) => write(provider, '', 0),
   };
 }

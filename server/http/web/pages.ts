@@ -14,8 +14,8 @@ const forPrograms = /^\/(?:api|auth|trpc|assets|uploads)\//;
 /** The settings for the pages, in the shape of client/pages/settings.ts. */
 interface Settings {
   appUrl: string;
-  /** The identity provider's name. */
-  provider?: string | undefined;
+  /** The names of the identity providers. */
+  providers: string[];
   /** Where mails can be read. */
   mailbox?: string | undefined;
 }

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
 import { koaBody } from 'koa-body';
 import type { Provider } from 'oidc-provider';
-import type { IdentityProviderClient } from '../../../config/identity-providers.ts';
+import { callbackPath, type IdentityProviderClient } from '../../../config/identity-providers.ts';
 import type { Config } from '../../../config/index.ts';
 import { ServiceError } from '../../../errors.ts';
 import type { Log } from '../../../log.ts';
@@ -11,13 +11,13 @@ import { receiveBody } from '../../body.ts';
 import { ownAddress } from '../own-address.ts';
 import { devPage } from '../page.ts';
 import { createProvider, SESSION_COOKIE } from './provider.ts';
-import { createPeople, personIn } from './test-users.ts';
+import { createTestUsers, testUserIn } from './test-users.ts';
 
 const MOUNT = '/dev/idp';
 
 export interface DevIdentityProvider {
-  /** The service as a client of the embedded provider. */
-  client: IdentityProviderClient;
+  /** The service as the one client of the embedded provider, under the provider's name. */
+  clients: ReadonlyMap<string, IdentityProviderClient>;
   middleware: Middleware;
 }
 
@@ -33,10 +33,10 @@ interface Parts {
  * oidc-provider (a development dependency).
  */
 export function devIdentityProvider(config: Config, { store, secret, log }: Parts): DevIdentityProvider | undefined {
-  const { devTools, appUrl, ownUrls, identityProvider } = config;
-  if (!devTools || identityProvider.client) return undefined;
+  const { embeddedProvider, appUrl, ownUrls } = config;
+  if (!embeddedProvider) return undefined;
   if (!isInstalled()) {
-    log.info('oidc-provider is not installed: nobody can log in through an identity provider');
+    log.info('oidc-provider is not installed: there is no login through an identity provider');
     return undefined;
   }
   const client: IdentityProviderClient = {
@@ -44,14 +44,14 @@ export function devIdentityProvider(config: Config, { store, secret, log }: Part
     issuer: appUrl + MOUNT,
     clientId: 'account-service',
     clientSecret: createHmac('sha256', secret).update('dev-idp:client').digest('base64url'),
-    scopes: identityProvider.scopes,
+    scopes: embeddedProvider.scopes,
     address: ownAddress(config),
   };
-  const people = createPeople(store);
+  const testUsers = createTestUsers(store);
   let loaded: Promise<Provider> | undefined;
   const provider = () => {
-    const redirectUris = ownUrls.map((url) => url + identityProvider.callbackPath);
-    loaded ??= createProvider({ client, redirectUris, mount: MOUNT, people, store, secret, log });
+    const redirectUris = ownUrls.map((url) => url + callbackPath(embeddedProvider.name));
+    loaded ??= createProvider({ client, redirectUris, mount: MOUNT, testUsers, store, secret, log });
     return loaded;
   };
 
@@ -64,23 +64,23 @@ export function devIdentityProvider(config: Config, { store, secret, log }: Part
   const submitForm = async (ctx: Context) => {
     await receiveBody(ctx.req, () => parseForm(ctx, async () => undefined));
     const submitted = ctx.request.body as Record<string, unknown>;
-    const person = personIn(submitted);
+    const user = testUserIn(submitted);
     const isCancelled = submitted['action'] === 'cancel';
-    if (!isCancelled) await people.remember(person);
-    const result = isCancelled ? { error: 'access_denied' } : { login: { accountId: person.subject } };
+    if (!isCancelled) await testUsers.save(user);
+    const result = isCancelled ? { error: 'access_denied' } : { login: { accountId: user.subject } };
     ctx.redirect(await (await provider()).interactionResult(ctx.req, ctx.res, result));
     ctx.status = 303;
   };
 
   return {
-    client,
+    clients: new Map([[embeddedProvider.name, client]]),
     middleware: async (ctx, next) => {
       if (ctx.path !== MOUNT && !ctx.path.startsWith(`${MOUNT}/`)) return next();
       ctx.state['route'] = MOUNT;
       beAt(appUrl, ctx);
       if (/^\/dev\/idp\/interaction\/[\w-]{1,64}$/.test(ctx.path)) {
         if (ctx.method !== 'GET' && ctx.method !== 'POST') throw new ServiceError('NOT_FOUND');
-        // The cookie tells which login the page belongs to, or belonged to.
+        // The cookie names the login that the page belongs to.
         return (ctx.method === 'GET' ? showForm(ctx) : submitForm(ctx)).catch(expired);
       }
       // The provider keeps no session: each login may be another user's.
@@ -125,14 +125,13 @@ function expired(error: unknown): never {
 
 const parseForm = koaBody({ json: false, multipart: false, text: false, urlencoded: true });
 
-const form = `<p>It takes everybody at their word. It exists for development only, while no other is configured.</p>
+const form = `<p>It accepts every user that is typed here. It exists for development only, while no other is configured.</p>
 <form method="post">
 <label>Email <input name="email" type="email" required autofocus autocomplete="off" maxlength="254"></label>
 <label>Name <input name="name" autocomplete="off" maxlength="100"></label>
 <label><input name="verified" type="checkbox" value="yes" checked> It is verified</label>
 <label>Subject <input name="subject" autocomplete="off" maxlength="255" pattern="[!-~]+" aria-describedby="subject-help"></label>
-<small id="subject-help">Who it is, whatever the address: the same subject with another email is the same person. Left empty,
-the email decides.</small>
+<small id="subject-help">The same subject is the same user, also with another email. Left empty, it is derived from the email.</small>
 <button name="action" value="login">Log in</button>
 <button name="action" value="cancel" formnovalidate>Cancel</button>
 </form>`;

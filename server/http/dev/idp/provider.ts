@@ -6,7 +6,7 @@ import type { Log } from '../../../log.ts';
 import type { KeyValueStore } from '../../../parts/key-value/contract.ts';
 import { devPage } from '../page.ts';
 import { storeAdapter } from './adapter.ts';
-import type { People } from './test-users.ts';
+import type { TestUsers } from './test-users.ts';
 
 export const SESSION_COOKIE = 'dev_idp_session';
 const HOUR_SECONDS = 60 * 60;
@@ -17,7 +17,7 @@ interface Parts {
   redirectUris: string[];
   /** Path below which the provider is mounted. */
   mount: string;
-  people: People;
+  testUsers: TestUsers;
   store: KeyValueStore;
   secret: string;
   log: Log;
@@ -28,7 +28,7 @@ export async function createProvider({
   client,
   redirectUris,
   mount,
-  people,
+  testUsers,
   store,
   secret,
   log,
@@ -65,9 +65,9 @@ export async function createProvider({
     interactions: { url: (_ctx, { uid }) => `${mount}/interaction/${uid}` },
     loadExistingGrant: grantAll,
     async findAccount(_ctx, subject) {
-      const person = await people.find(subject);
-      if (!person) return undefined;
-      const { email, emailVerified, name } = person;
+      const user = await testUsers.find(subject);
+      if (!user) return undefined;
+      const { email, emailVerified, name } = user;
       return {
         accountId: subject,
         claims: () => ({ sub: subject, email, email_verified: emailVerified, ...(name && { name }) }),
