@@ -1,7 +1,8 @@
-/**
- * What an image may be that the service converts: interface.md, POST /api/upload/image; decisions.md, "Uploads". Without
- * imports, for the account pages have these limits from here too.
+/*
+ * What an image may be that the service converts: interface.md, POST /api/upload/image; decisions.md, "Uploads".
+ * Without imports, because the account pages include this file too.
  */
+
 export const imageTypes = ['image/jpeg', 'image/png'] as const;
 export type ImageType = (typeof imageTypes)[number];
 

@@ -66,7 +66,7 @@ export function createAvatars({ database, objects, deletions }: Parts) {
         return false;
       }),
 
-    /** Starts the deletion that its owner asks for, and clears the owner's profile of it. Answers false where it has begun. */
+    /** Starts the deletion for the owner, and clears the owner's profile of it. Answers false where it has started. */
     startDeletionByOwner: (upload: UploadRecord): Promise<boolean> =>
       database.transaction(async (em, tables) => {
         const user = await em.findOne(User, { id: upload.userId }, { lockMode: LockMode.PESSIMISTIC_WRITE });

@@ -2,11 +2,11 @@ import sharp from 'sharp';
 import { ServiceError } from '../errors.ts';
 import { type ImageType, MAX_MEGAPIXELS, MAX_PIXELS } from '../image-limits.ts';
 
-/** The longest side of a WebP image. A single row of MAX_PIXELS takes a hundred times as long as a square of as many. */
+/** The longest side of a WebP image. One row of MAX_PIXELS takes a hundred times as long as a square of as many. */
 const MAX_SIDE = 16_383;
 /** Memory for one image that must be decoded as a whole. */
 const WHOLE_BYTES = 100_000_000;
-/** Encoders write about ten. Each makes the decoder process all pixels again, and a scan of 40 bytes can say that nothing changes. */
+/** Encoders write about ten. The decoder processes all pixels for each, even for one of 40 bytes that changes none. */
 const MAX_SCANS = 128;
 
 const bytesPerSample: Record<string, number> = { uchar: 1, ushort: 2 };
@@ -44,8 +44,8 @@ export async function requireAffordable(image: Buffer, type: ImageType): Promise
 }
 
 /**
- * Whether a colour profile has a tag of processing elements (ICC.1:2010 section 9.2.17, D2B0 to D2B3): 600 bytes of PNG hold
- * 30,000 of them, each processed for each other, which takes 20 seconds and cannot be interrupted. All other kinds
+ * Whether a colour profile has a tag of processing elements (ICC.1:2010 section 9.2.17, D2B0 to D2B3): 600 bytes of PNG
+ * hold 30,000 of them, each processed for each other, which takes 20 seconds and cannot be interrupted. All other kinds
  * have a few steps. `icc` starts with a header of 128 bytes, the number of tags, and 12 bytes for each.
  */
 function hasProgram(icc: Buffer): boolean {
@@ -62,9 +62,9 @@ const isFrame = (marker: number) => marker >= 0xc0 && marker <= 0xcf && ![0xc4, 
 const standsAlone = (marker: number) => marker === 0x01 || (marker >= 0xd0 && marker <= 0xd9);
 
 /**
- * Whether the first frame is in arithmetic coding: there a scan of 70 bytes makes the decoder process every
- * coefficient of the image, while in Huffman coding each step takes a bit at least. No browser shows such an image. Markers
- * are searched for as the decoder does.
+ * Whether the first frame is in arithmetic coding: there a scan of 70 bytes makes the decoder process every coefficient
+ * of the image, while in Huffman coding each step takes a bit at least. No browser shows such an image. Markers are
+ * searched for as the decoder does.
  */
 function isArithmetic(jpeg: Buffer): boolean {
   for (let at = 2; at < jpeg.length; ) {

@@ -75,8 +75,8 @@ export function createImages() {
     requireRoom,
 
     /**
-     * Rejects with VALIDATION_FAILED a file that is not accepted as an image: by type, size, signature, cost, and by decoding
-     * it; with SERVICE_UNAVAILABLE when the machine has no time or memory for it now.
+     * Rejects with VALIDATION_FAILED a file that is not accepted as an image: by type, size, signature, cost, and by
+     * decoding it; with SERVICE_UNAVAILABLE when the machine has no time or memory for it now.
      */
     async convert(userId: string, image: SentImage, purpose: ImagePurpose): Promise<WebpImage> {
       if (!declarableTypes.has(image.type.toLowerCase())) {

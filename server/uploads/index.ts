@@ -56,7 +56,7 @@ export function createUploads({ uploads: settings }: Pick<Config, 'uploads'>, { 
     },
 
     /**
-     * Deletes a user's upload, and removes it from the user's own profile. Rejects with NOT_FOUND. Crash-safe: once this
+     * Deletes a user's upload, and removes it from the user's own profile. Rejects with NOT_FOUND. Crash-safe: once it
      * has begun, the job completes it. What is still sent to its address is deleted when that has expired.
      */
     async remove(userId: string, objectKey: string): Promise<void> {

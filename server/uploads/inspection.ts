@@ -53,7 +53,7 @@ export function createInspection({ objects, records, leases, avatars, deletions,
   return {
     /**
      * The same check at once, for the user who asked for the address. Rejects with VALIDATION_FAILED what is not there,
-     * or was not as declared and is now deleted. The address can still be used until it expires, so the job checks again.
+     * or was not as declared and is now deleted. The address stays valid until it expires, so the job checks again.
      */
     async confirm(upload: UploadRecord): Promise<void> {
       const result = await check(objects, upload);

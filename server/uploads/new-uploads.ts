@@ -75,7 +75,7 @@ export function createNewUploads(
       return { presignedUrl, publicUrl: objects.publicUrl(key), key, expiresIn: ADDRESS_SECONDS };
     },
 
-    /** Converts an image and stores it. Rejects with VALIDATION_FAILED, or with SERVICE_UNAVAILABLE and nothing stored. */
+    /** Converts an image and stores it. Rejects with VALIDATION_FAILED or SERVICE_UNAVAILABLE, and nothing stored. */
     async storeImage(userId: string, file: SentImage, purpose: ImagePurpose): Promise<StoredImage> {
       const { bytes, width, height } = await images.convert(userId, file, purpose);
       const key = newKey('webp');

@@ -19,8 +19,8 @@ const limits = {
 };
 
 /**
- * The pieces in which one form may arrive. Each takes some 600 bytes beside its content, and some microseconds: a network
- * makes 10,000 of the largest form at most, a chunked sender can make one of each byte.
+ * The pieces in which one form may arrive. Each takes some 600 bytes beside its content, and some microseconds: a
+ * network makes 10,000 of the largest form at most, a chunked sender can make one of each byte.
  */
 const MAX_PIECES = 20_000;
 
@@ -31,9 +31,9 @@ let held = 0;
 const formsOf = new Map<unknown, number>();
 
 /**
- * The multipart/form-data of a request, in memory: nothing touches the disk. It stops at the first byte too many, part too
- * many, or broken line, and rejects with VALIDATION_FAILED; with SERVICE_UNAVAILABLE while too many forms are being held. Half of
- * the room is for users of whom no other form is held, so that one user cannot fill it.
+ * The multipart/form-data of a request, in memory: nothing touches the disk. It stops at the first byte too many, part
+ * too many, or broken line, and rejects with VALIDATION_FAILED; with SERVICE_UNAVAILABLE while too many forms are being
+ * held. Half of the room is for users of whom no other form is held, so that one user cannot fill it.
  */
 export async function readForm(ctx: Context): Promise<FormData> {
   if (!ctx.is('multipart/form-data')) throw refused('Must be multipart/form-data', 'content_type');

@@ -13,8 +13,8 @@ interface Options {
 }
 
 /**
- * The embedded form: files in DATA_DIR/objects. A file appears whole or not at all, and never replaces another; drafts that a
- * crash left are deleted at start.
+ * The embedded form: files in DATA_DIR/objects. A file appears whole or not at all, and never replaces another; drafts
+ * that a crash left are deleted at start.
  */
 export function diskStorage({ dataDir, appUrl, secret }: Options): ObjectStorage {
   const addresses = diskAddresses({ appUrl, secret });
@@ -97,7 +97,7 @@ export function diskStorage({ dataDir, appUrl, secret }: Options): ObjectStorage
   };
 }
 
-/** The chunks of a request's body. Its connection stays open when reading stops, because the answer must be sent on it. */
+/** The chunks of a request's body. The connection stays open when reading stops: the answer must be sent on it. */
 async function* chunksOf(body: Readable): AsyncGenerator<Uint8Array> {
   try {
     yield* body.iterator({ destroyOnReturn: false });
