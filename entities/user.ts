@@ -34,7 +34,6 @@ const UserSchema = defineEntity({
     passwordBrowser: p.string().nullable().hidden(),
     sessionEpoch: p.integer(),
     createdAt: p.bigint('number'),
-    updatedAt: p.bigint('number'),
   },
 });
 
@@ -53,7 +52,6 @@ export class User extends UserSchema.class {
    */
   static register(values: { email: string; name: string; passwordHash: string | null; browser?: string }): User {
     const user = new User();
-    const now = Date.now();
     user.id = `user_${uuidv7()}`;
     user.email = values.email;
     user.rename(values.name);
@@ -65,7 +63,7 @@ export class User extends UserSchema.class {
     user.passwordProven = false;
     user.passwordBrowser = values.browser ?? null;
     user.sessionEpoch = 0;
-    user.createdAt = user.updatedAt = now;
+    user.createdAt = Date.now();
     return user;
   }
 
@@ -97,19 +95,16 @@ export class User extends UserSchema.class {
     if (location !== undefined) this.location = location || null;
     if (website !== undefined) this.website = website || null;
     if (avatar !== undefined) this.avatar = avatar || null;
-    this.updatedAt = Date.now();
   }
 
   verifyEmail(): void {
     this.emailVerified = true;
-    this.updatedAt = Date.now();
   }
 
   /** Changes the address to one that is not verified yet. */
   changeEmail(email: string): void {
     this.email = email;
     this.emailVerified = false;
-    this.updatedAt = Date.now();
   }
 
   /** Sets a new password, chosen by the owner of the inbox. It ends every session that the old one opened. */
@@ -136,7 +131,6 @@ export class User extends UserSchema.class {
     this.passwordHash = null;
     this.passwordProven = false;
     this.passwordBrowser = null;
-    this.updatedAt = Date.now();
   }
 
   /** `provider` names a login method that the account has: once that is removed, one of those that are left. */
@@ -146,7 +140,6 @@ export class User extends UserSchema.class {
 
   endSessions(): void {
     this.sessionEpoch += 1;
-    this.updatedAt = Date.now();
   }
 
   /**
