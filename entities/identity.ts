@@ -1,7 +1,7 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import { v4 as randomId } from 'uuid';
 
-const IdentitySchema = defineEntity({
+export const IdentitySchema = defineEntity({
   name: 'Identity',
   tableName: 'identities',
   properties: {

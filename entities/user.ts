@@ -13,7 +13,7 @@ export interface ProfileChange {
   avatar?: string | null | undefined;
 }
 
-const UserSchema = defineEntity({
+export const UserSchema = defineEntity({
   name: 'User',
   tableName: 'users',
   properties: {
