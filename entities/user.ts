@@ -4,14 +4,20 @@ import { searchKey } from './search-key.ts';
 
 export type Role = 'user' | 'admin';
 
-/** The fields that users may change in their own profile; `null` clears an optional field. */
-export interface ProfileChange {
-  name?: string | undefined;
-  bio?: string | null | undefined;
-  location?: string | null | undefined;
-  website?: string | null | undefined;
-  avatar?: string | null | undefined;
-}
+/** The fields of a profile that may be unset. The account, its queries, the profile and its changes derive from this list. */
+const optionalProfile = {
+  bio: p.string().nullable(),
+  location: p.string().nullable(),
+  website: p.string().nullable(),
+  avatar: p.string().nullable(),
+};
+
+export type OptionalProfileField = keyof typeof optionalProfile;
+export const optionalProfileFields = Object.keys(optionalProfile) as OptionalProfileField[];
+
+/** The fields that users may change in their own profile; `null` is an unset field. */
+export type ProfileFields = { name: string } & Record<OptionalProfileField, string | null>;
+export type ProfileChange = { [Field in keyof ProfileFields]?: ProfileFields[Field] | undefined };
 
 export const UserSchema = defineEntity({
   name: 'User',
@@ -22,10 +28,7 @@ export const UserSchema = defineEntity({
     name: p.string(),
     /** The search key of the name. */
     searchName: p.string().nullable(),
-    bio: p.string().nullable(),
-    location: p.string().nullable(),
-    website: p.string().nullable(),
-    avatar: p.string().nullable(),
+    ...optionalProfile,
     provider: p.string(),
     role: p.string().$type<Role>(),
     emailVerified: p.boolean(),
@@ -38,9 +41,8 @@ export const UserSchema = defineEntity({
 });
 
 /**
- * A person with an account. The session epoch is the rule that ends sessions: each session carries the epoch it was
- * made in, and raising it in the transaction of a change ends every earlier one at that commit, whatever the session
- * store does.
+ * A user. Each session carries the epoch in which it was opened. Raising `sessionEpoch` in the transaction of a change
+ * ends all earlier sessions at that commit, whatever the session store does.
  *
  * The password, like each identity, is *proven* once it is certain that the owner of the inbox chose it; until then
  * `passwordBrowser` is the hash of the browser that asked for it.
@@ -54,8 +56,7 @@ export class User extends UserSchema.class {
     const user = new User();
     user.id = `user_${uuidv7()}`;
     user.email = values.email;
-    user.rename(values.name);
-    user.bio = user.location = user.website = user.avatar = null;
+    user.resetProfile(values.name);
     user.provider = 'email';
     user.role = 'user';
     user.emailVerified = false;
@@ -89,12 +90,18 @@ export class User extends UserSchema.class {
   }
 
   /** Changes only the given fields; the empty string clears an optional field, as `null` does. */
-  changeProfile({ name, bio, location, website, avatar }: ProfileChange): void {
-    if (name !== undefined) this.rename(name);
-    if (bio !== undefined) this.bio = bio || null;
-    if (location !== undefined) this.location = location || null;
-    if (website !== undefined) this.website = website || null;
-    if (avatar !== undefined) this.avatar = avatar || null;
+  changeProfile(change: ProfileChange): void {
+    if (change.name !== undefined) this.rename(change.name);
+    for (const field of optionalProfileFields) {
+      const value = change[field];
+      if (value !== undefined) this[field] = value || null;
+    }
+  }
+
+  /** Sets the name and clears every other field. */
+  private resetProfile(name: string): void {
+    this.rename(name);
+    for (const field of optionalProfileFields) this[field] = null;
   }
 
   verifyEmail(): void {
@@ -133,7 +140,7 @@ export class User extends UserSchema.class {
     this.passwordBrowser = null;
   }
 
-  /** `provider` names a login method that the account has: once that is removed, one of those that are left. */
+  /** `provider` names a login method of the account. If it is not among `names`, the first of these replaces it. */
   keepProviderAmong(names: string[]): void {
     if (names[0] !== undefined && !names.includes(this.provider)) this.provider = names[0];
   }
@@ -147,7 +154,7 @@ export class User extends UserSchema.class {
    * survives ("Pre-hijacked accounts", USENIX Security 2022), the name included.
    */
   claim(name: string): void {
-    this.changeProfile({ name, bio: null, location: null, website: null, avatar: null });
+    this.resetProfile(name);
     this.verifyEmail();
   }
 }
