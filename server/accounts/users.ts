@@ -73,16 +73,18 @@ export const createUsers = (database: Database, avatarChanged: AvatarChanged = a
       return ids.flatMap((id) => found.get(id) ?? []);
     },
 
-    /** The user and the password hash, for a login. `email` must be normalized. */
-    async findCredential(email: string): Promise<(Account & { passwordHash: string | null }) | undefined> {
-      const row = await database.query((tables) =>
+    /** For a login. The password hash is not part of the user, which callers pass on. `email` must be normalized. */
+    async findCredential(email: string): Promise<{ user: Account; passwordHash: string | null } | undefined> {
+      const found = await database.query((tables) =>
         tables
           .selectFrom('users')
           .select([...columns, 'password_hash as passwordHash'])
           .where('email', '=', email)
           .executeTakeFirst(),
       );
-      return row && toAccount(row);
+      if (!found) return undefined;
+      const { passwordHash, ...row } = found;
+      return { user: toAccount(row), passwordHash };
     },
 
     /** Newest first; ids are time-ordered, so a page is a range of the primary key, whatever the number of users. */
