@@ -1,7 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { defineEntity, p } from '@mikro-orm/core';
-import { v4 as randomId } from 'uuid';
 
-const IdentitySchema = defineEntity({
+export const IdentitySchema = defineEntity({
   name: 'Identity',
   tableName: 'identities',
   properties: {
@@ -28,7 +28,7 @@ export class Identity extends IdentitySchema.class {
     { issuer, subject, provider }: { issuer: string; subject: string; provider: string },
   ): Identity {
     const identity = new Identity();
-    identity.id = randomId();
+    identity.id = randomUUID();
     identity.userId = userId;
     identity.issuer = issuer;
     identity.subject = subject;

@@ -1,6 +1,29 @@
+import { IdentitySchema } from './identity.ts';
+import { OneTimeTokenSchema } from './one-time-token.ts';
+import { OutboxMailSchema } from './outbox-mail.ts';
+import { UploadSchema, UploadUsageSchema } from './upload.ts';
+import { UserSchema } from './user.ts';
+
 export { Identity } from './identity.ts';
 export { OneTimeToken, type TokenPurpose } from './one-time-token.ts';
 export { type MailKind, type MailState, OutboxMail } from './outbox-mail.ts';
 export { afterPrefix, searchKey } from './search-key.ts';
 export { Upload, type UploadPurpose, type UploadState, UploadUsage } from './upload.ts';
-export { type ProfileChange, type Role, User } from './user.ts';
+export {
+  type OptionalProfileField,
+  optionalProfileFields,
+  type ProfileChange,
+  type ProfileFields,
+  type Role,
+  User,
+} from './user.ts';
+
+/** Every table. The types of queries are derived from this list. */
+export const schemas = [
+  UserSchema,
+  IdentitySchema,
+  OneTimeTokenSchema,
+  OutboxMailSchema,
+  UploadSchema,
+  UploadUsageSchema,
+];

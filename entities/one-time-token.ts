@@ -2,7 +2,7 @@ import { defineEntity, p } from '@mikro-orm/core';
 
 export type TokenPurpose = 'verify-email' | 'reset-password';
 
-const OneTimeTokenSchema = defineEntity({
+export const OneTimeTokenSchema = defineEntity({
   name: 'OneTimeToken',
   tableName: 'one_time_tokens',
   properties: {

@@ -4,10 +4,10 @@ import type { TokenPurpose } from './one-time-token.ts';
 /** A mail with a token carries the name of the token's purpose. */
 export type MailKind = TokenPurpose | 'password-changed' | 'login-methods-removed';
 
-/** pending → sent; or refused for good (dead), or of no use any more (dropped). */
+/** pending → sent, dead (permanently refused) or dropped (no longer needed). */
 export type MailState = 'pending' | 'sent' | 'dead' | 'dropped';
 
-const OutboxMailSchema = defineEntity({
+export const OutboxMailSchema = defineEntity({
   name: 'OutboxMail',
   tableName: 'outbox',
   properties: {
@@ -29,8 +29,8 @@ const OutboxMailSchema = defineEntity({
 /**
  * A mail to be sent, or the request for one. A mail with a token begins as a request: there may be no user with
  * `email`, and `userId` and `tokenId` are null until the worker has found the user. `inbox` is the address without its
- * tag. `dueAt` is when the row may next be tried; the process that takes the row moves it forward, so it is the lease
- * as well. Neither text nor token is stored: both are made when the mail is sent.
+ * tag. `dueAt` is the time of the next attempt; the process that leases the row moves it forward. Neither the text
+ * nor the token is stored: both are derived when the mail is sent.
  */
 export class OutboxMail extends OutboxMailSchema.class {}
 

@@ -1,4 +1,4 @@
-/** Longer than a name of 100 characters, most compatibility decompositions included; the rest of a text is not searched. */
+/** Longer than a name of 100 characters, also after most compatibility decompositions; the rest of a text is not searched. */
 export const SEARCH_KEY_LENGTH = 300;
 
 /**
@@ -8,8 +8,8 @@ const unsearched = /[\p{Script=Inherited}\p{Default_Ignorable_Code_Point}\p{Nonc
 
 /**
  * The key under which a text is found: two texts that look alike or differ in case, accents, width or white space have
- * the same key (Unicode's NFKD, then case folding). Keys are compared as bytes, which all databases do alike, and
- * `afterPrefix` is valid for all of them. The key is '' where the text has nothing to search for.
+ * the same key (Unicode's NFKD, then case folding). Keys are compared as bytes, which is the same in all databases. The
+ * key is '' if the text has no searchable character.
  */
 export function searchKey(text: string): string {
   const plain = text.normalize('NFKD').replace(/\s+/g, ' ').replace(unsearched, '');

@@ -12,7 +12,7 @@ export type UploadPurpose = 'direct' | 'avatar' | 'post';
  */
 export type UploadState = 'expected' | 'kept' | 'replaced' | 'doomed';
 
-const UploadSchema = defineEntity({
+export const UploadSchema = defineEntity({
   name: 'Upload',
   tableName: 'uploads',
   properties: {
@@ -37,7 +37,7 @@ export class Upload extends UploadSchema.class {}
 
 UploadSchema.setClass(Upload);
 
-const UploadUsageSchema = defineEntity({
+export const UploadUsageSchema = defineEntity({
   name: 'UploadUsage',
   tableName: 'upload_usage',
   properties: {

@@ -4,16 +4,22 @@ import { searchKey } from './search-key.ts';
 
 export type Role = 'user' | 'admin';
 
-/** The fields that users may change in their own profile; `null` clears an optional field. */
-export interface ProfileChange {
-  name?: string | undefined;
-  bio?: string | null | undefined;
-  location?: string | null | undefined;
-  website?: string | null | undefined;
-  avatar?: string | null | undefined;
-}
+/** The fields of a profile that may be unset. The account, its queries, the profile and its changes derive from this list. */
+const optionalProfile = {
+  bio: p.string().nullable(),
+  location: p.string().nullable(),
+  website: p.string().nullable(),
+  avatar: p.string().nullable(),
+};
 
-const UserSchema = defineEntity({
+export type OptionalProfileField = keyof typeof optionalProfile;
+export const optionalProfileFields = Object.keys(optionalProfile) as OptionalProfileField[];
+
+/** The fields that users may change in their own profile; `null` is an unset field. */
+export type ProfileFields = { name: string } & Record<OptionalProfileField, string | null>;
+export type ProfileChange = { [Field in keyof ProfileFields]?: ProfileFields[Field] | undefined };
+
+export const UserSchema = defineEntity({
   name: 'User',
   tableName: 'users',
   properties: {
@@ -22,10 +28,7 @@ const UserSchema = defineEntity({
     name: p.string(),
     /** The search key of the name. */
     searchName: p.string().nullable(),
-    bio: p.string().nullable(),
-    location: p.string().nullable(),
-    website: p.string().nullable(),
-    avatar: p.string().nullable(),
+    ...optionalProfile,
     provider: p.string(),
     role: p.string().$type<Role>(),
     emailVerified: p.boolean(),
@@ -34,14 +37,12 @@ const UserSchema = defineEntity({
     passwordBrowser: p.string().nullable().hidden(),
     sessionEpoch: p.integer(),
     createdAt: p.bigint('number'),
-    updatedAt: p.bigint('number'),
   },
 });
 
 /**
- * A person with an account. The session epoch is the rule that ends sessions: each session carries the epoch it was
- * made in, and raising it in the transaction of a change ends every earlier one at that commit, whatever the session
- * store does.
+ * A user. Each session carries the epoch in which it was opened. Raising `sessionEpoch` in the transaction of a change
+ * ends all earlier sessions at that commit, whatever the session store does.
  *
  * The password, like each identity, is *proven* once it is certain that the owner of the inbox chose it; until then
  * `passwordBrowser` is the hash of the browser that asked for it.
@@ -53,11 +54,9 @@ export class User extends UserSchema.class {
    */
   static register(values: { email: string; name: string; passwordHash: string | null; browser?: string }): User {
     const user = new User();
-    const now = Date.now();
     user.id = `user_${uuidv7()}`;
     user.email = values.email;
-    user.rename(values.name);
-    user.bio = user.location = user.website = user.avatar = null;
+    user.resetProfile(values.name);
     user.provider = 'email';
     user.role = 'user';
     user.emailVerified = false;
@@ -65,7 +64,7 @@ export class User extends UserSchema.class {
     user.passwordProven = false;
     user.passwordBrowser = values.browser ?? null;
     user.sessionEpoch = 0;
-    user.createdAt = user.updatedAt = now;
+    user.createdAt = Date.now();
     return user;
   }
 
@@ -91,25 +90,28 @@ export class User extends UserSchema.class {
   }
 
   /** Changes only the given fields; the empty string clears an optional field, as `null` does. */
-  changeProfile({ name, bio, location, website, avatar }: ProfileChange): void {
-    if (name !== undefined) this.rename(name);
-    if (bio !== undefined) this.bio = bio || null;
-    if (location !== undefined) this.location = location || null;
-    if (website !== undefined) this.website = website || null;
-    if (avatar !== undefined) this.avatar = avatar || null;
-    this.updatedAt = Date.now();
+  changeProfile(change: ProfileChange): void {
+    if (change.name !== undefined) this.rename(change.name);
+    for (const field of optionalProfileFields) {
+      const value = change[field];
+      if (value !== undefined) this[field] = value || null;
+    }
+  }
+
+  /** Sets the name and clears every other field. */
+  private resetProfile(name: string): void {
+    this.rename(name);
+    for (const field of optionalProfileFields) this[field] = null;
   }
 
   verifyEmail(): void {
     this.emailVerified = true;
-    this.updatedAt = Date.now();
   }
 
   /** Changes the address to one that is not verified yet. */
   changeEmail(email: string): void {
     this.email = email;
     this.emailVerified = false;
-    this.updatedAt = Date.now();
   }
 
   /** Sets a new password, chosen by the owner of the inbox. It ends every session that the old one opened. */
@@ -136,17 +138,15 @@ export class User extends UserSchema.class {
     this.passwordHash = null;
     this.passwordProven = false;
     this.passwordBrowser = null;
-    this.updatedAt = Date.now();
   }
 
-  /** `provider` names a login method that the account has: once that is removed, one of those that are left. */
+  /** `provider` names a login method of the account. If it is not among `names`, the first of these replaces it. */
   keepProviderAmong(names: string[]): void {
     if (names[0] !== undefined && !names.includes(this.provider)) this.provider = names[0];
   }
 
   endSessions(): void {
     this.sessionEpoch += 1;
-    this.updatedAt = Date.now();
   }
 
   /**
@@ -154,7 +154,7 @@ export class User extends UserSchema.class {
    * survives ("Pre-hijacked accounts", USENIX Security 2022), the name included.
    */
   claim(name: string): void {
-    this.changeProfile({ name, bio: null, location: null, website: null, avatar: null });
+    this.resetProfile(name);
     this.verifyEmail();
   }
 }

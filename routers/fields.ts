@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { ProfileFields } from '../entities/index.ts';
 import { isMailedToken } from '../server/accounts/one-time-tokens.ts';
 import {
   hasVisible,
@@ -35,13 +36,25 @@ export const name = text(100, isOneLine)
   .refine(hasVisible, rule('invisible', 'Must have visible characters'))
   .meta({ minLength: 2, maxLength: 100, example: 'Ada Lovelace' });
 
-export const bio = text(500, isStorable).meta({ example: 'Writes about engines.' });
-export const location = text(100, isOneLine).meta({ example: 'London' });
+/** A web address that is safe to show as a link; the empty string clears it. The server never fetches it. */
+const webAddress = z
+  .string()
+  .refine((value) => value === '' || isWebAddress(value), rule('invalid_url', 'Must be a http or https address'))
+  .meta({ maxLength: 2048, example: 'https://example.com/ada' });
+
+/** The rules of the fields that users may change: exactly those of the entity. */
+export const profile = {
+  name,
+  bio: text(500, isStorable).meta({ example: 'Writes about engines.' }).nullable(),
+  location: text(100, isOneLine).meta({ example: 'London' }).nullable(),
+  website: webAddress.nullable(),
+  avatar: webAddress.nullable(),
+} satisfies { [Field in keyof ProfileFields]: z.ZodType<ProfileFields[Field]> };
 
 /** The name of a file at its origin. The service makes no use of it, so any text is valid. */
 export const filename = z.string().min(1).max(1024).meta({ example: 'holiday.png' });
 
-/** One ASCII address, in lower case from here on: no two spellings ever name two accounts or one mailbox twice. */
+/** One ASCII address, normalized to lower case, so that two spellings of an address are one account and one mailbox. */
 export const email = z
   .string()
   .refine(isMailAddress, rule('invalid_email', 'Must be a valid email address'))
@@ -65,12 +78,6 @@ export const newPassword = z
 /** At login any text may be tried; a text that is longer than a password can be is wrong anyway. */
 export const password = z.string().min(1, 'Must not be empty').meta({ example: 'Analytical-Engine-1843' });
 
-/** A web address that is safe to show as a link; the empty string clears it. The server never fetches it. */
-export const webAddress = z
-  .string()
-  .refine((value) => value === '' || isWebAddress(value), rule('invalid_url', 'Must be a http or https address'))
-  .meta({ maxLength: 2048, example: 'https://example.com/ada' });
-
 /**
  * The token of a mailed link. Input that cannot be a token is INVALID_TOKEN, whatever else is missing: thrown instead
  * of reported as an issue, because the error of a schema is always VALIDATION_FAILED.
@@ -92,11 +99,11 @@ export const mailedEmail = z
 
 export const LARGEST_PAGE = 100;
 
-/** How long a page of a list may be. */
+/** The number of entries on a page of a list. */
 export const pageLimit = z.coerce
   .number<number>()
   .int()
   .min(1)
   .max(LARGEST_PAGE)
   .optional()
-  .meta({ description: `How many at most, 1 to ${LARGEST_PAGE}; as many as that unless given` });
+  .meta({ description: `At most this many, 1 to ${LARGEST_PAGE}, which is the default` });

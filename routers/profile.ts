@@ -8,14 +8,8 @@ export const profileOutput = publicUser.extend({ emailVerified: z.boolean() }).m
 
 export const toProfile = (account: Account) => ({ ...toPublicUser(account), emailVerified: account.emailVerified });
 
-/** Every field optional: only what is sent changes. An empty string or null clears a field that may be empty. */
-const change = z.object({
-  name: fields.name.optional(),
-  bio: fields.bio.nullable().optional(),
-  location: fields.location.nullable().optional(),
-  website: fields.webAddress.nullable().optional(),
-  avatar: fields.webAddress.nullable().optional(),
-});
+/** Every field optional: only what is sent changes. */
+const change = z.object(fields.profile).partial();
 
 export const profile = router({
   get: sessionProcedure
@@ -38,7 +32,7 @@ export const profile = router({
         method: 'PUT',
         path: '/api/profile',
         summary: 'Change the profile of the logged-in user',
-        description: 'Only what is sent changes. An empty string or null clears bio, location, website or avatar.',
+        description: 'Only what is sent changes. An empty string or null clears a field, name excepted.',
         tags: ['Profile'],
         protect: true,
         errors: ['VALIDATION_FAILED'],

@@ -10,14 +10,14 @@ const MOST_USERS = 100;
 const unixSeconds = z.int().meta({ description: 'Unix seconds' });
 const inSeconds = (ms: number) => Math.floor(ms / 1000);
 
-/** For other services, over /trpc only. No session opens these, and no limits apply. */
+/** For other services, over /trpc only, by a service token. No limits apply. */
 export const service = router({
-  // A mutation, because the use counts like any other and may prolong the session, and because logs and proxies keep
-  // addresses: a session's token has no place there.
+  // A mutation, because it may prolong the session, and because a query would put the token of the session into the
+  // URL, which logs and proxies record.
   session: serviceProcedure
     .meta({
       summary:
-        'Who stands before a back end that received the cookie `auth_session`, or null. A use like any other: it may prolong the session.',
+        'The user and session of a cookie `auth_session` that another service received, or null. Counts as a use: it may prolong the session.',
     })
     .input(z.object({ token: z.string().meta({ description: 'The value of the cookie `auth_session`' }) }))
     .output(

@@ -1,7 +1,7 @@
 import { createClient, type ErrorCode, isNetworkError, isServiceError, isTimeoutError } from 'account-client';
 import { uploadFetch } from './upload-fetch.ts';
 
-export type { Profile } from 'account-client';
+export type { Profile, ProfileUpdateInput } from 'account-client';
 
 /** The service that serves these pages; the browser sends its cookie along. */
 export const api = createClient({ url: '' });

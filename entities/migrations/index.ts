@@ -5,6 +5,7 @@ import { ProvenMethods } from './0004-proven-methods.ts';
 import { MailRequests } from './0005-mail-requests.ts';
 import { Search } from './0006-search.ts';
 import { UploadUsages } from './0007-upload-usage.ts';
+import { NoUpdateTime } from './0008-no-update-time.ts';
 
 /** In the order in which they run. Listed rather than discovered: nothing is read from disk at start. */
 export const migrations = [
@@ -15,4 +16,5 @@ export const migrations = [
   { name: '0005-mail-requests', class: MailRequests },
   { name: '0006-search', class: Search },
   { name: '0007-upload-usage', class: UploadUsages },
+  { name: '0008-no-update-time', class: NoUpdateTime },
 ];

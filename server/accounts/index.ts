@@ -1,6 +1,6 @@
 import type { Config } from '../config/index.ts';
 import type { Log } from '../log.ts';
-import type { Database } from '../parts/database/contract.ts';
+import type { AllTables, Database } from '../parts/database/contract.ts';
 import type { IdentityProvider } from '../parts/identity-provider/contract.ts';
 import type { KeyValueStore } from '../parts/key-value/contract.ts';
 import type { MailTransport } from '../parts/mail/contract.ts';
@@ -18,14 +18,15 @@ import { createRegistration } from './registration.ts';
 import { createServiceTokens } from './service-tokens.ts';
 import { createSessions } from './sessions.ts';
 import { createUserSearch } from './user-search.ts';
-import { type AvatarChanged, createUsers, type UserDeleted } from './users.ts';
+import { type AvatarChanged, createUsers } from './users.ts';
 
 interface Parts {
   database: Database;
   store: KeyValueStore;
   mail: MailTransport;
   avatarChanged: AvatarChanged;
-  userDeleted: UserDeleted;
+  /** Called within the transaction that deletes a user. */
+  userDeleted(tables: AllTables, userId: string): Promise<void>;
   /** By name. Empty where none is configured or embedded. */
   identityProviders: ReadonlyMap<string, IdentityProvider>;
   /** The key of all derived values. */

@@ -35,7 +35,7 @@ export const createLogin = ({ database, passwords, users, sessions, limits }: De
       const found = await users.findCredential(email);
       const isRight = await passwords.verify(password, found?.passwordHash ?? null);
       if (!found?.passwordHash || !isRight) throw new ServiceError('INVALID_CREDENTIALS');
-      const { passwordHash, ...user } = found;
+      const { user, passwordHash } = found;
       if (!user.emailVerified) throw new ServiceError('EMAIL_NOT_VERIFIED');
       if (passwords.isOutdated(passwordHash)) await renewHash(user.id, password, passwordHash);
       return sessions.openSession(user, formerToken);

@@ -1,5 +1,4 @@
-import { createHash, createHmac } from 'node:crypto';
-import { v4 as randomId } from 'uuid';
+import { createHash, createHmac, randomUUID } from 'node:crypto';
 import type { TokenPurpose } from '../../entities/index.ts';
 import { type AllTables, type Database, type ReadTables, sql, type WriteTables } from '../parts/database/contract.ts';
 
@@ -44,7 +43,7 @@ export const createOneTimeTokens = ({ database, secret }: { database: Database; 
      * Issues a token, which replaces the older one of the same purpose. Answers the id that the token is derived from.
      */
     async issue(tables: AllTables, userId: string, purpose: TokenPurpose): Promise<string> {
-      const id = randomId();
+      const id = randomUUID();
       await this.revoke(tables, userId, purpose);
       await tables
         .insertInto('one_time_tokens')

@@ -3,7 +3,7 @@ import { afterPrefix, searchKey } from '../../entities/index.ts';
 import type { Database, ReadTables } from '../parts/database/contract.ts';
 import { type AccountRow, columns, toAccount, type UserPage } from './users.ts';
 
-/** How many addresses a page scans for users that were not found by their name already. */
+/** How many addresses a page scans for users that were not already found by name. */
 const ADDRESSES_A_PAGE = 400;
 
 const ascii = z.string().regex(/^[!-~]*$/);
@@ -33,7 +33,7 @@ function decode(cursor: string, key: string): Position | undefined {
   }
 }
 
-/** Whether `q` has anything to search for. */
+/** Whether `q` has a searchable character. */
 export const isSearchable = (q: string): boolean => searchKey(q) !== '';
 
 /** Whether this is the cursor of a page of `q`. */
@@ -58,11 +58,11 @@ export const createUserSearch =
       }
 
       const address = 'email' in after ? after.email : '';
-      const looked = await addressesAfter(tables, key, address);
-      const byAddress = looked.filter(({ searchName }) => !searchName?.startsWith(key));
+      const scanned = await addressesAfter(tables, key, address);
+      const byAddress = scanned.filter(({ searchName }) => !searchName?.startsWith(key));
       const room = limit - byName.length;
       const shown = byAddress.slice(0, room);
-      const end = byAddress.length > room ? (shown.at(-1)?.email ?? address) : looked[ADDRESSES_A_PAGE - 1]?.email;
+      const end = byAddress.length > room ? (shown.at(-1)?.email ?? address) : scanned[ADDRESSES_A_PAGE - 1]?.email;
       return pageOf([...byName, ...shown], end === undefined ? undefined : { email: end });
     });
 

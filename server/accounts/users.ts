@@ -1,54 +1,30 @@
 import { LockMode } from '@mikro-orm/core';
 import type { CompiledQuery } from 'kysely';
-import { type ProfileChange, type Role, User } from '../../entities/index.ts';
+import { optionalProfileFields, type ProfileChange, User } from '../../entities/index.ts';
 import { ServiceError } from '../errors.ts';
-import type { AllTables, Database, EntityManager } from '../parts/database/contract.ts';
+import { type AllTables, columnsOf, type Database, type EntityManager } from '../parts/database/contract.ts';
 
-/** The data of a user outside the entity: everything but the password. `createdAt` in milliseconds since 1970. */
-export interface Account {
-  id: string;
-  email: string;
-  name: string;
-  bio: string | null;
-  location: string | null;
-  website: string | null;
-  avatar: string | null;
-  provider: string;
-  role: Role;
-  emailVerified: boolean;
-  sessionEpoch: number;
-  createdAt: number;
-}
-
-export const columns = [
+const accountFields = [
   'id',
   'email',
   'name',
-  'bio',
-  'location',
-  'website',
-  'avatar',
+  ...optionalProfileFields,
   'provider',
   'role',
-  'email_verified as emailVerified',
-  'session_epoch as sessionEpoch',
-  'created_at as createdAt',
+  'emailVerified',
+  'sessionEpoch',
+  'createdAt',
 ] as const;
 
-export const accountOf = (user: User): Account => ({
-  id: user.id,
-  email: user.email,
-  name: user.name,
-  bio: user.bio ?? null,
-  location: user.location ?? null,
-  website: user.website ?? null,
-  avatar: user.avatar ?? null,
-  provider: user.provider,
-  role: user.role,
-  emailVerified: user.emailVerified,
-  sessionEpoch: user.sessionEpoch,
-  createdAt: user.createdAt,
-});
+type AccountField = (typeof accountFields)[number];
+
+/** The data of a user outside the entity: everything but the password. `createdAt` in milliseconds since 1970. */
+export type Account = { [Field in AccountField]: Exclude<User[Field], undefined> };
+
+export const columns = columnsOf(accountFields);
+
+export const accountOf = (user: User): Account =>
+  Object.fromEntries(accountFields.map((field) => [field, user[field] ?? null])) as Account;
 
 export type AccountRow = Omit<Account, 'emailVerified'> & { emailVerified: number };
 
@@ -56,8 +32,8 @@ export const toAccount = <Row extends { emailVerified: number }>(row: Row) =>
   ({ ...row, emailVerified: row.emailVerified === 1 }) as Omit<Row, 'emailVerified'> & { emailVerified: boolean };
 
 /**
- * A user's row, locked until the transaction ends. Every change that concerns a user's tokens, mails or sessions takes
- * this lock first: so they happen one after the other, and never wait for each other in a circle.
+ * A user's row, locked until the transaction ends. Every change of a user's tokens, mails or sessions takes this lock
+ * first: so these changes are serialized, and do not deadlock on their other rows.
  */
 export const lockUser = (em: EntityManager, where: { id: string } | { email: string }): Promise<User | null> =>
   em.findOne(User, where, { lockMode: LockMode.PESSIMISTIC_WRITE });
@@ -67,9 +43,6 @@ export type AvatarChanged = (
   tables: AllTables,
   change: { userId: string; former: string | null; next: string | null },
 ) => Promise<void>;
-
-/** Called within the transaction that deletes a user. */
-export type UserDeleted = (tables: AllTables, userId: string) => Promise<void>;
 
 export interface UserPage {
   users: Account[];
@@ -81,7 +54,7 @@ export const createUsers = (database: Database, avatarChanged: AvatarChanged = a
   let byId: CompiledQuery<AccountRow> | undefined;
 
   return {
-    /** One row by its key: the read behind every authenticated request, so its SQL is made once. */
+    /** One row by its key: the read behind every authenticated request, so its SQL is compiled once. */
     find(id: string): Promise<Account | undefined> {
       return database.query(async (tables) => {
         byId ??= tables.selectFrom('users').select(columns).where('id', '=', '').compile();
@@ -90,7 +63,7 @@ export const createUsers = (database: Database, avatarChanged: AvatarChanged = a
       });
     },
 
-    /** The users among the ids, in the order of the ids; one query, however many. */
+    /** The existing users among the ids, in the order of the ids, by one query. */
     async findAll(ids: readonly string[]): Promise<Account[]> {
       if (ids.length === 0) return [];
       const rows = await database.query((tables) =>
@@ -100,16 +73,18 @@ export const createUsers = (database: Database, avatarChanged: AvatarChanged = a
       return ids.flatMap((id) => found.get(id) ?? []);
     },
 
-    /** The user and the password hash, for a login. `email` must be normalized. */
-    async findCredential(email: string): Promise<(Account & { passwordHash: string | null }) | undefined> {
-      const row = await database.query((tables) =>
+    /** For a login. The password hash is not part of the user, which callers pass on. `email` must be normalized. */
+    async findCredential(email: string): Promise<{ user: Account; passwordHash: string | null } | undefined> {
+      const found = await database.query((tables) =>
         tables
           .selectFrom('users')
           .select([...columns, 'password_hash as passwordHash'])
           .where('email', '=', email)
           .executeTakeFirst(),
       );
-      return row && toAccount(row);
+      if (!found) return undefined;
+      const { passwordHash, ...row } = found;
+      return { user: toAccount(row), passwordHash };
     },
 
     /** Newest first; ids are time-ordered, so a page is a range of the primary key, whatever the number of users. */
@@ -128,8 +103,8 @@ export const createUsers = (database: Database, avatarChanged: AvatarChanged = a
     },
 
     /**
-     * Changes only the given fields. `epoch` is that of the caller's session: a session that has ended meanwhile
-     * changes nothing.
+     * Changes only the given fields. `epoch` is that of the caller's session: UNAUTHENTICATED if
+     * that session has ended in the meantime.
      */
     update: (id: string, epoch: number, change: ProfileChange): Promise<Account> =>
       database.transaction(async (em, tables) => {
@@ -142,7 +117,7 @@ export const createUsers = (database: Database, avatarChanged: AvatarChanged = a
         return accountOf(user);
       }, id),
 
-    /** Ends every session of the user, at once on every instance. Answers whether there is such a user. */
+    /** Ends every session of the user, at once on every instance. Returns whether the user exists. */
     endSessions: (id: string): Promise<boolean> =>
       database.transaction(async (em) => {
         const user = await lockUser(em, { id });

@@ -26,8 +26,8 @@ export async function addPeople({ query }: DatabaseView, exponent: number): Prom
   const first = `case when n < ${10 ** exponent / 50} then '${OLD}' when n % 10000 = 4999 then '${RARE}'
     else ${pick(firstNames, 'crc32(n)')} end`;
   await query(
-    `insert into users (id, email, name, search_name, provider, role, email_verified, password_hash, session_epoch, created_at, updated_at)
-     select id, lower(concat(replace(name, ' ', '.'), '.', n, '@example.test')), name, lower(name), 'email', 'user', 1, ?, 0, made, made
+    `insert into users (id, email, name, search_name, provider, role, email_verified, password_hash, session_epoch, created_at)
+     select id, lower(concat(replace(name, ' ', '.'), '.', n, '@example.test')), name, lower(name), 'email', 'user', 1, ?, 0, made
      from (
        select n, 1700000000000 + n * 1000 as made,
          concat(${first}, ' ', ${pick(lastNames, 'crc32(n) div 64')}) as name,

@@ -249,10 +249,7 @@ everywhere((scenario, surface) => {
     const { call, stack } = scenario();
     const { session, id } = await loggedIn(scenario());
     await verified(scenario());
-    const snapshot = async () => {
-      const rows = await stack.database('select * from users order by id');
-      return rows.map(({ updated_at, ...row }) => row);
-    };
+    const snapshot = () => stack.database('select * from users order by id');
     const before = await snapshot();
     const reply = await call(
       'profile.update',

@@ -178,8 +178,8 @@ describe('a search', () => {
 
   beforeAll(async () => {
     await view.query(
-      `insert into users (id, email, name, search_name, provider, role, email_verified, session_epoch, created_at, updated_at)
-       select concat('user_', left(sha2(n, 256), 36)), concat('many.', n, '@example.test'), 'Many', 'many', 'email', 'user', 1, 0, 0, 0
+      `insert into users (id, email, name, search_name, provider, role, email_verified, session_epoch, created_at)
+       select concat('user_', left(sha2(n, 256), 36)), concat('many.', n, '@example.test'), 'Many', 'many', 'email', 'user', 1, 0, 0
        from (select row_number() over () as n from information_schema.columns a, information_schema.columns b limit ${SAME}) numbers`,
     );
     await view.query('analyze table users');

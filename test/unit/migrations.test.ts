@@ -26,11 +26,18 @@ function onEachDatabase(title: string, run: (orm: MikroORM, sql: Sql) => Promise
   });
 }
 
-const insertUser = (sql: Sql, id: string, { verified, provider }: { verified: number; provider: string }) =>
-  sql(
-    `insert into users (id, email, name, provider, role, email_verified, password_hash, session_epoch, created_at, updated_at)
-     values ('${id}', '${id}@example.test', 'Ada', '${provider}', 'user', ${verified}, ${provider === 'email' ? "'1:x:y'" : 'null'}, 0, 1, 1)`,
+const insertUser = (
+  sql: Sql,
+  id: string,
+  { verified, provider, ...times }: { verified: number; provider: string; updated_at?: number },
+) => {
+  const password = provider === 'email' ? "'1:x:y'" : 'null';
+  const columns = ['id, email, name, provider, role, email_verified, password_hash, session_epoch, created_at'];
+  const values = [`'${id}', '${id}@example.test', 'Ada', '${provider}', 'user', ${verified}, ${password}, 0, 1`];
+  return sql(
+    `insert into users (${[...columns, ...Object.keys(times)]}) values (${[...values, ...Object.values(times)]})`,
   );
+};
 
 const insertIdentity = (sql: Sql, userId: string, linkedAt: number) =>
   sql(
@@ -42,10 +49,10 @@ onEachDatabase(
   async (orm, sql) => {
     const { migrator } = orm;
     await migrator.up({ to: '0003-uploads' });
-    await insertUser(sql, 'ada', { verified: 1, provider: 'email' });
-    await insertUser(sql, 'bob', { verified: 0, provider: 'email' });
-    await insertUser(sql, 'cyd', { verified: 1, provider: 'github' });
-    await insertUser(sql, 'dan', { verified: 0, provider: 'github' });
+    await insertUser(sql, 'ada', { verified: 1, provider: 'email', updated_at: 1 });
+    await insertUser(sql, 'bob', { verified: 0, provider: 'email', updated_at: 1 });
+    await insertUser(sql, 'cyd', { verified: 1, provider: 'github', updated_at: 1 });
+    await insertUser(sql, 'dan', { verified: 0, provider: 'github', updated_at: 1 });
     for (const id of ['ada', 'dan']) await insertIdentity(sql, id, 60_000);
     await insertIdentity(sql, 'cyd', 50);
     await migrator.up();
@@ -82,8 +89,13 @@ onEachDatabase('every migration goes down and up again', async (orm, sql) => {
   await insertUser(sql, 'ada', { verified: 1, provider: 'email' });
   await migrator.down({ to: '0003-uploads' });
   // As the release before it writes them: new columns have defaults.
-  await insertUser(sql, 'bob', { verified: 1, provider: 'email' });
+  await insertUser(sql, 'bob', { verified: 1, provider: 'email', updated_at: 2 });
+  expect(await sql('select id, updated_at from users order by id')).toEqual([
+    { id: 'ada', updated_at: 1 },
+    { id: 'bob', updated_at: 2 },
+  ]);
   await migrator.up();
+  await expect(sql('select updated_at from users')).rejects.toThrow('updated_at');
   await insertUser(sql, 'cyd', { verified: 1, provider: 'email' });
   expect(await sql('select id from users order by id')).toEqual([{ id: 'ada' }, { id: 'bob' }, { id: 'cyd' }]);
   await migrator.down({ to: 0 });

@@ -1,14 +1,38 @@
-import type { RefObject } from 'preact';
+import type { JSX, RefObject } from 'preact';
 import { useState } from 'preact/hooks';
-import { api, type Profile } from '../api.ts';
+import { api, type Profile, type ProfileUpdateInput } from '../api.ts';
 import { dropDraft } from '../draft.ts';
 import { TextArea, TextField } from '../form/fields.tsx';
 import { Button, Form, Notice } from '../form/form.tsx';
-import { useForm } from '../form/use-form.ts';
+import { type FieldState, useForm } from '../form/use-form.ts';
 import { number } from '../in-readers-language.ts';
 import { sessionEnded } from './session-ended.tsx';
 
 const LONGEST_BIO = 500;
+
+type Name = Exclude<keyof ProfileUpdateInput, 'avatar'>;
+
+/** Every field that users may change, in the order of the form; AvatarPicker has the avatar. */
+const inputs: Record<Name, (state: FieldState) => JSX.Element> = {
+  name: (state) => <TextField {...state} label="Name" autocomplete="name" />,
+  bio: (state) => (
+    <TextArea
+      {...state}
+      label="Bio"
+      rows={4}
+      hint={`${number([...state.value].length)} of ${number(LONGEST_BIO)} characters`}
+    />
+  ),
+  location: (state) => <TextField {...state} label="Location" autocomplete="address-level2" />,
+  website: (state) => (
+    <TextField {...state} label="Website" type="url" autocomplete="url" hint="With http:// or https:// in front" />
+  ),
+};
+
+const names = Object.keys(inputs) as Name[];
+
+const fieldsOf = (profile: Profile) =>
+  Object.fromEntries(names.map((name) => [name, profile[name]])) as Record<Name, string>;
 
 interface Props {
   profile: Profile;
@@ -16,15 +40,13 @@ interface Props {
   picture: RefObject<Promise<void>>;
 }
 
-const fieldsOf = ({ name, bio, location, website }: Profile) => ({ name, bio, location, website });
-
 export function ProfileForm({ profile, onChange, picture }: Props) {
   const [isSaved, setSaved] = useState(false);
   const draft = `profile:${profile.id}`;
-  const { field, values, isBusy, ...form } = useForm({
+  const { field, isBusy, ...form } = useForm({
     initial: fieldsOf(profile),
     required: { name: 'Please enter your name' },
-    draft: { key: draft, names: ['name', 'bio', 'location', 'website'] },
+    draft: { key: draft, names },
     async send(typed) {
       setSaved(false);
       await picture.current;
@@ -39,21 +61,10 @@ export function ProfileForm({ profile, onChange, picture }: Props) {
   return (
     <>
       <Form {...form}>
-        <TextField {...field('name')} label="Name" autocomplete="name" />
-        <TextArea
-          {...field('bio')}
-          label="Bio"
-          rows={4}
-          hint={`${number([...values.bio].length)} of ${number(LONGEST_BIO)} characters`}
-        />
-        <TextField {...field('location')} label="Location" autocomplete="address-level2" />
-        <TextField
-          {...field('website')}
-          label="Website"
-          type="url"
-          autocomplete="url"
-          hint="With http:// or https:// in front"
-        />
+        {names.map((name) => {
+          const Input = inputs[name];
+          return <Input key={name} {...field(name)} />;
+        })}
         <Button isBusy={isBusy} busy="Saving …">
           Save
         </Button>

@@ -5,7 +5,7 @@ import type { Tables } from './tables.ts';
 export type { EntityManager } from '@mikro-orm/sql';
 export { sql } from 'kysely';
 export { isDuplicate } from '../sql-errors.ts';
-export type { Tables } from './tables.ts';
+export { columnsOf, type Tables } from './tables.ts';
 
 /** Reads only: `tables.insertInto` and the like do not compile. */
 export type ReadTables = Pick<Kysely<Tables>, 'selectFrom' | 'selectNoFrom' | 'executeQuery' | 'fn'>;

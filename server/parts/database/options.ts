@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { Migrator } from '@mikro-orm/migrations';
 import { defineConfig as defineMySqlConfig, MySqlDriver } from '@mikro-orm/mysql';
 import { type Options, SqliteDriver } from '@mikro-orm/sql';
-import { Identity, OneTimeToken, OutboxMail, Upload, UploadUsage, User } from '../../../entities/index.ts';
+import { schemas } from '../../../entities/index.ts';
 import { migrations } from '../../../entities/migrations/index.ts';
 import type { Config } from '../../config/index.ts';
 import { sqliteDialect } from './sqlite-dialect.ts';
@@ -10,7 +10,7 @@ import { sqliteDialect } from './sqlite-dialect.ts';
 const CONNECTIONS = 10;
 
 const common = {
-  entities: [User, Identity, OneTimeToken, OutboxMail, Upload, UploadUsage],
+  entities: schemas,
   extensions: [Migrator],
   migrations: { migrationsList: migrations, snapshot: false, silent: true },
   /** The schema is what the migrations make it: the command line derives no changes of its own from the entities. */

@@ -1,72 +1,27 @@
-import type { MailKind, MailState, Role, TokenPurpose, UploadPurpose, UploadState } from '../../../entities/index.ts';
+import { UnderscoreNamingStrategy } from '@mikro-orm/core';
+import type { InferKyselyDB, SnakeCase } from '@mikro-orm/sql';
+import type { schemas } from '../../../entities/index.ts';
+
+type EntityTables = InferKyselyDB<(typeof schemas)[number]>;
+
+/** Distributes over `null`, so that a nullable column stays nullable. */
+type Stored<Value> = Value extends boolean ? number : Value;
 
 /** Kysely's view of the entities' tables: rows as the drivers give them, booleans as 0 or 1, times in milliseconds. */
-export interface Tables {
-  users: {
-    id: string;
-    email: string;
-    name: string;
-    search_name: string | null;
-    bio: string | null;
-    location: string | null;
-    website: string | null;
-    avatar: string | null;
-    provider: string;
-    role: Role;
-    email_verified: number;
-    password_hash: string | null;
-    password_proven: number;
-    password_browser: string | null;
-    session_epoch: number;
-    created_at: number;
+export type Tables = {
+  [Table in keyof EntityTables]: {
+    [Column in keyof EntityTables[Table]]: Stored<EntityTables[Table][Column]>;
   };
-  identities: {
-    id: string;
-    user_id: string;
-    issuer: string;
-    subject: string;
-    provider: string;
-    proven: number;
-    browser: string | null;
-    created_at: number;
-  };
-  one_time_tokens: {
-    id: string;
-    user_id: string;
-    purpose: TokenPurpose;
-    token_hash: string;
-    expires_at: number;
-    used: number;
-    reserved_until: number | null;
-  };
-  outbox: {
-    id: string;
-    kind: MailKind;
-    email: string;
-    inbox: string;
-    user_id: string | null;
-    token_id: string | null;
-    detail: string | null;
-    state: MailState;
-    attempts: number;
-    due_at: number;
-    expires_at: number;
-    created_at: number;
-  };
-  uploads: {
-    object_key: string;
-    user_id: string;
-    purpose: UploadPurpose;
-    content_type: string;
-    size: number;
-    state: UploadState;
-    expires_at: number;
-    due_at: number | null;
-    created_at: number;
-  };
-  upload_usage: {
-    user_id: string;
-    used: number;
-    files: number;
-  };
-}
+};
+
+type ColumnOf<Field extends string> = Field extends SnakeCase<Field> ? Field : `${SnakeCase<Field>} as ${Field}`;
+
+/** The ORM's own rule. */
+const naming = new UnderscoreNamingStrategy();
+
+/** Selects the columns of an entity's fields, under the names of the fields: `email_verified as emailVerified`. */
+export const columnsOf = <Field extends string>(fields: readonly Field[]) =>
+  fields.map((field) => {
+    const column = naming.propertyToColumnName(field);
+    return (column === field ? field : `${column} as ${field}`) as ColumnOf<Field>;
+  });
