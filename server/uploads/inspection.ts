@@ -82,7 +82,7 @@ export function createInspection({ database, objects, records, avatars, log }: P
     }
   };
 
-  const worker = createWorker({ name: 'uploads', atOnce: AT_ONCE, lease: records.lease, work: inspect, log });
+  const worker = createWorker({ name: 'uploads', atOnce: AT_ONCE, leases: records.leases, work: inspect, log });
 
   const ownUpload = async (userId: string, objectKey: string): Promise<UploadRecord> => {
     const upload = await records.find(objectKey);

@@ -1,5 +1,6 @@
 import { type Upload, type UploadPurpose, type UploadState, UploadUsage } from '../../entities/index.ts';
 import { type AllTables, type Database, type ReadTables, sql } from '../parts/database/contract.ts';
+import { createLeases } from '../workers/leases.ts';
 
 export type UploadRecord = Pick<
   Upload,
@@ -128,25 +129,14 @@ export const createRecords = (database: Database, { quota }: { quota: number }) 
       return rows.map(toRecord);
     },
 
-    /** Leases up to `most` rows that are ready for inspection, each to one process only until the lease ends. */
-    lease: (most: number): Promise<UploadRecord[]> =>
-      database.transaction(async (_em, tables) => {
-        const due = await select(tables)
-          .where('due_at', '<=', database.now)
-          .orderBy('due_at')
-          .limit(most)
-          .modifyEnd(database.skipLocked)
-          .execute();
-        const keys = due.map(({ objectKey }) => objectKey);
-        if (keys.length > 0) {
-          await tables
-            .updateTable('uploads')
-            .set({ due_at: inFuture(LEASE_MS) })
-            .where('object_key', 'in', keys)
-            .execute();
-        }
-        return due.map(toRecord);
-      }),
+    leases: createLeases(database, {
+      table: 'uploads',
+      key: 'object_key',
+      keyOf: ({ objectKey }: UploadRecord) => objectKey,
+      leaseMs: LEASE_MS,
+      select,
+      toRow: toRecord,
+    }),
 
     /** Answers whether the row was still expected: if not, it has been given up as lost meanwhile. */
     async keep(objectKey: string): Promise<boolean> {

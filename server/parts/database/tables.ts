@@ -1,4 +1,4 @@
-import type { MailKind, MailState, Role, TokenPurpose, UploadPurpose, UploadState } from '../../../entities/index.ts';
+import type { MailState, Role, UploadPurpose, UploadState } from '../../../entities/index.ts';
 
 /** Kysely's view of the entities' tables: rows as the drivers give them, booleans as 0 or 1, times in milliseconds. */
 export interface Tables {
@@ -33,7 +33,7 @@ export interface Tables {
   one_time_tokens: {
     id: string;
     user_id: string;
-    purpose: TokenPurpose;
+    purpose: string;
     token_hash: string;
     expires_at: number;
     used: number;
@@ -41,7 +41,7 @@ export interface Tables {
   };
   outbox: {
     id: string;
-    kind: MailKind;
+    kind: string;
     email: string;
     inbox: string;
     user_id: string | null;
