@@ -7,6 +7,7 @@ import {
   isStorable,
   isWebAddress,
   lengthOf,
+  normalizeEmail,
 } from '../server/accounts/text-rules.ts';
 import { ServiceError } from '../server/errors.ts';
 
@@ -41,11 +42,11 @@ export const location = text(100, isOneLine).meta({ example: 'London' });
 /** The name of a file at its origin. The service makes no use of it, so any text is valid. */
 export const filename = z.string().min(1).max(1024).meta({ example: 'holiday.png' });
 
-/** One ASCII address, in lower case from here on: no two spellings ever name two accounts or one mailbox twice. */
+/** One ASCII address, normalized. */
 export const email = z
   .string()
   .refine(isMailAddress, rule('invalid_email', 'Must be a valid email address'))
-  .toLowerCase()
+  .overwrite(normalizeEmail)
   .meta({ format: 'email', maxLength: 254, example: 'ada@example.com' });
 
 export const newPassword = z
@@ -87,7 +88,7 @@ export const mailedToken = z
 export const mailedEmail = z
   .unknown()
   .optional()
-  .transform((value) => (typeof value === 'string' && value.length <= 254 ? value.toLowerCase() : ''))
+  .transform((value) => (typeof value === 'string' && value.length <= 254 ? normalizeEmail(value) : ''))
   .meta({ type: 'string', format: 'email', example: 'ada@example.com' });
 
 export const LARGEST_PAGE = 100;

@@ -5,7 +5,7 @@ import type { ProvidedIdentity } from '../parts/identity-provider/contract.ts';
 import { browserHash } from './browsers.ts';
 import type { Deps } from './deps.ts';
 import { hasLoginMethod, removeUnprovenMethods } from './login-methods.ts';
-import { isMailAddress, isName, isWebAddress, nameFromAddress } from './text-rules.ts';
+import { isMailAddress, isName, isWebAddress, nameFromAddress, normalizeEmail } from './text-rules.ts';
 import { type Account, accountOf, lockUser } from './users.ts';
 
 /** How often a concurrent login may be first before this one gives up. */
@@ -28,7 +28,7 @@ export type Admission =
 const isKey = (text: string) => /^[!-~](?:[ -~]{0,253}[!-~])?$/.test(text);
 
 const addressIn = ({ email }: ProvidedIdentity) =>
-  email !== undefined && isMailAddress(email) ? email.toLowerCase() : undefined;
+  email !== undefined && isMailAddress(email) ? normalizeEmail(email) : undefined;
 
 const nameIn = ({ name }: ProvidedIdentity, email: string): string => {
   const given = name?.trim() ?? '';

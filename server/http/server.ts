@@ -13,7 +13,7 @@ const CLOSE_IDLE_EVERY_MS = 50;
 /** How long a steady stream of new requests may put off the end of listening. */
 const CATCH_UP_MS = 500;
 
-export interface HttpServer {
+interface HttpServer {
   /** Rejects when the port is taken. */
   listen(port: number, host: string): Promise<void>;
   /**

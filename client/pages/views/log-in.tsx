@@ -8,12 +8,12 @@ import { Page } from '../page.tsx';
 import { ProviderLink } from './provider-link.tsx';
 
 export function LogIn() {
-  const { field, isBusy, ...form } = useForm({
+  const { field, isBusy, form } = useForm({
     initial: { email: '', password: '' },
     required: { email: 'Please enter your email', password: 'Please enter your password' },
     draft: { key: beforeLogin, names: ['email'] },
-    async send(values) {
-      await api.auth.login.mutate(values);
+    async send({ email, password }) {
+      await api.auth.login.mutate({ email, password });
       location.assign('/dashboard');
       return undefined;
     },
@@ -24,8 +24,8 @@ export function LogIn() {
       <Arrival />
       <ProviderLink />
       <Form {...form}>
-        <TextField {...field('email')} label="Email" type="email" autocomplete="username" />
-        <PasswordField {...field('password')} label="Password" isNew={false} />
+        <TextField field={field('email')} label="Email" type="email" autocomplete="username" />
+        <PasswordField field={field('password')} label="Password" isNew={false} />
         <Button isBusy={isBusy} busy="Logging in …">
           Log in
         </Button>

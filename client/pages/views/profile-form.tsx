@@ -21,7 +21,7 @@ const fieldsOf = ({ name, bio, location, website }: Profile) => ({ name, bio, lo
 export function ProfileForm({ profile, onChange, picture }: Props) {
   const [isSaved, setSaved] = useState(false);
   const draft = `profile:${profile.id}`;
-  const { field, values, isBusy, ...form } = useForm({
+  const { field, values, isBusy, form } = useForm({
     initial: fieldsOf(profile),
     required: { name: 'Please enter your name' },
     draft: { key: draft, names: ['name', 'bio', 'location', 'website'] },
@@ -39,16 +39,16 @@ export function ProfileForm({ profile, onChange, picture }: Props) {
   return (
     <>
       <Form {...form}>
-        <TextField {...field('name')} label="Name" autocomplete="name" />
+        <TextField field={field('name')} label="Name" autocomplete="name" />
         <TextArea
-          {...field('bio')}
+          field={field('bio')}
           label="Bio"
           rows={4}
           hint={`${number([...values.bio].length)} of ${number(LONGEST_BIO)} characters`}
         />
-        <TextField {...field('location')} label="Location" autocomplete="address-level2" />
+        <TextField field={field('location')} label="Location" autocomplete="address-level2" />
         <TextField
-          {...field('website')}
+          field={field('website')}
           label="Website"
           type="url"
           autocomplete="url"
