@@ -17,7 +17,7 @@ export const service = router({
   session: serviceProcedure
     .meta({
       summary:
-        'Who stands before a back end that received the cookie `auth_session`, or null. A use like any other: it may prolong the session.',
+        'The user and the session behind a cookie `auth_session` that a back end received, or null. Counts as a use of the session, and may prolong it.',
     })
     .input(z.object({ token: z.string().meta({ description: 'The value of the cookie `auth_session`' }) }))
     .output(

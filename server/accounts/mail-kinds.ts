@@ -23,7 +23,7 @@ interface Kind {
   /** How long a mail of this kind is of use, and its token valid. */
   lifeMs: number;
   content(setting: Setting): MailContent;
-  /** For a mail with a token, which anybody may request for any address. */
+  /** For a mail with a token, which any caller may request for any address. */
   token?: {
     /** The path that the mailed link opens. */
     page(token: string, email: string): string;

@@ -16,7 +16,7 @@ export const hasVisible = (text: string) => /[^\p{C}\p{Z}\p{Default_Ignorable_Co
 export const isStorable = (text: string) => text.isWellFormed() && !text.includes('\0');
 export const isOneLine = (text: string) => isStorable(text) && !/\p{Cc}/u.test(text);
 
-/** Whether a trimmed text can name a person. */
+/** Whether a trimmed text is a valid name. */
 export const isName = (text: string) =>
   lengthOf(text) >= 2 && lengthOf(text) <= 100 && isOneLine(text) && hasVisible(text);
 
