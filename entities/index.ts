@@ -5,8 +5,8 @@ import { UploadSchema, UploadUsageSchema } from './upload.ts';
 import { UserSchema } from './user.ts';
 
 export { Identity } from './identity.ts';
-export { OneTimeToken, type TokenPurpose } from './one-time-token.ts';
-export { type MailKind, type MailState, OutboxMail } from './outbox-mail.ts';
+export { OneTimeToken } from './one-time-token.ts';
+export { type MailState, OutboxMail } from './outbox-mail.ts';
 export { afterPrefix, searchKey } from './search-key.ts';
 export { Upload, type UploadPurpose, type UploadState, UploadUsage } from './upload.ts';
 export {

@@ -1,14 +1,12 @@
 import { defineEntity, p } from '@mikro-orm/core';
 
-export type TokenPurpose = 'verify-email' | 'reset-password';
-
 export const OneTimeTokenSchema = defineEntity({
   name: 'OneTimeToken',
   tableName: 'one_time_tokens',
   properties: {
     id: p.string().primary(),
     userId: p.string(),
-    purpose: p.string().$type<TokenPurpose>(),
+    purpose: p.string(),
     tokenHash: p.string().hidden(),
     expiresAt: p.bigint('number'),
     used: p.boolean(),
@@ -16,7 +14,10 @@ export const OneTimeTokenSchema = defineEntity({
   },
 });
 
-/** A mailed token, stored only as its hash. (user, purpose) is unique: a newer token replaces the older one. */
+/**
+ * A mailed token, stored only as its hash. `purpose` is the kind of its mail. (user, purpose) is unique: a newer token
+ * replaces the older one.
+ */
 export class OneTimeToken extends OneTimeTokenSchema.class {}
 
 OneTimeTokenSchema.setClass(OneTimeToken);

@@ -1,10 +1,5 @@
 import { defineEntity, p } from '@mikro-orm/core';
-import type { TokenPurpose } from './one-time-token.ts';
-
-/** A mail with a token carries the name of the token's purpose. */
-export type MailKind = TokenPurpose | 'password-changed' | 'login-methods-removed';
-
-/** pending → sent, dead (permanently refused) or dropped (no longer needed). */
+/** pending → sent, dead (permanently refused) or dropped (expired, superseded or past a limit). */
 export type MailState = 'pending' | 'sent' | 'dead' | 'dropped';
 
 export const OutboxMailSchema = defineEntity({
@@ -12,7 +7,7 @@ export const OutboxMailSchema = defineEntity({
   tableName: 'outbox',
   properties: {
     id: p.string().primary(),
-    kind: p.string().$type<MailKind>(),
+    kind: p.string(),
     email: p.string(),
     inbox: p.string(),
     userId: p.string().nullable(),
@@ -28,9 +23,9 @@ export const OutboxMailSchema = defineEntity({
 
 /**
  * A mail to be sent, or the request for one. A mail with a token begins as a request: there may be no user with
- * `email`, and `userId` and `tokenId` are null until the worker has found the user. `inbox` is the address without its
- * tag. `dueAt` is the time of the next attempt; the process that leases the row moves it forward. Neither the text
- * nor the token is stored: both are derived when the mail is sent.
+ * `email`, and `userId` and `tokenId` are null until the worker has found the user. `kind` is one of those in
+ * `server/accounts/mail-kinds.ts`. `inbox` is the address without its tag. `dueAt` is when the row may be tried next; a
+ * lease moves it. Neither text nor token is stored: both are made when the mail is sent.
  */
 export class OutboxMail extends OutboxMailSchema.class {}
 

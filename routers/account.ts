@@ -14,9 +14,9 @@ export const account = router({
       openapi: {
         method: 'POST',
         path: '/auth/not-me',
-        summary: 'Say that one did not ask for the account that the mailed token is for',
+        summary: 'Disown the account of a mailed token',
         description:
-          'Takes the token of the verification mail, used or not. Removes what the owner of the address did not add, sessions included; an account of which nothing is left is deleted.',
+          'For the owner of an address, who did not ask for the account. Takes the token of the verification mail, used or not. Removes the login methods that are not proven and ends all sessions; an account without a proven login method is deleted.',
         tags: ['Authentication'],
         protect: false,
         errors: ['INVALID_TOKEN', 'RATE_LIMITED'],

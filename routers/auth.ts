@@ -24,7 +24,7 @@ export const auth = router({
         path: '/auth/register',
         summary: 'Create an account',
         description:
-          'A mail with a link is sent; the account can be used once that is confirmed. Sets the cookie `auth_browser`, by which the browser is known again then.',
+          'Sends a mail with a link that verifies the address, after which the account can be used. Sets the cookie `auth_browser`, which recognizes the browser when the link is opened.',
         tags: ['Authentication'],
         protect: false,
         status: 201,
@@ -34,10 +34,11 @@ export const auth = router({
     .input(z.object({ name: fields.name, email: fields.email, password: fields.newPassword }))
     .output(done.extend({ user: z.object({ id: z.string(), email: z.string(), name: z.string() }) }))
     .mutation(async ({ ctx, input }) => {
-      const { id, email, name } = await ctx.accounts.register(input, {
-        clientAddress: ctx.clientAddress(),
-        browser: ctx.browser(),
-      });
+      const { id, email, name } = await ctx.accounts.register(
+        { name: input.name, email: input.email },
+        input.password,
+        { clientAddress: ctx.clientAddress(), browser: ctx.browser() },
+      );
       ctx.cookies.setBrowser(ctx.browser());
       return {
         ...answer('Registration successful. Please check your email to verify your account.'),
@@ -52,7 +53,7 @@ export const auth = router({
         path: '/auth/verify-email',
         summary: 'Confirm an email address with the mailed token',
         description:
-          'Confirmed in another browser than asked for the account, `unproven` says by what it can be logged in to and nobody has proven to be the owner’s. A reset removes that, and so does POST /auth/not-me.',
+          'In another browser than the one that asked for the account, `unproven` lists the login methods of which it is not proven that the owner of the address added them. A password reset removes them, and so does POST /auth/not-me.',
         tags: ['Authentication'],
         protect: false,
         errors: ['INVALID_TOKEN', 'RATE_LIMITED'],
@@ -87,7 +88,7 @@ export const auth = router({
     .output(done)
     .mutation(async ({ ctx, input }) => {
       await ctx.accounts.resendVerification(input.email, ctx.clientAddress());
-      // The newer link must find its browser for as long as it works.
+      // So that the browser is recognized for as long as the newer link works.
       ctx.cookies.setBrowser(ctx.browser());
       return answer('If this address waits for its verification, a new link is on its way.');
     }),
@@ -98,7 +99,7 @@ export const auth = router({
         method: 'POST',
         path: '/auth/login',
         summary: 'Log in with email and password',
-        description: 'Sets the session cookie `auth_session`. A session that came along ends.',
+        description: 'Sets the session cookie `auth_session`. A session that the request carries ends.',
         tags: ['Authentication'],
         setsCookie: true,
         protect: false,
@@ -168,8 +169,8 @@ export const auth = router({
       openapi: {
         method: 'POST',
         path: '/auth/forgot-password',
-        summary: 'Ask for a mail with a link to set a new password',
-        description: 'The answer is the same whether there is such an account or not. A newer link kills the older.',
+        summary: 'Request a mail with a link to set a new password',
+        description: 'The answer is the same whether there is such an account or not. A newer link replaces the older.',
         tags: ['Authentication'],
         protect: false,
         errors: ['VALIDATION_FAILED', 'RATE_LIMITED'],
@@ -188,7 +189,7 @@ export const auth = router({
         method: 'POST',
         path: '/auth/reset-password',
         summary: 'Set a new password with the mailed token',
-        description: 'Ends every session of the user and logs nobody in. A refused password leaves the token usable.',
+        description: 'Ends every session of the user, and opens none. A refused password leaves the token usable.',
         tags: ['Authentication'],
         protect: false,
         errors: ['VALIDATION_FAILED', 'INVALID_TOKEN', 'RATE_LIMITED'],
@@ -197,7 +198,7 @@ export const auth = router({
     .input(z.object({ token: fields.mailedToken, email: fields.mailedEmail, password: fields.newPassword }))
     .output(done)
     .mutation(async ({ ctx, input }) => {
-      await ctx.accounts.resetPassword(input, ctx.clientAddress());
+      await ctx.accounts.resetPassword({ token: input.token, email: input.email }, input.password, ctx.clientAddress());
       return answer('Your password is changed. You can log in with it now.');
     }),
 });

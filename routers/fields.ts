@@ -8,6 +8,7 @@ import {
   isStorable,
   isWebAddress,
   lengthOf,
+  normalizeEmail,
 } from '../server/accounts/text-rules.ts';
 import { ServiceError } from '../server/errors.ts';
 
@@ -54,11 +55,11 @@ export const profile = {
 /** The name of a file at its origin. The service makes no use of it, so any text is valid. */
 export const filename = z.string().min(1).max(1024).meta({ example: 'holiday.png' });
 
-/** One ASCII address, normalized to lower case, so that two spellings of an address are one account and one mailbox. */
+/** One ASCII address, normalized. */
 export const email = z
   .string()
   .refine(isMailAddress, rule('invalid_email', 'Must be a valid email address'))
-  .toLowerCase()
+  .overwrite(normalizeEmail)
   .meta({ format: 'email', maxLength: 254, example: 'ada@example.com' });
 
 export const newPassword = z
@@ -94,7 +95,7 @@ export const mailedToken = z
 export const mailedEmail = z
   .unknown()
   .optional()
-  .transform((value) => (typeof value === 'string' && value.length <= 254 ? value.toLowerCase() : ''))
+  .transform((value) => (typeof value === 'string' && value.length <= 254 ? normalizeEmail(value) : ''))
   .meta({ type: 'string', format: 'email', example: 'ada@example.com' });
 
 export const LARGEST_PAGE = 100;

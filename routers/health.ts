@@ -6,8 +6,8 @@ export const health = publicProcedure
     openapi: {
       method: 'GET',
       path: '/api/health',
-      summary: 'Whether the service works',
-      description: 'Answers 503, with the same fields, while the database is out of reach.',
+      summary: 'Report whether the service works',
+      description: 'Answers 503, with the same fields, while the database does not answer.',
       tags: ['Health'],
       protect: false,
       failureStatus: 503,

@@ -1,6 +1,6 @@
 /**
  * Every expected failure, in one catalogue: a code, its HTTP status and the sentence that callers read (interface.md
- * section 7). The private detail of a failure travels as `cause` and ends in the log, never in an answer.
+ * section 7). The private detail of a failure is its `cause`, which is logged and never answered.
  */
 const catalogue = {
   VALIDATION_FAILED: [400, 'Validation failed'],
@@ -23,13 +23,13 @@ const catalogue = {
 export type ErrorCode = keyof typeof catalogue;
 export const errorCodes = Object.keys(catalogue) as ErrorCode[];
 
-/** What was wrong with a field, by field name: a sentence for people and the name of the broken rule for programs. */
+/** The problem with each field: a sentence for users, and the name of the broken rule for clients. */
 export type ErrorDetails = Record<string, { message: string; rule: string }>;
 
 interface ErrorOptions {
   message?: string;
   details?: ErrorDetails;
-  /** Seconds after which trying again makes sense; becomes the Retry-After header. */
+  /** Seconds after which a retry may succeed: the Retry-After header. */
   retryAfter?: number;
   /** The limit that was reached, for the RateLimit headers. */
   limit?: { points: number; seconds: number };
@@ -60,9 +60,9 @@ export class ServiceError extends Error {
   }
 }
 
-/** The status a code is answered with. */
+/** The HTTP status of a code. */
 export const statusOf = (code: ErrorCode): number => catalogue[code][0];
 
-/** A part that does not answer (database, key-value store): 503, try again soon. */
+/** A part does not answer (database, key-value store): 503, to be retried soon. */
 export const unavailable = (cause: unknown): ServiceError =>
   new ServiceError('SERVICE_UNAVAILABLE', { cause, retryAfter: 1 });

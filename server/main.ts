@@ -7,8 +7,8 @@ import { securityHeaders } from './http/security.ts';
 import { createHttpServer } from './http/server.ts';
 import { createLog, type Log } from './log.ts';
 import type { Database } from './parts/database/contract.ts';
+import { describeFailure } from './parts/database/failure.ts';
 import { openDatabase } from './parts/database/index.ts';
-import { troubleWith } from './parts/database/trouble.ts';
 import { openIdentityProviders } from './parts/identity-provider/index.ts';
 import { openKeyValueStore } from './parts/key-value/index.ts';
 import { openMail } from './parts/mail/index.ts';
@@ -17,17 +17,16 @@ import { openObjectStorage } from './parts/object-storage/index.ts';
 import { banner } from './start/banner.ts';
 import { prepareDataDir } from './start/data-dir.ts';
 import { applicationSecret } from './start/secret.ts';
+import { onStopSignal } from './start/stop-signals.ts';
 import { createUploads } from './uploads/index.ts';
 
-/** SIGTERM to exit: the time for new requests, for all requests, for the workers, and for all of it. */
-const LINGER_MS = 1000;
+/** From the signal to the exit: the time for all requests, for the workers, and in all. */
 const DRAIN_MS = 7000;
 const WORKERS_MS = 1500;
 const SHUTDOWN_MS = 9500;
-const REPEATED_SIGNAL_MS = 500;
 const LONGEST_WAIT_MS = 2000;
 const STORAGE_RETRY_MS = 5000;
-const TROUBLE_EVERY_MS = 60_000;
+const REPORT_EVERY_MS = 60_000;
 
 async function start(): Promise<void> {
   const config = loadConfig();
@@ -72,9 +71,9 @@ async function start(): Promise<void> {
 
   await server.listen(config.port, config.host);
 
-  const stop = async (lingerMs: number) => {
+  const stop = async ({ lingerMs }: { lingerMs: number }) => {
     stopping.abort();
-    log.info('stopping: what is in flight is finished');
+    log.info('stopping: requests in flight are completed');
     setTimeout(() => process.exit(1), SHUTDOWN_MS).unref();
     await server.drain({ lingerMs, withinMs: DRAIN_MS });
     // Work that a worker cannot finish goes to another process when its lease ends.
@@ -85,18 +84,9 @@ async function start(): Promise<void> {
     log.info('stopped');
     log.flush(() => process.exit(0));
   };
-  let stoppingSince: number | undefined;
-  const onSignal = (signal: NodeJS.Signals) => {
-    // A terminal and npm may both pass on one keystroke; a later signal means that the user does not want to wait.
-    if (stoppingSince !== undefined && Date.now() - stoppingSince > REPEATED_SIGNAL_MS) process.exit(1);
-    if (stoppingSince !== undefined) return;
-    stoppingSince = Date.now();
-    // No load balancer sends requests here while a user at a terminal waits.
-    void stop(signal === 'SIGTERM' ? LINGER_MS : 0);
-  };
-  process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
+  onStopSignal({ stop, stopAtOnce: () => process.exit(1) });
 
-  // Listens from the first moment on: health answers, everything else is refused until the database is ready.
+  // Already listening: health and probes are answered, other requests are refused until the database is ready.
   await migrateWhenReachable(database, log);
   if (stopping.signal.aborted) return;
   accounts.outbox.start();
@@ -112,26 +102,26 @@ async function start(): Promise<void> {
  * Waits for a database that cannot be used yet, as long as it takes. Logs a problem when it is new, then once a minute.
  */
 async function migrateWhenReachable(database: Database, log: Log): Promise<void> {
-  let told: { trouble: string; at: number } | undefined;
+  let reported: { problem: string; at: number } | undefined;
   for (let wait = 100; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
     try {
       const applied = await database.migrate();
-      if (told) log.info('the database can be used');
+      if (reported) log.info('the database can be used');
       if (applied.length > 0) log.info({ applied }, 'the schema was brought up to date');
       return;
     } catch (error) {
-      const known = troubleWith(error);
-      const trouble = known ?? 'the database is not ready, waiting for it';
-      if (told?.trouble !== trouble || Date.now() - told.at >= TROUBLE_EVERY_MS) {
-        log.warn(known ? {} : { err: error }, trouble);
-        told = { trouble, at: Date.now() };
+      const known = describeFailure(error);
+      const problem = known ?? 'the database is not ready, waiting for it';
+      if (reported?.problem !== problem || Date.now() - reported.at >= REPORT_EVERY_MS) {
+        log.warn(known ? {} : { err: error }, problem);
+        reported = { problem, at: Date.now() };
       }
       await delay(wait);
     }
   }
 }
 
-/** A bucket that is missing stops the start; a storage that does not answer is looked for again, uploads wait for it. */
+/** A missing bucket stops the start. A storage that does not answer is retried, and uploads fail until it does. */
 async function prepareStorage(objects: ObjectStorage, log: Log): Promise<void> {
   try {
     await objects.prepare();
@@ -143,7 +133,7 @@ async function prepareStorage(objects: ObjectStorage, log: Log): Promise<void> {
   }
 }
 
-/** One line for a failure that an operator can mend; any other failure with its stack. */
+/** One line for a failure that an operator can resolve; any other with its stack. */
 function explain(error: unknown): string {
   if (error instanceof ConfigError) return error.message;
   const { code, path, port, syscall, stack } = error as NodeJS.ErrnoException & { port?: number };

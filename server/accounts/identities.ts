@@ -3,7 +3,7 @@ import { type AllTables, isDuplicate } from '../parts/database/contract.ts';
 import type { ProvidedIdentity } from '../parts/identity-provider/contract.ts';
 import type { Deps } from './deps.ts';
 import { type Admission, type Arrival, admitByAddress, admitLinked, admitNew } from './identity-rules.ts';
-import { isMailAddress } from './text-rules.ts';
+import { isMailAddress, normalizeEmail } from './text-rules.ts';
 import { lockUser } from './users.ts';
 
 /** How often one login is tried while concurrent logins are first. */
@@ -16,7 +16,7 @@ const ATTEMPTS = 5;
 const isKey = (text: string) => /^[!-~](?:[ -~]{0,253}[!-~])?$/.test(text);
 
 const addressIn = ({ email }: ProvidedIdentity) =>
-  email !== undefined && isMailAddress(email) ? email.toLowerCase() : undefined;
+  email !== undefined && isMailAddress(email) ? normalizeEmail(email) : undefined;
 
 /** The id of the user that an identity is linked to. */
 async function linkedTo(tables: AllTables, { issuer, subject }: ProvidedIdentity): Promise<string | undefined> {

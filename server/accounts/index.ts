@@ -19,6 +19,7 @@ import { createServiceTokens } from './service-tokens.ts';
 import { createSessions } from './sessions.ts';
 import { createUserSearch } from './user-search.ts';
 import { type AvatarChanged, createUsers } from './users.ts';
+import { createVerification } from './verification.ts';
 
 interface Parts {
   database: Database;
@@ -61,6 +62,7 @@ export function createAccounts(
     limits,
     outbox,
     ...createRegistration(deps),
+    ...createVerification(deps),
     ...createLogin(deps),
     ...createExternalLogin(deps, { identityProviders, store, log }),
     ...createRecovery(deps),

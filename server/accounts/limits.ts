@@ -36,7 +36,7 @@ const IPV6_NETWORKS = [
   { bits: 48, times: 16 },
 ];
 
-export type LimitName = keyof typeof limits;
+type LimitName = keyof typeof limits;
 
 /**
  * Counts one use per call of `enforce`, which rejects with RATE_LIMITED past the limit. Its key is a user's id, or a client's
@@ -87,7 +87,7 @@ function exceeded({ points, seconds }: Rate, times: number, msBeforeNext: number
 }
 
 /** The keys under which an address is counted: an IPv4 address itself, an IPv6 address each of its networks. */
-export function networksOf(address: string): { key: string; times: number }[] {
+function networksOf(address: string): { key: string; times: number }[] {
   if (!ipaddr.IPv6.isValid(address)) return [{ key: address, times: 1 }];
   const bytes = ipaddr.IPv6.parse(address).toByteArray();
   return IPV6_NETWORKS.map(({ bits, times }) => {

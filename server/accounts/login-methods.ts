@@ -5,8 +5,8 @@ import type { Deps } from './deps.ts';
 /**
  * A login method is the password of a user, or a linked identity. It is *proven* if the owner of the inbox added it:
  * the mail was confirmed in the browser that asked for it, the provider vouches for exactly the account's address, or
- * it came by a mailed reset. A method that another person could have added stays unproven, and is removed as soon as
- * the owner acts ("Pre-hijacked accounts", USENIX Security 2022). All of this happens under the lock on the user.
+ * it came by a mailed reset. Any other method stays unproven, because an attacker may have added it, and is removed
+ * as soon as the owner acts ("Pre-hijacked accounts", USENIX Security 2022). All of this happens under the lock on the user.
  */
 
 /** A login method that is not proven. `addedAt` in milliseconds since 1970. */
@@ -54,8 +54,8 @@ interface Scope {
 
 /**
  * The owner of the inbox has acted: removes every unproven method, and if there was any, all sessions and mailed tokens
- * too, because it may have opened or requested them. The owner, who may have added the methods after all, is told by
- * mail. Answers whether any was removed; call `outbox.wake` after the commit.
+ * too, because it may have opened or requested them. The owner, who may have added the methods after all, is
+ * informed by mail. Answers whether any was removed; call `outbox.wake` after the commit.
  */
 export async function removeUnprovenMethods(
   { tokens, outbox }: Pick<Deps, 'tokens' | 'outbox'>,

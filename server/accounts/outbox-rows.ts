@@ -1,34 +1,36 @@
 import type { RawBuilder } from 'kysely';
 import { v7 as uuidv7 } from 'uuid';
-import type { MailKind, MailState, OutboxMail } from '../../entities/index.ts';
+import type { MailState, OutboxMail } from '../../entities/index.ts';
 import { type Database, sql, type WriteTables } from '../parts/database/contract.ts';
-import { isTokenPurpose, TOKEN_LIFE_MS } from './one-time-tokens.ts';
+import { createLeases } from '../workers/leases.ts';
+import { type MailKind, mailKinds } from './mail-kinds.ts';
 import { inboxOf } from './text-rules.ts';
 
-/** After a crash a mail waits this long for another process. A delivery that takes longer renews its lease. */
+/** After a crash another process retries a mail this much later. */
 const LEASE_MS = 20_000;
 const SWEEP_BATCH = 1000;
 const KEPT_MS = 7 * 24 * 60 * 60_000;
-const DAY_MS = 24 * 60 * 60_000;
 
 export interface Mailing {
   kind: MailKind;
   /** Normalized. For a kind with a token there may be no user of this address. */
   email: string;
-  /** Unknown while it is a request. */
+  /** Unknown in a request. */
   userId?: string;
-  /** What the text of this kind needs to know, at most 255 characters. */
+  /** A value that the text of this kind contains, at most 255 characters. */
   detail?: string;
 }
 
-export type DueMail = Pick<OutboxMail, 'id' | 'kind' | 'email' | 'userId' | 'tokenId' | 'detail' | 'attempts'> & {
+/** A row as the worker takes it. `attempts` does not count the one that begins. */
+export type LeasedMail = Pick<OutboxMail, 'id' | 'email' | 'userId' | 'tokenId' | 'detail' | 'attempts'> & {
+  kind: MailKind;
   expired: boolean;
 };
 
-/** What becomes of a row: `unwanted` is a request that no account waits for. */
+/** The result of an attempt: `unwanted` is a request for an address that has no account to mail. */
 export type Outcome = { state: MailState } | { retryInMs: number } | 'unwanted';
 
-/** The rows of `outbox`. Times are by the database's clock. `countedMs`: how long rows are counted for a limit, and so kept. */
+/** The rows of `outbox`, by the database's clock. `countedMs`: how long the limits count a row, which is kept for that time. */
 export const createOutboxRows = (database: Database, { countedMs }: { countedMs: number }) => ({
   /** Must be the only statement of a `write`, or part of a transaction. */
   async insert(tables: WriteTables, { kind, email, userId, detail }: Mailing, { delayMs = 0 } = {}): Promise<void> {
@@ -45,51 +47,28 @@ export const createOutboxRows = (database: Database, { countedMs }: { countedMs:
         state: 'pending',
         attempts: 0,
         due_at: sql`${database.now} + ${delayMs}`,
-        expires_at: sql`${database.now} + ${lifeOf(kind)}`,
+        expires_at: sql`${database.now} + ${mailKinds[kind].lifeMs}`,
         created_at: database.now,
       })
       .execute();
   },
 
-  lease: (most: number): Promise<DueMail[]> =>
-    database.transaction(async (_em, tables) => {
-      const due = await tables
+  leases: createLeases(database, {
+    table: 'outbox',
+    key: 'id',
+    keyOf: ({ id }: LeasedMail) => id,
+    leaseMs: LEASE_MS,
+    counter: 'attempts',
+    select: (tables) =>
+      tables
         .selectFrom('outbox')
         .select(['id', 'kind', 'email', 'user_id as userId', 'token_id as tokenId', 'detail', 'attempts'])
         .select(sql<number>`expires_at <= ${database.now}`.as('expired'))
-        .where('state', '=', 'pending')
-        .where('due_at', '<=', database.now)
-        .orderBy('due_at')
-        .limit(most)
-        .modifyEnd(database.skipLocked)
-        .execute();
-      const ids = due.map(({ id }) => id);
-      if (ids.length > 0) {
-        await tables
-          .updateTable('outbox')
-          .set({ due_at: sql`${database.now} + ${LEASE_MS}`, attempts: sql`attempts + 1` })
-          .where('id', 'in', ids)
-          .execute();
-      }
-      return due.map((row) => ({ ...row, expired: row.expired === 1 }));
-    }),
+        .where('state', '=', 'pending'),
+    toRow: (row) => ({ ...row, kind: row.kind as MailKind, expired: row.expired === 1 }),
+  }),
 
-  /** Leaves alone what has been settled meanwhile, also a retry that is due later than a lease would end. */
-  async renew(mails: DueMail[]): Promise<void> {
-    const ids = mails.map(({ id }) => id);
-    const end = sql<number>`${database.now} + ${LEASE_MS}`;
-    await database.write((tables) =>
-      tables
-        .updateTable('outbox')
-        .set({ due_at: end })
-        .where('id', 'in', ids)
-        .where('state', '=', 'pending')
-        .where('due_at', '<', end)
-        .execute(),
-    );
-  },
-
-  async settle({ id }: DueMail, outcome: Outcome): Promise<void> {
+  async settle({ id }: LeasedMail, outcome: Outcome): Promise<void> {
     await database.write<unknown>((tables) => {
       if (outcome === 'unwanted') return tables.deleteFrom('outbox').where('id', '=', id).execute();
       return tables
@@ -101,7 +80,7 @@ export const createOutboxRows = (database: Database, { countedMs }: { countedMs:
     });
   },
 
-  /** Deletes what is settled and no longer counted, and tokens that expired long ago. */
+  /** Deletes settled rows that no limit counts any more, and tokens that expired a week ago. */
   async sweep(): Promise<void> {
     const before = (ms: number) => sql<number>`${database.now} - ${ms}`;
     const countedFrom = before(Math.max(KEPT_MS, countedMs));
@@ -110,7 +89,7 @@ export const createOutboxRows = (database: Database, { countedMs }: { countedMs:
   },
 });
 
-/** A batch a transaction: any backlog goes, however little time one has. */
+/** One transaction per batch, so that each ends within its deadline, however many rows there are. */
 async function deleteInBatches(database: Database, table: 'outbox' | 'one_time_tokens', isOld: RawBuilder<boolean>) {
   const deleteBatch = () =>
     database.transaction(async (_em, tables) => {
@@ -121,6 +100,3 @@ async function deleteInBatches(database: Database, table: 'outbox' | 'one_time_t
     });
   while ((await deleteBatch()) === SWEEP_BATCH);
 }
-
-/** How long a mail of this kind is of use, in milliseconds. */
-const lifeOf = (kind: MailKind): number => (isTokenPurpose(kind) ? TOKEN_LIFE_MS[kind] : DAY_MS);

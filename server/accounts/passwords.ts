@@ -10,19 +10,19 @@ const SALT_BYTES = 16;
 const HASH_BYTES = 32;
 const CORES = availableParallelism();
 /**
- * One more than cores, so that no core waits idle while the event loop fetches the next. Measured on two cores: 0.97
+ * One more than cores, so that no core is idle while the event loop starts the next. Measured on two cores: 0.97
  * and 0.98 of bare PBKDF2; with as many as cores 0.87 and 0.93.
  */
 const AT_ONCE = CORES + 1;
-/** About a second of work: a caller that would wait longer is told to come back. */
+/** About a second of work; a caller that would wait longer is refused. */
 const QUEUE_PER_CORE = 64;
 
-/** A dummy to hash against where there is no stored hash, so that it takes as long. */
-const nobody = { salt: randomBytes(SALT_BYTES), hash: randomBytes(HASH_BYTES) };
+/** Hashed with where there is no stored hash, so that the check takes as long. */
+const dummySalt = randomBytes(SALT_BYTES);
 
 /**
  * PBKDF2 with SHA-256, stored as `<iterations>:<salt_base64>:<hash_base64>` (interface.md section 5.6). Runs on libuv's
- * threads, as many at once as keep the cores busy; rejects with SERVICE_UNAVAILABLE when the queue is full.
+ * threads, `AT_ONCE` at a time; rejects with SERVICE_UNAVAILABLE when the queue is full.
  */
 export function createPasswords({ iterations }: { iterations: number }) {
   const limit = pLimit(AT_ONCE);
@@ -44,13 +44,13 @@ export function createPasswords({ iterations }: { iterations: number }) {
     /** Takes the same time whether there is a stored hash or not (`null`: no such user, or one without a password). */
     async verify(password: string, stored: string | null): Promise<boolean> {
       if (stored === null) {
-        await run(password, nobody.salt, iterations);
+        await run(password, dummySalt, iterations);
         return false;
       }
       const [rounds, salt, hash] = parse(stored);
       const isRight = timingSafeEqual(await run(password, salt, rounds), hash);
-      // Without this, a hash from before the count was raised would be compared sooner than no hash at all.
-      if (rounds < iterations) await run(password, nobody.salt, iterations - rounds);
+      // Otherwise a hash with fewer iterations would take less time than a missing one.
+      if (rounds < iterations) await run(password, dummySalt, iterations - rounds);
       return isRight;
     },
 

@@ -6,7 +6,7 @@ import { lockUser } from './users.ts';
 
 /** Password reset by the owner of the inbox. */
 export const createRecovery = ({ database, passwords, tokens, outbox, limits }: Deps) => ({
-  /** Mails a reset link if there is an account; the answer does not tell. A newer link replaces the older. */
+  /** Mails a reset link if there is an account; the answer does not reveal it. A newer link replaces the older. */
   async forgotPassword(email: string, clientAddress: string): Promise<void> {
     await limits.enforce('mailRequest', clientAddress);
     await outbox.request({ kind: 'reset-password', email });
@@ -18,7 +18,8 @@ export const createRecovery = ({ database, passwords, tokens, outbox, limits }: 
    * Rejects with INVALID_TOKEN.
    */
   async resetPassword(
-    { token, email, password }: { token: string; email: string; password: string },
+    { token, email }: { token: string; email: string },
+    password: string,
     clientAddress: string,
   ): Promise<void> {
     const sent = await database.query((tables) => tokens.find(tables, 'reset-password', token));
@@ -39,7 +40,7 @@ export const createRecovery = ({ database, passwords, tokens, outbox, limits }: 
         await outbox.enqueue(tables, { kind: 'password-changed', email: user.email, userId: user.id });
       }, sent.userId);
     } catch (error) {
-      // A reset that was refused, by a full queue for example, can be tried again at once; if this fails, the
+      // A reset that failed, at a full queue for example, can be retried at once; if the release fails too, the
       // reservation expires.
       await database.write((tables) => tokens.release(tables, sent.id)).catch(() => undefined);
       throw error;

@@ -9,8 +9,8 @@ export const hashServiceToken = (token: string): string => createHash('sha256').
 
 /**
  * Recognizes other services by their tokens. A service may have several at once, so that a new one can be in use
- * everywhere before the old one is removed. A token is compared in constant time and always with all: the time taken
- * tells nothing.
+ * everywhere before the old one is removed. A token is compared in constant time, and always with all of them, so
+ * that the time reveals nothing.
  */
 export function createServiceTokens(known: Config['serviceTokens']) {
   const hashes = known.map(({ name, sha256 }) => ({ name, hash: Buffer.from(sha256, 'hex') }));

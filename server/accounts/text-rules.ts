@@ -3,7 +3,7 @@
  * points.
  */
 
-/** More code units than any text here may have: the exact length of a longer text does not matter. */
+/** More code units than any text here may have: a longer text is not counted in code points. */
 const FAR_TOO_LONG = 8192;
 
 /** In code points. */
@@ -12,15 +12,15 @@ export const lengthOf = (text: string) => (text.length > FAR_TOO_LONG ? text.len
 /** Whether a text has a visible character: no account is named by zero-width characters. */
 export const hasVisible = (text: string) => /[^\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/u.test(text);
 
-/** Databases and terminals cannot take NUL and lone surrogates; nor, in one line, any control character. */
+/** Databases and terminals cannot take NUL and lone surrogates; a single line can contain no control character. */
 export const isStorable = (text: string) => text.isWellFormed() && !text.includes('\0');
 export const isOneLine = (text: string) => isStorable(text) && !/\p{Cc}/u.test(text);
 
-/** Whether a trimmed text can name a person. */
+/** Whether a trimmed text is a valid name. */
 export const isName = (text: string) =>
   lengthOf(text) >= 2 && lengthOf(text) <= 100 && isOneLine(text) && hasVisible(text);
 
-/** A name for a user of whom only the address is known. `email` is a valid address. */
+/** A name for a user whose address alone is known. `email` is a valid address. */
 export function nameFromAddress(email: string): string {
   const localPart = email.slice(0, email.indexOf('@'));
   return isName(localPart) ? localPart : email.slice(0, 100);
@@ -36,7 +36,10 @@ const mailAddress = new RegExp(
 export const isMailAddress = (value: string) =>
   value.length <= 254 && value.indexOf('@') <= 64 && mailAddress.test(value);
 
-/** The mailbox behind a normalized address, as far as can be told: the part after a `+` is a tag (RFC 5233). */
+/** The spelling in which addresses are stored and compared: no two spellings name two accounts or one inbox twice. */
+export const normalizeEmail = (email: string): string => email.toLowerCase();
+
+/** The inbox of a normalized address, on the assumption that the part after a `+` is a tag (RFC 5233). */
 export const inboxOf = (email: string): string => email.replace(/^([^+@]+)\+[^@]*@/, '$1@');
 
 /** A web address that is safe to show as a link. */

@@ -1,6 +1,6 @@
 import { ConfigError, loadConfig } from '../config/index.ts';
+import { describeFailure } from '../parts/database/failure.ts';
 import { openDatabase } from '../parts/database/index.ts';
-import { troubleWith } from '../parts/database/trouble.ts';
 
 /** `npm run migrate`: brings the schema up to date and ends, for deployments that do so before they start instances. */
 async function migrate(): Promise<void> {
@@ -10,7 +10,7 @@ async function migrate(): Promise<void> {
 }
 
 migrate().catch((error: unknown) => {
-  const explanation = error instanceof ConfigError ? error.message : troubleWith(error);
+  const explanation = error instanceof ConfigError ? error.message : describeFailure(error);
   process.stderr.write(`${explanation ?? (error as Error).stack}\n`);
   process.exitCode = 1;
 });

@@ -2,9 +2,9 @@ import { isLoopback } from '../loopback.ts';
 import type { Environment } from './values.ts';
 
 /**
- * Everything under /dev helps to develop, and lets every caller become any user: the mailbox shows each token, the
- * identity provider checks nothing. So it exists only at an address of this machine, or by DEV_TOOLS=on. The other
- * embedded parts give a caller no such power and are not concerned.
+ * The development tools under /dev let every caller become any user: the mailbox shows each token, the identity
+ * provider checks nothing. They exist only at an address of this machine, or by DEV_TOOLS=on. The other embedded parts
+ * give a caller no such power and are always available.
  */
 
 /** Whether APP_URL is plain http on this machine, or not set. A malformed one passes here: it is reported elsewhere. */

@@ -5,8 +5,8 @@ import { areDevToolsExposed, isOnThisMachine } from './dev-tools.ts';
 import type { Environment } from './values.ts';
 
 /**
- * Settings that are well formed and undo security all the same. A rule says what is wrong with the value of its variable;
- * undefined if that is right, or malformed, which the schema reports.
+ * Settings that are well formed and undo security all the same. A rule answers the problem with its variable's value;
+ * undefined if there is none, or if the value is malformed, which the schema reports.
  */
 
 type Rules = Record<string, (value: string, env: Environment) => string | undefined>;
@@ -55,7 +55,7 @@ const problemsIn = (rules: Rules) => (env: Environment) =>
 export const insecureSettings = problemsIn(insecure);
 const doubtfulSettings = problemsIn(doubtful);
 
-/** Warnings for a start that goes on. On a developer's machine only exposed development tools are worth one. */
+/** Warnings for a start that continues. On a developer's machine only exposed development tools cause one. */
 export function settingsToWarnOf(env: Environment): string[] {
   if (env['NODE_ENV'] === 'production') return doubtfulSettings(env);
   const exposed = areDevToolsExposed(env)
@@ -72,7 +72,7 @@ function matchesAnySite(source: string): boolean {
   return host === '*' || (host.startsWith('*.') && isPublicSuffix(host.slice(2).toLowerCase()));
 }
 
-/** Browsers drop a cookie for a domain that does not cover its host; one for a public suffix would be shared with strangers. */
+/** Browsers drop a cookie for a domain that does not cover its host; one for a public suffix would be sent to other sites. */
 function cookieDomainProblem(value: string, { APP_URL = '' }: Environment): string | undefined {
   const domain = value.replace(/^\./, '').toLowerCase();
   const host = URL.parse(APP_URL)?.hostname;
@@ -81,7 +81,7 @@ function cookieDomainProblem(value: string, { APP_URL = '' }: Environment): stri
   return host.endsWith(`.${domain}`) ? undefined : `does not cover ${host}, the host of APP_URL`;
 }
 
-/** nodemailer takes STARTTLS where it is offered, and goes on without unless it is told to insist. */
+/** nodemailer uses STARTTLS where it is offered, and continues without it unless requireTLS is set. */
 function sendsInTheClear(value: string): boolean {
   const url = URL.parse(value);
   if (url?.protocol !== 'smtp:' || url.searchParams.get('requireTLS') === 'true') return false;
@@ -89,13 +89,13 @@ function sendsInTheClear(value: string): boolean {
   return !isLoopback(url.hostname.toLowerCase());
 }
 
-/** No placeholder can be spelt with hexadecimal digits, so little of a random secret is ever removed. */
+/** None consists of hexadecimal digits, so little of a random secret is removed. */
 const placeholders =
   /change|replace|secret|password|placeholder|example|default|insert|please|super|your|here|this|application|service|random|string|secure|token|value|test|qwerty|asdfgh|zxcvbn/gi;
 
 /**
- * An estimate that errs on the side of the secret: what remains without the words of placeholders must not compress, and
- * neither must the steps from character to character, which are all alike in `abcdef…`.
+ * An estimate that avoids false alarms: the rest without placeholder words must not compress well, nor must the differences
+ * between neighbouring characters, which are all equal in `abcdef…`.
  */
 function isGuessable(secret: string): boolean {
   const rest = Buffer.from(secret.replace(placeholders, ''));

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { defaultUploadTypes, isUploadType } from '../media-types.ts';
 
-/** How the values of variables are written, and what they become. Each error completes a sentence that begins with the name. */
+/** The syntax of variables, and their parsed values. Each error completes a sentence that begins with the variable's name. */
 
 export type Environment = Record<string, string | undefined>;
 
-/** So many times in so many seconds. */
+/** `points` uses in `seconds`. */
 export interface Rate {
   points: number;
   seconds: number;
@@ -18,7 +18,7 @@ export const addressOf = (...protocols: string[]) =>
 
 const withoutTrailingSlash = (text: string) => text.replace(/\/+$/, '');
 
-/** As browsers spell it, so that addresses can be compared as text: host in lower case, no default port, no slash at the end. */
+/** The spelling of browsers, so that addresses can be compared as text: host in lower case, no default port, no final slash. */
 const normalized = (text: string) => withoutTrailingSlash(new URL(text).href);
 
 /** An address to which paths are appended. */
@@ -52,7 +52,7 @@ export const rate = (points: number, seconds: number) => rateText.default(`${poi
 /** A rate without a default: zero points, the value where it is not set, mean no limit. */
 export const optionalRate = rateText.transform(toRate).default({ points: 0, seconds: 0 });
 
-/** Entries with commas between them; spaces around an entry and empty entries do not count. */
+/** Comma-separated entries; surrounding spaces and empty entries are ignored. */
 const entriesOf = (text: string): string[] =>
   text
     .split(',')

@@ -26,12 +26,12 @@ const MAX_ENTRY = 100;
 const withoutPort = (entry: string): string =>
   /^\[(.+)\](?::\d+)?$/.exec(entry)?.[1] ?? /^([\d.]+):\d+$/.exec(entry)?.[1] ?? entry;
 
-/** Warns once of a proxy in front that the configuration does not count. */
+/** Warns once of a proxy that the configuration does not count. */
 export function proxyWarning(log: Pick<Log, 'warn'>): Middleware {
-  let told = false;
+  let hasWarned = false;
   return (ctx, next) => {
-    if (!told && ctx.get('X-Forwarded-For') !== '') {
-      told = true;
+    if (!hasWarned && ctx.get('X-Forwarded-For') !== '') {
+      hasWarned = true;
       log.warn(
         'X-Forwarded-For came while TRUST_PROXY is 0: the clients behind a proxy share its address, and so each limit',
       );

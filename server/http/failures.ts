@@ -4,7 +4,7 @@ import { serviceErrorOf } from '../../routers/trpc.ts';
 import { type ErrorCode, ServiceError } from '../errors.ts';
 import { type Log, sentenceOf } from '../log.ts';
 
-/** The one place where every failure of a request ends: as the error body of interface.md section 7. */
+/** Answers every failure of a request with the error body of interface.md section 7. */
 export function answerFailures(log: Log): Middleware {
   return async (ctx, next) => {
     try {
@@ -12,7 +12,7 @@ export function answerFailures(log: Log): Middleware {
       if (ctx.status === 404 && ctx.body === undefined) throw new ServiceError('NOT_FOUND');
     } catch (thrown) {
       const error = toServiceError(thrown);
-      noteFailure(ctx, error, log);
+      reportFailure(ctx, error, log);
       ctx.set('Cache-Control', 'no-store');
       ctx.status = error.status;
       ctx.body = bodyOf(error, ctx.state['errorField']);
@@ -29,7 +29,7 @@ function bodyOf(error: ServiceError, errorField: unknown): object {
 }
 
 /** Sets the headers of an error, and logs the cause of an error that is not the caller's fault. */
-export function noteFailure(ctx: Context, error: ServiceError, log: Log): void {
+export function reportFailure(ctx: Context, error: ServiceError, log: Log): void {
   if (error.retryAfter !== undefined) ctx.set('Retry-After', String(error.retryAfter));
   if (error.limit) {
     ctx.set('RateLimit-Limit', String(error.limit.points));

@@ -24,21 +24,18 @@ export const securityHeaders = ({ apiHost }: Pick<Config, 'apiHost'>): Readonly<
   'Strict-Transport-Security': 'max-age=31536000; includeSubDomains; preload',
 });
 
-/**
- * More parameters than any request of ours or of a provider has, so that their parsers need not be quick with
- * thousands.
- */
+/** More than any request of ours or of a provider has. The parsers take quadratic time. */
 const MAX_PARAMETERS = 100;
 
 /** RFC 9112 section 3.2: a request without one valid Host, or with a target that is no address, is malformed. */
 export const requireTarget: Middleware = (ctx, next) => {
-  const message = faultOf(ctx);
+  const message = problemWith(ctx);
   if (message === undefined) return next();
   ctx.set('Connection', 'close');
   throw new ServiceError('VALIDATION_FAILED', { message });
 };
 
-function faultOf(ctx: Context): string | undefined {
+function problemWith(ctx: Context): string | undefined {
   const { url } = ctx;
   const { httpVersion, rawHeaders } = ctx.req;
   const [host, ...more] = valuesOf(rawHeaders, 'host');
@@ -50,7 +47,7 @@ function faultOf(ctx: Context): string | undefined {
   return undefined;
 }
 
-/** All values of a header of which Node would answer the first only. */
+/** Every value of a header that Node reduces to its first. */
 const valuesOf = (rawHeaders: string[], wanted: string): string[] =>
   rawHeaders.filter((_, i) => {
     const name = rawHeaders[i - 1];
@@ -68,15 +65,15 @@ const originRule =
   (origin: string): boolean =>
     origins.has(origin) || (acceptsLoopbackOrigins && isLoopbackOrigin(origin));
 
-/** A development server on this machine has a port of its own. A server at the standard port is something else. */
+/** A development server on this machine has a port of its own; a server at a standard port is not one. */
 function isLoopbackOrigin(origin: string): boolean {
   const url = URL.parse(origin);
   return url?.origin === origin && /^https?:$/.test(url.protocol) && url.port !== '' && isLoopback(url.hostname);
 }
 
 /**
- * No page of another site makes a browser change anything here, logged in or not: every request that is not a read must
- * come from one of our origins, or from no browser at all (interface.md section 5.9; OWASP CSRF Prevention Cheat
+ * No page of another site can make a browser change anything here, logged in or not: a request that is not a read must
+ * come from one of our origins, or from a client that is no browser (interface.md section 5.9; OWASP CSRF Prevention Cheat
  * Sheet).
  */
 export function originCheck(config: Pick<Config, 'origins' | 'acceptsLoopbackOrigins'>): Middleware {

@@ -7,24 +7,24 @@ import { ServiceError } from '../errors.ts';
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 60_000;
 const KEEP_ALIVE_MS = 65_000;
-/** The longest that a client may take nothing of its answer: what it leaves lies in memory. */
+/** The longest that a client may read nothing of its answer, which stays in memory until it does. */
 const STALLED_MS = 120_000;
 const CLOSE_IDLE_EVERY_MS = 50;
-/** How long a steady stream of new requests may put off the end of listening. */
+/** The longest that new requests may delay the end of listening. */
 const CATCH_UP_MS = 500;
 
-export interface HttpServer {
+interface HttpServer {
   /** Rejects when the port is taken. */
   listen(port: number, host: string): Promise<void>;
   /**
    * Listens for `lingerMs` more, for clients that do not know yet that this process ends, then takes no new connections
    * and resolves when every request has been answered, or `withinMs` after the call. No request that has reached this
-   * machine by the end of `lingerMs` is cut off, not even in the kernel's queues.
+   * machine by the end of `lingerMs` is cut off, even if it is still in the kernel's queue.
    */
   drain(options: { lingerMs: number; withinMs: number }): Promise<void>;
 }
 
-/** Node's HTTP server, which gives up on senders that are too slow, and refuses malformed requests with our headers. */
+/** Node's HTTP server, with time limits for slow clients; it refuses malformed requests with our headers. */
 export function createHttpServer(app: Koa, headers: Headers): HttpServer {
   const server: Server = createServer(
     {
@@ -71,8 +71,8 @@ export function createHttpServer(app: Koa, headers: Headers): HttpServer {
 }
 
 /**
- * Resolves once a turn of the event loop brings neither a connection nor a request: closing the server would reset what the
- * kernel has taken and we have not.
+ * Resolves once a turn of the event loop brings neither a connection nor a request: closing the server would reset
+ * connections that the kernel has accepted and Node has not.
  */
 async function caughtUp(server: Server): Promise<void> {
   let arrivals = 0;

@@ -2,11 +2,11 @@ import type { IncomingMessage } from 'node:http';
 import type { Middleware } from 'koa';
 import { hasBody } from './body.ts';
 
-/** How much is read, and thrown away, of a body whose request was answered before it was read. */
+/** How much is read and discarded of a body after its request was answered. */
 const READ_ON_BYTES = 128 * 1024;
-/** How long a sender has to notice the answer. */
+/** How long a client has to read the answer. */
 const LINGER_MS = 1000;
-const LOOK_EVERY_MS = 20;
+const CHECK_EVERY_MS = 20;
 
 /**
  * A body is not read to its end once the request has been answered. The connection closes, but at first only in our
@@ -33,6 +33,6 @@ function lingerAtTheEnd({ socket }: IncomingMessage): void {
       if (socket.destroyed) clearInterval(timer);
       else if (performance.now() >= end) socket.destroy();
       else if (socket.bytesRead - start > READ_ON_BYTES) socket.pause();
-    }, LOOK_EVERY_MS);
+    }, CHECK_EVERY_MS);
   };
 }

@@ -28,7 +28,7 @@ export async function withinDeadline<T>({ ms, what }: Deadline, work: (signal: A
   }
 }
 
-/** Tries again, after a pause that doubles, for as long as another transaction is in the way and the signal allows. */
+/** Retries conflicts between transactions, after a pause that doubles, until the signal aborts. */
 export async function retryingConflicts<T>(signal: AbortSignal, attempt: () => Promise<T>): Promise<T> {
   for (let pause = 10; ; pause = Math.min(pause * 2, LONGEST_BACKOFF_MS)) {
     try {

@@ -1,4 +1,4 @@
-/** Codes of Node and mysql2: the connection, not the statement, is at fault. */
+/** Codes of Node and mysql2: the connection failed, not the statement. */
 const connectionCodes = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -13,7 +13,7 @@ const connectionCodes = new Set([
 ]);
 
 /**
- * MySQL: too many connections, shutting down, killed, disk or table full, read-only, crashed engine, statement out of time
+ * MySQL: too many connections, shutting down, killed, disk or table full, read-only, crashed engine, statement timeout
  * (1969 is MariaDB's).
  */
 const mysqlOutages = new Set([
@@ -23,7 +23,7 @@ const mysqlOutages = new Set([
 
 /**
  * MySQL: access denied to the server or the database (with and without a password), no such database, host blocked or not
- * allowed, statement denied, password expired, account locked (4151 is MariaDB's), TLS demanded.
+ * allowed, statement denied, password expired, account locked (4151 is MariaDB's), TLS required.
  */
 const mysqlRefusals = new Set([
   1044, 1045, 1049, 1129, 1130, 1142, 1143, 1227, 1251, 1698, 1820, 1862, 3118, 3159, 4151,
@@ -62,14 +62,14 @@ const numbersOf = (error: Error) => {
   };
 };
 
-/** Whether a unique key refused a write: another write was first. */
+/** Whether a unique key refused a write. */
 export function isDuplicate(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { mysql, sqliteExtended } = numbersOf(error);
   return mysql === MYSQL_DUPLICATE || sqliteDuplicates.has(sqliteExtended);
 }
 
-/** Whether another transaction was in the way, and the same work may succeed when it is tried again. */
+/** Whether the statement conflicted with another transaction: a retry may succeed. */
 export function isConflict(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { mysql, sqlite } = numbersOf(error);

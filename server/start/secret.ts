@@ -6,11 +6,11 @@ import { type Config, ConfigError } from '../config/index.ts';
 /** 32 bytes in base64url. */
 const LENGTH = 43;
 
-/** The configured secret, or outside production one that is made once and kept in DATA_DIR. */
+/** The configured secret, or outside production a random one, created once in DATA_DIR. */
 export function applicationSecret({ appSecret, dataDir }: Pick<Config, 'appSecret' | 'dataDir'>): string {
   if (appSecret) return appSecret;
   const file = join(dataDir, 'secret');
-  if (!existsSync(file)) make(file);
+  if (!existsSync(file)) create(file);
   const secret = readFileSync(file, 'utf8');
   if (secret.length !== LENGTH) {
     throw new ConfigError([
@@ -20,12 +20,12 @@ export function applicationSecret({ appSecret, dataDir }: Pick<Config, 'appSecre
   return secret;
 }
 
-function make(file: string): void {
+function create(file: string): void {
   const draft = `${file}.${process.pid}`;
   try {
-    // On the disk before it gets its name: an empty file after a power cut would be a secret that anybody knows.
+    // On the disk before it gets its name: after a power cut the file must not be empty, which is a known secret.
     writeFileSync(draft, randomBytes(32).toString('base64url'), { mode: 0o600, flush: true });
-    // Linking is atomic and never replaces: of two processes that start at once, both end with the same secret.
+    // Linking is atomic and never replaces: two processes that start at once get the same secret.
     linkSync(draft, file);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;

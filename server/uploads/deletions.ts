@@ -1,7 +1,7 @@
 import type { UploadState } from '../../entities/index.ts';
 import { type AllTables, type Database, sql } from '../parts/database/contract.ts';
 import type { ObjectStorage } from '../parts/object-storage/contract.ts';
-import { LEASE_MS, type Leases } from './leases.ts';
+import { LEASE_MS, type UploadLeases } from './leases.ts';
 import type { UploadRecord } from './records.ts';
 import { isAddressValid, isLastCheck, msUntilNextCheck } from './schedule.ts';
 import type { UsageCounter } from './usage.ts';
@@ -10,7 +10,7 @@ interface Parts {
   database: Database;
   objects: ObjectStorage;
   usage: UsageCounter;
-  leases: Leases;
+  leases: UploadLeases;
 }
 
 /** Deletes uploads in two steps, of which the first cannot be undone and the second may be repeated by any process. */

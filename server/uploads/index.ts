@@ -7,7 +7,7 @@ import { createAvatars } from './avatars.ts';
 import { createDeletions } from './deletions.ts';
 import { createImages } from './images.ts';
 import { createInspection } from './inspection.ts';
-import { createLeases } from './leases.ts';
+import { createUploadLeases } from './leases.ts';
 import { createNewUploads } from './new-uploads.ts';
 import { createRecords, type UploadCursor, type UploadRecord } from './records.ts';
 import { createUsage, type Usage } from './usage.ts';
@@ -25,7 +25,7 @@ export function createUploads({ uploads: settings }: Pick<Config, 'uploads'>, { 
   const { quota } = settings;
   const usage = createUsage(database, { quota });
   const records = createRecords(database, usage);
-  const leases = createLeases(database);
+  const leases = createUploadLeases(database);
   const deletions = createDeletions({ database, objects, usage, leases });
   const avatars = createAvatars({ database, objects, deletions });
   const inspection = createInspection({ objects, records, leases, avatars, deletions, log });

@@ -5,7 +5,7 @@ import type { ObjectStorage } from '../parts/object-storage/contract.ts';
 import { createWorker } from '../workers/worker.ts';
 import type { Avatars } from './avatars.ts';
 import type { Deletions } from './deletions.ts';
-import type { Leases } from './leases.ts';
+import type { UploadLeases } from './leases.ts';
 import type { Records, UploadRecord } from './records.ts';
 import { isLastCheck, msUntilNextCheck } from './schedule.ts';
 
@@ -14,7 +14,7 @@ const AT_ONCE = 10;
 interface Parts {
   objects: ObjectStorage;
   records: Records;
-  leases: Leases;
+  leases: UploadLeases;
   avatars: Avatars;
   deletions: Deletions;
   log: Log;
@@ -48,7 +48,7 @@ export function createInspection({ objects, records, leases, avatars, deletions,
     }
   };
 
-  const worker = createWorker({ name: 'uploads', atOnce: AT_ONCE, lease: leases.lease, work: inspect, log });
+  const worker = createWorker({ name: 'uploads', atOnce: AT_ONCE, leases, work: inspect, log });
 
   return {
     /**

@@ -1,70 +1,67 @@
 import type { Log } from '../log.ts';
+import { createOutage } from '../outage.ts';
+import type { Leases } from './leases.ts';
 
 const POLL_MS = 1000;
-/** Between looks for work while the rows cannot be read. */
-const LONGEST_PAUSE_MS = 8000;
+/** The longest pause between polls while the rows cannot be read. */
+const LONGEST_BACKOFF_MS = 8000;
 const RENEW_EVERY_MS = 5000;
+const SWEEP_EVERY_MS = 10 * 60_000;
 
 /** A background job whose work is rows of a table. Any number of processes share it. */
-export interface Job<Row> {
+interface Job<Row> {
   /** For the log: `mails`. */
   name: string;
-  /** Most rows that this process works on at once. */
+  /** The most rows that this process works on at once. */
   atOnce: number;
-  /**
-   * Takes up to `most` rows, each for this process alone and for a limited time (select … for update skip locked, then move
-   * the due time): after a crash another process takes them up.
-   */
-  lease(most: number): Promise<Row[]>;
-  /** Extends the leases of rows that are still being worked on. Needed where the work may outlast a lease. */
-  renew?(rows: Row[]): Promise<void>;
-  /** Must be repeatable. When it rejects, the row comes up again once its lease has ended. */
+  leases: Leases<Row>;
+  /** Must be repeatable. When it rejects, the row is retried once its lease has ended. */
   work(row: Row): Promise<void>;
+  /** Deletes rows that are of no more use. Runs every ten minutes or so. */
+  sweep?(): Promise<void>;
   log: Log;
 }
 
-export interface Worker {
+interface Worker {
   start(): void;
-  /** Looks for work at once, or in `delayMs`, rather than at the next poll. */
+  /** Polls at once, or in `delayMs`. */
   wake(delayMs?: number): void;
   /** Takes no more rows and waits for those in work. */
   stop(): Promise<void>;
 }
 
 /** Leases rows and works on them until it is stopped. */
-export function createWorker<Row>({ name, atOnce, lease, renew, work, log }: Job<Row>): Worker {
+export function createWorker<Row>({ name, atOnce, leases, work, sweep, log }: Job<Row>): Worker {
   const inWork = new Map<Row, Promise<void>>();
+  const timers: NodeJS.Timeout[] = [];
   let wakeUp = Promise.withResolvers<void>();
   let stopping = false;
   let loop: Promise<void> | undefined;
-  let renewal: NodeJS.Timeout | undefined;
+
+  const outage = (message: string) => createOutage({ began: (error) => log.warn({ job: name, err: error }, message) });
+  const leasing = outage('a background job cannot lease its rows, which wait');
+  const working = outage('a background job failed on a row, which is retried');
+  const sweeping = outage('a background job cannot delete old rows, which is retried');
 
   const wake = (delayMs = 0) => {
     if (delayMs > 0) setTimeout(wake, delayMs).unref();
     else wakeUp.resolve();
   };
 
-  const leasing = toldOnce(log, { job: name }, 'a background job cannot read its work, which waits');
-  const working = toldOnce(
-    log,
-    { job: name },
-    'a background job could not finish a piece of work, which is tried again',
-  );
-
   const take = async (most: number): Promise<Row[] | undefined> => {
     try {
-      const rows = await lease(most);
-      leasing.over();
+      const rows = await leases.take(most);
+      leasing.succeeded();
       return rows;
     } catch (error) {
-      leasing.note(error);
+      leasing.failed(error);
       return undefined;
     }
   };
 
   const begin = (row: Row) => {
     const done = work(row)
-      .then(working.over, working.note)
+      .then(working.succeeded, working.failed)
       .finally(() => {
         inWork.delete(row);
         wake();
@@ -79,10 +76,14 @@ export function createWorker<Row>({ name, atOnce, lease, renew, work, log }: Job
       wakeUp = Promise.withResolvers();
       const rows = free > 0 ? await take(free) : [];
       rows?.forEach(begin);
-      pause = rows ? POLL_MS : Math.min(pause * 2, LONGEST_PAUSE_MS);
+      pause = rows ? POLL_MS : Math.min(pause * 2, LONGEST_BACKOFF_MS);
       const mayBeMore = rows !== undefined && free > 0 && rows.length === free;
       if (!mayBeMore) await Promise.race([wakeUp.promise, elapsed(pause)]);
     }
+  };
+
+  const renew = () => {
+    if (inWork.size > 0) leases.renew([...inWork.keys()]).catch(leasing.failed);
   };
 
   return {
@@ -90,10 +91,11 @@ export function createWorker<Row>({ name, atOnce, lease, renew, work, log }: Job
 
     start(): void {
       loop = run();
-      if (!renew) return;
-      renewal = setInterval(() => {
-        if (inWork.size > 0) renew([...inWork.keys()]).catch(leasing.note);
-      }, RENEW_EVERY_MS).unref();
+      timers.push(setInterval(renew, RENEW_EVERY_MS).unref());
+      if (!sweep) return;
+      const sweepNow = () => sweep().then(sweeping.succeeded, sweeping.failed);
+      // Spread, so that the processes do not all sweep at once.
+      timers.push(setInterval(sweepNow, SWEEP_EVERY_MS * (0.5 + Math.random())).unref());
     },
 
     async stop(): Promise<void> {
@@ -101,21 +103,7 @@ export function createWorker<Row>({ name, atOnce, lease, renew, work, log }: Job
       wake();
       await loop;
       await Promise.all(inWork.values());
-      clearInterval(renewal);
-    },
-  };
-}
-
-/** A trouble is told when it begins, not each time that it is met until it is over. */
-function toldOnce(log: Log, fields: object, message: string) {
-  let isTold = false;
-  return {
-    note(error: unknown): void {
-      if (!isTold) log.warn({ ...fields, err: error }, message);
-      isTold = true;
-    },
-    over(): void {
-      isTold = false;
+      for (const timer of timers) clearInterval(timer);
     },
   };
 }

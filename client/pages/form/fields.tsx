@@ -3,20 +3,21 @@ import { useState } from 'preact/hooks';
 import { passwordRules } from './password-rules.ts';
 import type { FieldState } from './use-form.ts';
 
-interface Common extends FieldState {
+interface Common {
+  field: FieldState;
   label: string;
   hint?: ComponentChildren;
 }
 
 /** The attributes of an input; its description consists of its hint and its error, where present. */
-const describe = ({ name, hint, error }: Pick<Common, 'name' | 'hint' | 'error'>) => ({
+const describe = ({ name, error }: FieldState, hint: ComponentChildren) => ({
   id: name,
   name,
   'aria-invalid': error ? ('true' as const) : undefined,
   'aria-describedby': [hint && `${name}-hint`, error && `${name}-error`].filter(Boolean).join(' ') || undefined,
 });
 
-function Frame({ name, label, hint, error, children }: Common & { children: ComponentChildren }) {
+function Frame({ field: { name, error }, label, hint, children }: Common & { children: ComponentChildren }) {
   return (
     <div class="field">
       <label for={name}>{label}</label>
@@ -47,49 +48,49 @@ interface TextProps extends Common {
   readonly?: boolean;
 }
 
-export function TextField({ type = 'text', autocomplete, readonly = false, ...common }: TextProps) {
+export function TextField({ type = 'text', autocomplete, readonly = false, field, label, hint }: TextProps) {
   return (
-    <Frame {...common}>
+    <Frame field={field} label={label} hint={hint}>
       <input
-        {...describe(common)}
+        {...describe(field, hint)}
         {...inputTypes[type]}
         autocomplete={autocomplete}
         readOnly={readonly}
-        value={common.value}
-        onInput={(event) => common.onInput(event.currentTarget.value)}
+        value={field.value}
+        onInput={(event) => field.onInput(event.currentTarget.value)}
       />
     </Frame>
   );
 }
 
-export function TextArea({ rows, ...common }: Common & { rows: number }) {
+export function TextArea({ rows, field, label, hint }: Common & { rows: number }) {
   return (
-    <Frame {...common}>
+    <Frame field={field} label={label} hint={hint}>
       <textarea
-        {...describe(common)}
+        {...describe(field, hint)}
         rows={rows}
-        value={common.value}
-        onInput={(event) => common.onInput(event.currentTarget.value)}
+        value={field.value}
+        onInput={(event) => field.onInput(event.currentTarget.value)}
       />
     </Frame>
   );
 }
 
 /** A password that can be shown while it is typed; a new one with its rules, each ticked off as it is met. */
-export function PasswordField({ isNew, ...common }: Common & { isNew: boolean }) {
+export function PasswordField({ isNew, field, label }: Omit<Common, 'hint'> & { isNew: boolean }) {
   const [isShown, setShown] = useState(false);
-  const props = { ...common, hint: isNew ? <PasswordRules password={common.value} /> : undefined };
+  const hint = isNew && <PasswordRules password={field.value} />;
   return (
-    <Frame {...props}>
+    <Frame field={field} label={label} hint={hint}>
       <div class="password">
         <input
-          {...describe(props)}
+          {...describe(field, hint)}
           {...(isShown ? inputTypes.text : ({ type: 'password' } as const))}
           autocomplete={isNew ? 'new-password' : 'current-password'}
           autocapitalize="none"
           spellcheck={false}
-          value={props.value}
-          onInput={(event) => props.onInput(event.currentTarget.value)}
+          value={field.value}
+          onInput={(event) => field.onInput(event.currentTarget.value)}
         />
         <button type="button" class="quiet" aria-pressed={isShown} onClick={() => setShown(!isShown)}>
           Show<span class="unseen"> what is typed</span>

@@ -1,16 +1,16 @@
 import type { ComponentChildren, RefObject } from 'preact';
 
 interface Props {
-  form: RefObject<HTMLFormElement | null>;
+  element: RefObject<HTMLFormElement | null>;
   onSubmit(event: Event): void;
   problem: ComponentChildren;
   children: ComponentChildren;
 }
 
 /** The form shows errors itself, at their fields, so the browser's own bubbles are off. */
-export function Form({ form, onSubmit, problem, children }: Props) {
+export function Form({ element, onSubmit, problem, children }: Props) {
   return (
-    <form ref={form} onSubmit={onSubmit} noValidate>
+    <form ref={element} onSubmit={onSubmit} noValidate>
       {problem && <Alert>{problem}</Alert>}
       {children}
     </form>

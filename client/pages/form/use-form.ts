@@ -38,11 +38,11 @@ export function useForm<Name extends string>({ initial, required, check, draft, 
   const [problem, setProblem] = useState<ComponentChildren>();
   const [isBusy, setBusy] = useState(false);
   const [refusals, setRefusals] = useState(0);
-  const form = useRef<HTMLFormElement>(null);
+  const element = useRef<HTMLFormElement>(null);
 
   // Moves the focus once per refused attempt, not when an error goes away.
   useLayoutEffect(() => {
-    form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
+    element.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
   }, [refusals]);
 
   const refuse = (found: Partial<Record<Name, ComponentChildren>>) => {
@@ -71,12 +71,15 @@ export function useForm<Name extends string>({ initial, required, check, draft, 
 
   return {
     values,
-    problem,
     isBusy,
-    form,
-    onSubmit(event: Event) {
-      event.preventDefault();
-      void submit();
+    /** The properties of `Form`. */
+    form: {
+      element,
+      problem,
+      onSubmit(event: Event) {
+        event.preventDefault();
+        void submit();
+      },
     },
     field: (name: Name): FieldState => ({
       name,

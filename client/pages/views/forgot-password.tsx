@@ -9,7 +9,7 @@ import { MailboxHint, Page } from '../page.tsx';
 
 export function ForgotPassword() {
   const [message, setMessage] = useState('');
-  const { field, isBusy, ...form } = useForm({
+  const { field, isBusy, form } = useForm({
     initial: { email: '' },
     required: { email: 'Please enter your email' },
     draft: { key: beforeLogin, names: ['email'] },
@@ -33,7 +33,7 @@ export function ForgotPassword() {
     <Page title="Forgot your password?">
       <p>Tell us your email, and we send you a link to set a new one.</p>
       <Form {...form}>
-        <TextField {...field('email')} label="Email" type="email" autocomplete="username" />
+        <TextField field={field('email')} label="Email" type="email" autocomplete="username" />
         <Button isBusy={isBusy} busy="Sending …">
           Send reset link
         </Button>

@@ -9,12 +9,12 @@ import { Page } from '../page.tsx';
 import { ProviderLinks } from './provider-links.tsx';
 
 export function LogIn() {
-  const { field, isBusy, ...form } = useForm({
+  const { field, isBusy, form } = useForm({
     initial: { email: '', password: '' },
     required: { email: 'Please enter your email', password: 'Please enter your password' },
     draft: { key: beforeLogin, names: ['email'] },
-    async send(values) {
-      await api.auth.login.mutate(values);
+    async send({ email, password }) {
+      await api.auth.login.mutate({ email, password });
       location.assign(pagePaths.dashboard);
       return undefined;
     },
@@ -25,8 +25,8 @@ export function LogIn() {
       <Arrival />
       <ProviderLinks />
       <Form {...form}>
-        <TextField {...field('email')} label="Email" type="email" autocomplete="username" />
-        <PasswordField {...field('password')} label="Password" isNew={false} />
+        <TextField field={field('email')} label="Email" type="email" autocomplete="username" />
+        <PasswordField field={field('password')} label="Password" isNew={false} />
         <Button isBusy={isBusy} busy="Logging in …">
           Log in
         </Button>

@@ -13,19 +13,19 @@ const LONGEST_BIO = 500;
 type Name = Exclude<keyof ProfileUpdateInput, 'avatar'>;
 
 /** Every field that users may change, in the order of the form; AvatarPicker has the avatar. */
-const inputs: Record<Name, (state: FieldState) => JSX.Element> = {
-  name: (state) => <TextField {...state} label="Name" autocomplete="name" />,
-  bio: (state) => (
+const inputs: Record<Name, (props: { field: FieldState }) => JSX.Element> = {
+  name: ({ field }) => <TextField field={field} label="Name" autocomplete="name" />,
+  bio: ({ field }) => (
     <TextArea
-      {...state}
+      field={field}
       label="Bio"
       rows={4}
-      hint={`${number([...state.value].length)} of ${number(LONGEST_BIO)} characters`}
+      hint={`${number([...field.value].length)} of ${number(LONGEST_BIO)} characters`}
     />
   ),
-  location: (state) => <TextField {...state} label="Location" autocomplete="address-level2" />,
-  website: (state) => (
-    <TextField {...state} label="Website" type="url" autocomplete="url" hint="With http:// or https:// in front" />
+  location: ({ field }) => <TextField field={field} label="Location" autocomplete="address-level2" />,
+  website: ({ field }) => (
+    <TextField field={field} label="Website" type="url" autocomplete="url" hint="With http:// or https:// in front" />
   ),
 };
 
@@ -43,7 +43,7 @@ interface Props {
 export function ProfileForm({ profile, onChange, picture }: Props) {
   const [isSaved, setSaved] = useState(false);
   const draft = `profile:${profile.id}`;
-  const { field, isBusy, ...form } = useForm({
+  const { field, isBusy, form } = useForm({
     initial: fieldsOf(profile),
     required: { name: 'Please enter your name' },
     draft: { key: draft, names },
@@ -63,7 +63,7 @@ export function ProfileForm({ profile, onChange, picture }: Props) {
       <Form {...form}>
         {names.map((name) => {
           const Input = inputs[name];
-          return <Input key={name} {...field(name)} />;
+          return <Input key={name} field={field(name)} />;
         })}
         <Button isBusy={isBusy} busy="Saving …">
           Save

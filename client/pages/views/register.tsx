@@ -9,7 +9,7 @@ import { Page } from '../page.tsx';
 import { ProviderLinks } from './provider-links.tsx';
 
 export function Register() {
-  const { field, isBusy, ...form } = useForm({
+  const { field, isBusy, form } = useForm({
     initial: { name: '', email: '', password: '' },
     required: {
       name: 'Please enter your name',
@@ -18,8 +18,8 @@ export function Register() {
     },
     check: ({ password }) => unmetRules({ password }),
     draft: { key: beforeLogin, names: ['name', 'email'] },
-    async send(values) {
-      await api.auth.register.mutate(values);
+    async send({ name, email, password }) {
+      await api.auth.register.mutate({ name, email, password });
       location.assign(pagePaths.verifyEmail);
       return undefined;
     },
@@ -39,9 +39,9 @@ export function Register() {
     <Page title="Create your account">
       <ProviderLinks />
       <Form {...form}>
-        <TextField {...field('name')} label="Name" autocomplete="name" />
-        <TextField {...field('email')} label="Email" type="email" autocomplete="username" />
-        <PasswordField {...field('password')} label="Password" isNew />
+        <TextField field={field('name')} label="Name" autocomplete="name" />
+        <TextField field={field('email')} label="Email" type="email" autocomplete="username" />
+        <PasswordField field={field('password')} label="Password" isNew />
         <Button isBusy={isBusy} busy="Creating account …">
           Create account
         </Button>

@@ -14,7 +14,7 @@ export function ResetPassword() {
   const token = query.get('token') ?? '';
   const email = query.get('email') ?? '';
   const [step, setStep] = useState<'ask' | 'done' | 'refused'>(token && email ? 'ask' : 'refused');
-  const { field, isBusy, ...form } = useForm({
+  const { field, isBusy, form } = useForm({
     initial: { email, password: '' },
     required: { password: 'Please choose a password' },
     check: ({ password }) => unmetRules({ password }),
@@ -34,8 +34,8 @@ export function ResetPassword() {
     <Page title="Set a new password">
       <Form {...form}>
         {/* For password managers: the account that the password belongs to. */}
-        <TextField {...field('email')} label="Email" type="email" autocomplete="username" readonly />
-        <PasswordField {...field('password')} label="New password" isNew />
+        <TextField field={field('email')} label="Email" type="email" autocomplete="username" readonly />
+        <PasswordField field={field('password')} label="New password" isNew />
         <Button isBusy={isBusy} busy="Setting new password …">
           Set new password
         </Button>

@@ -22,7 +22,7 @@ export function VerifyEmail() {
 /** Opening a link changes nothing, because mail scanners open links too. The button does. */
 function Confirm({ token }: { token: string }) {
   const [step, setStep] = useState<'ask' | 'refused' | Unproven>('ask');
-  const { isBusy, ...form } = useForm({
+  const { isBusy, form } = useForm({
     initial: {},
     async send() {
       const { unproven = [] } = await api.auth.verifyEmail.mutate({ token });
@@ -76,7 +76,7 @@ function NotMe({
   unproven: Unproven;
   onRemoved(message: string): void;
 }) {
-  const { isBusy, ...form } = useForm({
+  const { isBusy, form } = useForm({
     initial: {},
     async send() {
       onRemoved((await api.account.notMe.mutate({ token })).message);
@@ -148,7 +148,7 @@ function Wait() {
 
 function Resend() {
   const [message, setMessage] = useState('');
-  const { field, isBusy, ...form } = useForm({
+  const { field, isBusy, form } = useForm({
     initial: { email: '' },
     required: { email: 'Please enter your email' },
     draft: { key: beforeLogin, names: ['email'] },
@@ -161,7 +161,7 @@ function Resend() {
   return (
     <>
       <Form {...form}>
-        <TextField {...field('email')} label="Email" type="email" autocomplete="username" />
+        <TextField field={field('email')} label="Email" type="email" autocomplete="username" />
         <Button kind="secondary" isBusy={isBusy} busy="Sending …">
           Send a new link
         </Button>

@@ -26,7 +26,8 @@ interface Route {
 
 interface Match {
   route: Route;
-  parameters: Record<string, string>;
+  /** Undefined where the path has none. */
+  parameters?: Record<string, string>;
 }
 
 /** The values of parameters that are fixed when the process starts. */
@@ -35,8 +36,8 @@ type ParameterLists = Pick<Accounts, 'identityProviders'>;
 const JSON_LIMIT = '100kb';
 
 /**
- * The OpenAPI adapter: every procedure that declares a method and a path is a route. A request is matched by look-up, its
- * input is handed over unread, so that a procedure may refuse before a byte of the body is received.
+ * The OpenAPI adapter: every procedure that declares a method and a path is a route. A request is matched by look-up. Its
+ * input is read only when the procedure asks for it, so that one may refuse before a byte of the body is received.
  */
 export function rest(lists: ParameterLists, createContext: ContextFactory): Middleware {
   const routes = routesWith(lists);
@@ -46,7 +47,7 @@ export function rest(lists: ParameterLists, createContext: ContextFactory): Midd
     const { route, parameters } = match;
     ctx.state['route'] = route.path;
     if (route.isRedirect && ctx.method === 'HEAD') {
-      // A redirect begins or ends a login: after a HEAD, the GET that it asks about would not work any more.
+      // A redirect begins or ends a login: a HEAD that did so would make the GET after it fail.
       ctx.status = 204;
       return;
     }
@@ -57,8 +58,7 @@ export function rest(lists: ParameterLists, createContext: ContextFactory): Midd
       path: route.procedure,
       type: route.type,
       ctx: createContext(ctx),
-      getRawInput: async () =>
-        route.takesForm ? readForm(ctx) : { ...(await readInput(ctx, route.type)), ...parameters },
+      getRawInput: () => (route.takesForm ? readForm(ctx) : readInput(ctx, route.type, parameters)),
       signal: undefined,
       batchIndex: 0,
     });
@@ -102,7 +102,7 @@ function redirect(ctx: Context, output: unknown): void {
  */
 function find(routes: Map<string, Route>, method: string, path: string): Match | undefined {
   const exact = routes.get(keyOf(method, path));
-  if (exact) return exact.parameter ? undefined : { route: exact, parameters: {} };
+  if (exact) return exact.parameter ? undefined : { route: exact };
   const segments = path.split('/');
   if (segments.length > 8) return undefined;
   for (let i = segments.length - 1; i > 0; i--) {
@@ -126,9 +126,13 @@ function decode(segment: string): string {
 
 const parseJson = koaBody({ jsonLimit: JSON_LIMIT, multipart: false, urlencoded: false, text: false });
 
-/** The query of a read, else the JSON object in the body. */
-async function readInput(ctx: Context, type: TRPCProcedureType): Promise<object> {
-  if (type === 'query') return ctx.query;
+/** The query of a read, else the JSON object in the body; with the parameters of the path, which take precedence. */
+async function readInput(ctx: Context, type: TRPCProcedureType, parameters?: object): Promise<object> {
+  const input = type === 'query' ? ctx.query : await readJson(ctx);
+  return parameters ? { ...input, ...parameters } : input;
+}
+
+async function readJson(ctx: Context): Promise<object> {
   if (!hasBody(ctx.req)) return {};
   if (!ctx.is('application/json')) throw new ServiceError('UNSUPPORTED_MEDIA_TYPE');
   const read = () => parseJson(ctx, async () => undefined);

@@ -6,7 +6,7 @@ import { ServiceError } from '../../errors.ts';
 import type { Log } from '../../log.ts';
 import { hasBody } from '../body.ts';
 import type { ContextFactory } from '../context.ts';
-import { noteFailure } from '../failures.ts';
+import { reportFailure } from '../failures.ts';
 import { readForm } from './multipart.ts';
 
 const ENDPOINT = '/trpc';
@@ -27,7 +27,7 @@ export function rpc(createContext: ContextFactory, log: Log): Middleware {
       req: toRequest(ctx),
       maxBatchSize: LARGEST_BATCH,
       createContext: () => ({ ...createContext(ctx), setStatus: () => undefined }),
-      onError: ({ error }) => noteFailure(ctx, serviceErrorOf(error), log),
+      onError: ({ error }) => reportFailure(ctx, serviceErrorOf(error), log),
     });
     ctx.status = response.status;
     for (const [name, value] of response.headers) {
@@ -50,7 +50,7 @@ const isKnown = (path: string): boolean =>
 function toRequest(ctx: Context): Request {
   const headers = new Headers();
   for (const [name, value] of Object.entries(ctx.req.headers)) headers.set(name, String(value));
-  // With it tRPC streams its answers, all with status 200.
+  // It would make tRPC stream its answers, all with status 200.
   headers.delete('trpc-accept');
   // The Host was checked before: only path and query still matter.
   const url = `http://localhost${ctx.path}${ctx.search}`;

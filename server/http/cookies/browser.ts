@@ -1,6 +1,6 @@
 import type { Context } from 'koa';
 import { isBrowserId } from '../../accounts/browsers.ts';
-import { TOKEN_LIFE_MS } from '../../accounts/one-time-tokens.ts';
+import { mailKinds } from '../../accounts/mail-kinds.ts';
 import type { Config } from '../../config/index.ts';
 import { readCookie, writeCookie } from './cookie.ts';
 
@@ -20,7 +20,7 @@ export function readBrowserCookie(header: string | undefined, config: BrowserCoo
  */
 export const browserCookie = (ctx: Context, config: BrowserCookieConfig) => ({
   setBrowser(id: string) {
-    const attributes = `Path=/; HttpOnly; SameSite=Lax; Max-Age=${TOKEN_LIFE_MS['verify-email'] / 1000}`;
+    const attributes = `Path=/; HttpOnly; SameSite=Lax; Max-Age=${mailKinds['verify-email'].lifeMs / 1000}`;
     writeCookie(ctx, nameOf(config), `${id}; ${attributes}${config.production ? '; Secure' : ''}`);
   },
 });

@@ -1,5 +1,6 @@
 import Router from '@koa/router';
 import { escapeHtml } from '../../accounts/mails.ts';
+import { normalizeEmail } from '../../accounts/text-rules.ts';
 import type { Config } from '../../config/index.ts';
 import { ServiceError } from '../../errors.ts';
 import { type KeptMail, readMailbox } from '../../parts/mail/mailbox.ts';
@@ -12,7 +13,8 @@ const SHOWN = 200;
  * `?to=` shows the mails to one address.
  */
 export function devMail({ dataDir }: Pick<Config, 'dataDir'>): Router {
-  const mailsTo = (to: unknown) => readMailbox(dataDir, { to: typeof to === 'string' ? to : undefined, limit: SHOWN });
+  const mailsTo = (to: unknown) =>
+    readMailbox(dataDir, { to: typeof to === 'string' ? normalizeEmail(to) : undefined, limit: SHOWN });
 
   return new Router()
     .get('/dev/mail', async (ctx) => {

@@ -1,11 +1,12 @@
-import type { Socket } from 'node:net';
-import { type MySqlConnection, MySqlDriver } from '@mikro-orm/mysql';
+import { MySqlDriver } from '@mikro-orm/mysql';
 import { MikroORM } from '@mikro-orm/sql';
 import { type Kysely, sql } from 'kysely';
 import type { Config } from '../../config/index.ts';
 import { unavailable } from '../../errors.ts';
 import { retryingConflicts, withinDeadline } from '../deadline.ts';
 import type { Database } from './contract.ts';
+import { migrate } from './migration.ts';
+import { limitStatements } from './mysql-connections.ts';
 import { databaseOptions } from './options.ts';
 import { createRowQueue } from './row-queue.ts';
 import type { Tables } from './tables.ts';
@@ -13,46 +14,19 @@ import type { Tables } from './tables.ts';
 /** The longest a request waits for the database, waiting for a connection and for its turn included. */
 const DEADLINE = { ms: 4000, what: 'the database' };
 const PING_DEADLINE = { ...DEADLINE, ms: 1500 };
-const MIGRATION_LOCK_SECONDS = 60;
-/** Longer than a statement takes to end. A connection that is silent for so long may have no other end any more. */
-const SILENCE_MS = 10_000;
 
 export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir'>): Promise<Database> {
   const orm = await MikroORM.init(databaseOptions(config));
   const isMySql = orm.driver instanceof MySqlDriver;
   if (isMySql) await limitStatements(orm.driver.getConnection());
-  const inTurn = createRowQueue();
   let shared: Kysely<Tables> | undefined;
-  let trouble: unknown = new Error('the schema is not up to date yet');
+  let notReady: unknown = new Error('the schema is not up to date yet');
 
   const ready = (): Kysely<Tables> => {
-    if (!shared) throw unavailable(trouble);
+    if (!shared) throw unavailable(notReady);
     return shared;
   };
-
-  /**
-   * A transaction within the deadline, in its turn; it is rolled back if it is not committed when the deadline passes.
-   */
-  const change = <T>(
-    row: string | undefined,
-    work: (tables: Kysely<Tables>, signal: AbortSignal) => Promise<T>,
-  ): Promise<T> =>
-    withinDeadline(DEADLINE, (signal) =>
-      inTurn(row, () =>
-        retryingConflicts(signal, () => {
-          signal.throwIfAborted();
-          return ready()
-            .transaction()
-            .execute(async (tables) => {
-              // The wait for a connection may have outlasted the deadline.
-              signal.throwIfAborted();
-              const result = await work(tables, signal);
-              signal.throwIfAborted();
-              return result;
-            });
-        }),
-      ),
-    );
+  const change = createTransactions(ready);
 
   return {
     now: isMySql
@@ -79,13 +53,13 @@ export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir
 
     async migrate() {
       try {
-        const applied = await migrateAlone(config);
-        // If the first transaction did this, it would wait for the connection that it has itself.
+        const applied = await migrate(config);
+        // Not within the first transaction, which would wait for the connection that it holds itself.
         await orm.connect();
         shared = orm.em.fork().getKysely<Tables>();
         return applied;
       } catch (error) {
-        trouble = error;
+        notReady = error;
         throw error;
       }
     },
@@ -96,55 +70,27 @@ export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir
 }
 
 /**
- * A statement that is given up at the deadline ends in the database too, not long after: a read when its time is over,
- * a write when it has waited so long for a lock (on MariaDB also when its time is over). The executable comments apply
- * to one flavour each.
+ * Transactions on the tables, each within the deadline and in the turn of its row. One that is not committed at the
+ * deadline is rolled back.
  */
-async function limitStatements(connection: MySqlConnection): Promise<void> {
-  const limits = `set session innodb_lock_wait_timeout = 3
-    /*!50720 , max_execution_time = 3500, transaction_isolation = 'READ-COMMITTED' */
-    /*M!100100 , max_statement_time = 3.5, tx_isolation = 'READ-COMMITTED' */`;
-  const pool = await connection.getNativeClient();
-  pool.on('connection', (fresh) => {
-    // Sent before anything else on a new connection.
-    fresh.query(limits, (error) => error && fresh.destroy());
-    // A failover or a firewall may drop a connection without a word: left in the pool, it would be waited for as long as TCP does.
-    const { stream } = fresh as typeof fresh & { stream: Socket };
-    stream.setTimeout(SILENCE_MS, () => stream.destroy(new SilentConnection()));
-  });
-}
+const createTransactions = (ready: () => Kysely<Tables>) => {
+  const inTurn = createRowQueue();
 
-class SilentConnection extends Error {
-  readonly code = 'ETIMEDOUT';
-
-  constructor() {
-    super(`the database said nothing for ${SILENCE_MS} ms`);
-  }
-}
-
-/** Migrates on connections of its own, whose statements may take as long as they need, one instance at a time. */
-async function migrateAlone(config: Pick<Config, 'databaseUrl' | 'dataDir'>): Promise<string[]> {
-  const orm = await MikroORM.init(databaseOptions(config));
-  try {
-    const applied = await (orm.driver instanceof MySqlDriver ? lockedMigration(orm) : orm.migrator.up());
-    return applied.map(({ name }) => name);
-  } finally {
-    await orm.close(true);
-  }
-}
-
-async function lockedMigration(orm: MikroORM) {
-  await orm.schema.ensureDatabase();
-  return orm.em.fork().transactional(async (em) => {
-    const [row] = await em.execute<{ held: number }[]>(
-      'select get_lock(concat(database(), ".migrations"), ?) as held',
-      [MIGRATION_LOCK_SECONDS],
-    );
-    if (row?.held !== 1) throw new Error('another instance holds the migration lock');
-    try {
-      return await orm.migrator.up();
-    } finally {
-      await em.execute('select release_lock(concat(database(), ".migrations"))');
-    }
-  });
-}
+  return <T>(row: string | undefined, work: (tables: Kysely<Tables>) => Promise<T>): Promise<T> =>
+    withinDeadline(DEADLINE, (signal) => {
+      const attempt = () =>
+        ready()
+          .transaction()
+          .execute(async (tables) => {
+            // The wait for a connection may have outlasted the deadline.
+            signal.throwIfAborted();
+            const result = await work(tables);
+            signal.throwIfAborted();
+            return result;
+          });
+      return inTurn(row, () => {
+        signal.throwIfAborted();
+        return retryingConflicts(signal, attempt);
+      });
+    });
+};

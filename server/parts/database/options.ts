@@ -13,11 +13,11 @@ const common = {
   entities: schemas,
   extensions: [Migrator],
   migrations: { migrationsList: migrations, snapshot: false, silent: true },
-  /** The schema is what the migrations make it: the command line derives no changes of its own from the entities. */
+  /** Migrations are written by hand: the command line derives no changes from the entities. */
   schemaGenerator: { skipTables: [/.*/] },
-  /** Opening asks nothing of the server, which may not be up yet: `migrate` makes the database. */
+  /** Opening sends nothing to the server, which may not be up yet: `migrate` creates the database. */
   ensureDatabase: false,
-  /** Writes go through short-lived forks; nothing may gather in a shared one. */
+  /** Writes use short-lived forks: a shared identity map would grow without limit. */
   allowGlobalContext: false,
 } satisfies Options;
 
@@ -33,7 +33,7 @@ export function databaseOptions({ databaseUrl, dataDir }: Pick<Config, 'database
     clientUrl: databaseUrl,
     timezone: 'Z',
     pool: { min: 1, max: CONNECTIONS },
-    // A queue with an end: past it a request is told at once that the database is busy, instead of waiting in memory.
+    // The queue is bounded: past it a request is refused at once, instead of waiting in memory.
     driverOptions: { connectTimeout: 3000, queueLimit: 1000, enableKeepAlive: true },
   }) as Options;
 }

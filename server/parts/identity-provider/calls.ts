@@ -6,7 +6,7 @@ export const CALL_LIMIT_SECONDS = 5;
 /** Far more than any document of a provider has. */
 const BODY_LIMIT_BYTES = 1024 * 1024;
 
-/** Plain http, which openid-client refuses unless told: configuration lets it through for this machine only. */
+/** Plain http, which openid-client refuses by default. The configuration accepts it for this machine only. */
 export const isPlainHttp = (issuer: string): boolean => issuer.startsWith('http:');
 
 /**

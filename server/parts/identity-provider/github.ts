@@ -7,8 +7,8 @@ import type { IdentityProvider } from './contract.ts';
 
 const GITHUB = 'https://github.com';
 
-const person = z.object({
-  /** Unlike the login, which can change hands, the number names one account for good. */
+const profile = z.object({
+  /** Unlike the login, which can change hands, the number names one account for ever. */
   id: z.int(),
   login: z.string(),
   name: z.string().nullish(),
@@ -16,7 +16,7 @@ const person = z.object({
 });
 const addresses = z.array(z.object({ email: z.string(), primary: z.boolean(), verified: z.boolean() }));
 
-/** GitHub: OAuth 2.0 without ID tokens. Its API tells the user's id, and which of the user's addresses are verified. */
+/** GitHub: OAuth 2.0 without ID tokens. Its API answers the user's id and verified addresses. */
 export function githubProvider(client: IdentityProviderClient): IdentityProvider {
   const base = client.issuer.replace(/\/+$/, '');
   const api = base === GITHUB ? 'https://api.github.com' : `${base}/api/v3`;
@@ -49,7 +49,7 @@ export function githubProvider(client: IdentityProviderClient): IdentityProvider
     async finish(callback, { redirectUri, codeVerifier }) {
       const { access_token: token } = await redeemCode(configuration, callback, { redirectUri, codeVerifier });
       const [user, emails] = await Promise.all([
-        read('/user', person, token),
+        read('/user', profile, token),
         read('/user/emails?per_page=100', addresses, token),
       ]);
       const primary = emails.find((email) => email.primary);

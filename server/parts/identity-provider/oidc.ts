@@ -32,10 +32,10 @@ export function oidcProvider(client: IdentityProviderClient): IdentityProvider {
       const stated = claims.parse(idToken);
       const isComplete = stated.email !== undefined && stated.name !== undefined;
       if (isComplete || !configuration.serverMetadata().userinfo_endpoint) return identityOf(issuer, subject, stated);
-      const told = claims.parse(await oauth.fetchUserInfo(configuration, tokens.access_token, subject));
+      const userInfo = claims.parse(await oauth.fetchUserInfo(configuration, tokens.access_token, subject));
       // The address and whether it is verified are taken from one source: mixed, one could vouch for the other's.
-      const { email, email_verified } = stated.email === undefined ? told : stated;
-      const { name = told.name, picture = told.picture } = stated;
+      const { email, email_verified } = stated.email === undefined ? userInfo : stated;
+      const { name = userInfo.name, picture = userInfo.picture } = stated;
       return identityOf(issuer, subject, { email, email_verified, name, picture });
     },
   };

@@ -1,9 +1,7 @@
 import { type RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible';
 import type { Consumption } from './contract.ts';
 
-/**
- * Counts one use under a key. Once the allowance is used up, the library rejects with the same record it resolves with.
- */
+/** Counts one use under a key. Past the allowance the library rejects, with the record that it otherwise resolves to. */
 export const counterOf =
   (limiter: RateLimiterAbstract) =>
   async (key: string): Promise<Consumption> => {
@@ -13,7 +11,6 @@ export const counterOf =
     });
     return {
       allowed: outcome.consumedPoints <= limiter.points,
-      remaining: outcome.remainingPoints,
       msBeforeNext: outcome.msBeforeNext,
     };
   };

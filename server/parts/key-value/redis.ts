@@ -2,13 +2,14 @@ import { Redis } from 'ioredis';
 import { RateLimiterRedis } from 'rate-limiter-flexible';
 import { unavailable } from '../../errors.ts';
 import type { Log } from '../../log.ts';
+import { createOutage } from '../../outage.ts';
 import { isRefused } from '../refusal.ts';
 import type { KeyValueStore } from './contract.ts';
 import { counterOf } from './counter.ts';
 
 /**
  * Redis through ioredis. Its defaults wait for ever on a server that hangs; with these a command fails within half a
- * second, and a lost connection is retried twice a second, for as long as it takes.
+ * second, and a lost connection is retried twice a second, without an end.
  */
 export function redisStore(url: string, log: Log): KeyValueStore {
   const redis = new Redis(url, {
@@ -22,23 +23,29 @@ export function redisStore(url: string, log: Log): KeyValueStore {
     retryStrategy: (attempt) => Math.min(50 * attempt, 500),
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
   });
+  const outage = createOutage({
+    began: (error) => {
+      if (error instanceof Error && isRefused(error)) {
+        log.warn(`Redis refuses us (${error.message}), it is retried: check user and password in REDIS_URL`);
+      } else log.warn({ err: error }, 'Redis does not answer, it is retried');
+    },
+    ended: () => log.info('Redis is back'),
+  });
   /** Why there is no connection: the error of a command only says that there is none. */
-  let trouble: Error | undefined;
+  let connectionError: Error | undefined;
   redis.on('ready', () => {
-    if (trouble) log.info('Redis is back');
-    trouble = undefined;
+    outage.succeeded();
+    connectionError = undefined;
   });
   redis.on('error', (error: Error) => {
-    if (!trouble && isRefused(error)) {
-      log.warn(`Redis refuses us (${error.message}), trying until it accepts us: see user and password in REDIS_URL`);
-    } else if (!trouble) log.warn({ err: error }, 'Redis does not answer, looking for it until it does');
-    trouble = error;
+    outage.failed(error);
+    connectionError = error;
   });
 
-  /** The commands here are right by construction: a rejection means that Redis cannot work now. */
+  /** No command depends on input for its validity, so every rejection is an outage. */
   const orUnavailable = <T>(command: Promise<T>): Promise<T> =>
     command.catch((error: unknown) => {
-      throw unavailable(trouble ?? error);
+      throw unavailable(connectionError ?? error);
     });
 
   return {

@@ -1,8 +1,8 @@
-/** How many mails one process delivers at once: as many connections as that, so that none waits for another's. */
+/** The most mails that one process delivers at once, each on a connection of its own. */
 export const DELIVERIES_AT_ONCE = 10;
 
 export interface Mail {
-  /** Unique and stable: a mail that is sent twice carries the same one, so that it can be recognized. */
+  /** Unique, and the same when a mail is sent twice, so that the recipient can recognize it. */
   id: string;
   to: { address: string };
   subject: string;
@@ -10,18 +10,18 @@ export interface Mail {
   html: string;
 }
 
-/** The mail server said that it will never take a mail to this recipient. Any other error of `send` is worth another try. */
+/** The mail server refuses this recipient for good. After any other error of `send` a retry may succeed. */
 export class MailRefused extends Error {
   override name = 'MailRefused';
 }
 
-/** The mail server takes no mail to this recipient now, and nothing else is wrong: worth another try. */
+/** The mail server refuses this recipient for now; mails to others may go through. */
 export class MailDeferred extends Error {
   override name = 'MailDeferred';
 }
 
 export interface MailTransport {
-  /** Resolves once the mail is taken over by the other side; rejects within the time limit. */
+  /** Resolves once the mail server has accepted the mail; rejects at the deadline. */
   send(mail: Mail): Promise<void>;
   close(): void;
 }

@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Mail, MailTransport } from './contract.ts';
 
-/** A mail as it is kept, with the time at which it was sent (ISO 8601). */
+/** A mail as it is stored, and when it was sent (ISO 8601). */
 export interface KeptMail extends Omit<Mail, 'to'> {
   to: string;
   from: string;
@@ -24,7 +24,7 @@ export const mailbox = (dataDir: string, from: string): MailTransport => ({
   close: () => undefined,
 });
 
-/** The kept mails, newest first, at most `limit`; only those to one address if it is given. */
+/** The kept mails, newest first, at most `limit`; only those to one normalized address if it is given. */
 export async function readMailbox(dataDir: string, { to, limit }: { to?: string | undefined; limit: number }) {
   const names = await readdir(folder(dataDir)).catch(() => []);
   // Ids are time-ordered, so the names sort by age.
@@ -33,7 +33,7 @@ export async function readMailbox(dataDir: string, { to, limit }: { to?: string 
   for (const name of newestFirst) {
     if (mails.length === limit) break;
     const mail = JSON.parse(await readFile(join(folder(dataDir), name), 'utf8')) as KeptMail;
-    if (to === undefined || mail.to === to.toLowerCase()) mails.push(mail);
+    if (to === undefined || mail.to === to) mails.push(mail);
   }
   return mails;
 }

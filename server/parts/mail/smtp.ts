@@ -1,7 +1,7 @@
 import { createTransport, type SendMailOptions } from 'nodemailer';
 import { DELIVERIES_AT_ONCE, type Mail, MailDeferred, MailRefused, type MailTransport } from './contract.ts';
 
-/** A mail server may be slow, but not for ever: the whole delivery of one mail, in milliseconds. */
+/** The deadline for the whole delivery of one mail. */
 const DELIVERY_LIMIT_MS = 45_000;
 
 export function smtpTransport(url: string, from: string, limitMs = DELIVERY_LIMIT_MS): MailTransport {
@@ -32,7 +32,7 @@ export function smtpTransport(url: string, from: string, limitMs = DELIVERY_LIMI
         text,
         html,
         headers: { 'Auto-Submitted': 'auto-generated' },
-        // What is given up ends: left in the pool it would go out as well as its next attempt.
+        // Past its deadline the delivery is aborted: left in the pool, the mail would be sent in addition to its retry.
         signal: abort.signal,
       };
       try {
@@ -49,9 +49,9 @@ export function smtpTransport(url: string, from: string, limitMs = DELIVERY_LIMI
 }
 
 /**
- * Of an error that concerns the recipient alone: 5yz is final, 4yz for now (RFC 5321 section 4.2.1). Of anything else a setting
- * may be the cause: the sender, the credentials, or a relay that does not know us (530; RFC 3463: 5.7.x), and one setting must
- * not cost all mails.
+ * For an error that concerns the recipient alone: 5yz is final, 4yz temporary (RFC 5321 section 4.2.1). Any other may be
+ * caused by a setting: the sender, the credentials, or a relay that does not accept us (530; RFC 3463: 5.7.x). One wrong
+ * setting must not lose all mails.
  */
 function verdictOnRecipient(error: unknown): MailRefused | MailDeferred | undefined {
   const { command, responseCode = 0, response = '' } = error as Partial<Answer>;
@@ -62,7 +62,7 @@ function verdictOnRecipient(error: unknown): MailRefused | MailDeferred | undefi
     : new MailDeferred('the mail server does not take mails to the recipient now', { cause: error });
 }
 
-/** What nodemailer's errors tell of the server's answer. */
+/** The server's answer, as nodemailer's errors contain it. */
 interface Answer {
   command: string;
   responseCode: number;

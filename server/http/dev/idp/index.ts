@@ -125,7 +125,7 @@ function expired(error: unknown): never {
 
 const parseForm = koaBody({ json: false, multipart: false, text: false, urlencoded: true });
 
-const form = `<p>It accepts every user that is typed here. It exists for development only, while no other is configured.</p>
+const form = `<p>It accepts any entry without a check. It exists for development only, while no other is configured.</p>
 <form method="post">
 <label>Email <input name="email" type="email" required autofocus autocomplete="off" maxlength="254"></label>
 <label>Name <input name="name" autocomplete="off" maxlength="100"></label>

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { normalizeEmail } from '../../../accounts/text-rules.ts';
 import type { KeyValueStore } from '../../../parts/key-value/contract.ts';
 
 const LIFE_MS = 30 * 24 * 60 * 60 * 1000;
@@ -33,7 +34,7 @@ export function testUserIn(form: Record<string, unknown>): TestUser {
   const email = text('email');
   return {
     email,
-    subject: text('subject') || createHash('sha256').update(email.toLowerCase()).digest('hex').slice(0, 20),
+    subject: text('subject') || createHash('sha256').update(normalizeEmail(email)).digest('hex').slice(0, 20),
     emailVerified: form['verified'] !== undefined,
     name: text('name'),
   };

@@ -1,0 +1,20 @@
+import { isOutage, isRefusal } from '../sql-errors.ts';
+
+/** Why the database cannot be used, and what an operator can do; undefined for an error that an operator cannot resolve. */
+export function describeFailure(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  // MikroORM puts the statement in front of the message.
+  const { sqlMessage, code, message, errcode } = error as Error & {
+    sqlMessage?: string;
+    code?: string;
+    errcode?: number;
+  };
+  const reason = sqlMessage || message || code;
+  if (isRefusal(error)) {
+    return `the database refuses us (${reason}), waiting for it to accept us: DATABASE_URL must name its account, password and database, and the account must be allowed to create and change tables there`;
+  }
+  if (!isOutage(error)) return undefined;
+  if (errcode !== undefined)
+    return `the database cannot be used (${reason}), waiting for it: look at database.sqlite in DATA_DIR`;
+  return `the database does not answer (${reason}), waiting for it: DATABASE_URL says where it is looked for`;
+}

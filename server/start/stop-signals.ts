@@ -1,0 +1,22 @@
+/** The time for new requests after SIGTERM, until load balancers send them elsewhere. */
+const LINGER_MS = 1000;
+const REPEATED_SIGNAL_MS = 500;
+
+interface Actions {
+  stop(options: { lingerMs: number }): Promise<void>;
+  stopAtOnce(): void;
+}
+
+/** Stops at the first SIGTERM or SIGINT, and at once at a second one: the user does not want to wait. */
+export function onStopSignal({ stop, stopAtOnce }: Actions): void {
+  let firstAt: number | undefined;
+  const onSignal = (signal: NodeJS.Signals) => {
+    if (firstAt === undefined) {
+      firstAt = Date.now();
+      // At SIGINT a user at a terminal waits, and no load balancer sends requests.
+      void stop({ lingerMs: signal === 'SIGTERM' ? LINGER_MS : 0 });
+      // A terminal and npm may both pass on the same keystroke.
+    } else if (Date.now() - firstAt > REPEATED_SIGNAL_MS) stopAtOnce();
+  };
+  process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
+}

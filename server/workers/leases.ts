@@ -1,0 +1,63 @@
+import type { SelectQueryBuilder } from 'kysely';
+import { type AllTables, type Database, sql, type Tables } from '../parts/database/contract.ts';
+
+/** Tables whose rows are work: `due_at` is when a row may be taken next, null if never. */
+type WorkTable = 'outbox' | 'uploads';
+
+interface Source<Selected, Row> {
+  table: WorkTable;
+  /** The column of the primary key, and its value in a row. */
+  key: string;
+  keyOf(row: Row): string;
+  /** How long a row belongs to the process that took it, unless the lease is renewed. */
+  leaseMs: number;
+  /** The column that counts how often a row was taken, where there is one. */
+  counter?: string;
+  /** Selects the rows that may be taken once they are due. */
+  select(tables: AllTables): SelectQueryBuilder<Tables, WorkTable, Selected>;
+  toRow(selected: Selected): Row;
+}
+
+export interface Leases<Row> {
+  /** Takes up to `most` rows, the earliest first, each for one process alone until its lease ends. */
+  take(most: number): Promise<Row[]>;
+  /** Extends leases. Leaves alone a row that was settled meanwhile, or put off for longer than a lease. */
+  renew(rows: Row[]): Promise<void>;
+}
+
+/**
+ * Leases on the rows of a table, by the database's clock. A lease moves `due_at`, so after a crash the row comes up again
+ * by itself, in any process.
+ */
+export const createLeases = <Selected, Row>(
+  database: Database,
+  { table, key, keyOf, leaseMs, counter, select, toRow }: Source<Selected, Row>,
+): Leases<Row> => {
+  const end = sql<number>`${database.now} + ${leaseMs}`;
+  const column = sql.ref(key);
+  const among = (rows: Row[]) => sql<boolean>`${column} in (${sql.join(rows.map(keyOf))})`;
+  const count = counter === undefined ? sql`` : sql`, ${sql.ref(counter)} = ${sql.ref(counter)} + 1`;
+
+  return {
+    take: (most) =>
+      database.transaction(async (_em, tables) => {
+        const selected = await select(tables)
+          .where('due_at', '<=', database.now)
+          .orderBy('due_at')
+          .limit(most)
+          .modifyEnd(database.skipLocked)
+          .execute();
+        const rows = selected.map(toRow);
+        if (rows.length > 0) {
+          await sql`update ${sql.table(table)} set due_at = ${end}${count} where ${among(rows)}`.execute(tables);
+        }
+        return rows;
+      }),
+
+    async renew(rows) {
+      await database.write((tables) =>
+        tables.updateTable(table).set({ due_at: end }).where(among(rows)).where('due_at', '<', end).execute(),
+      );
+    },
+  };
+};
