@@ -1,4 +1,4 @@
-/** The service's settings for the pages, as JSON in the shell. The shape is that of `server/http/pages.ts`. */
+/** The service's settings for the pages, as JSON in the shell. The shape is that of `server/http/web/pages.ts`. */
 export interface Settings {
   /** Public base address of the service, without a slash at the end. */
   appUrl: string;
