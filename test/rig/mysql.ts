@@ -94,8 +94,11 @@ async function initialize({ binary, isMysql, first }: Flavour, directory: string
   const installer = findBinary(['mariadb-install-db', 'mysql_install_db']);
   if (installer === undefined) throw new Error('mariadb-install-db, which belongs to MariaDB, is not installed');
   const quick = ['--skip-test-db', '--auth-root-authentication-method=normal'];
-  await run(installer, [...first, ...runsAs, ...quick, datadir], { env });
+  await run(installer, [...first, ...runsAs, ...quick, datadir, ownTemporaryFiles(directory)], { env });
 }
+
+// A MariaDB that starts, the one that makes the first tables too, deletes the temporary tables that it finds, also those of others.
+const ownTemporaryFiles = (directory: string): string => `--tmpdir=${directory}`;
 
 // Run at every start. By address, not name: names are not resolved.
 const accountStatements = `
@@ -112,8 +115,7 @@ const serverArguments = ({ isMysql, first }: Flavour, directory: string, port: n
   `--pid-file=${join(directory, 'mysqld.pid')}`,
   `--init-file=${join(directory, 'init.sql')}`,
   `--port=${port}`,
-  // Of its own: a MariaDB that starts deletes the temporary tables that it finds, also those of others.
-  `--tmpdir=${directory}`,
+  ownTemporaryFiles(directory),
   '--bind-address=127.0.0.1',
   '--skip-name-resolve',
   '--skip-log-bin',
