@@ -25,6 +25,7 @@ interface ClientError extends Error {
   code: string;
   status: number;
   details: Record<string, { message: string; rule: string }> | undefined;
+  retryAfter: number | undefined;
 }
 
 export async function loadClient(): Promise<ClientPackage> {

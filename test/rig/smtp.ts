@@ -10,8 +10,9 @@ import { inTime } from './until.ts';
 
 /**
  * What the sink does from now on: take every mail; answer 550 or 451 to each recipient; answer 550 to the sender, to the
- * message, or, as a relay that does not know the client, 550 5.7.1 to the recipient; accept a connection and never greet; read a whole mail, then cut the connection without an answer and without keeping the mail; or take every mail,
- * but answer each only after so many ms.
+ * message, or, as a relay that does not know the client, 550 5.7.1 to the recipient; answer 535 to credentials; accept a
+ * connection and never greet; read a whole mail, then cut the connection without an answer and without keeping the mail; read a
+ * whole mail, and take it with the next call of behave(); or take every mail, but answer each only after so many ms.
  */
 export type Behaviour =
   | 'accept'
@@ -20,8 +21,10 @@ export type Behaviour =
   | 'refuse-sender'
   | 'refuse-message'
   | 'refuse-relay'
+  | 'refuse-credentials'
   | 'hang-at-greeting'
   | 'drop-after-data'
+  | 'hold'
   | { slow: number };
 
 export interface ReceivedMail extends Mail {
@@ -30,8 +33,10 @@ export interface ReceivedMail extends Mail {
 
 /** One thing that the sink has done to a client. `to` is empty where no recipient was named yet. */
 export interface Attempt {
-  outcome: 'accepted' | 'refused' | 'hung' | 'dropped';
+  outcome: 'accepted' | 'refused' | 'hung' | 'dropped' | 'held';
   to: string[];
+  /** Of a mail that was read, but not kept. */
+  messageId?: string;
 }
 
 export interface SmtpSink {
@@ -58,6 +63,7 @@ const refusals = {
   'refuse-relay': { responseCode: 550, message: '5.7.1 Relaying denied' },
 };
 const senderRefusal = { responseCode: 550, message: '5.1.8 Sender address rejected' };
+const credentialsRefusal = { responseCode: 535, message: '5.7.8 Authentication credentials invalid' };
 const messageRefusal = { responseCode: 554, message: '5.6.0 Message refused' };
 
 /** A mail server on 127.0.0.1 that keeps what it is given and can be told to misbehave. */
@@ -67,9 +73,10 @@ export async function startSmtpSink(): Promise<SmtpSink> {
   const attempts: Attempt[] = [];
   const changes = new EventEmitter().setMaxListeners(0);
   let behaviour: Behaviour = 'accept';
+  let change = Promise.withResolvers<void>();
 
-  const note = (outcome: Attempt['outcome'], to: string[]) => {
-    attempts.push({ outcome, to });
+  const note = (outcome: Attempt['outcome'], to: string[], messageId?: string) => {
+    attempts.push({ outcome, to, ...(messageId !== undefined && { messageId }) });
     changes.emit('change');
   };
 
@@ -78,12 +85,16 @@ export async function startSmtpSink(): Promise<SmtpSink> {
     const raw = await buffer(stream);
     if (behaviour === 'drop-after-data') {
       cut();
-      note('dropped', to);
+      note('dropped', to, (await parse(raw, to)).messageId);
       return;
     }
     if (behaviour === 'refuse-message') {
       note('refused', to);
       throw answerOf(messageRefusal);
+    }
+    if (behaviour === 'hold') {
+      note('held', to);
+      await change.promise;
     }
     if (typeof behaviour === 'object') await pause(behaviour.slow);
     mails.push(await parse(raw, to));
@@ -100,6 +111,11 @@ export async function startSmtpSink(): Promise<SmtpSink> {
         if (typeof behaviour === 'object' || !(behaviour in refusals)) return undefined;
         note('refused', [address]);
         return refusals[behaviour as keyof typeof refusals];
+      },
+      credentialsRefusal() {
+        if (behaviour !== 'refuse-credentials') return undefined;
+        note('refused', []);
+        return credentialsRefusal;
       },
       senderRefusal() {
         if (behaviour !== 'refuse-sender') return undefined;
@@ -140,6 +156,8 @@ export async function startSmtpSink(): Promise<SmtpSink> {
     },
     behave(next) {
       behaviour = next;
+      change.resolve();
+      change = Promise.withResolvers<void>();
     },
     async stop() {
       await close?.();
@@ -163,6 +181,8 @@ interface Handlers {
   greet(proceed: () => void): void;
   /** The answer to a recipient that is not taken. */
   refusal(address: string): Refusal | undefined;
+  /** The answer to credentials that are not taken; a client need not give any. */
+  credentialsRefusal(): Refusal | undefined;
   /** The answer to a sender that is not taken. */
   senderRefusal(): Refusal | undefined;
   /** Takes a mail; `cut` ends the connection. */
@@ -172,14 +192,19 @@ interface Handlers {
 /** Listens on the port; resolves to the function that closes it, with every connection. */
 async function openListener(
   port: number,
-  { greet, refusal, senderRefusal, receive }: Handlers,
+  { greet, refusal, credentialsRefusal, senderRefusal, receive }: Handlers,
 ): Promise<() => Promise<void>> {
   const sockets = new Set<Socket>();
   const server = new SMTPServer({
     authOptional: true,
-    disabledCommands: ['STARTTLS', 'AUTH'],
+    disabledCommands: ['STARTTLS'],
+    allowInsecureAuth: true,
     disableReverseLookup: true,
     onConnect: (_session, done) => greet(done),
+    onAuth({ username = '' }, _session, done) {
+      const answer = credentialsRefusal();
+      done(answer && answerOf(answer), { user: username });
+    },
     onRcptTo({ address }, _session, done) {
       const answer = refusal(address);
       done(answer && answerOf(answer));

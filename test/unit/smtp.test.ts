@@ -35,9 +35,13 @@ test.each<[Behaviour, string]>([
   ['refuse-relay', Error.name],
   ['refuse-sender', Error.name],
   ['refuse-message', Error.name],
+  ['refuse-credentials', Error.name],
 ])('%s is told as %s', async (behaviour, name) => {
   const sink = await startSmtpSink();
-  const mail = smtpTransport(sink.url, 'no-reply@accounts.test');
+  const url = new URL(sink.url);
+  url.username = 'accounts';
+  url.password = 'accounts-password';
+  const mail = smtpTransport(url.href, 'no-reply@accounts.test');
   try {
     sink.behave(behaviour);
     await expect(mail.send(mailTo('ada@example.test'))).rejects.toMatchObject({ name });
