@@ -248,6 +248,18 @@ describe('a service', () => {
     expect((await call('profile.update', { bio: 'free' }, { session: held.session })).status).toBe(200);
   }, 60_000);
 
+  test('that has told its caller 503 makes no change when the row is free again', async () => {
+    const { id, session, name } = await loggedIn({ stack, call });
+    const { release } = await holdRow(id, stack.services[0]?.env['DATABASE_URL']);
+    const reply = await call('profile.update', { name: 'Mallory' }, { session });
+    expect(reply).toMatchObject(unavailable);
+    // Its statement still waits for the row: it gets it now.
+    await release();
+    const open = () => stack.database('select 1 from information_schema.innodb_trx');
+    await until(async () => (await open()).length === 0, { what: 'the end of all transactions' });
+    expect(await stack.database('select name from users where id = ?', [id])).toEqual([{ name }]);
+  }, 20_000);
+
   test('that is refused by the database says what is wrong once, /readyz that it is refused, and it heals by itself', async () => {
     const { PORT, DATA_DIR, APP_URL, ...env } = stack.services[0]?.env ?? {};
     const url = new URL(env['DATABASE_URL'] ?? '');

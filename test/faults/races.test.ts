@@ -1,4 +1,6 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { pbkdf2Sync, randomBytes } from 'node:crypto';
+import { createConnection, type RowDataPacket } from 'mysql2/promise';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { migrations } from '../../entities/migrations/index.ts';
 import { type Call, callerOf, type Reply } from '../contract/callers.ts';
 import {
@@ -12,8 +14,10 @@ import {
   verified,
 } from '../contract/scenario.ts';
 import { clientAddress, freshEmail } from '../rig/address.ts';
-import { startService } from '../rig/service.ts';
+import { createDatabase, dropDatabase } from '../rig/mysql.ts';
+import { type Service, startService } from '../rig/service.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
+import { until } from '../rig/until.ts';
 
 /** Two instances on the same parts, asked at once. */
 let stack: Stack;
@@ -65,7 +69,8 @@ test('one reset token used forty times at once sets one password', async () => {
 
 test('no session of the old password outlives a reset, whenever it was opened', async () => {
   const person = await verified({ stack, call });
-  for (let round = 0; round < 3; round++) {
+  let opened = 0;
+  for (let round = 0; round < 3 || (opened === 0 && round < 9); round++) {
     const password = `Difference-Engine-${round}`;
     await stack.database("delete from outbox where kind = 'reset-password' and user_id = ?", [person.id]);
     await call('auth.forgotPassword', { email: person.email });
@@ -78,9 +83,66 @@ test('no session of the old password outlives a reset, whenever it was opened', 
     for (const login of logins) {
       const session = sessionIn(login as Reply);
       if (session) expect(await isAlive(call, session)).toBe(false);
+      if (session) opened++;
     }
     person.password = password;
   }
+  // Otherwise no login came before a reset.
+  expect(opened).toBeGreaterThan(0);
+});
+
+/** A reset by another instance that has the user's row, and ends once so many requests of ours wait for the row. */
+async function resetMeanwhile<T>(id: string, passwordHash: string, ask: () => Promise<T>): Promise<T> {
+  const holder = await createConnection({ uri: String(stack.services[0]?.env['DATABASE_URL']) });
+  try {
+    await holder.query('begin');
+    await holder.query('select id from users where id = ? for update', [id]);
+    const asked = ask();
+    const waiting = () =>
+      stack.database(
+        `select 1 from information_schema.processlist
+         where db = database() and command <> 'Sleep' and id <> connection_id() and info like '%users%'`,
+      );
+    await until(async () => (await waiting()).length > 0, { what: 'a request that waits for the row' });
+    await holder.query('update users set password_hash = ?, session_epoch = session_epoch + 1 where id = ?', [
+      passwordHash,
+      id,
+    ]);
+    await holder.query('commit');
+    return await asked;
+  } finally {
+    await holder.end();
+  }
+}
+
+const hashOf = (password: string, rounds: number) => {
+  const salt = randomBytes(16);
+  const hash = pbkdf2Sync(password, salt, rounds, 32, 'sha256');
+  return `${rounds}:${salt.toString('base64')}:${hash.toString('base64')}`;
+};
+
+test('a profile change that was begun before a reset and gets its turn after it changes nothing', async () => {
+  const { id, session, name } = await loggedIn({ stack, call });
+  const reply = await resetMeanwhile(id, hashOf('Difference-Engine-1', 1000), () =>
+    call('profile.update', { name: 'Mallory' }, { session }),
+  );
+  expect(reply).toMatchObject({ status: 401, code: 'UNAUTHENTICATED' });
+  expect(await stack.database('select name from users where id = ?', [id])).toEqual([{ name }]);
+});
+
+test('a login that has checked the old password when a reset ends leaves the new hash, and no session', async () => {
+  const person = await verified({ stack, call });
+  // Fewer rounds than are configured: the login replaces the hash.
+  await stack.database('update users set password_hash = ? where id = ?', [hashOf(person.password, 500), person.id]);
+  const password = 'Difference-Engine-2';
+  const hash = hashOf(password, 1000);
+  const { email } = person;
+  const login = await resetMeanwhile(person.id, hash, () => call('auth.login', { email, password: person.password }));
+  expect(login.status).toBe(200);
+  expect(await isAlive(call, sessionIn(login) ?? '')).toBe(false);
+  const rows = await stack.database('select password_hash from users where id = ?', [person.id]);
+  expect(rows).toEqual([{ password_hash: hash }]);
+  expect(await isAlive(call, await logIn(call, { ...person, password }))).toBe(true);
 });
 
 test('a logout on one instance is a logout on the other', async () => {
@@ -128,5 +190,32 @@ test('instances that start at once on an empty database all come up', async () =
     await Promise.all(services.map((service) => service.stop()));
   } finally {
     await fresh.stop();
+  }
+});
+
+test('an instance that starts while another migrates changes nothing in the schema until that is done', async () => {
+  const databaseUrl = await createDatabase(inject('mysqlUrl'));
+  const other = await createConnection({ uri: databaseUrl });
+  const { PORT, DATA_DIR, APP_URL, ...env } = stack.services[0]?.env ?? {};
+  const count = async (from: string) => {
+    const [[row]] = await other.query<RowDataPacket[]>(`select count(*) as n from information_schema.${from}`);
+    return Number(row?.['n']);
+  };
+  const tables = () => count('tables where table_schema = database()');
+  const waits = () => count("processlist where db = database() and state = 'User lock'");
+  let service: Service | undefined;
+  try {
+    await other.query("select get_lock(concat(database(), '.migrations'), 0)");
+    service = await startService({ env: { ...env, DATABASE_URL: databaseUrl }, ready: false });
+    await until(async () => (await waits()) > 0 || (await tables()) > 0, { what: 'the migration or its wait' });
+    expect(await tables()).toBe(0);
+    await other.query("select release_lock(concat(database(), '.migrations'))");
+    const { url } = service;
+    await until(async () => (await fetch(`${url}/readyz`)).status === 200, { what: 'the service' });
+    expect(await tables()).toBeGreaterThan(0);
+  } finally {
+    await service?.stop({ by: 'SIGINT' });
+    await other.end();
+    await dropDatabase(databaseUrl);
   }
 });
