@@ -1,7 +1,9 @@
+import { randomBytes } from 'node:crypto';
+import { availableParallelism } from 'node:os';
 import { createConnection } from 'mysql2/promise';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { cpuTime } from '../bench/measure.ts';
-import { type Call, callerOf } from '../contract/callers.ts';
+import { type Call, type CallOptions, callerOf } from '../contract/callers.ts';
 import { loggedIn, mailedToken, mailsSettled, registered, verified } from '../contract/scenario.ts';
 import { clientAddress, freshEmail } from '../rig/address.ts';
 import { startMysql } from '../rig/mysql.ts';
@@ -82,17 +84,81 @@ test('requests for a mail to one address wait for nothing and keep no other requ
   await stack.waitForMail({ to: person.email, subject: 'Reset' });
 });
 
+/** What the work costs the service, in ms of CPU. */
+async function cpuOf<T>(work: () => Promise<T>): Promise<[T, number]> {
+  const pid = stack.services[0]?.pid ?? 0;
+  const before = cpuTime(pid);
+  const result = await work();
+  return [result, cpuTime(pid) - before];
+}
+
+const logins = (times: number, email: () => string, options: () => CallOptions = () => ({})) =>
+  Promise.all(
+    Array.from({ length: times }, () =>
+      call('auth.login', { email: email(), password: 'Wrong-Password-1' }, options()),
+    ),
+  );
+
+/** Stored hashes need not be of any password: none is right. */
+const storeHash = (id: string, rounds: number | null) =>
+  stack.database('update users set password_hash = ? where id = ?', [
+    rounds && `${rounds}:${randomBytes(16).toString('base64')}:${randomBytes(32).toString('base64')}`,
+    id,
+  ]);
+
+test('a wrong password costs the same work for every address, whatever is stored of it', async () => {
+  const [known, outdated, without] = await Promise.all([1, 2, 3].map(() => registered({ stack, call })));
+  if (!known || !outdated || !without) throw new Error('three users');
+  await storeHash(outdated.id, 1000);
+  await storeHash(without.id, null);
+  const costOf = async (email: () => string) => {
+    const [replies, cost] = await cpuOf(() => logins(20, email));
+    for (const reply of replies) expect(reply).toMatchObject({ status: 401, code: 'INVALID_CREDENTIALS' });
+    return cost;
+  };
+  await costOf(() => known.email);
+  const usual = await costOf(() => known.email);
+  const ratios = {
+    unknown: (await costOf(() => freshEmail())) / usual,
+    outdated: (await costOf(() => outdated.email)) / usual,
+    without: (await costOf(() => without.email)) / usual,
+  };
+  // A login without a hash, or with one of a hundredth of the rounds, costs a quarter.
+  for (const [whose, ratio] of Object.entries(ratios)) {
+    expect([whose, ratio > 0.6 && ratio < 1.6, ratio]).toEqual([whose, true, ratio]);
+  }
+});
+
+test('a login past the limit costs no hash', async () => {
+  const [, looked] = await cpuOf(() => logins(40, freshEmail));
+  const address = clientAddress();
+  const [replies, limited] = await cpuOf(() => logins(40, freshEmail, () => ({ address })));
+  expect(replies.filter(({ status }) => status === 429)).toHaveLength(35);
+  // Five hashes instead of forty.
+  expect(limited).toBeLessThan(looked / 2);
+});
+
+test('more logins than a second or two of hashing are refused, and the others answered', async () => {
+  const cores = availableParallelism();
+  const { id, email } = await registered({ stack, call });
+  // Hashes so slow that all requests have arrived before many are done.
+  await storeHash(id, 300_000);
+  const replies = await logins(cores * 130 + 50, () => email);
+  const refused = replies.filter(({ status }) => status !== 401);
+  expect(refused.length).toBeGreaterThan(0);
+  for (const reply of refused) {
+    expect(reply).toMatchObject({ status: 503, code: 'SERVICE_UNAVAILABLE', setCookies: [] });
+    expect(Number(reply.headers.get('retry-after'))).toBeGreaterThan(0);
+  }
+  expect(replies.length - refused.length).toBeGreaterThanOrEqual(cores * 64);
+  expect((await logins(1, freshEmail))[0]?.status).toBe(401);
+});
+
 test('one token tried sixty times at once buys one password hash, and its failures count', async () => {
   const { email } = await verified({ stack, call });
   await call('auth.forgotPassword', { email });
   const token = await mailedToken(stack, email, 'reset-password');
   const address = clientAddress();
-  const pid = stack.services[0]?.pid ?? 0;
-  const cpuOf = async <T>(work: () => Promise<T>): Promise<[T, number]> => {
-    const before = cpuTime(pid);
-    const result = await work();
-    return [result, cpuTime(pid) - before];
-  };
   const [, tenHashes] = await cpuOf(() =>
     Promise.all(Array.from({ length: 10 }, () => call('auth.login', { email: freshEmail(), password: 'x' }))),
   );
