@@ -114,6 +114,8 @@ const throughClient =
     } catch (error) {
       if (!isServiceError(error)) throw error;
       expect(error.status).toBe(response?.status);
+      const retryAfter = response?.headers.get('retry-after');
+      expect(error.retryAfter).toBe(retryAfter ? Number(retryAfter) : undefined);
       const { message, code, details } = error;
       return reply(response, undefined, { message, code, details });
     }
