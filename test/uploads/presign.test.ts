@@ -2,7 +2,9 @@ import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { type Call, callerOf } from '../contract/callers.ts';
-import { until } from '../rig/until.ts';
+import { slowClock } from '../rig/clock.ts';
+import { startService } from '../rig/service.ts';
+import { inTime, until } from '../rig/until.ts';
 import { png } from './corpus.ts';
 import { onBothStorages, put, reachable, unknownKey, uploader } from './storage.ts';
 
@@ -249,6 +251,35 @@ onBothStorages((uploading, storage) => {
     const addresses = await Promise.all(Array.from({ length: 50 }, () => presign(session, 10)));
     expect(new Set(addresses.map(({ key }) => key)).size).toBe(50);
   });
+
+  if (storage === 'disk')
+    test('an address is good for 300 seconds', async () => {
+      const [now] = uploading().stack.services;
+      const { PORT, ...env } = now?.env ?? {};
+      const { session } = await uploader(uploading());
+      const bytes = await png();
+      const putLater = async (ms: number) => {
+        const before = await startService({ env: { ...env, ...slowClock(ms) } });
+        const declared = { filename: 'a.png', contentType: 'image/png', size: bytes.length };
+        const { data } = await callerOf('rest', before.url)('upload.presign', declared, { session });
+        await before.stop({ by: 'SIGINT' });
+        const { status } = await put(data.presignedUrl, bytes, { 'content-type': 'image/png' });
+        return [status, await uploading().objects.has(data.key)];
+      };
+      expect(await putLater(240_000)).toEqual([200, true]);
+      expect(await putLater(301_000)).toEqual([403, false]);
+    });
+
+  if (storage === 'disk')
+    test('a body of another length than was declared is refused before a byte of it has come', async () => {
+      const { session } = await uploader(uploading());
+      const { presignedUrl } = await presign(session, 1000);
+      for (const length of ['Content-Length: 1001', 'Content-Length: 999', 'Transfer-Encoding: chunked']) {
+        const answer = raw(presignedUrl, ['Content-Type: image/png', length], '');
+        expect(await inTime(answer, { within: 15_000, what: `the refusal of ${length}` })).toBe(403);
+      }
+      expect((await uploading().objects.keys()).filter((name) => name.startsWith('.unfinished/'))).toEqual([]);
+    });
 
   if (storage === 'disk')
     test('an address is good for one file, also under a race', async () => {
