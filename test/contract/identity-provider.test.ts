@@ -4,6 +4,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { Browser } from '../provider/browser.ts';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { atInstance, begin, loginsThrough, somebody, usersWith } from '../provider/login.ts';
+import { startService } from '../rig/service.ts';
 import type { Stack } from '../rig/stack.ts';
 import { callerOf } from './callers.ts';
 import { documentOf } from './document.ts';
@@ -23,6 +24,18 @@ async function makeFlowsOlder({ redis, services }: Stack, ms: number): Promise<v
   const store = new DatabaseSync(join(services[0]?.dataDir ?? '', 'key-value.sqlite'), { timeout: 5_000 });
   store.prepare("update entries set expires_at = expires_at - ? where key like 'login-flow:%'").run(ms);
   store.close();
+}
+
+/** Key and value of every login that has begun and not ended. */
+async function storedFlows({ redis, services }: Stack): Promise<[key: string, value: string][]> {
+  if (redis) {
+    const keys = await redis.keys('login-flow:*');
+    return Promise.all(keys.map(async (key) => [key, (await redis.get(key)) ?? ''] as [string, string]));
+  }
+  const store = new DatabaseSync(join(services[0]?.dataDir ?? '', 'key-value.sqlite'), { timeout: 5_000 });
+  const rows = store.prepare("select key, value from entries where key like 'login-flow:%'").all();
+  store.close();
+  return rows.map(({ key, value }) => [String(key), String(value)]);
 }
 
 onBothStacks(
@@ -141,6 +154,24 @@ onBothStacks(
         expect(await theirs.browser.redirectOf(callback)).toBe('/dashboard');
       });
 
+      test('of a login that was begun with another provider is refused, and that provider not asked', async () => {
+        const [own] = stack().services;
+        const { PORT, ...env } = own?.env ?? {};
+        const other = await startService({ env: { ...env, IDP_NAME: 'other' } });
+        try {
+          const { browser, request } = await begin(stack());
+          const person = somebody();
+          const callback = provider.authorize(request, person);
+          browser.cookies.set('other_oauth_state', browser.cookies.get('acme_oauth_state') ?? '');
+          const asked = provider.calls.length;
+          await refused(browser, `${other.url}/auth/other/callback${callback.search}`);
+          expect(provider.calls).toHaveLength(asked);
+          expect(await usersWith(stack(), person.email)).toEqual([]);
+        } finally {
+          await other.stop({ by: 'SIGINT' });
+        }
+      });
+
       test('works once', async () => {
         const { browser, request } = await begin(stack());
         const callback = atInstance(stack(), provider.authorize(request, somebody()));
@@ -201,14 +232,11 @@ onBothStacks(
 
       test('is kept nowhere in the clear', async () => {
         const { request } = await begin(stack());
-        const { redis } = stack();
-        if (!redis) return;
-        const keys = await redis.keys('*');
-        const values = await Promise.all(
-          keys.filter((key) => key.startsWith('login-flow:')).map((key) => redis.get(key)),
-        );
-        expect(values.length).toBeGreaterThan(0);
-        expect([...keys, ...values].join()).not.toContain(request.searchParams.get('state'));
+        const state = request.searchParams.get('state') ?? '';
+        expect(state).toMatch(/^[A-Za-z0-9_-]{43}$/);
+        const flows = await storedFlows(stack());
+        expect(flows.length).toBeGreaterThan(0);
+        expect(flows.flat().join()).not.toContain(state);
       });
     });
 

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { clientAddress, freshEmail } from '../rig/address.ts';
+import { ask } from '../rig/raw.ts';
 import {
   everywhere,
   expectRefusal,
@@ -17,7 +18,7 @@ import {
 
 const NEW_PASSWORD = 'Difference-Engine-1822';
 
-everywhere((scenario) => {
+everywhere((scenario, surface) => {
   const askFor = async (email: string, count = 1) => {
     const { call, stack } = scenario();
     expect((await call('auth.forgotPassword', { email })).status).toBe(200);
@@ -126,6 +127,23 @@ everywhere((scenario) => {
     await logIn(call, person);
   });
 
+  test('a token does the work that it was mailed for, and no other', async () => {
+    const { call, stack } = scenario();
+    const person = await registered(scenario());
+    const { email } = person;
+    const verification = await mailedToken(stack, email, 'verify-email');
+    const reset = await askFor(email);
+    const password = NEW_PASSWORD;
+    const wrongReset = await call('auth.resetPassword', { token: verification, email, password });
+    expectRefusal(wrongReset, 400, 'INVALID_TOKEN', 'Invalid or expired token');
+    const wrongVerification = await call('auth.verifyEmail', { token: reset });
+    expectRefusal(wrongVerification, 400, 'INVALID_TOKEN', 'Invalid or expired token');
+    expectRefusal(await call('auth.login', person), 403, 'EMAIL_NOT_VERIFIED');
+    expect((await call('auth.verifyEmail', { token: verification })).status).toBe(200);
+    await logIn(call, person);
+    expect((await call('auth.resetPassword', { token: reset, email, password })).status).toBe(200);
+  });
+
   test('guessing ends after fifty wrong tokens, while a right one still works', async () => {
     const { call } = scenario();
     const { email } = await verified(scenario());
@@ -180,9 +198,23 @@ everywhere((scenario) => {
   });
 
   test('links start with the configured address, whatever the request calls us', async () => {
-    const { call, stack } = scenario();
+    const { stack } = scenario();
     const { email } = await verified(scenario());
-    await call('auth.forgotPassword', { email }, { headers: { 'x-forwarded-host': 'evil.test', host: 'evil.test' } });
+    // Not by fetch, which sends the Host of the address whatever it is given.
+    const asked = await ask(
+      `${stack.url}${surface === 'rest' ? '/auth/forgot-password' : '/trpc/auth.forgotPassword'}`,
+      {
+        method: 'POST',
+        headers: {
+          host: 'evil.test',
+          'content-type': 'application/json',
+          'x-forwarded-host': 'evil.test',
+          'x-forwarded-for': clientAddress(),
+        },
+        body: JSON.stringify({ email }),
+      },
+    );
+    expect(asked.status).toBe(200);
     const { text, html } = await stack.waitForMail({ to: email, subject: 'Reset' });
     expect(text + html).not.toContain('evil.test');
     expect(text).toContain(`${stack.appUrl}/reset-password`);

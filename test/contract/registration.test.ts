@@ -21,14 +21,14 @@ const readable = (html: string) =>
     (_, name: string) => ({ lt: '<', gt: '>', quot: '"', '#39': "'" })[name] ?? '&',
   );
 
-everywhere((scenario) => {
+everywhere((scenario, surface) => {
   const valid = () => ({ name: 'Ada Lovelace', email: freshEmail(), password: PASSWORD });
 
   test('registration answers who was registered and mails one link, nobody is logged in', async () => {
     const { call, stack } = scenario();
     const person = valid();
     const reply = await call('auth.register', person);
-    expect([200, 201]).toContain(reply.status);
+    expect(reply.status).toBe(surface === 'rest' ? 201 : 200);
     expect(reply.data).toEqual({
       success: true,
       message: expect.stringMatching(/check your email/i),
@@ -217,12 +217,13 @@ everywhere((scenario) => {
     const token = await mailedToken(stack, person.email, 'verify-email');
     await call('auth.forgotPassword', { email: person.email });
     const reset = await mailedToken(stack, person.email, 'reset-password');
+    for (const wrong of [token.slice(0, -1), reset]) {
+      expectRefusal(await call('auth.verifyEmail', { token: wrong }), 400, 'INVALID_TOKEN');
+    }
     await stack.database('update one_time_tokens set expires_at = expires_at - 86401000 where user_id = ?', [
       person.id,
     ]);
-    for (const wrong of [token.slice(0, -1), reset, token]) {
-      expectRefusal(await call('auth.verifyEmail', { token: wrong }), 400, 'INVALID_TOKEN');
-    }
+    expectRefusal(await call('auth.verifyEmail', { token }), 400, 'INVALID_TOKEN');
     expectRefusal(await call('auth.login', person), 403, 'EMAIL_NOT_VERIFIED');
   });
 

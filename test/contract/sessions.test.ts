@@ -1,7 +1,12 @@
 import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, test } from 'vitest';
 import { clientAddress, freshEmail } from '../rig/address.ts';
-import { callerOf } from './callers.ts';
+import { slowClock } from '../rig/clock.ts';
+import { startService } from '../rig/service.ts';
+import type { Stack } from '../rig/stack.ts';
+import { callerOf, type Reply } from './callers.ts';
 import {
   everywhere,
   expectRefusal,
@@ -15,6 +20,8 @@ import {
   sessionIn,
   verified,
 } from './scenario.ts';
+
+const DAY_MS = 24 * 60 * 60_000;
 
 everywhere((scenario) => {
   test('login answers the user, and the session only as the documented cookie', async () => {
@@ -107,11 +114,14 @@ everywhere((scenario) => {
   test('after a logout no request gets through, whatever was in flight', async () => {
     const { call } = scenario();
     const { session } = await loggedIn(scenario());
-    const inFlight = Array.from({ length: 50 }, () => call('profile.get', undefined, { session }));
-    await call('auth.logout', undefined, { session });
-    const statuses = (await Promise.all(inFlight)).map(({ status }) => status);
-    expect(statuses.every((status) => status === 200 || status === 401)).toBe(true);
-    expect(await isAlive(call, session)).toBe(false);
+    const statusesOf = async (replies: Promise<Reply>[]) => (await Promise.all(replies)).map(({ status }) => status);
+    const ask = () => Array.from({ length: 50 }, () => call('profile.get', undefined, { session }));
+    expect(await statusesOf(ask())).toEqual(Array(50).fill(200));
+    const inFlight = ask();
+    expect((await call('auth.logout', undefined, { session })).status).toBe(200);
+    expect(await statusesOf(ask())).toEqual(Array(50).fill(401));
+    // Each of these was answered before the logout or after it.
+    expect((await statusesOf(inFlight)).filter((status) => status !== 200 && status !== 401)).toEqual([]);
   });
 
   test('logging out everywhere ends all sessions of the user and nobody else’s', async () => {
@@ -128,16 +138,20 @@ everywhere((scenario) => {
     expectRefusal(await call('auth.logoutAll', undefined, { session }), 401, 'UNAUTHENTICATED');
   });
 
-  test('a login that races with logging out everywhere is dead or newer', async () => {
-    const { call } = scenario();
+  test('a session that is used in its second half gets its cookie again, for its whole life, once', async () => {
+    const { call, stack } = scenario();
     const person = await verified(scenario());
-    for (let round = 0; round < 5; round++) {
-      const session = await logIn(call, person);
-      const [racing] = await Promise.all([logIn(call, person), call('auth.logoutAll', undefined, { session })]);
-      expect(await isAlive(call, session)).toBe(false);
-      const [row] = await scenario().stack.database('select session_epoch from users where id = ?', [person.id]);
-      // Alive only if it was made in the epoch that the logout began.
-      if (await isAlive(call, racing)) expect(row).toMatchObject({ session_epoch: round + 1 });
+    const [now] = stack.services;
+    const { PORT, ...env } = now?.env ?? {};
+    const before = await startService({ env: { ...env, ...slowClock(4 * DAY_MS) } });
+    try {
+      const session = await logIn(callerOf('rest', before.url), person);
+      const { status, setCookies } = await call('profile.get', undefined, { session });
+      expect(status).toBe(200);
+      expect(setCookies).toEqual([`auth_session=${session}; Path=/; HttpOnly; SameSite=Strict; Max-Age=604800`]);
+      expect((await call('profile.get', undefined, { session })).setCookies).toEqual([]);
+    } finally {
+      await before.stop({ by: 'SIGINT' });
     }
   });
 
@@ -155,7 +169,8 @@ everywhere((scenario) => {
     ['bytes beyond ASCII', 'Ã¼Ã¼'],
     ['nothing', ''],
     ['a key of the store', 'session:x'],
-    ['a planted second cookie', `${'B'.repeat(43)}; auth_session=OWN`],
+    ['a planted cookie before it', `${'B'.repeat(43)}; auth_session=OWN`],
+    ['a planted cookie after it', `OWN; auth_session=${'B'.repeat(43)}`],
   ])('a session cookie of %s is no session', async (_, garbage) => {
     const { call } = scenario();
     const { session } = await loggedIn(scenario());
@@ -249,6 +264,30 @@ describe('without a proxy in front', () => {
     },
     { env: { TRUST_PROXY: '0' } },
   );
+});
+
+describe('what the store holds', () => {
+  /** How long the store keeps a session from now on; `Infinity` for ever. */
+  const keptMs = async ({ redis, services }: Stack, session: string): Promise<number> => {
+    const key = `session:${createHash('sha256').update(session).digest('base64url')}`;
+    if (redis) {
+      const ms = await redis.pttl(key);
+      return ms === -1 ? Infinity : ms;
+    }
+    const store = new DatabaseSync(join(services[0]?.dataDir ?? '', 'key-value.sqlite'), { timeout: 5_000 });
+    const row = store.prepare('select expires_at from entries where key = ?').get(key);
+    store.close();
+    return Number(row?.['expires_at'] ?? Infinity) - Date.now();
+  };
+
+  onBothStacks((stack) => {
+    test('a session goes when it ends, seven days after its login', async () => {
+      const { session } = await loggedIn({ stack: stack(), call: callerOf('rest', stack().url) });
+      const kept = await keptMs(stack(), session);
+      expect(kept).toBeGreaterThan(7 * DAY_MS - 60_000);
+      expect(kept).toBeLessThanOrEqual(7 * DAY_MS);
+    });
+  });
 });
 
 describe('what Redis holds', () => {

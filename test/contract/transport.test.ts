@@ -108,10 +108,14 @@ onBothStacks((stack) => {
     },
   );
 
-  test('a logout from another site fails, and so does any request that a browser calls cross-site', async () => {
+  test('a logout from another site fails, and so does any request that a browser calls cross-site or same-site', async () => {
     const call = callerOf('rest', stack().url);
     const { session } = await loggedIn({ stack: stack(), call });
-    for (const headers of [{ origin: 'https://evil.test' }, { 'sec-fetch-site': 'cross-site' }] as const) {
+    for (const headers of [
+      { origin: 'https://evil.test' },
+      { 'sec-fetch-site': 'cross-site' },
+      { 'sec-fetch-site': 'same-site' },
+    ] as const) {
       const reply = await call('auth.logout', undefined, { session, headers: { ...headers } });
       expect(reply).toMatchObject({ status: 403, code: 'ORIGIN_MISMATCH', setCookies: [] });
     }
@@ -133,21 +137,22 @@ onBothStacks((stack) => {
     expect(own.headers.get('access-control-allow-credentials')).toBe('true');
   });
 
-  test.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', ''])(
-    'JSON that comes as %j is not read',
-    async (type) => {
-      const before = await countUsers();
-      for (const path of ['/auth/register', '/trpc/auth.register']) {
-        const response = await send(path, {
-          method: 'POST',
-          headers: { 'content-type': type },
-          body: new TextEncoder().encode(JSON.stringify(person())),
-        });
-        expect([400, 415]).toContain(response.status);
-      }
-      expect(await countUsers()).toBe(before);
-    },
-  );
+  test.each([
+    ['text/plain', 415],
+    ['application/x-www-form-urlencoded', 415],
+    // Over /trpc a form is the input, of another shape.
+    ['multipart/form-data; boundary=x', 400],
+    ['', 415],
+  ])('JSON that comes as %j is not read', async (type, overRpc) => {
+    const before = await countUsers();
+    const statusOf = async (path: string) => {
+      const body = new TextEncoder().encode(JSON.stringify(person()));
+      return (await send(path, { method: 'POST', headers: { 'content-type': type }, body })).status;
+    };
+    expect(await statusOf('/auth/register')).toBe(415);
+    expect(await statusOf('/trpc/auth.register')).toBe(overRpc);
+    expect(await countUsers()).toBe(before);
+  });
 
   test('a charset with the content type is no offence', async () => {
     const response = await send('/auth/register', {
@@ -166,9 +171,6 @@ onBothStacks((stack) => {
     ['null', 'null'],
     ['text', '"x"'],
     ['a list in a list, 40,000 deep', `${'['.repeat(40_000)}`],
-    ['10,000 keys', JSON.stringify(Object.fromEntries(Array.from({ length: 8000 }, (_, i) => [`k${i}`, 1])))],
-    ['a prototype', '{"__proto__":{"emailVerified":true},"name":"Ada","email":"proto@x.test","password":"x"}'],
-    ['a constructor', '{"constructor":{"prototype":{"emailVerified":true}}}'],
   ])('a body of %s is refused', async (_, body) => {
     for (const path of ['/auth/register', '/trpc/auth.register']) {
       const response = await send(path, { method: 'POST', headers: json, body });
@@ -177,6 +179,32 @@ onBothStacks((stack) => {
       expect(text).toContain('VALIDATION_FAILED');
       expect(text).not.toMatch(/\bat \S+:\d+/);
     }
+  });
+
+  /** Beside the fields of a registration that is right in itself. */
+  const besideARegistration = async (path: string, more: string) => {
+    const asked = person();
+    const body = `${more.slice(0, -1)},${JSON.stringify(asked).slice(1)}`;
+    const { status } = await send(path, { method: 'POST', headers: json, body });
+    const rows = await stack().database('select role, email_verified from users where email = ?', [asked.email]);
+    return { status, rows };
+  };
+  const plainUser = [{ role: 'user', email_verified: 0 }];
+
+  test.each([
+    ['10,000 keys', `{${Array.from({ length: 10_000 }, (_, i) => `"k${i}":1`).join()}}`],
+    ['a constructor', '{"constructor":{"prototype":{"emailVerified":true,"role":"admin"}}}'],
+  ])('%s beside what is asked for change nothing', async (_, more) => {
+    expect(await besideARegistration('/auth/register', more)).toEqual({ status: 201, rows: plainUser });
+    expect(await besideARegistration('/trpc/auth.register', more)).toEqual({ status: 200, rows: plainUser });
+  });
+
+  test('a prototype beside what is asked for is refused, or changes nothing', async () => {
+    const prototype = '{"__proto__":{"emailVerified":true,"role":"admin"}}';
+    expect(await besideARegistration('/auth/register', prototype)).toEqual({ status: 400, rows: [] });
+    expect(await besideARegistration('/trpc/auth.register', prototype)).toEqual({ status: 200, rows: plainUser });
+    // Nor anything for the next request.
+    expect(await besideARegistration('/auth/register', '{"k":1}')).toEqual({ status: 201, rows: plainUser });
   });
 
   test('more than 100 kB is refused, announced or not, packed or not', async () => {
@@ -228,14 +256,13 @@ onBothStacks((stack) => {
     const { email, password } = person();
     const names = Array(200).fill('auth.login').join(',');
     const input = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [i, { email, password }]));
-    const started = performance.now();
     const response = await send(`/trpc/${names}?batch=1`, {
       method: 'POST',
       headers: json,
       body: JSON.stringify(input),
     });
-    expect([400, 404]).toContain(response.status);
-    expect(performance.now() - started).toBeLessThan(1000);
+    expect(response.status).toBe(400);
+    expect(await response.text()).not.toMatch(/INVALID_CREDENTIALS|RATE_LIMITED/);
   });
 
   test('in a batch each login counts by itself', async () => {
@@ -256,7 +283,7 @@ onBothStacks((stack) => {
     const answer = await sendRaw(
       `${method} /auth/login HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
     );
-    expect(answer).toMatch(/^HTTP\/1\.1 40[45] /);
+    expect(answer).toMatch(/^HTTP\/1\.1 404 /);
   });
 
   test('HEAD answers like GET, without a body', async () => {

@@ -299,9 +299,7 @@ everywhere((scenario, surface) => {
   ])('%s of %j is refused', async (field, value, rule) => {
     const { call } = scenario();
     const { session } = await loggedIn(scenario());
-    const started = performance.now();
     const reply = await call('profile.update', { [field]: value }, { session });
-    expect(performance.now() - started).toBeLessThan(500);
     expectRefusal(reply, 400, 'VALIDATION_FAILED');
     expect(reply.details).toHaveProperty([field, 'rule'], rule);
   });
@@ -313,19 +311,24 @@ everywhere((scenario, surface) => {
   });
 
   test('the service never fetches what a profile links to', async () => {
-    let hits = 0;
-    const listener = createServer((_, response) => {
-      hits++;
-      response.end();
+    const { call, stack } = scenario();
+    let connections = 0;
+    const listener = createServer((_, response) => response.end()).on('connection', () => {
+      connections++;
     });
     await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
     const { port } = listener.address() as { port: number };
     const url = `http://127.0.0.1:${port}/picture`;
-    const { session, id } = await loggedIn(scenario());
-    expect((await scenario().call('profile.update', { website: url, avatar: url }, { session })).status).toBe(200);
-    expect((await scenario().call('users.get', { id })).data.data.avatar).toBe(url);
+    const { session, id, email } = await loggedIn(scenario());
+    expect((await call('profile.update', { website: url, avatar: url }, { session })).status).toBe(200);
+    expect((await call('users.get', { id })).data.data.avatar).toBe(url);
+    // Whatever the service does after its answer, it has begun by the time it has mailed what is asked for later.
+    await call('auth.forgotPassword', { email });
+    await stack.waitForMail({ to: email, subject: 'Reset' });
+    expect(connections).toBe(0);
+    expect((await fetch(url)).status).toBe(200);
+    expect(connections).toBe(1);
     listener.close();
-    expect(hits).toBe(0);
   });
 
   test('profiles are for the logged-in', async () => {
