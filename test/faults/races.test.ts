@@ -69,26 +69,20 @@ test('one reset token used forty times at once sets one password', async () => {
 
 test('no session of the old password outlives a reset, whenever it was opened', async () => {
   const person = await verified({ stack, call });
-  let opened = 0;
-  for (let round = 0; round < 3 || (opened === 0 && round < 9); round++) {
+  for (let round = 0; round < 3; round++) {
     const password = `Difference-Engine-${round}`;
     await stack.database("delete from outbox where kind = 'reset-password' and user_id = ?", [person.id]);
     await call('auth.forgotPassword', { email: person.email });
     const token = await mailedToken(stack, person.email, 'reset-password', round + 1);
-    const [reset, ...logins] = await Promise.all([
-      callers[0]?.('auth.resetPassword', { token, email: person.email, password }),
-      ...Array.from({ length: 20 }, (_, i) => callers[i % 2]?.('auth.login', person) as Promise<Reply>),
-    ]);
-    expect(reset?.status).toBe(200);
-    for (const login of logins) {
-      const session = sessionIn(login as Reply);
-      if (session) expect(await isAlive(call, session)).toBe(false);
-      if (session) opened++;
-    }
+    const logins = Array.from({ length: 20 }, (_, i) => (callers[i % 2] ?? call)('auth.login', person));
+    // One has been opened, the others are on their way.
+    expect((await Promise.race(logins)).status).toBe(200);
+    expect((await call('auth.resetPassword', { token, email: person.email, password })).status).toBe(200);
+    const sessions = (await Promise.all(logins)).map(sessionIn).filter((session) => session !== undefined);
+    expect(sessions.length).toBeGreaterThan(0);
+    for (const session of sessions) expect(await isAlive(call, session)).toBe(false);
     person.password = password;
   }
-  // Otherwise no login came before a reset.
-  expect(opened).toBeGreaterThan(0);
 });
 
 /** A reset by another instance that has the user's row, and ends once so many requests of ours wait for the row. */
