@@ -4,7 +4,6 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { Browser } from '../provider/browser.ts';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { atInstance, begin, loginsThrough, somebody, usersWith } from '../provider/login.ts';
-import { startService } from '../rig/service.ts';
 import type { Stack } from '../rig/stack.ts';
 import { callerOf } from './callers.ts';
 import { documentOf } from './document.ts';
@@ -152,24 +151,6 @@ onBothStacks(
         const callback = atInstance(stack(), provider.authorize(theirs.request, somebody()));
         await refused(mine.browser, callback);
         expect(await theirs.browser.redirectOf(callback)).toBe('/dashboard');
-      });
-
-      test('of a login that was begun with another provider is refused, and that provider not asked', async () => {
-        const [own] = stack().services;
-        const { PORT, ...env } = own?.env ?? {};
-        const other = await startService({ env: { ...env, IDP_NAME: 'other' } });
-        try {
-          const { browser, request } = await begin(stack());
-          const person = somebody();
-          const callback = provider.authorize(request, person);
-          browser.cookies.set('other_oauth_state', browser.cookies.get('acme_oauth_state') ?? '');
-          const asked = provider.calls.length;
-          await refused(browser, `${other.url}/auth/other/callback${callback.search}`);
-          expect(provider.calls).toHaveLength(asked);
-          expect(await usersWith(stack(), person.email)).toEqual([]);
-        } finally {
-          await other.stop({ by: 'SIGINT' });
-        }
       });
 
       test('works once', async () => {
