@@ -6,17 +6,20 @@ import { type Behaviour, startSmtpSink } from '../rig/smtp.ts';
 const mailTo = (address: string) => ({ id: address, to: { address }, subject: 'Hello', text: 'Hello', html: 'Hello' });
 test('no delivery waits for another, and one that is given up takes no connection from the next', async () => {
   const sink = await startSmtpSink();
-  const mail = smtpTransport(sink.url, 'no-reply@accounts.test', 1500);
+  const mail = smtpTransport(sink.url, 'no-reply@accounts.test', 4000);
   const sendAll = (name: string) =>
     Promise.allSettled(
       Array.from({ length: DELIVERIES_AT_ONCE }, (_, i) => mail.send(mailTo(`${name}${i}@example.test`))),
     );
   try {
-    sink.behave({ slow: 900 });
-    const sent = await sendAll('slow');
+    sink.behave('hold');
+    const all = sendAll('held');
+    await sink.waitForAttempts({ outcome: 'held', count: DELIVERIES_AT_ONCE });
+    sink.behave('accept');
+    const sent = await all;
     expect(sent.map(({ status }) => status)).toEqual(Array(DELIVERIES_AT_ONCE).fill('fulfilled'));
 
-    sink.behave({ slow: 5000 });
+    sink.behave({ slow: 20_000 });
     const givenUp = await sendAll('hung');
     expect(givenUp.map(({ status }) => status)).toEqual(Array(DELIVERIES_AT_ONCE).fill('rejected'));
     sink.behave('accept');
@@ -27,7 +30,7 @@ test('no delivery waits for another, and one that is given up takes no connectio
     mail.close();
     await sink.stop();
   }
-}, 20_000);
+}, 40_000);
 
 test.each<[Behaviour, string]>([
   ['refuse-permanently', MailRefused.name],
