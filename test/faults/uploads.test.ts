@@ -6,7 +6,7 @@ import { type Call, callerOf } from '../contract/callers.ts';
 import { startS3 } from '../rig/s3.ts';
 import { type Service, startService } from '../rig/service.ts';
 import { until } from '../rig/until.ts';
-import { emptyPng, photograph, png } from './corpus.ts';
+import { emptyPng, photograph, png } from '../uploads/corpus.ts';
 import {
   imageForm,
   onBothStorages,
@@ -16,7 +16,7 @@ import {
   sendImage,
   type Uploading,
   uploader,
-} from './storage.ts';
+} from '../uploads/storage.ts';
 
 const MEGABYTE = 1024 * 1024;
 
