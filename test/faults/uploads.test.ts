@@ -179,7 +179,7 @@ onBothStorages((uploading, storage) => {
     expect(await rows(uploading(), id)).toEqual([]);
   });
 
-  test('who leaves in the middle leaves nothing behind', async () => {
+  test('F18: of 500 clients who leave in the middle nothing is left behind', async () => {
     const { id, session } = await uploader(uploading());
     const pid = pidOf(uploading().stack.services[0] as Service);
     const image = await png(2000, 1500);
@@ -192,7 +192,7 @@ onBothStorages((uploading, storage) => {
     const profileOf = callerOf('rest', uploading().stack.url);
     await Promise.all(Array.from({ length: 60 }, () => profileOf('profile.get', undefined, { session })));
     const before = openFiles(pid);
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < 50; round++) {
       await Promise.all(
         Array.from({ length: 10 }, async (_, i) => {
           const socket = await openUpload(uploading(), session, whole.length);

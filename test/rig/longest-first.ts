@@ -3,7 +3,8 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 /** By what they take on two quiet cores: a browser, and whole processes, weigh more than the size of a file says. */
 const longest = [
   'test/faults/crashes',
-  'test/faults/races',
+  'test/faults/rounds',
+  'test/faults/uploads',
   'test/faults/floods',
   'test/pages/flows',
   'test/pages/accessibility',
