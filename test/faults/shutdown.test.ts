@@ -118,7 +118,7 @@ onStorage('S3', (uploading) => {
     const bytes = await photograph(2000, 1500);
     const reads = [await openMany(service), (await openMany(service)).slice(2)].flat();
     const uploads = [1, 2].map(() => sendImage(uploading(), session, { bytes, contentType: 'image/jpeg' }));
-    const asked = () => stack.database("select state from uploads");
+    const asked = () => stack.database('select state from uploads');
     await until(async () => (await asked()).length > 0, { what: 'the first upload' });
     const answers = answersTo(reads);
     const started = performance.now();

@@ -27,13 +27,12 @@ interface Flavour {
 
 /**
  * A private MySQL, or else MariaDB, in a fresh directory: whichever `mysqld` comes first on the PATH. With MYSQL_URL (an
- * account that may create databases) that server is used instead.
+ * account that may create databases) that server is used instead. `directory` is an empty one of the test's own.
  */
-export async function startMysql(): Promise<PrivateServer> {
+export async function startMysql({ directory = temporaryDirectory('mysql') } = {}): Promise<PrivateServer> {
   const given = process.env.MYSQL_URL;
   if (given) return foreignServer(given, 'MYSQL_URL');
   const flavour = await findFlavour();
-  const directory = temporaryDirectory('mysql');
   await cp(await initialData(flavour), join(directory, 'data'), { recursive: true, mode: constants.COPYFILE_FICLONE });
   await writeFile(join(directory, 'init.sql'), accountStatements);
   const port = await freePort();
