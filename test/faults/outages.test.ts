@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Call, callerOf } from '../contract/callers.ts';
 import { isAlive, loggedIn, logIn, mailedToken, PASSWORD, registered } from '../contract/scenario.ts';
@@ -182,6 +183,41 @@ describe('parts that come up late', () => {
       await until(() => output().includes('Redis does not answer'));
     }));
 });
+
+test('F21: when all clients retry after a minute without the database, it is soon as before, and limits are exact', async () => {
+  const OUTAGE_MS = 60_000;
+  const { session } = await loggedIn({ stack, call });
+  await mysql.down({ kill: true });
+  const statuses = new Set<number>();
+  let isOver = false;
+  let lastRefusal = 0;
+  const clients = Array.from({ length: 100 }, async () => {
+    while (!isOver) {
+      const response = await fetch(`${stack.url}/api/profile`, { headers: { cookie: `auth_session=${session}` } });
+      await response.arrayBuffer();
+      statuses.add(response.status);
+      if (response.status !== 200) lastRefusal = performance.now();
+      await pause(500);
+    }
+  });
+  await pause(OUTAGE_MS);
+  await mysql.up();
+  const back = performance.now();
+  await until(() => performance.now() - Math.max(lastRefusal, back) > 3000, { within: 20_000, what: 'a steady state' });
+  isOver = true;
+  await Promise.all(clients);
+  expect(statuses).toEqual(new Set([503, 200]));
+  const steadyAfter = Math.max(lastRefusal - back, 0);
+  expect(steadyAfter).toBeLessThan(10_000);
+  const [used] = await stack.database<{ Value: string }>("show global status like 'Max_used_connections'");
+  const address = clientAddress();
+  const attempts = await Promise.all(
+    Array.from({ length: 20 }, () => call('auth.login', { email: freshEmail(), password: PASSWORD }, { address })),
+  );
+  expect(attempts.filter(({ status }) => status === 401)).toHaveLength(5);
+  expect(attempts.filter(({ status }) => status === 429)).toHaveLength(15);
+  console.log(`F21: steady ${Math.round(steadyAfter)} ms after the database was back; connections ${used?.Value}`);
+}, 120_000);
 
 test('SIGTERM finishes what is in flight and exits 0', async () => {
   const { PORT, DATA_DIR, APP_URL, ...env } = stack.services[0]?.env ?? {};

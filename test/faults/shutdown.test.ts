@@ -4,6 +4,8 @@ import { describe, expect, test } from 'vitest';
 import { onBothStacks } from '../contract/scenario.ts';
 import { type Service, startService } from '../rig/service.ts';
 import { inTime, until } from '../rig/until.ts';
+import { photograph } from '../uploads/corpus.ts';
+import { onStorage, sendImage, uploader } from '../uploads/storage.ts';
 
 /** Fewer than any kernel lets wait for a process to take them. */
 const CLIENTS = 100;
@@ -104,6 +106,27 @@ onBothStacks((stack) => {
     const answers = await until(observed, { within: 50_000, what: 'requests within a second of the signal' });
     expect(cutOff(answers)).toEqual([]);
     expect(answers.filter(saysClose)).toHaveLength(answers.length);
+  }, 60_000);
+});
+
+onStorage('S3', (uploading) => {
+  test('F19: of 200 requests in flight, two of them uploads of images, SIGTERM cuts none', async () => {
+    const { stack } = uploading();
+    const [service] = stack.services;
+    if (!service) throw new Error('no service');
+    const { session } = await uploader(uploading());
+    const bytes = await photograph(2000, 1500);
+    const reads = [await openMany(service), (await openMany(service)).slice(2)].flat();
+    const uploads = [1, 2].map(() => sendImage(uploading(), session, { bytes, contentType: 'image/jpeg' }));
+    const asked = () => stack.database('select state from uploads');
+    await until(async () => (await asked()).length > 0, { what: 'the first upload' });
+    const answers = answersTo(reads);
+    const started = performance.now();
+    service.signal('SIGTERM');
+    expect(cutOff(await Promise.all(answers))).toEqual([]);
+    expect((await Promise.all(uploads)).map(({ status }) => status)).toEqual([200, 200]);
+    expect(await exitCode(service)).toBe(0);
+    console.log(`F19: 200 requests in flight, 0 cut, ended after ${Math.round(performance.now() - started)} ms`);
   }, 60_000);
 });
 

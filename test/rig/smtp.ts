@@ -29,6 +29,8 @@ export type Behaviour =
 
 export interface ReceivedMail extends Mail {
   raw: string;
+  /** When it was taken, as performance.now(). */
+  at: number;
 }
 
 /** One thing that the sink has done to a client. `to` is empty where no recipient was named yet. */
@@ -241,5 +243,14 @@ async function openListener(
 
 async function parse(raw: Buffer, to: string[]): Promise<ReceivedMail> {
   const { from, subject = '', text = '', html = '', messageId = '' } = await PostalMime.parse(raw);
-  return { to, from: from?.address ?? '', subject, text, html, messageId, raw: raw.toString('utf8') };
+  return {
+    to,
+    from: from?.address ?? '',
+    subject,
+    text,
+    html,
+    messageId,
+    raw: raw.toString('utf8'),
+    at: performance.now(),
+  };
 }

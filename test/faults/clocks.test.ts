@@ -1,0 +1,83 @@
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { callerOf } from '../contract/callers.ts';
+import { isAlive, logIn, mailedToken, registered } from '../contract/scenario.ts';
+import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
+import { atInstance, begin, somebody } from '../provider/login.ts';
+import { type Service, startService } from '../rig/service.ts';
+import { type Stack, startStack } from '../rig/stack.ts';
+
+/** F13: instances whose clocks are wrong, beside one whose clock is right. */
+const provider = await startHostileProvider();
+let stack: Stack;
+beforeAll(async () => {
+  stack = await startStack('real', { env: environmentFor(provider) });
+});
+afterAll(() => Promise.all([stack?.stop(), provider.close()]));
+
+const MINUTE = 60_000;
+const clock = join(import.meta.dirname, '../rig/skewed-clock.ts');
+
+async function withClock(offset: number, check: (service: Service) => Promise<void>) {
+  const { PORT, DATA_DIR, ...env } = stack.services[0]?.env ?? {};
+  const service = await startService({
+    env: { ...env, NODE_OPTIONS: `--import=${clock}`, CLOCK_OFFSET_MS: String(offset) },
+  });
+  try {
+    const { data } = await callerOf('rest', service.url)('health');
+    const shown = Date.parse(data.timestamp) - Date.now();
+    // Else the clock is not wrong, and the rest shows nothing.
+    expect(Math.abs(shown - offset)).toBeLessThan(5000);
+    await check(service);
+  } finally {
+    await service.stop();
+  }
+}
+
+describe.each([
+  ['ten minutes ahead', 10 * MINUTE],
+  ['ten minutes behind', -10 * MINUTE],
+  ['an hour behind', -60 * MINUTE],
+  ['a day ahead', 24 * 60 * MINUTE],
+])('F13: an instance whose clock is %s', (_, offset) => {
+  test('gives and takes tokens and sessions as the others do', () =>
+    withClock(offset, async ({ url }) => {
+      const [wrong, right] = [callerOf('rest', url), callerOf('rest', stack.url)];
+      for (const [giving, taking] of [
+        [wrong, right],
+        [right, wrong],
+      ] as const) {
+        const { id, browser, ...person } = await registered({ stack, call: giving });
+        const { email } = person;
+        const verification = await mailedToken(stack, email, 'verify-email');
+        expect((await taking('auth.verifyEmail', { token: verification }, { browser })).status).toBe(200);
+        const session = await logIn(giving, person);
+        expect([await isAlive(taking, session), await isAlive(giving, session)]).toEqual([true, true]);
+        expect((await giving('auth.forgotPassword', { email })).status).toBe(200);
+        const token = await mailedToken(stack, email, 'reset-password');
+        const [row] = await stack.database<{ left: number }>(
+          `select expires_at - timestampdiff(microsecond, '1970-01-01', utc_timestamp(3)) div 1000 as \`left\`
+           from one_time_tokens where user_id = ? and purpose = 'reset-password'`,
+          [id],
+        );
+        expect(Number(row?.left)).toBeLessThanOrEqual(60 * MINUTE);
+        expect(Number(row?.left)).toBeGreaterThan(59 * MINUTE);
+        const password = 'Difference-Engine-1';
+        expect((await taking('auth.resetPassword', { token, email, password })).status).toBe(200);
+        expect([await isAlive(taking, session), await isAlive(giving, session)]).toEqual([false, false]);
+        await logIn(taking, { ...person, password });
+      }
+    }));
+});
+
+test.each([
+  ['20 seconds', 20_000, '/dashboard'],
+  ['20 seconds', -20_000, '/dashboard'],
+  ['ten minutes', 10 * MINUTE, /^\/login\?error=/],
+])('F13: an ID token is taken with clocks %s apart or not', (_, offset, expected) =>
+  withClock(offset, async (service) => {
+    const { browser, request } = await begin(service);
+    const location = await browser.redirectOf(atInstance(service, provider.authorize(request, somebody())));
+    expect(location).toMatch(expected);
+  }),
+);

@@ -1,0 +1,41 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { violations } from '../rig/history.ts';
+import { startUploading, type Uploading } from '../uploads/storage.ts';
+import { outcomeOf, startLoad, summary, unlimited } from './load.ts';
+
+const CYCLES = 20;
+
+let uploading: Uploading;
+beforeAll(async () => {
+  uploading = await startUploading('S3', unlimited, 2);
+});
+afterAll(async () => {
+  await uploading?.stack.stop();
+  await uploading?.s3?.stop();
+});
+
+test(`F1: ${CYCLES} kill -9 of one of two instances under load lose and repeat nothing that was acknowledged`, async () => {
+  const { services, database } = uploading.stack;
+  const load = startLoad(uploading);
+  const crashes: number[] = [];
+  const starts: number[] = [];
+  for (let cycle = 0; cycle < CYCLES; cycle++) {
+    const service = services[cycle % services.length];
+    const answered = load.history.length;
+    // Amid work: a number of calls, not a time, as a slow machine does less in a second.
+    await expect.poll(() => load.history.length, { timeout: 30_000 }).toBeGreaterThan(answered + 60);
+    await service?.kill();
+    crashes.push(performance.now());
+    await service?.restart();
+    starts.push(performance.now() - (crashes.at(-1) ?? 0));
+  }
+  await load.finish();
+  const outcome = await outcomeOf(uploading, crashes);
+  expect(violations(load.history, outcome)).toEqual([]);
+  const rows = await database<{ count: number }>("select count(*) as count from uploads where state = 'kept'");
+  const messages = new Set(outcome.mails.map(({ messageId }) => messageId)).size;
+  console.log(
+    `F1: ${CYCLES} kills; ${summary(load.history)}; mails ${outcome.mails.length}, of them twice ${outcome.mails.length - messages}; ` +
+      `ready again after at most ${Math.round(Math.max(...starts))} ms; objects without a row ${outcome.objects.length - Number(rows[0]?.count)}`,
+  );
+}, 240_000);

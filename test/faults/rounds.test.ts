@@ -1,0 +1,199 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Call, callerOf, type Reply } from '../contract/callers.ts';
+import { loggedIn, logIn, mailedToken, PASSWORD, registered, sessionIn, verified } from '../contract/scenario.ts';
+import { Browser } from '../provider/browser.ts';
+import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
+import { atInstance, begin, identitiesOf, somebody, usersWith } from '../provider/login.ts';
+import { freshEmail } from '../rig/address.ts';
+import { type Stack, startStack } from '../rig/stack.ts';
+import { until } from '../rig/until.ts';
+import { unlimited } from './load.ts';
+
+/** One race, many times over, at two instances: what goes wrong once in a hundred times is found. */
+const ROUNDS = 200;
+const SESSION_ROUNDS = 500;
+/** Rounds that run beside each other: each waits for its mail. */
+const AT_ONCE = 20;
+
+const provider = await startHostileProvider();
+let stack: Stack;
+let call: Call;
+let callers: Call[];
+
+beforeAll(async () => {
+  stack = await startStack('real', { instances: 2, env: { ...unlimited, ...environmentFor(provider) } });
+  callers = stack.services.map(({ url }) => callerOf('rest', url));
+  call = callerOf('rest', stack.url);
+});
+afterAll(() => Promise.all([stack?.stop(), provider.close()]));
+
+const caller = (i: number) => callers[i % callers.length] ?? call;
+
+async function inRounds<T>(rounds: number, play: (round: number, player: number) => Promise<T>): Promise<T[]> {
+  const results: T[] = [];
+  let next = 0;
+  const start = async (player: number) => {
+    while (next < rounds) results.push(await play(next++, player));
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, (_, player) => start(player)));
+  return results;
+}
+
+const both = (ask: (call: Call, i: number) => Promise<Reply>) =>
+  Promise.all([0, 1, 2, 3].map((i) => ask(caller(i), i)));
+
+const statuses = (replies: { status: number }[]) => replies.map(({ status }) => status).sort();
+
+/** How often each outcome of a round came, so that a failure shows them all. */
+const tally = (outcomes: unknown[]) => {
+  const counts: Record<string, number> = {};
+  for (const outcome of outcomes) counts[JSON.stringify(outcome)] = (counts[JSON.stringify(outcome)] ?? 0) + 1;
+  return counts;
+};
+
+const resetTokenOf = async (email: string) => {
+  expect((await call('auth.forgotPassword', { email })).status).toBe(200);
+  return mailedToken(stack, email, 'reset-password');
+};
+
+/** On each instance; a 503, as of a machine that is busy, says nothing of the session. */
+const lives = (session: string) =>
+  Promise.all(
+    callers.map(async (caller) => {
+      const answer = async () => {
+        const { status } = await caller('profile.get', undefined, { session });
+        return status === 503 ? undefined : status;
+      };
+      const status = await until(answer, { what: 'an answer about a session' });
+      expect([200, 401]).toContain(status);
+      return status === 200;
+    }),
+  );
+
+/** Some time within the other call, at random. */
+const soon = () => new Promise((resolve) => setTimeout(resolve, Math.random() * 20));
+
+describe(`F14: in ${ROUNDS} rounds`, () => {
+  test('one registration of an address wins', async () => {
+    const outcomes = await inRounds(ROUNDS, async () => {
+      const person = { name: 'Ada Lovelace', email: freshEmail(), password: PASSWORD };
+      const replies = await both((caller) => caller('auth.register', person));
+      return [...statuses(replies), (await usersWith(stack, person.email)).length];
+    });
+    expect(tally(outcomes)).toEqual({ '[201,409,409,409,1]': ROUNDS });
+  });
+
+  test('one use of a reset token wins, and its password is the one that is set', async () => {
+    const outcomes = await inRounds(ROUNDS, async () => {
+      const { email } = await verified({ stack, call });
+      const token = await resetTokenOf(email);
+      const passwordOf = (i: number) => `Difference-Engine-${i}`;
+      const replies = await both((caller, i) =>
+        caller('auth.resetPassword', { token, email, password: passwordOf(i) }),
+      );
+      const logins = await both((caller, i) => caller('auth.login', { email, password: passwordOf(i) }));
+      return [...statuses(replies), replies.every(({ status }, i) => (status === 200) === (logins[i]?.status === 200))];
+    });
+    expect(tally(outcomes)).toEqual({ '[200,400,400,400,true]': ROUNDS });
+  });
+
+  test('a verification token verifies its account, for all who use it at once, and logs nobody in', async () => {
+    const outcomes = await inRounds(ROUNDS, async () => {
+      const { email, browser } = await registered({ stack, call });
+      const token = await mailedToken(stack, email, 'verify-email');
+      const replies = await both((caller) => caller('auth.verifyEmail', { token }, { browser }));
+      const [user] = await usersWith(stack, email);
+      return [...statuses(replies), user?.email_verified, replies.some((reply) => sessionIn(reply) !== undefined)];
+    });
+    expect(tally(outcomes)).toEqual({ '[200,200,200,200,1,false]': ROUNDS });
+  });
+
+  test('one callback of a login through a provider wins, and makes one user with one identity', async () => {
+    const outcomes = await inRounds(ROUNDS, async () => {
+      const { browser, request } = await begin(stack);
+      const claims = somebody();
+      const callback = provider.authorize(request, claims);
+      const browsers = [0, 1, 2, 3].map(() => {
+        const copy = new Browser();
+        for (const [name, value] of browser.cookies) copy.cookies.set(name, value);
+        return copy;
+      });
+      const locations = await Promise.all(
+        browsers.map((copy, i) =>
+          copy.redirectOf(atInstance(stack.services[i % stack.services.length] ?? stack, callback)),
+        ),
+      );
+      const won = locations.filter((location) => location === '/dashboard').length;
+      const refused = locations.filter((location) => location.startsWith('(400')).length;
+      const sessions = browsers.filter(({ session }) => session).length;
+      const stored = [await usersWith(stack, claims.email), await identitiesOf(stack, claims.sub)];
+      return [won, refused, sessions, ...stored.map(({ length }) => length)];
+    });
+    expect(tally(outcomes)).toEqual({ '[1,3,1,1,1]': ROUNDS });
+  });
+
+  test('a profile change beside a reset is stored or refused, never half of either', async () => {
+    const outcomes = await inRounds(ROUNDS, async (round) => {
+      const { email, session } = await loggedIn({ stack, call });
+      const token = await resetTokenOf(email);
+      const password = 'Difference-Engine-1';
+      const [reset, change] = await Promise.all([
+        caller(round)('auth.resetPassword', { token, email, password }),
+        soon().then(() => caller(round + 1)('profile.update', { bio: 'raced' }, { session })),
+      ]);
+      const again = await caller(round)('profile.update', { bio: 'late' }, { session });
+      const [row] = await stack.database<{ bio: string }>('select bio from users where email = ?', [email]);
+      expect((await call('auth.login', { email, password })).status).toBe(200);
+      const isRight = row?.bio === 'raced' ? change.status === 200 : change.status === 401;
+      return [reset.status, again.status, isRight];
+    });
+    expect(tally(outcomes)).toEqual({ '[200,401,true]': ROUNDS });
+  });
+});
+
+describe(`F15: in ${SESSION_ROUNDS} rounds`, () => {
+  test('no session of the old password outlives a reset, whenever it was opened', async () => {
+    let raced = 0;
+    const survivors = await inRounds(SESSION_ROUNDS, async (round) => {
+      const person = await verified({ stack, call });
+      const token = await resetTokenOf(person.email);
+      const [reset, ...logins] = await Promise.all([
+        caller(round)('auth.resetPassword', { token, email: person.email, password: 'Difference-Engine-1' }),
+        ...[0, 1, 2].map((i) => soon().then(() => caller(i)('auth.login', person))),
+      ]);
+      expect(reset?.status).toBe(200);
+      const sessions = logins.map(sessionIn).filter((session) => session !== undefined);
+      raced += sessions.length;
+      const alive = await Promise.all(sessions.map(lives));
+      return alive.flat().filter(Boolean).length;
+    });
+    expect(tally(survivors)).toEqual({ 0: SESSION_ROUNDS });
+    // Else no login has raced.
+    expect(raced).toBeGreaterThan(SESSION_ROUNDS / 10);
+    console.log(`F15: ${raced} sessions were opened beside ${SESSION_ROUNDS} resets, 0 survived`);
+  });
+
+  test('no session from before a logout everywhere outlives it, and one opened beside it is alive everywhere or nowhere', async () => {
+    const users = await Promise.all(Array.from({ length: AT_ONCE }, () => verified({ stack, call })));
+    let raced = 0;
+    const outcomes = await inRounds(SESSION_ROUNDS, async (round, player) => {
+      const person = users[player] ?? (await verified({ stack, call }));
+      const [first, second] = [await logIn(caller(round), person), await logIn(caller(round + 1), person)];
+      const [ended, login] = await Promise.all([
+        caller(round)('auth.logoutAll', undefined, { session: first }),
+        soon().then(() => caller(round + 1)('auth.login', person)),
+      ]);
+      expect(ended.status).toBe(200);
+      const before = await Promise.all([first, second].map(lives));
+      const beside = sessionIn(login);
+      const states = beside ? await lives(beside) : [];
+      if (beside) raced++;
+      return [before.flat().filter(Boolean).length, new Set(states).size <= 1];
+    });
+    expect(tally(outcomes)).toEqual({ '[0,true]': SESSION_ROUNDS });
+    expect(raced).toBeGreaterThan(SESSION_ROUNDS / 10);
+    console.log(
+      `F15: ${raced} sessions were opened beside ${SESSION_ROUNDS} logouts everywhere, none from before survived`,
+    );
+  });
+});

@@ -1,0 +1,197 @@
+import type { ReceivedMail } from './smtp.ts';
+
+export type Action =
+  | 'register'
+  | 'verify'
+  | 'login'
+  | 'logout'
+  | 'logoutAll'
+  | 'read'
+  | 'change'
+  | 'forgot'
+  | 'reset'
+  | 'upload';
+
+/** One call of a load generator. Times are performance.now(). */
+export interface Entry {
+  action: Action;
+  /** Email of the user. */
+  user: string;
+  start: number;
+  end: number;
+  /** HTTP status; undefined where no answer came, and so nothing is known of the effect. */
+  status: number | undefined;
+  /** The session that was sent, or that a login has opened. */
+  session?: string | undefined;
+  /** The one-time token that was sent. */
+  token?: string;
+  /** The password that was registered, tried or set. */
+  password?: string;
+  /** What a change wrote and what a read found; the key of an upload. */
+  value?: string | undefined;
+}
+
+/** What is stored and delivered once all work has ended. */
+export interface Outcome {
+  users: { email: string; verified: boolean; value: string }[];
+  objects: string[];
+  mails: Pick<ReceivedMail, 'to' | 'subject' | 'messageId' | 'text' | 'at'>[];
+  /** When a process was killed. */
+  crashes: number[];
+}
+
+const isDone = ({ status }: Entry) => status !== undefined && status >= 200 && status < 300;
+const mayBeDone = (entry: Entry) => entry.status === undefined || isDone(entry);
+
+/** The mails that an action promises: each subject begins with these words. */
+const promises: Partial<Record<Action, string>> = {
+  register: 'Verify your email',
+  forgot: 'Reset your password',
+  reset: 'Your password for',
+};
+
+/** A mail server has a mail for a moment before it says so, and a crash is noted a moment after it. */
+const NOTED_WITHIN_MS = 1000;
+
+/** Every place where history and outcome contradict what was answered, as sentences; none if all is well. */
+export function violations(history: Entry[], outcome: Outcome): string[] {
+  const users = Map.groupBy(history, ({ user }) => user);
+  const known = [...users].flatMap(([user, entries]) => [
+    ...revokedSessions(entries),
+    ...lostSessions(entries),
+    ...refusedPasswords(entries),
+    ...spentTwice(entries),
+    ...lostChanges(user, entries, outcome),
+    ...mailsOf(user, entries, outcome),
+  ]);
+  const strangers = outcome.mails
+    .filter(({ to }) => !to.every((address) => users.has(address)))
+    .map(({ to, subject }) => `a mail that nobody asked for: "${subject}" to ${to.join()}`);
+  const failures = history
+    .filter(({ status = 0 }) => status >= 500 && status !== 503)
+    .map(({ action, user, status }) => `${action} of ${user} was answered ${status}`);
+  return [...known, ...strangers, ...failures];
+}
+
+/** The calls that end a session for certain, or may have ended it. */
+const endingsOf = (login: Entry, entries: Entry[]) =>
+  entries.filter((entry) => {
+    if (entry.action === 'logout') return entry.session === login.session;
+    // A login beside it may have come after it; one with a password of before cannot count as new after a reset.
+    if (entry.action === 'logoutAll') return entry.end > login.start;
+    return entry.action === 'reset' && entry.password !== login.password && entry.end > login.start;
+  });
+
+function* revokedSessions(entries: Entry[]): Generator<string> {
+  for (const login of entries.filter((entry) => entry.action === 'login' && isDone(entry))) {
+    const ended = endingsOf(login, entries)
+      .filter((ending) => isDone(ending) && (ending.action !== 'logoutAll' || ending.start >= login.end))
+      .reduce((first, { end }) => Math.min(first, end), Number.POSITIVE_INFINITY);
+    const uses = entries.filter(
+      ({ action, session, start }) => action !== 'login' && session === login.session && start > ended,
+    );
+    for (const use of uses.filter(isDone)) yield `a revoked session of ${use.user} authenticated ${use.action}`;
+  }
+  // A login that begins after a reset has ended, with a password from before it.
+  for (const reset of entries.filter((entry) => entry.action === 'reset' && isDone(entry))) {
+    const others = entries.filter((entry) => entry.action === 'login' && isDone(entry) && entry.start > reset.end);
+    const isSetLater = ({ password, start }: Entry) =>
+      entries.some((later) => {
+        if (later.action !== 'reset' || later.password !== password || !mayBeDone(later)) return false;
+        return later.end > reset.start && later.start < start;
+      });
+    for (const login of others.filter((entry) => entry.password !== reset.password && !isSetLater(entry)))
+      yield `a password of ${login.user} from before a reset opened a session`;
+  }
+}
+
+function* lostSessions(entries: Entry[]): Generator<string> {
+  for (const login of entries.filter((entry) => entry.action === 'login' && isDone(entry))) {
+    const refused = entries.find(({ action, session, status, start }) => {
+      return action !== 'login' && session === login.session && status === 401 && start > login.end;
+    });
+    if (!refused) continue;
+    const endings = endingsOf(login, entries).filter((entry) => entry !== refused && entry.start < refused.end);
+    if (!endings.some(mayBeDone)) yield `a session of ${login.user} that nothing has ended was refused`;
+  }
+}
+
+function* refusedPasswords(entries: Entry[]): Generator<string> {
+  for (const login of entries.filter(({ action, status }) => action === 'login' && status === 401)) {
+    const setters = entries.filter(({ action }) => action === 'register' || action === 'reset').filter(mayBeDone);
+    const valid = possibleValues(
+      setters.map(({ password = '', ...entry }) => ({ ...entry, value: password })),
+      login,
+    );
+    if (valid.length === 1 && valid[0] === login.password)
+      yield `an acknowledged password of ${login.user} was refused`;
+  }
+}
+
+function* spentTwice(entries: Entry[]): Generator<string> {
+  const resets = entries.filter((entry) => entry.action === 'reset' && isDone(entry));
+  for (const [, uses] of Map.groupBy(resets, ({ token }) => token))
+    if (uses.length > 1) yield `a reset token of ${uses[0]?.user} was spent ${uses.length} times`;
+}
+
+function* lostChanges(user: string, entries: Entry[], { users, objects }: Outcome): Generator<string> {
+  const stored = users.find(({ email }) => email === user);
+  const isAcknowledged = (action: Action) => entries.some((entry) => entry.action === action && isDone(entry));
+  if (isAcknowledged('register') && !stored) yield `the acknowledged registration of ${user} is lost`;
+  if (isAcknowledged('verify') && stored && !stored.verified) yield `the acknowledged verification of ${user} is lost`;
+  if (stored && !entries.some((entry) => entry.action === 'register' && mayBeDone(entry)))
+    yield `${user} is stored, but no registration may have succeeded`;
+  const changes = entries.filter((entry) => entry.action === 'change' && mayBeDone(entry));
+  const last = { start: Number.POSITIVE_INFINITY, end: Number.POSITIVE_INFINITY };
+  if (stored && !possibleValues(changes, last, '').includes(stored.value))
+    yield `an acknowledged change of ${user} is lost: "${stored.value}" is stored`;
+  for (const read of entries.filter((entry) => entry.action === 'read' && isDone(entry))) {
+    if (!possibleValues(changes, read, '').includes(read.value ?? ''))
+      yield `${user} was shown "${read.value}", which was overwritten or never written`;
+  }
+  for (const { value = '' } of entries.filter((entry) => entry.action === 'upload' && isDone(entry)))
+    if (!objects.includes(value)) yield `the acknowledged upload ${value} of ${user} is lost`;
+}
+
+/**
+ * What a look from `start` to `end` may find: each value whose writing began before the end of the look, unless an
+ * acknowledged later one, begun after this one had ended, was answered before the look began. A write without an answer
+ * ends where it was given up, and is never certain to have overwritten another.
+ */
+function possibleValues(writes: Entry[], look: Pick<Entry, 'start' | 'end'>, initial?: string): string[] {
+  const first = { action: 'change', user: '', start: -1, end: -1, status: 200, value: initial } as const;
+  const begun = [...(initial === undefined ? [] : [first]), ...writes].filter(({ start }) => start < look.end);
+  return begun
+    .filter((write) => !begun.some((later) => isDone(later) && later.start > write.end && later.end < look.start))
+    .map(({ value = '' }) => value);
+}
+
+function* mailsOf(user: string, entries: Entry[], { mails, crashes }: Outcome): Generator<string> {
+  const received = mails.filter(({ to }) => to.includes(user));
+  const wanted = Object.entries(promises) as [Action, string][];
+  for (const [action, subject] of wanted) {
+    const asked = entries.filter((entry) => entry.action === action && mayBeDone(entry));
+    const copies = Map.groupBy(
+      received.filter((mail) => mail.subject.startsWith(subject)),
+      ({ messageId }) => messageId,
+    );
+    const promised = asked.filter(isDone).length;
+    if (copies.size < promised) yield `of ${promised} mails "${subject}" promised to ${user}, ${copies.size} arrived`;
+    const firsts = [...copies.values()].map((mails) => Math.min(...mails.map(({ at }) => at))).sort((a, b) => a - b);
+    for (const [i, at] of firsts.entries())
+      if (asked.filter(({ start }) => start < at).length <= i)
+        yield `a mail that nobody asked for: "${subject}" to ${user}`;
+    for (const [id, mails] of copies) {
+      const [one, ...more] = mails.sort((a, b) => a.at - b.at);
+      if (id === '') yield `a mail to ${user} has no Message-ID`;
+      if (more.some(({ text }) => text !== one?.text)) yield `two copies of one mail to ${user} differ`;
+      for (const [i, copy] of more.entries()) {
+        const from = (mails[i]?.at ?? 0) - NOTED_WITHIN_MS;
+        if (!crashes.some((crash) => crash >= from && crash <= copy.at))
+          yield `a mail to ${user} came twice without a crash between`;
+      }
+    }
+  }
+  const unknown = received.filter(({ subject }) => !wanted.some(([, words]) => subject.startsWith(words)));
+  for (const { subject } of unknown) yield `a mail that nobody asked for: "${subject}" to ${user}`;
+}

@@ -1,0 +1,30 @@
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/** By what they take on two quiet cores: a browser, and whole processes, weigh more than the size of a file says. */
+const longest = [
+  'test/faults/crashes',
+  'test/faults/rounds',
+  'test/faults/uploads',
+  'test/faults/floods',
+  'test/pages/flows',
+  'test/pages/accessibility',
+  'test/contract/login-methods',
+  'test/contract/registration',
+  'test/start',
+  'test/uploads/quota',
+  'test/unit/images',
+];
+
+const rank = ({ moduleId }: TestSpecification): number => {
+  const found = longest.findIndex((start) => moduleId.includes(start));
+  return found === -1 ? longest.length : found;
+};
+
+/** Starts the longest files first, so that no worker is left alone with one at the end; others as Vitest orders them. */
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const group = ({ project }: TestSpecification) => project.config.sequence.groupOrder;
+    return sorted.sort((a, b) => group(a) - group(b) || rank(a) - rank(b));
+  }
+}

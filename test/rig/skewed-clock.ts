@@ -1,0 +1,13 @@
+// Preloaded into the service (`NODE_OPTIONS=--import=…`): its clock is CLOCK_OFFSET_MS ahead of the machine's.
+const offset = Number(process.env['CLOCK_OFFSET_MS']);
+const RealDate = Date;
+
+class SkewedDate extends RealDate {
+  constructor(...given: unknown[]) {
+    super(...((given.length === 0 ? [RealDate.now() + offset] : given) as [number]));
+  }
+  static override now(): number {
+    return RealDate.now() + offset;
+  }
+}
+globalThis.Date = SkewedDate as DateConstructor;
