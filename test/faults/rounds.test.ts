@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type Call, callerOf, type Reply } from '../contract/callers.ts';
 import { loggedIn, logIn, mailedToken, PASSWORD, registered, sessionIn, verified } from '../contract/scenario.ts';
 import { Browser } from '../provider/browser.ts';
@@ -14,6 +14,8 @@ const ROUNDS = 200;
 const SESSION_ROUNDS = 500;
 /** Rounds that run beside each other: each waits for its mail. */
 const AT_ONCE = 20;
+// A bound for a machine that does much else: a minute is enough on a quiet one.
+vi.setConfig({ testTimeout: 240_000 });
 
 const provider = await startHostileProvider();
 let stack: Stack;
