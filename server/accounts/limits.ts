@@ -39,8 +39,8 @@ const IPV6_NETWORKS = [
 type LimitName = keyof typeof limits;
 
 /**
- * Counts one use per call of `enforce`, which rejects with RATE_LIMITED past the limit. Its key is a user's id, or a client's
- * address as it is.
+ * Counts one use per call of `enforce`, which rejects with RATE_LIMITED past the limit. Its key is a user's id, or a
+ * client's address as it is.
  */
 export function createLimits(store: KeyValueStore, rates: Record<LimitName, Rate>) {
   const counterOf = (name: LimitName, times: number) =>
@@ -57,7 +57,8 @@ export function createLimits(store: KeyValueStore, rates: Record<LimitName, Rate
       if (rates[name].points === 0) return;
       const { per, whenDown } = limits[name];
       const shares = per === 'address' ? networksOf(key) : [{ key, times: 1 }];
-      // The narrowest first, and no further once it refuses: one customer cannot use up what a wider network has for others.
+      // The narrowest first, and no further once it refuses: one customer cannot use up what a wider network has for
+      // others.
       for (const { key, times } of shares) {
         const consumption = await counters[name]
           .get(times)?.(key)
@@ -70,7 +71,9 @@ export function createLimits(store: KeyValueStore, rates: Record<LimitName, Rate
       }
     },
 
-    /** Counts a mailed token that is refused. Answers the refusal; past the limit it rejects with RATE_LIMITED instead. */
+    /**
+     * Counts a mailed token that is refused. Answers the refusal; past the limit it rejects with RATE_LIMITED instead.
+     */
     async refuseToken(clientAddress: string): Promise<ServiceError> {
       await this.enforce('token', clientAddress);
       return new ServiceError('INVALID_TOKEN');

@@ -5,8 +5,9 @@ import type { Deps } from './deps.ts';
 /**
  * A login method is the password of a user, or a linked identity. It is *proven* if the owner of the inbox added it:
  * the mail was confirmed in the browser that asked for it, the provider vouches for exactly the account's address, or
- * it came by a mailed reset. Any other method stays unproven, because an attacker may have added it, and is removed
- * as soon as the owner acts ("Pre-hijacked accounts", USENIX Security 2022). All of this happens under the lock on the user.
+ * it came by a mailed reset. Any other method stays unproven, because an attacker may have added it, and is removed as
+ * soon as the owner acts ("Pre-hijacked accounts", USENIX Security 2022). All of this happens under the lock on the
+ * user.
  */
 
 /** A login method that is not proven. `addedAt` in milliseconds since 1970. */

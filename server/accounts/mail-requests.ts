@@ -8,7 +8,9 @@ import type { LeasedMail } from './outbox-rows.ts';
 import { inboxOf } from './text-rules.ts';
 import { lockUser } from './users.ts';
 
-/** The mail to send; or `unwanted`: no account is to be mailed; or `limited`: its address or inbox has reached a limit. */
+/**
+ * The mail to send; or `unwanted`: no account is to be mailed; or `limited`: its address or inbox has reached a limit.
+ */
 export type Admit = (row: LeasedMail) => Promise<LeasedMail | 'unwanted' | 'limited'>;
 
 interface Parts {
@@ -23,9 +25,9 @@ interface Parts {
 }
 
 /**
- * Turns the request for a mail with a token into that mail: finds its user and issues the token, which replaces the older
- * one. Past a limit no token is issued, so the last mailed link keeps working. Any other mail, and one that was admitted
- * before a crash, is admitted as it is.
+ * Turns the request for a mail with a token into that mail: finds its user and issues the token, which replaces the
+ * older one. Past a limit no token is issued, so the last mailed link keeps working. Any other mail, and one that was
+ * admitted before a crash, is admitted as it is.
  */
 export const createMailAdmission = ({ database, tokens, rates }: Parts): Admit => {
   const wasMailed = (since: Rate) => sql<boolean>`created_at > ${database.now} - ${since.seconds * 1000}`;

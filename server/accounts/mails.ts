@@ -39,7 +39,9 @@ export const createMailComposer = ({ appUrl, database, users, tokens }: Parts): 
   };
 };
 
-/** No mail carries a name: the user who registered the address chose it, who need not be its owner, confirmed or not. */
+/**
+ * No mail carries a name: the user who registered the address chose it, who need not be its owner, confirmed or not.
+ */
 function render(email: string, { subject, paragraphs, button, closing }: MailContent): Message {
   const text = [GREETING, ...paragraphs, ...(button ? [`${button.label}:\n${button.url}`] : []), closing].join('\n\n');
   return {

@@ -30,7 +30,7 @@ export type LeasedMail = Pick<OutboxMail, 'id' | 'email' | 'userId' | 'tokenId' 
 /** The result of an attempt: `unwanted` is a request for an address that has no account to mail. */
 export type Outcome = { state: MailState } | { retryInMs: number } | 'unwanted';
 
-/** The rows of `outbox`, by the database's clock. `countedMs`: how long the limits count a row, which is kept for that time. */
+/** The rows of `outbox`, by the database's clock. They are kept for `countedMs`, in which the limits count them. */
 export const createOutboxRows = (database: Database, { countedMs }: { countedMs: number }) => ({
   /** Must be the only statement of a `write`, or part of a transaction. */
   async insert(tables: WriteTables, { kind, email, userId, detail }: Mailing, { delayMs = 0 } = {}): Promise<void> {

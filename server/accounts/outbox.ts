@@ -9,8 +9,8 @@ import type { MailComposer } from './mails.ts';
 import { createOutboxRows, type Mailing } from './outbox-rows.ts';
 
 /**
- * A request is worked on only after the HTTP requests of the same moment have been answered: the work for an address that
- * has an account slows none of them, so their duration does not reveal it.
+ * A request is worked on only after the HTTP requests of the same moment have been answered: the work for an address
+ * that has an account slows none of them, so their duration does not reveal it.
  */
 const REQUEST_DELAY_MS = 500;
 
@@ -25,8 +25,9 @@ interface Parts {
 }
 
 /**
- * The queue of mails. `enqueue` writes one in the transaction of the change that it announces; the worker of each process
- * delivers. After a crash a mail may be sent twice, with the same Message-ID and the same token; it is never lost.
+ * The queue of mails. `enqueue` writes one in the transaction of the change that it announces; the worker of each
+ * process delivers. After a crash a mail may be sent twice, with the same Message-ID and the same token; it is never
+ * lost.
  */
 export function createOutbox({ database, rates, mail, admit, compose, log }: Parts) {
   const rows = createOutboxRows(database, { countedMs: Math.max(rates.mail.seconds, rates.inbox.seconds) * 1000 });

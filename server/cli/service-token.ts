@@ -1,7 +1,9 @@
 import { hashServiceToken, newServiceToken } from '../accounts/service-tokens.ts';
 import { isServiceName } from '../config/index.ts';
 
-/** `npm run service-token NAME`: makes a token for another service, and the line of our configuration that accepts it. */
+/**
+ * `npm run service-token NAME`: makes a token for another service, and the line of our configuration that accepts it.
+ */
 const [name = ''] = process.argv.slice(2);
 
 if (isServiceName(name)) {

@@ -72,7 +72,10 @@ function matchesAnySite(source: string): boolean {
   return host === '*' || (host.startsWith('*.') && isPublicSuffix(host.slice(2).toLowerCase()));
 }
 
-/** Browsers drop a cookie for a domain that does not cover its host; one for a public suffix would be sent to other sites. */
+/**
+ * Browsers drop a cookie for a domain that does not cover its host; one for a public suffix would be sent to other
+ * sites.
+ */
 function cookieDomainProblem(value: string, { APP_URL = '' }: Environment): string | undefined {
   const domain = value.replace(/^\./, '').toLowerCase();
   const host = URL.parse(APP_URL)?.hostname;
@@ -94,8 +97,8 @@ const placeholders =
   /change|replace|secret|password|placeholder|example|default|insert|please|super|your|here|this|application|service|random|string|secure|token|value|test|qwerty|asdfgh|zxcvbn/gi;
 
 /**
- * An estimate that avoids false alarms: the rest without placeholder words must not compress well, nor must the differences
- * between neighbouring characters, which are all equal in `abcdef…`.
+ * An estimate that avoids false alarms: the rest without placeholder words must not compress well, nor must the
+ * differences between neighbouring characters, which are all equal in `abcdef…`.
  */
 function isGuessable(secret: string): boolean {
   const rest = Buffer.from(secret.replace(placeholders, ''));

@@ -1,7 +1,10 @@
 import { z } from 'zod';
 import { defaultUploadTypes, isUploadType } from '../media-types.ts';
 
-/** The syntax of variables, and their parsed values. Each error completes a sentence that begins with the variable's name. */
+/**
+ * The syntax of variables, and their parsed values. Each error completes a sentence that begins with the variable's
+ * name.
+ */
 
 export type Environment = Record<string, string | undefined>;
 
@@ -18,7 +21,10 @@ export const addressOf = (...protocols: string[]) =>
 
 const withoutTrailingSlash = (text: string) => text.replace(/\/+$/, '');
 
-/** The spelling of browsers, so that addresses can be compared as text: host in lower case, no default port, no final slash. */
+/**
+ * The spelling of browsers, so that addresses can be compared as text: host in lower case, no default port, no final
+ * slash.
+ */
 const normalized = (text: string) => withoutTrailingSlash(new URL(text).href);
 
 /** An address to which paths are appended. */

@@ -10,9 +10,9 @@ interface Parts {
 }
 
 /**
- * Probes for operators and load balancers. /livez: the process runs, and a restart would not help. /readyz: the
- * process can take requests, because the parts that they need answer. 503 says that the process is stopping, or which part
- * does not answer: `unreachable` may recover by itself, `refused` needs other credentials or rights.
+ * Probes for operators and load balancers. /livez: the process runs, and a restart would not help. /readyz: the process
+ * can take requests, because the parts that they need answer. 503 says that the process is stopping, or which part does
+ * not answer: `unreachable` may recover by itself, `refused` needs other credentials or rights.
  */
 export function probes({ database, store, stopping }: Parts): Router {
   const state = (part: { ping(): Promise<void> }) =>

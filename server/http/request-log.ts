@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto';
 import type { Middleware } from 'koa';
 import type { Log } from '../log.ts';
 
-/** Gives each request an id, which goes back as X-Request-Id, and writes a line about it. Paths appear as their pattern. */
+/**
+ * Gives each request an id, which goes back as X-Request-Id, and writes a line about it. Paths appear as their pattern.
+ */
 export function requestLog(log: Log): Middleware {
   return async (ctx, next) => {
     const started = performance.now();

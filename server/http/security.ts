@@ -73,8 +73,8 @@ function isLoopbackOrigin(origin: string): boolean {
 
 /**
  * No page of another site can make a browser change anything here, logged in or not: a request that is not a read must
- * come from one of our origins, or from a client that is no browser (interface.md section 5.9; OWASP CSRF Prevention Cheat
- * Sheet).
+ * come from one of our origins, or from a client that is no browser (interface.md section 5.9; OWASP CSRF Prevention
+ * Cheat Sheet).
  */
 export function originCheck(config: Pick<Config, 'origins' | 'acceptsLoopbackOrigins'>): Middleware {
   const isOurOrigin = originRule(config);

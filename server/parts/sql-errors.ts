@@ -22,8 +22,8 @@ const mysqlOutages = new Set([
 ]);
 
 /**
- * MySQL: access denied to the server or the database (with and without a password), no such database, host blocked or not
- * allowed, statement denied, password expired, account locked (4151 is MariaDB's), TLS required.
+ * MySQL: access denied to the server or the database (with and without a password), no such database, host blocked or
+ * not allowed, statement denied, password expired, account locked (4151 is MariaDB's), TLS required.
  */
 const mysqlRefusals = new Set([
   1044, 1045, 1049, 1129, 1130, 1142, 1143, 1227, 1251, 1698, 1820, 1862, 3118, 3159, 4151,

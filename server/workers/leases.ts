@@ -26,8 +26,8 @@ export interface Leases<Row> {
 }
 
 /**
- * Leases on the rows of a table, by the database's clock. A lease moves `due_at`, so after a crash the row comes up again
- * by itself, in any process.
+ * Leases on the rows of a table, by the database's clock. A lease moves `due_at`: after a crash any process takes the
+ * row once that time has come.
  */
 export const createLeases = <Selected, Row>(
   database: Database,

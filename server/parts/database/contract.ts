@@ -30,7 +30,9 @@ export interface Database {
   query<T>(read: (tables: ReadTables) => Promise<T>): Promise<T>;
   /** One statement that changes rows. */
   write<T>(statement: (tables: WriteTables) => Promise<T>, row?: string): Promise<T>;
-  /** Reads and writes, all or nothing. `work` may run more than once: it must have no effect outside the transaction. */
+  /**
+   * Reads and writes, all or nothing. `work` may run more than once: it must have no effect outside the transaction.
+   */
   transaction<T>(work: (em: EntityManager, tables: AllTables) => Promise<T>, row?: string): Promise<T>;
   ping(): Promise<void>;
   /**

@@ -1,6 +1,8 @@
 import { isOutage, isRefusal } from '../sql-errors.ts';
 
-/** Why the database cannot be used, and what an operator can do; undefined for an error that an operator cannot resolve. */
+/**
+ * Why the database cannot be used, and what an operator can do; undefined for an error that an operator cannot resolve.
+ */
 export function describeFailure(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   // MikroORM puts the statement in front of the message.

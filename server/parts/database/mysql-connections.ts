@@ -16,7 +16,8 @@ export async function limitStatements(connection: MySqlConnection): Promise<void
   pool.on('connection', (fresh) => {
     // Sent before anything else on a new connection.
     fresh.query(limits, (error) => error && fresh.destroy());
-    // A failover or a firewall may drop a connection silently: left in the pool, its statements would wait for TCP's own timeout.
+    // A failover or a firewall may drop a connection silently: left in the pool, its statements would wait for TCP's
+    // own timeout.
     const { stream } = fresh as typeof fresh & { stream: Socket };
     stream.setTimeout(SILENCE_MS, () => stream.destroy(new SilentConnection()));
   });

@@ -12,9 +12,9 @@ const nothing = {
 };
 
 /**
- * Kysely on node:sqlite. The stock dialect prepares every statement anew; with a cache an insert takes an eighth of the time.
- * Transactions take the write lock when they begin: taken later, two of them could wait for each other. A transaction that
- * an error has ended needs no rollback, whose own error would hide the first.
+ * Kysely on node:sqlite. The stock dialect prepares every statement anew; with a cache an insert takes an eighth of the
+ * time. Transactions take the write lock when they begin: taken later, two of them could wait for each other. A
+ * transaction that an error has ended needs no rollback, whose own error would hide the first.
  */
 export const sqliteDialect = (path: string): SqliteDialect =>
   new SqliteDialect({

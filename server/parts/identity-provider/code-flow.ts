@@ -22,7 +22,9 @@ export async function beginFlow(
   return { url: url.href, secrets };
 }
 
-/** The address that the browser came back to, built from what the flow began with: never from what the request names. */
+/**
+ * The address that the browser came back to, built from what the flow began with: never from what the request names.
+ */
 function callbackUrl(redirectUri: string, callback: CallbackParameters): URL {
   const url = new URL(redirectUri);
   for (const [name, value] of Object.entries(callback)) if (value !== undefined) url.searchParams.set(name, value);

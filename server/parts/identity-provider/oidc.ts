@@ -69,7 +69,8 @@ const discover = (client: IdentityProviderClient): Promise<oauth.Configuration> 
     [oauth.customFetch]: callsTo(client),
     timeout: CALL_LIMIT_SECONDS,
     execute: [
-      // The signature is checked although the token comes straight from the provider: TLS may end at a proxy in between.
+      // The signature is checked although the token comes straight from the provider: TLS may end at a proxy in
+      // between.
       oauth.enableNonRepudiationChecks,
       ...(isPlainHttp(client.issuer) ? [oauth.allowInsecureRequests] : []),
     ],

@@ -1,7 +1,9 @@
 import { type RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible';
 import type { Consumption } from './contract.ts';
 
-/** Counts one use under a key. Past the allowance the library rejects, with the record that it otherwise resolves to. */
+/**
+ * Counts one use under a key. Past the allowance the library rejects, with the record that it otherwise resolves to.
+ */
 export const counterOf =
   (limiter: RateLimiterAbstract) =>
   async (key: string): Promise<Consumption> => {

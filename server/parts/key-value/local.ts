@@ -20,8 +20,8 @@ export function localStore(dataDir: string, log: Pick<Log, 'warn'>): KeyValueSto
   const { file, close } = openWhenPossible(join(dataDir, 'key-value.sqlite'));
 
   /**
-   * Runs one statement, or several that need not be atomic. No statement depends on input for its validity, so every error
-   * is an outage.
+   * Runs one statement, or several that need not be atomic. No statement depends on input for its validity, so every
+   * error is an outage.
    */
   const run: Run = (work) =>
     withinDeadline(DEADLINE, (signal) => retryingConflicts(signal, async () => work(file()))).catch(

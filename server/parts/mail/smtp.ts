@@ -49,9 +49,9 @@ export function smtpTransport(url: string, from: string, limitMs = DELIVERY_LIMI
 }
 
 /**
- * For an error that concerns the recipient alone: 5yz is final, 4yz temporary (RFC 5321 section 4.2.1). Any other may be
- * caused by a setting: the sender, the credentials, or a relay that does not accept us (530; RFC 3463: 5.7.x). One wrong
- * setting must not lose all mails.
+ * For an error that concerns the recipient alone: 5yz is final, 4yz temporary (RFC 5321 section 4.2.1). Any other may
+ * be caused by a setting: the sender, the credentials, or a relay that does not accept us (530; RFC 3463: 5.7.x). One
+ * wrong setting must not lose all mails.
  */
 function verdictOnRecipient(error: unknown): MailRefused | MailDeferred | undefined {
   const { command, responseCode = 0, response = '' } = error as Partial<Answer>;
