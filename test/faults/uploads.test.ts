@@ -183,9 +183,9 @@ onBothStorages((uploading, storage) => {
         }),
       );
     }
-    // Every place is free again, and the next is served.
-    const { status } = await sendImage(uploading(), session, { bytes: image });
-    expect(status).toBe(200);
+    // Images that had come whole are converted first: their user's places in the queue become free, and the next is served.
+    const next = async () => (await sendImage(uploading(), session, { bytes: image })).status;
+    await until(async () => (await next()) === 200, { what: 'an upload after all others', within: 40_000, every: 200 });
     await until(() => openFiles(pid).length <= before + 5);
     await until(async () => (await rows(uploading(), id)).every(({ state }) => state === 'kept'));
     expect((await uploading().objects.keys()).filter((key) => key.startsWith('.unfinished/'))).toEqual([]);
