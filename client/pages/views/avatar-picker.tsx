@@ -23,16 +23,16 @@ interface Sending {
   share: number;
 }
 
-/** Shows a chosen picture at once, uploads it with its progress, and saves it to the profile without a click. */
-export function AvatarPicker({ profile, onChange, picture }: Props) {
+/** Uploads a chosen picture and saves it to the profile without a further click, or removes the picture. */
+function useAvatar({ onChange, picture }: Pick<Props, 'onChange' | 'picture'>) {
   const [sending, setSending] = useState<Sending>();
   const [error, setError] = useState<ComponentChildren>();
   const [message, setMessage] = useState('');
   const [isRemoving, setRemoving] = useState(false);
 
-  const save = async (avatar: string, said: string) => {
+  const save = async (avatar: string, notice: string) => {
     onChange((await api.profile.update.mutate({ avatar })).user);
-    setMessage(said);
+    setMessage(notice);
   };
 
   const attempt = async (work: () => Promise<void>) => {
@@ -62,10 +62,10 @@ export function AvatarPicker({ profile, onChange, picture }: Props) {
   const choose = (input: HTMLInputElement) => {
     const [file] = input.files ?? [];
     if (!file || sending) return;
-    const complaint = complaintAbout(file);
-    setError(complaint);
+    const refusal = refusalOf(file);
+    setError(refusal);
     setMessage('');
-    if (!complaint) picture.current = send(file);
+    if (!refusal) picture.current = send(file);
   };
 
   const remove = async () => {
@@ -73,6 +73,13 @@ export function AvatarPicker({ profile, onChange, picture }: Props) {
     await attempt(() => save('', 'Your picture is removed.'));
     setRemoving(false);
   };
+
+  return { sending, error, message, isRemoving, choose, remove };
+}
+
+/** The picture with its input. A chosen file is shown at once, and its upload with its progress. */
+export function AvatarPicker({ profile, onChange, picture }: Props) {
+  const { sending, error, message, isRemoving, choose, remove } = useAvatar({ onChange, picture });
 
   return (
     <>
@@ -99,7 +106,7 @@ export function AvatarPicker({ profile, onChange, picture }: Props) {
           )}
         </div>
         {sending && <Progress {...sending} />}
-        <p class="said" role="status">
+        <p class="notice-line" role="status">
           {message}
         </p>
         {profile.avatar && !sending && (
@@ -138,7 +145,7 @@ function Picture({ name, src }: { name: string; src: string }) {
       alt=""
       width="96"
       height="96"
-      // The host of the picture, a provider perhaps, need not know which user looks at it where.
+      // Without it the host of the picture, which may be a provider, would learn which user looks at which page.
       referrerpolicy="no-referrer"
       onError={() => setBroken(src)}
     />
@@ -150,7 +157,7 @@ const nearby = (address: string) =>
   address.startsWith(`${settings.appUrl}/`) ? address.slice(settings.appUrl.length) : address;
 
 /** The reason why a file is sure to be refused: such a file need not be sent first. */
-function complaintAbout({ type, size: bytes }: File): string | undefined {
+function refusalOf({ type, size: bytes }: File): string | undefined {
   if (!imageTypes.some((known) => known === type)) return 'Please choose a JPEG or PNG picture';
   return bytes > MAX_IMAGE_BYTES
     ? `This picture has ${size(bytes)}: please choose one of at most ${size(MAX_IMAGE_BYTES)}`
