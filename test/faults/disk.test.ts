@@ -46,7 +46,8 @@ describe.skipIf(!mayMount).each(['the embedded files', 'the database server'] as
     let stack: Stack;
     beforeAll(async () => {
       const isEmbedded = whose === 'the embedded files';
-      disk = mountDisk(isEmbedded ? 24 : 96);
+      // MySQL begins with 190 MB, most of it its log.
+      disk = mountDisk(isEmbedded ? 24 : 320);
       mysql = isEmbedded ? undefined : await startMysql({ directory: disk.directory });
       const env = { LIMIT_REGISTER: '100000/900', ...(isEmbedded && { DATA_DIR: disk.directory }) };
       stack = await startStack(mysql ? 'real' : 'embedded', { env, ...(mysql && { mysqlUrl: mysql.url }) });

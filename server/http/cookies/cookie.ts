@@ -1,12 +1,15 @@
 import type { Context } from 'koa';
 
 /** The values of all cookies of a name in a Cookie header. */
-const valuesIn = (header: string, name: string): string[] =>
-  header
-    .split(';')
-    .map((pair) => pair.trim())
-    .filter((pair) => pair.startsWith(`${name}=`))
-    .map((pair) => pair.slice(name.length + 1));
+function valuesIn(header: string, name: string): string[] {
+  const start = `${name}=`;
+  const values: string[] = [];
+  for (const pair of header.split(';')) {
+    const text = pair.trim();
+    if (text.startsWith(start)) values.push(text.slice(start.length));
+  }
+  return values;
+}
 
 export const hasCookie = (header: string, name: string): boolean => valuesIn(header, name).length > 0;
 
