@@ -24,8 +24,20 @@ const router = new Router().get('/api/profile', async (ctx) => {
   if (row?.['session_epoch'] !== session.epoch) ctx.throw(401);
   const { id, name, email, avatar, provider, created_at, bio, location, website, email_verified } =
     row as RowDataPacket;
-  const user = { id, name, email, avatar, provider, createdAt: Math.floor(created_at / 1000), bio, location, website };
-  ctx.body = { user: { ...user, emailVerified: email_verified === 1 } };
+  ctx.body = {
+    user: {
+      id,
+      name,
+      email,
+      avatar: avatar ?? '',
+      provider,
+      createdAt: Math.floor(created_at / 1000),
+      bio: bio ?? '',
+      location: location ?? '',
+      website: website ?? '',
+      emailVerified: email_verified === 1,
+    },
+  };
 });
 
 new Koa().use(router.routes()).listen(Number(PORT), '127.0.0.1');
