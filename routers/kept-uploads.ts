@@ -1,0 +1,129 @@
+import { z } from 'zod';
+import type { ListedUpload } from '../server/uploads/index.ts';
+import * as fields from './fields.ts';
+import { sessionProcedure } from './trpc.ts';
+import { done } from './users.ts';
+
+const PREFIX = 'uploads/';
+const nameOf = (objectKey: string) => objectKey.slice(PREFIX.length);
+
+const listed = z.object({
+  name: z
+    .string()
+    .meta({ description: 'What upload.remove takes', example: '0b6f1f5e-7a54-4c3c-9d0a-3f4f5f6a7b8c.png' }),
+  key: z.string(),
+  url: z.string(),
+  contentType: z.string(),
+  size: z.int().meta({ description: 'Bytes' }),
+  purpose: z.enum(['direct', 'avatar', 'post']).meta({ description: 'direct: sent to a presigned address' }),
+  state: z.enum(['pending', 'stored', 'replaced']).meta({
+    description:
+      'pending: an address was given out, what was sent there is checked once it has expired; stored: for good; replaced: an avatar that is deleted a day after no profile shows it any more',
+  }),
+  createdAt: z.int().meta({ description: 'Unix seconds', example: 1_700_000_000 }),
+});
+
+const toListed = ({ objectKey, url, contentType, size, purpose, state, createdAt }: ListedUpload) => ({
+  name: nameOf(objectKey),
+  key: objectKey,
+  url,
+  contentType,
+  size,
+  purpose,
+  state: state === 'expected' ? ('pending' as const) : state === 'replaced' ? state : ('stored' as const),
+  createdAt: Math.floor(createdAt / 1000),
+});
+
+/** `<milliseconds>.<name>` of the last upload on a page. */
+const cursorPattern = /^(\d{1,15})\.([a-z0-9-]{1,64}\.[a-z0-9]{1,8})$/;
+
+function toCursor(text: string) {
+  const [, createdAt = '', name = ''] = cursorPattern.exec(text) ?? [];
+  return { createdAt: Number(createdAt), objectKey: PREFIX + name };
+}
+
+/** What a user keeps: how much, which files, and the deletion of one. Part of `upload`. */
+export const keptUploads = {
+  usage: sessionProcedure
+    .meta({
+      openapi: {
+        method: 'GET',
+        path: '/api/upload',
+        summary: 'How much the logged-in user keeps, and may keep',
+        description:
+          'What was declared counts from then on, what was converted as it is stored, and both until they are gone.',
+        tags: ['Uploads'],
+        protect: true,
+        errors: [],
+      },
+    })
+    .output(
+      z.object({
+        used: z.int().meta({ description: 'Bytes' }),
+        quota: z.int().meta({ description: 'Bytes' }),
+        files: z.int(),
+      }),
+    )
+    .query(async ({ ctx }) => {
+      const { used, quota, files } = await ctx.uploads.usage(ctx.session.user.id);
+      return { used, quota, files };
+    }),
+
+  list: sessionProcedure
+    .meta({
+      openapi: {
+        method: 'GET',
+        path: '/api/uploads',
+        summary: 'The uploads of the logged-in user, newest first',
+        tags: ['Uploads'],
+        protect: true,
+        errors: ['VALIDATION_FAILED'],
+      },
+    })
+    .input(
+      z
+        .object({
+          limit: fields.pageLimit,
+          cursor: z
+            .string()
+            .regex(cursorPattern, { error: 'Must be a cursor from an earlier page' })
+            .optional()
+            .meta({ description: 'nextCursor of the page before' }),
+        })
+        .optional(),
+    )
+    .output(
+      z.object({
+        data: z.array(listed),
+        nextCursor: z.string().optional().meta({ description: 'Only where more follow' }),
+      }),
+    )
+    .query(async ({ ctx, input: { limit = fields.LARGEST_PAGE, cursor } = {} }) => {
+      const after = cursor === undefined ? undefined : toCursor(cursor);
+      const { uploads, more } = await ctx.uploads.list(ctx.session.user.id, { limit, after });
+      return {
+        data: uploads.map(toListed),
+        ...(more && { nextCursor: `${more.createdAt}.${nameOf(more.objectKey)}` }),
+      };
+    }),
+
+  remove: sessionProcedure
+    .meta({
+      openapi: {
+        method: 'DELETE',
+        path: '/api/uploads/{name}',
+        summary: 'Delete an upload of the logged-in user',
+        description:
+          'Its room is free at once. A profile of the user that shows it shows no avatar any more. What is still sent to its address is deleted when that has expired.',
+        tags: ['Uploads'],
+        protect: true,
+        errors: ['NOT_FOUND'],
+      },
+    })
+    .input(z.object({ name: z.string().meta({ example: '0b6f1f5e-7a54-4c3c-9d0a-3f4f5f6a7b8c.png' }) }))
+    .output(done)
+    .mutation(async ({ ctx, input: { name } }) => {
+      await ctx.uploads.remove(ctx.session.user.id, PREFIX + name);
+      return { success: true as const, message: 'The upload is deleted' };
+    }),
+};
