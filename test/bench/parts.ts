@@ -6,9 +6,9 @@ import { type DatabaseView, viewMysql } from '../rig/database-view.ts';
 import { createDatabase, dropDatabase, startMysql } from '../rig/mysql.ts';
 import { accepts, freePort } from '../rig/port.ts';
 import { spawnGroup, whenGone, whenReady } from '../rig/process-group.ts';
+import { startSlowProxy } from '../rig/proxy.ts';
 import { nextDatabase, startRedis } from '../rig/redis.ts';
 import { type Service, startService } from '../rig/service.ts';
-import { startSlowProxy } from '../rig/slow-proxy.ts';
 
 /** A service as in production, with its database to look into. */
 export interface Production {

@@ -9,8 +9,8 @@ import { loggedIn } from '../contract/scenario.ts';
 import { type DatabaseView, viewMysql } from '../rig/database-view.ts';
 import { createDatabase, startMysql } from '../rig/mysql.ts';
 import type { PrivateServer } from '../rig/private-server.ts';
+import { startSilentProxy } from '../rig/proxy.ts';
 import { startService } from '../rig/service.ts';
-import { startSilentProxy } from '../rig/silent-proxy.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 
