@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { accessSync, constants, existsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 
 const parts = [
@@ -67,10 +68,10 @@ function isExecutable(path: string): boolean {
 function install(packages: string[]): void {
   console.log(`Installing ${packages.join(', ')} …`);
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-  // Another test file may be installing something too: its lock is waited for.
-  const wait = '-oDPkg::Lock::Timeout=300';
-  run('apt-get', [wait, 'update'], env);
-  run('apt-get', [wait, 'install', '-y', '--no-install-recommends', ...packages], env);
+  // Test files that need something at the same time take turns: `update` waits for no lock by itself.
+  const aptGet = ['--timeout', '300', join(tmpdir(), 'account-service-tests-apt.lock'), 'apt-get'];
+  run('flock', [...aptGet, 'update'], env);
+  run('flock', [...aptGet, '-oDPkg::Lock::Timeout=300', 'install', '-y', '--no-install-recommends', ...packages], env);
 }
 
 function run(file: string, args: string[], env: NodeJS.ProcessEnv): void {
