@@ -9,6 +9,8 @@ interface Locked {
   cpu?: string | string[];
   bin?: Record<string, string>;
   hasInstallScript?: boolean;
+  dev?: boolean;
+  license?: string;
   link?: boolean;
 }
 
@@ -23,6 +25,13 @@ test('the lock file pins the bytes of every package', () => {
 
 test('no package runs a script when it is installed', () => {
   expect(installed.filter(([, { hasInstallScript }]) => hasInstallScript)).toEqual([]);
+});
+
+test('SECURITY.md lists the licence of every package that production needs', () => {
+  const listed = readFileSync(new URL('../../SECURITY.md', import.meta.url), 'utf8').match(/^Licences: (.*)$/m)?.[1];
+  const licences = installed.flatMap(([path, { dev, license }]) => (dev ? [] : [license ?? `none: ${path}`]));
+  const single = licences.flatMap((licence) => licence.replace(/[()]/g, '').split(/ AND | OR /));
+  expect([...new Set(single)].sort().join(', ')).toBe(listed);
 });
 
 describe('the runtime', () => {
