@@ -2,4 +2,4 @@ import { loadConfig } from './server/config/index.ts';
 import { databaseOptions } from './server/parts/database/options.ts';
 
 /** For the MikroORM command line: the same database that the service would use with this environment. */
-export default databaseOptions(loadConfig());
+export default await databaseOptions(loadConfig());

@@ -36,10 +36,10 @@ async function start(): Promise<void> {
   const log = await createLog(config);
   for (const warning of config.warnings) log.warn(warning);
   const database = await openDatabase(config);
-  const store = openKeyValueStore(config, log);
-  const mail = openMail(config);
+  const store = await openKeyValueStore(config, log);
+  const mail = await openMail(config);
   const secret = applicationSecret(config);
-  const objects = openObjectStorage(config, secret);
+  const objects = await openObjectStorage(config, secret);
   const uploads = createUploads(config, { database, objects, log });
   const { avatarChanged, userDeleted } = uploads;
   const embeddedProvider = devIdentityProvider(config, { store, secret, log });

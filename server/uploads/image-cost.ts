@@ -1,6 +1,6 @@
-import sharp from 'sharp';
 import { ServiceError } from '../errors.ts';
 import { type ImageType, MAX_MEGAPIXELS, MAX_PIXELS } from '../image-limits.ts';
+import { loadSharp } from './sharp.ts';
 
 /** The longest side of a WebP image. One row of MAX_PIXELS takes a hundred times as long as a square of as many. */
 const MAX_SIDE = 16_383;
@@ -27,6 +27,7 @@ export async function requireAffordable(image: Buffer, type: ImageType): Promise
   const isJpeg = type === 'image/jpeg';
   const bytes = isJpeg ? image : pixelChunks(image);
   if (isJpeg && (isArithmetic(bytes) || scansOf(bytes) > MAX_SCANS)) throw tooCostly();
+  const sharp = await loadSharp();
   const header = await sharp(bytes, { limitInputPixels: false }).metadata();
   const { width, height, channels, depth, isProgressive, icc } = header;
   if (icc && hasProgram(icc)) throw tooCostly();

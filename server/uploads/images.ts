@@ -1,10 +1,11 @@
 import { availableParallelism } from 'node:os';
-import sharp, { type ResizeOptions } from 'sharp';
+import type { ResizeOptions } from 'sharp';
 import { ServiceError } from '../errors.ts';
 import { imageTooLarge, imageTypes, MAX_IMAGE_BYTES, MAX_PIXELS } from '../image-limits.ts';
 import { matchesSignature } from '../media-types.ts';
 import { createFairQueue } from './fair-queue.ts';
 import { refusedImage, requireAffordable } from './image-cost.ts';
+import { loadSharp } from './sharp.ts';
 
 /** interface.md, POST /api/upload/image: these may be declared, yet only `imageTypes` are converted. */
 const declarableTypes = new Set(['image/jpeg', 'image/png', 'image/webp', 'image/gif']);
@@ -36,15 +37,9 @@ export interface WebpImage {
   height: number;
 }
 
-// One thread an image: as many images as cores keep them all busy, and no image makes the others wait.
-sharp.concurrency(1);
-sharp.cache(false);
-// Of all decoders in the library only these two ever read uploaded bytes.
-sharp.block({ operation: ['VipsForeignLoad'] });
-sharp.unblock({ operation: ['VipsForeignLoadJpeg', 'VipsForeignLoadPng'] });
-
 /** WebP in sRGB, upright, the first frame only, without metadata. Rejects with sharp's own errors. */
 export async function toWebp(bytes: Uint8Array, purpose: ImagePurpose): Promise<WebpImage> {
+  const sharp = await loadSharp();
   const { data, info } = await sharp(bytes, { limitInputPixels: MAX_PIXELS, failOn: 'error', pages: 1 })
     .autoOrient()
     .resize(sizes[purpose])

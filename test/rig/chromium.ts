@@ -1,7 +1,7 @@
 import { type Browser, chromium } from 'playwright-core';
 import { requireBinary } from './debian.ts';
 
-const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
+const names = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
 
 /** Nothing of its own goes out: what a test sees on the network is what the page did. */
 const quiet = [

@@ -34,10 +34,10 @@ beforeAll(async () => {
   await database.transaction(async (em) => {
     await em.insertMany([ada, charles]);
   });
-  store = openKeyValueStore(config, log);
-  const uploads = createUploads(config, { database, objects: openObjectStorage(config, secret), log });
+  store = await openKeyValueStore(config, log);
+  const uploads = createUploads(config, { database, objects: await openObjectStorage(config, secret), log });
   const { avatarChanged, userDeleted } = uploads;
-  const mail = openMail(config);
+  const mail = await openMail(config);
   accounts = createAccounts(config, {
     database,
     store,

@@ -14,7 +14,7 @@ function onEachDatabase(title: string, run: (orm: MikroORM, sql: Sql) => Promise
     test(title, async () => {
       const dataDir = mkdtempSync(join(tmpdir(), 'account-migrations-'));
       const databaseUrl = kind === 'MySQL' ? await createDatabase(inject('mysqlUrl')) : undefined;
-      const orm = await MikroORM.init(databaseOptions({ databaseUrl, dataDir }));
+      const orm = await MikroORM.init(await databaseOptions({ databaseUrl, dataDir }));
       try {
         await run(orm, (query) => orm.em.fork().execute(query));
       } finally {

@@ -19,7 +19,7 @@ describe.each(['embedded', 'real'])('names get their search keys, on %s parts', 
   beforeEach(async () => {
     dataDir = mkdtempSync(join(tmpdir(), 'account-migration-'));
     databaseUrl = kind === 'real' ? await createDatabase(inject('mysqlUrl')) : undefined;
-    orm = await MikroORM.init(databaseOptions({ databaseUrl, dataDir }));
+    orm = await MikroORM.init(await databaseOptions({ databaseUrl, dataDir }));
     await orm.migrator.up({ to: before });
   });
   afterEach(async () => {

@@ -31,7 +31,7 @@ describe.each(['embedded', 'Redis'])('sessions in the %s store', (kind) => {
     await database.transaction(async (em) => {
       await em.insert(user);
     });
-    store = openKeyValueStore(config, await createLog(config));
+    store = await openKeyValueStore(config, await createLog(config));
     await vi.waitFor(() => store.ping());
     sessions = createSessions({ store, users: createUsers(database) });
   });

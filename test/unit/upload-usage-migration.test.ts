@@ -14,7 +14,7 @@ describe.each(['embedded', 'real'])(
 
     beforeAll(async () => {
       databaseUrl = kind === 'real' ? await createDatabase(inject('mysqlUrl')) : undefined;
-      orm = await MikroORM.init(databaseOptions({ databaseUrl, dataDir: temporaryDirectory('migration') }));
+      orm = await MikroORM.init(await databaseOptions({ databaseUrl, dataDir: temporaryDirectory('migration') }));
       await orm.migrator.up();
       const row = (key: string, user: string, size: number, state: string) =>
         execute(

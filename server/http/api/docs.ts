@@ -1,38 +1,46 @@
-import { readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Router from '@koa/router';
 import type { Accounts } from '../../accounts/index.ts';
 import type { Config } from '../../config/index.ts';
+import { lazy } from '../../lazy.ts';
 import { memoryFile } from '../web/memory-file.ts';
-import { openApiDocument } from './openapi.ts';
 
 /**
- * /openapi.json, and /docs, which shows it and lets users log in and try each call. All of it comes from this service.
+ * /openapi.json, and /docs, which shows it and lets users log in and try each call. All of it comes from this service, each
+ * file made or read when it is first asked for.
  */
 export function docs(config: Pick<Config, 'appUrl'>, accounts: Pick<Accounts, 'identityProviders'>): Router {
-  const document = JSON.stringify(openApiDocument(config, accounts));
+  const document = async () => {
+    const { openApiDocument } = await import('./openapi.ts');
+    return JSON.stringify(openApiDocument(config, accounts));
+  };
   const files = {
-    '/openapi.json': memoryFile({ type: 'json', content: Buffer.from(document), cacheControl: 'no-store' }),
-    '/docs': memoryFile({ type: 'html', content: Buffer.from(page), cacheControl: 'no-store' }),
-    '/docs/swagger-ui.css': swaggerUi('swagger-ui.css'),
-    '/docs/swagger-ui-bundle.js': swaggerUi('swagger-ui-bundle.js'),
+    '/openapi.json': lazy(async () => ownFile('json', await document())),
+    '/docs': lazy(async () => ownFile('html', page)),
+    '/docs/swagger-ui.css': lazy(() => swaggerUi('swagger-ui.css')),
+    '/docs/swagger-ui-bundle.js': lazy(() => swaggerUi('swagger-ui-bundle.js')),
   };
   const router = new Router();
   for (const [path, file] of Object.entries(files)) {
-    router.get(path, (ctx) => {
+    router.get(path, async (ctx) => {
       ctx.state['route'] = path;
-      return file(ctx);
+      const send = await file();
+      await send(ctx);
     });
   }
   return router;
 }
 
+const ownFile = (type: string, content: string) =>
+  memoryFile({ type, content: Buffer.from(content), cacheControl: 'no-store' });
+
 /** A part of Swagger UI that the page loads, straight from its package. Its address stays when its content changes. */
-const swaggerUi = (asset: string) =>
+const swaggerUi = async (asset: string) =>
   memoryFile({
     type: extname(asset),
-    content: readFileSync(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${asset}`))),
+    content: await readFile(fileURLToPath(import.meta.resolve(`swagger-ui-dist/${asset}`))),
     cacheControl: 'public, max-age=86400',
   });
 

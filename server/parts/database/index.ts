@@ -1,4 +1,4 @@
-import { MySqlDriver } from '@mikro-orm/mysql';
+import type { MySqlConnection } from '@mikro-orm/mysql';
 import { MikroORM } from '@mikro-orm/sql';
 import { type Kysely, sql } from 'kysely';
 import type { Config } from '../../config/index.ts';
@@ -16,9 +16,9 @@ const DEADLINE = { ms: 4000, what: 'the database' };
 const PING_DEADLINE = { ...DEADLINE, ms: 1500 };
 
 export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir'>): Promise<Database> {
-  const orm = await MikroORM.init(databaseOptions(config));
-  const isMySql = orm.driver instanceof MySqlDriver;
-  if (isMySql) await limitStatements(orm.driver.getConnection());
+  const orm = await MikroORM.init(await databaseOptions(config));
+  const isMySql = config.databaseUrl !== undefined;
+  if (isMySql) await limitStatements(orm.driver.getConnection() as MySqlConnection);
   let shared: Kysely<Tables> | undefined;
   let notReady: unknown = new Error('the schema is not up to date yet');
 

@@ -1,4 +1,3 @@
-import { MySqlDriver } from '@mikro-orm/mysql';
 import { MikroORM } from '@mikro-orm/sql';
 import type { Config } from '../../config/index.ts';
 import { databaseOptions } from './options.ts';
@@ -10,9 +9,9 @@ const LOCK_SECONDS = 60;
  * as long as they need; one instance at a time.
  */
 export async function migrate(config: Pick<Config, 'databaseUrl' | 'dataDir'>): Promise<string[]> {
-  const orm = await MikroORM.init(databaseOptions(config));
+  const orm = await MikroORM.init(await databaseOptions(config));
   try {
-    const applied = await (orm.driver instanceof MySqlDriver ? lockedMigration(orm) : orm.migrator.up());
+    const applied = await (config.databaseUrl ? lockedMigration(orm) : orm.migrator.up());
     return applied.map(({ name }) => name);
   } finally {
     await orm.close(true);

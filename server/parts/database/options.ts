@@ -1,11 +1,9 @@
 import { join } from 'node:path';
 import { Migrator } from '@mikro-orm/migrations';
-import { defineConfig as defineMySqlConfig, MySqlDriver } from '@mikro-orm/mysql';
 import { type Options, SqliteDriver } from '@mikro-orm/sql';
 import { schemas } from '../../../entities/index.ts';
 import { migrations } from '../../../entities/migrations/index.ts';
 import type { Config } from '../../config/index.ts';
-import { sqliteDialect } from './sqlite-dialect.ts';
 
 const CONNECTIONS = 10;
 
@@ -21,13 +19,21 @@ const common = {
   allowGlobalContext: false,
 } satisfies Options;
 
-/** MikroORM on MySQL or MariaDB where DATABASE_URL names one, else on a SQLite file in DATA_DIR. */
-export function databaseOptions({ databaseUrl, dataDir }: Pick<Config, 'databaseUrl' | 'dataDir'>): Options {
+/**
+ * MikroORM on MySQL or MariaDB where DATABASE_URL names one, else on a SQLite file in DATA_DIR. Only the driver that is used is
+ * loaded.
+ */
+export async function databaseOptions({
+  databaseUrl,
+  dataDir,
+}: Pick<Config, 'databaseUrl' | 'dataDir'>): Promise<Options> {
   if (!databaseUrl) {
+    const { sqliteDialect } = await import('./sqlite-dialect.ts');
     const file = join(dataDir, 'database.sqlite');
     return { ...common, driver: SqliteDriver, dbName: file, driverOptions: sqliteDialect(file) };
   }
-  return defineMySqlConfig({
+  const { defineConfig, MySqlDriver } = await import('@mikro-orm/mysql');
+  return defineConfig({
     ...common,
     driver: MySqlDriver,
     clientUrl: databaseUrl,

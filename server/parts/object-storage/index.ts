@@ -1,11 +1,14 @@
 import type { Config } from '../../config/index.ts';
 import type { ObjectStorage } from './contract.ts';
-import { diskStorage } from './disk.ts';
-import { s3Storage } from './s3.ts';
 
-/** S3 where the configuration names one, else a directory in DATA_DIR. `secret` signs the addresses of the latter. */
-export const openObjectStorage = (
+/**
+ * S3 where the configuration names one, else a directory in DATA_DIR. `secret` signs the addresses of the latter. Only the
+ * one that is used is loaded.
+ */
+export async function openObjectStorage(
   config: Pick<Config, 's3' | 'production' | 'dataDir' | 'appUrl'>,
   secret: string,
-): ObjectStorage =>
-  config.s3 ? s3Storage(config.s3, { createBucket: !config.production }) : diskStorage({ ...config, secret });
+): Promise<ObjectStorage> {
+  if (config.s3) return (await import('./s3.ts')).s3Storage(config.s3, { createBucket: !config.production });
+  return (await import('./disk.ts')).diskStorage({ ...config, secret });
+}
