@@ -1,4 +1,4 @@
-import { type Logger, type LoggerOptions, pino } from 'pino';
+import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino';
 import type { Config } from './config/index.ts';
 
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal'>;
@@ -70,19 +70,28 @@ export async function createLog({ production, logLevel }: Pick<Config, 'producti
     base: null,
     serializers: { err: (error: unknown) => loggedError(error) },
   };
-  if (!production) return pino(options, await readableLines());
-  const destination = pino.destination({ dest: 1, sync: false, minLength: 4096, periodicFlush: 500 });
+  const destination = pino.destination(
+    production ? { dest: 1, sync: false, minLength: 4096, periodicFlush: 500 } : { dest: 1, sync: true },
+  );
   // A full disk or a closed pipe costs log lines, never requests.
-  destination.on('error', () => undefined);
-  return pino(options, destination);
+  let isFailing = false;
+  destination.on('error', () => {
+    isFailing = true;
+  });
+  destination.on('write', () => {
+    isFailing = false;
+  });
+  // Pino would try to write the rest at the end of the process for ever.
+  process.prependListener('exit', () => isFailing && destination.destroy());
+  return pino(options, production ? destination : await readableLines(destination));
 }
 
 /** A request on one line, its id and user behind it. */
-async function readableLines() {
+async function readableLines(destination: DestinationStream) {
   // Loaded only where it prints: production starts without it.
   const { default: pretty } = await import('pino-pretty');
   return pretty({
-    sync: true,
+    destination,
     singleLine: true,
     translateTime: 'HH:MM:ss.l',
     ignore: 'method,route,status,ms',

@@ -28,6 +28,9 @@ const LONGEST_WAIT_MS = 2000;
 const STORAGE_RETRY_MS = 5000;
 const REPORT_EVERY_MS = 60_000;
 
+// The banner may find a full disk or a closed pipe.
+process.stdout.on('error', () => undefined);
+
 async function start(): Promise<void> {
   const config = loadConfig();
   const embedded = !config.databaseUrl || !config.redisUrl || !config.smtpUrl || !config.s3 || !config.appSecret;

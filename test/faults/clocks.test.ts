@@ -1,11 +1,15 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { callerOf } from '../contract/callers.ts';
-import { isAlive, logIn, mailedToken, registered } from '../contract/scenario.ts';
+import { isAlive, loggedIn, logIn, mailedToken, registered } from '../contract/scenario.ts';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { atInstance, begin, somebody } from '../provider/login.ts';
+import { startS3 } from '../rig/s3.ts';
 import { type Service, startService } from '../rig/service.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
+import { until } from '../rig/until.ts';
+import { png } from '../uploads/corpus.ts';
+import { put, sendImage } from '../uploads/storage.ts';
 
 /** F13: instances whose clocks are wrong, beside one whose clock is right. */
 const provider = await startHostileProvider();
@@ -18,10 +22,14 @@ afterAll(() => Promise.all([stack?.stop(), provider.close()]));
 const MINUTE = 60_000;
 const clock = join(import.meta.dirname, '../rig/skewed-clock.ts');
 
-async function withClock(offset: number, check: (service: Service) => Promise<void>) {
+async function withClock(
+  offset: number,
+  check: (service: Service) => Promise<void>,
+  changes: Record<string, string> = {},
+) {
   const { PORT, DATA_DIR, ...env } = stack.services[0]?.env ?? {};
   const service = await startService({
-    env: { ...env, NODE_OPTIONS: `--import=${clock}`, CLOCK_OFFSET_MS: String(offset) },
+    env: { ...env, ...changes, NODE_OPTIONS: `--import=${clock}`, CLOCK_OFFSET_MS: String(offset) },
   });
   try {
     const { data } = await callerOf('rest', service.url)('health');
@@ -81,3 +89,27 @@ test.each([
     expect(location).toMatch(expected);
   }),
 );
+
+test('F13: a storage that finds the clock wrong stores nothing, and the log says why', async () => {
+  const s3 = await startS3({ cors: true });
+  try {
+    await withClock(
+      -60 * MINUTE,
+      async (service) => {
+        const call = callerOf('rest', service.url);
+        const { session } = await loggedIn({ stack, call });
+        const body = await png(20, 20);
+        const image = await sendImage({ stack: service }, session, { bytes: body });
+        expect(image).toMatchObject({ status: 503, body: { error: expect.any(String) } });
+        const file = { filename: 'a.png', contentType: 'image/png', size: body.length };
+        const { data } = await call('upload.presign', file, { session });
+        expect((await put(data.presignedUrl, body, { 'content-type': 'image/png' })).status).toBe(403);
+        expect(await s3.keys()).toEqual([]);
+        await until(() => service.output().includes('the clocks of this machine and of the storage differ'));
+      },
+      s3.env,
+    );
+  } finally {
+    await s3.stop();
+  }
+});

@@ -3,11 +3,14 @@ import { mkdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { callerOf } from '../contract/callers.ts';
-import { isAlive, loggedIn, PASSWORD } from '../contract/scenario.ts';
+import { isAlive, loggedIn, PASSWORD, sessionIn } from '../contract/scenario.ts';
 import { freshEmail } from '../rig/address.ts';
 import { temporaryDirectory } from '../rig/custodian.ts';
 import { startMysql } from '../rig/mysql.ts';
 import type { PrivateServer } from '../rig/private-server.ts';
+import { startRedis } from '../rig/redis.ts';
+import { noS3 } from '../rig/s3.ts';
+import { startService } from '../rig/service.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 
@@ -38,55 +41,103 @@ function mountDisk(megabytes: number): Disk {
   };
 }
 
-describe.skipIf(!mayMount).each(['the embedded files', 'the database server'] as const)(
-  'F12: the disk of %s',
-  (whose) => {
-    let disk: Disk;
-    let mysql: PrivateServer | undefined;
-    let stack: Stack;
-    beforeAll(async () => {
-      const isEmbedded = whose === 'the embedded files';
-      // MySQL begins with 190 MB, most of it its log.
-      disk = mountDisk(isEmbedded ? 24 : 320);
-      mysql = isEmbedded ? undefined : await startMysql({ directory: disk.directory });
-      const env = { LIMIT_REGISTER: '100000/900', ...(isEmbedded && { DATA_DIR: disk.directory }) };
-      stack = await startStack(mysql ? 'real' : 'embedded', { env, ...(mysql && { mysqlUrl: mysql.url }) });
-    });
-    afterAll(async () => {
-      disk.empty();
-      await stack?.stop();
-      await mysql?.stop();
-      disk.unmount();
-    });
+/** Each with what a change is there: an answer's status, and what it has acknowledged. */
+const disks = {
+  'the embedded files': { megabytes: 24, change: 'registration' },
+  // It begins with 190 MB, most of them its log.
+  'the database server': { megabytes: 320, change: 'registration' },
+  Redis: { megabytes: 24, change: 'login' },
+} as const;
 
-    test('is full: changes are 503, reads go on, and once there is room again so do changes, with nothing lost', async () => {
-      const call = callerOf('rest', stack.url);
-      const { session } = await loggedIn({ stack, call });
-      const acknowledged: string[] = [];
-      const register = async () => {
+describe.skipIf(!mayMount).each(Object.keys(disks) as (keyof typeof disks)[])('F12: the disk of %s', (whose) => {
+  let disk: Disk;
+  let server: PrivateServer | undefined;
+  let stack: Stack;
+  beforeAll(async () => {
+    disk = mountDisk(disks[whose].megabytes);
+    const { directory } = disk;
+    const limits = { LIMIT_REGISTER: '100000/900' };
+    if (whose === 'the embedded files') {
+      stack = await startStack('embedded', { env: { ...limits, DATA_DIR: directory } });
+    } else if (whose === 'Redis') {
+      server = await startRedis({ directory });
+      stack = await startStack('real', { env: limits, redisUrl: server.url });
+    } else {
+      server = await startMysql({ directory });
+      stack = await startStack('real', { env: limits, mysqlUrl: server.url });
+    }
+  });
+  afterAll(async () => {
+    disk.empty();
+    await stack?.stop();
+    await server?.stop();
+    disk.unmount();
+  });
+
+  test('is full: changes are 503, reads go on, and once there is room again so do changes, with nothing lost', async () => {
+    const call = callerOf('rest', stack.url);
+    const { session, ...person } = await loggedIn({ stack, call });
+    const acknowledged: string[] = [];
+    const changes = {
+      async registration() {
         const email = freshEmail();
         const { status } = await call('auth.register', { name: 'Ada Lovelace', email, password: PASSWORD });
         if (status === 201) acknowledged.push(email);
         return status;
-      };
-      disk.fill();
-      // A database has some room of its own left.
-      await until(async () => (await register()) !== 201, { within: 60_000, what: 'the first refusal' });
-      const statuses = new Set<number>();
-      for (let i = 0; i < 20; i++) statuses.add(await register());
-      statuses.delete(201);
-      expect(statuses).toEqual(new Set([503]));
-      expect(await isAlive(call, session)).toBe(true);
-      disk.empty();
-      const freed = performance.now();
-      await until(async () => (await register()) === 201, { what: 'a registration after there is room again' });
-      console.log(
-        `F12: ${whose}: the next registration succeeded ${Math.round(performance.now() - freed)} ms after there was room`,
-      );
-      expect(await isAlive(call, session)).toBe(true);
-      const rows = await stack.database<{ email: string }>('select email from users');
-      const stored = new Set(rows.map(({ email }) => email));
-      expect(acknowledged.filter((email) => !stored.has(email))).toEqual([]);
-    }, 120_000);
+      },
+      async login() {
+        const reply = await call('auth.login', person);
+        if (reply.status === 200) acknowledged.push(sessionIn(reply) ?? '');
+        return reply.status;
+      },
+    };
+    const isStored = {
+      registration: async (email: string) =>
+        (await stack.database('select id from users where email = ?', [email])).length === 1,
+      login: (token: string) => isAlive(call, token),
+    }[disks[whose].change];
+    const change = changes[disks[whose].change];
+    const succeeded = { registration: 201, login: 200 }[disks[whose].change];
+
+    disk.fill();
+    // Each server has some room of its own left.
+    await until(async () => (await change()) !== succeeded, { within: 60_000, what: 'the first refusal' });
+    const statuses = new Set<number>();
+    for (let i = 0; i < 20; i++) statuses.add(await change());
+    statuses.delete(succeeded);
+    expect(statuses).toEqual(new Set([503]));
+    expect(await isAlive(call, session)).toBe(true);
+    disk.empty();
+    const freed = performance.now();
+    await until(async () => (await change()) === succeeded, { what: 'a change after there is room again' });
+    const ms = Math.round(performance.now() - freed);
+    console.log(`F12: ${whose}: the next ${disks[whose].change} succeeded ${ms} ms after there was room`);
+    expect(await isAlive(call, session)).toBe(true);
+    for (const one of acknowledged) expect([one, await isStored(one)]).toEqual([one, true]);
+  }, 120_000);
+});
+
+test.skipIf(process.platform !== 'linux').each(['production', 'development'])(
+  'F12: log lines that find no room cost no request, in %s',
+  async (NODE_ENV) => {
+    const stack = await startStack('real');
+    try {
+      const { PORT, DATA_DIR, APP_URL, ...env } = stack.services[0]?.env ?? {};
+      const production = { APP_URL: 'https://accounts.test', PASSWORD_ITERATIONS: '100000', ...noS3 };
+      const service = await startService({
+        env: { ...env, NODE_ENV, LOG_LEVEL: 'debug', ...(NODE_ENV === 'production' && production) },
+        // Each write to it fails as on a full disk.
+        stdout: '/dev/full',
+      });
+      const reply = await callerOf('rest', service.url)('auth.register', {
+        name: 'Ada',
+        email: freshEmail(),
+        password: PASSWORD,
+      });
+      expect(reply.status).toBe(201);
+      expect(await service.stop()).toBe(0);
+    } finally {
+      await stack.stop();
+    }
   },
 );

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
 import { releaseGroup, watchGroup } from './custodian.ts';
 import { inTime, until } from './until.ts';
 
@@ -19,11 +20,15 @@ export interface Command {
   args: string[];
   env: Record<string, string>;
   cwd?: string;
+  /** A file for what it writes to stdout, instead of `output`. */
+  stdout?: string;
 }
 
 /** Starts a command as the leader of a process group that does not outlive this process. */
-export function spawnGroup({ file, args, env, cwd }: Command): ProcessGroup {
-  const child = spawn(file, args, { env, cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+export function spawnGroup({ file, args, env, cwd, stdout }: Command): ProcessGroup {
+  const target = stdout === undefined ? 'pipe' : openSync(stdout, 'w');
+  const child = spawn(file, args, { env, cwd, detached: true, stdio: ['ignore', target, 'pipe'] });
+  if (target !== 'pipe') closeSync(target);
   const { pid } = child;
   let output = '';
   let isRunning = pid !== undefined;
@@ -31,8 +36,8 @@ export function spawnGroup({ file, args, env, cwd }: Command): ProcessGroup {
   const collect = (text: string) => {
     output += text;
   };
-  child.stdout.setEncoding('utf8').on('data', collect);
-  child.stderr.setEncoding('utf8').on('data', collect);
+  child.stdout?.setEncoding('utf8').on('data', collect);
+  child.stderr?.setEncoding('utf8').on('data', collect);
   child.once('error', (error) => collect(`${error.message}\n`));
   child.once('close', (code) => {
     isRunning = false;

@@ -8,18 +8,20 @@ const databases = 256;
 
 /**
  * A private Redis with an append-only file in a fresh directory. With REDIS_URL that server is used instead.
- * `appendfsync` as in redis.conf; whatever it is, what was answered survives a killed process.
+ * `appendfsync` as in redis.conf; whatever it is, what was answered survives a killed process. `directory` is an empty one of
+ * the test's own.
  */
 export async function startRedis({
   appendfsync = 'everysec',
+  directory = temporaryDirectory('redis'),
 }: {
   appendfsync?: 'always' | 'everysec' | 'no';
+  directory?: string;
 } = {}): Promise<PrivateServer> {
   const given = process.env.REDIS_URL;
   if (given) return foreignServer(given, 'REDIS_URL');
   const binary = findBinary(['redis-server']);
   if (binary === undefined) throw new Error('redis-server is not installed');
-  const directory = temporaryDirectory('redis');
   const port = await freePort();
   const url = `redis://127.0.0.1:${port}`;
   const settings = { bind: '127.0.0.1', port, dir: directory, databases, appendonly: 'yes', appendfsync, save: '' };

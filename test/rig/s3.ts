@@ -51,6 +51,12 @@ export const noS3 = {
 const corsForAll = `<CORSConfiguration><CORSRule><AllowedOrigin>*</AllowedOrigin><AllowedMethod>PUT</AllowedMethod>
 <AllowedMethod>GET</AllowedMethod><AllowedHeader>*</AllowedHeader></CORSRule></CORSConfiguration>`;
 
+/** In ms. S3 compares the clocks; s3rver means to, and cannot read the form of the date (20261121T171500Z). */
+function clockDifference(amzDate: string): number {
+  const iso = amzDate.replace(/^(\d{4})(\d\d)(\d\dT\d\d)(\d\d)(\d\dZ)$/, '$1-$2-$3:$4:$5');
+  return iso === '' ? 0 : Math.abs(Date.now() - Date.parse(iso));
+}
+
 /** A storage on 127.0.0.1 that checks signatures, and lets nobody write without one. With `cors` the bucket is there already. */
 export async function startS3({ cors = false } = {}): Promise<S3> {
   const port = await freePort();
@@ -72,6 +78,11 @@ export async function startS3({ cors = false } = {}): Promise<S3> {
     if (!isSigned && ctx.method !== 'GET' && ctx.method !== 'HEAD') {
       ctx.status = 403;
       ctx.body = '<Error><Code>AccessDenied</Code></Error>';
+      return;
+    }
+    if (clockDifference(ctx.get('X-Amz-Date')) > 15 * 60_000) {
+      ctx.status = 403;
+      ctx.body = '<Error><Code>RequestTimeTooSkewed</Code></Error>';
       return;
     }
     // The rig's own look inside is not what a fault is made for.

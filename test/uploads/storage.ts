@@ -114,11 +114,14 @@ export function imageForm({ bytes, contentType = 'image/png', filename = 'image.
 }
 
 /** POST /api/upload/image. */
-export const sendImage = (uploading: Uploading, session: string | undefined, image: SentImage): Promise<UploadReply> =>
-  sendForm(uploading, session, imageForm(image));
+export const sendImage = (
+  uploading: Parameters<typeof sendForm>[0],
+  session: string | undefined,
+  image: SentImage,
+): Promise<UploadReply> => sendForm(uploading, session, imageForm(image));
 
 export async function sendForm(
-  { stack }: Uploading,
+  { stack }: { stack: Pick<Stack, 'url'> },
   session: string | undefined,
   body: FormData | Uint8Array<ArrayBuffer> | string,
   headers: Record<string, string> = {},
