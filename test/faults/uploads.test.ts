@@ -9,6 +9,7 @@ import { until } from '../rig/until.ts';
 import { emptyPng, photograph, png } from '../uploads/corpus.ts';
 import {
   imageForm,
+  keyOf,
   onBothStorages,
   onStorage,
   openFiles,
@@ -16,6 +17,7 @@ import {
   type SentImage,
   sendForm,
   sendImage,
+  startUploading,
   type Uploading,
   uploader,
 } from '../uploads/storage.ts';
@@ -178,6 +180,23 @@ describe('while the storage fails', () => {
       return s3;
     };
 
+    test('a deletion is answered as done, and is', async () => {
+      const { id, session } = await uploader(uploading());
+      const { body } = await sendImage(uploading(), session, { bytes: await png() });
+      const key = keyOf(body.url);
+      await s3().down();
+      try {
+        expect((await call('upload.remove', { name: key.replace('uploads/', '') }, { session })).status).toBe(200);
+        expect((await call('upload.usage', undefined, { session })).data).toMatchObject({ used: 0, files: 0 });
+      } finally {
+        await s3().up();
+      }
+      expect(await uploading().objects.has(key)).toBe(true);
+      await uploading().stack.database('update uploads set expires_at = 1, due_at = 1 where object_key = ?', [key]);
+      await until(async () => (await rows(uploading(), id)).length === 0, { within: 40_000 });
+      expect(await uploading().objects.has(key)).toBe(false);
+    }, 60_000);
+
     test.each(['slow-down', 'hang', 'reset', 'down'] as const)(
       '%s: 503 in time, nothing half stored, and it recovers',
       async (fault) => {
@@ -223,6 +242,49 @@ describe('while the storage fails', () => {
       40_000,
     );
   });
+});
+
+describe('two instances on one database', () => {
+  const QUOTA = 100_000;
+
+  test('fifty declarations at once never exceed the quota, and what is counted is what is there', async () => {
+    const uploading = await startUploading('S3', { UPLOAD_QUOTA: String(QUOTA) }, 2);
+    const { stack } = uploading;
+    try {
+      const [first, second] = stack.services.map(({ url }) => callerOf('rest', url)) as [Call, Call];
+      const declare = (call: Call, session: string, size: number) =>
+        call('upload.presign', { filename: 'a', contentType: 'application/pdf', size }, { session });
+      for (let round = 0; round < 5; round++) {
+        const { id, session } = await uploader(uploading);
+        const replies = await Promise.all(
+          Array.from({ length: 50 }, (_, i) => declare(i % 2 ? first : second, session, QUOTA / 10)),
+        );
+        expect(replies.filter(({ status }) => status === 200)).toHaveLength(10);
+        expect(replies.filter(({ status, code }) => status === 400 && code === 'VALIDATION_FAILED')).toHaveLength(40);
+
+        // Declared and deleted at once, each deleted twice.
+        const keys = replies.flatMap(({ status, data }) => (status === 200 ? [data.key as string] : []));
+        await Promise.all([
+          ...keys
+            .slice(0, 6)
+            .flatMap((key) =>
+              [first, second].map((call) => call('upload.remove', { name: key.replace('uploads/', '') }, { session })),
+            ),
+          ...Array.from({ length: 20 }, (_, i) => declare(i % 2 ? first : second, session, QUOTA / 20)),
+        ]);
+        const [sum] = await stack.database<{ used: number; files: number }>(
+          'select coalesce(sum(size), 0) as used, coalesce(sum(size > 0), 0) as files from uploads where user_id = ?',
+          [id],
+        );
+        const { data } = await first('upload.usage', undefined, { session });
+        expect(data).toEqual({ used: Number(sum?.used), quota: QUOTA, files: Number(sum?.files) });
+        expect(data.used).toBeLessThanOrEqual(QUOTA);
+      }
+    } finally {
+      await stack.stop();
+      await uploading.s3?.stop();
+    }
+  }, 60_000);
 });
 
 describe('at the start', () => {
