@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 
 /** USER_HZ, which Linux keeps at 100 for every program to read. */
 const MS_PER_TICK = 10;
@@ -10,6 +10,15 @@ export function cpuTime(pid: number): number {
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK;
 }
+
+/** Resident memory of a process in MB: `now`, or the `peak` since it began or was last reset. Linux only. */
+export function memory(pid: number, which: 'now' | 'peak' = 'now'): number {
+  const field = { now: 'VmRSS', peak: 'VmHWM' }[which];
+  return Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
+}
+
+/** From now on the peak counts anew; proc_pid_clear_refs(5). */
+export const resetPeak = (pid: number) => writeFileSync(`/proc/${pid}/clear_refs`, '5');
 
 /** How many milliseconds the work takes. */
 export async function duration(work: () => Promise<unknown>): Promise<number> {

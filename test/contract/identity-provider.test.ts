@@ -3,11 +3,12 @@ import { DatabaseSync } from 'node:sqlite';
 import { afterAll, describe, expect, test } from 'vitest';
 import { Browser } from '../provider/browser.ts';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
-import { atInstance, begin, loginsThrough, somebody, usersWith } from '../provider/login.ts';
+import { atInstance, begin, loginsThrough, profileOf, somebody, usersWith } from '../provider/login.ts';
+import { clientAddress } from '../rig/address.ts';
 import type { Stack } from '../rig/stack.ts';
 import { callerOf } from './callers.ts';
 import { documentOf } from './document.ts';
-import { isAlive, loggedIn, onBothStacks, sessionIn } from './scenario.ts';
+import { isAlive, loggedIn, logIn, mailedToken, onBothStacks, PASSWORD, sessionIn, verified } from './scenario.ts';
 
 /** GET /auth/idp and GET /auth/idp/callback of interface.md, for a provider that an operator names. */
 const provider = await startHostileProvider();
@@ -229,6 +230,39 @@ onBothStacks(
       const after = await logInAs(stack(), somebody(), { browser });
       expect(after.session).not.toBe(session);
       expect(await isAlive(call, session)).toBe(false);
+    });
+
+    test('an account without a password is to a password login what a wrong password is, and a reset gives it one', async () => {
+      const call = callerOf('rest', stack().url);
+      const user = somebody();
+      const { session } = await logInAs(stack(), user);
+      expect(Object.keys(await profileOf(stack(), session)).sort()).toEqual(
+        Object.keys(await profileOf(stack(), (await loggedIn({ stack: stack(), call })).session)).sort(),
+      );
+      const other = await verified({ stack: stack(), call });
+      const [ours, wrong] = await Promise.all(
+        [user.email, other.email].map(async (email) => {
+          const address = clientAddress();
+          const { status, headers, data } = await call(
+            'auth.login',
+            { email, password: 'Wrong-Password-1' },
+            { address },
+          );
+          const told = Object.fromEntries([...headers].filter(([name]) => name !== 'x-request-id' && name !== 'date'));
+          return { status, told, data };
+        }),
+      );
+      expect(ours).toEqual(wrong);
+      expect(ours).toMatchObject({ status: 401, data: { message: 'Invalid email or password' } });
+      const asked = await Promise.all([user.email, other.email].map((email) => call('auth.forgotPassword', { email })));
+      expect(asked.map(({ status, data }) => [status, data])).toEqual(Array(2).fill([200, asked[0]?.data]));
+      const token = await mailedToken(stack(), user.email, 'reset-password');
+      expect((await call('auth.resetPassword', { token, email: user.email, password: PASSWORD })).status).toBe(200);
+      expect(await profileOf(stack(), await logIn(call, { ...user, password: PASSWORD }))).toMatchObject({
+        email: user.email,
+      });
+      // The identity stays a way in.
+      expect((await logInAs(stack(), user)).location).toBe('/dashboard');
     });
 
     test('/openapi.json shows the paths with the provider’s name', async () => {

@@ -1,12 +1,13 @@
 import { randomInt } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import { describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { cpuTime } from '../bench/measure.ts';
 import { Browser } from '../provider/browser.ts';
 import { clientAddress, freshEmail } from '../rig/address.ts';
 import { inTime, until } from '../rig/until.ts';
 import { callerOf } from './callers.ts';
+import { expectDocumented } from './document.ts';
 import { isAlive, loggedIn, onBothStacks, PASSWORD, registered } from './scenario.ts';
 
 /** What holds for every request, whatever it asks for. */
@@ -40,15 +41,7 @@ onBothStacks((stack, name) => {
       { within: 10_000, what: 'the end of the connection' },
     );
 
-  /** CPU time of the service so far; proc_pid_stat(5), in ticks of 10 ms. */
-  const cpuMs = () => {
-    const stat = readFileSync(`/proc/${service().pid}/stat`, 'utf8');
-    const [user, system] = stat
-      .slice(stat.lastIndexOf(')') + 2)
-      .split(' ')
-      .slice(11, 13);
-    return (Number(user) + Number(system)) * 10;
-  };
+  const cpuMs = () => cpuTime(service().pid ?? 0);
 
   describe('a query', () => {
     test.each([
@@ -74,6 +67,93 @@ onBothStacks((stack, name) => {
       expect((await send('/api/users?limit=1&limit=2')).status).toBe(400);
     });
   });
+
+  // Before any part is asked: on one stack.
+  if (name === 'embedded')
+    describe('a long text', () => {
+      /** What makes patterns go back over what they have read. */
+      const pieces = ['a', 'a.', 'a@', '-', ' ', '\u200b'];
+      /** As long as a body may be, and as headers may be. */
+      const inBody = (piece: string) => piece.repeat(90_000 / Buffer.byteLength(piece));
+      const inHeader = (piece: string) => encodeURI(piece).repeat(15_000 / encodeURI(piece).length);
+      let session: string;
+      beforeAll(async () => {
+        ({ session } = await loggedIn({ stack: stack(), call: call() }));
+      });
+      const post = (path: string, input: object, method = 'POST') =>
+        send(path, {
+          method,
+          headers: { ...json, cookie: `auth_session=${session}` },
+          body: JSON.stringify(input),
+        });
+      const file = { filename: 'a', contentType: 'image/png', size: 1 };
+      const person = () => ({ name: 'Ada Lovelace', email: freshEmail(), password: PASSWORD });
+
+      test.each<[string, (piece: string) => Promise<Response>, number]>([
+        ['an email to register', (piece) => post('/auth/register', { ...person(), email: inBody(piece) }), 400],
+        ['an email to log in', (piece) => post('/auth/login', { ...person(), email: inBody(piece) }), 400],
+        ['an email of a reset', (piece) => post('/auth/forgot-password', { email: inBody(piece) }), 400],
+        ['a name', (piece) => post('/api/profile', { name: `${inBody(piece)}!` }, 'PUT'), 400],
+        ['a bio', (piece) => post('/api/profile', { bio: `!${inBody(piece)}!` }, 'PUT'), 400],
+        ['a website', (piece) => post('/api/profile', { website: `https://${inBody(piece)}!` }, 'PUT'), 400],
+        ['an avatar', (piece) => post('/api/profile', { avatar: inBody(piece) }, 'PUT'), 400],
+        ['a file name', (piece) => post('/api/upload/presign', { ...file, filename: inBody(piece) }), 400],
+        ['a media type', (piece) => post('/api/upload/presign', { ...file, contentType: inBody(piece) }), 400],
+        ['a token', (piece) => post('/auth/verify-email', { token: inBody(piece) }), 400],
+        ['a user id', (piece) => send(`/api/users/${inHeader(piece)}`), 404],
+        ['a search', (piece) => send(`/api/users?q=${inHeader(piece)}`), 400],
+        ['a cookie', (piece) => send('/api/profile', { headers: { cookie: inHeader(piece) } }), 401],
+        [
+          'the session cookie',
+          (piece) => send('/api/profile', { headers: { cookie: `auth_session=${inHeader(piece)}` } }),
+          401,
+        ],
+        [
+          'a content type',
+          (piece) => send('/auth/login', { method: 'POST', headers: { 'content-type': inHeader(piece) }, body: '{}' }),
+          415,
+        ],
+        [
+          'a boundary',
+          (piece) =>
+            send('/api/upload/image', {
+              method: 'POST',
+              headers: {
+                cookie: `auth_session=${session}`,
+                'content-type': `multipart/form-data; boundary=${inHeader(piece)}`,
+              },
+              body: 'x',
+            }),
+          400,
+        ],
+        [
+          'the file name of a part',
+          (piece) =>
+            send('/api/upload/image', {
+              method: 'POST',
+              headers: { cookie: `auth_session=${session}`, 'content-type': 'multipart/form-data; boundary=b' },
+              body: `--b\r\nContent-Disposition: form-data; name="file"; filename="${inHeader(piece)}"\r\n\r\nx\r\n--b--\r\n`,
+            }),
+          400,
+        ],
+      ])('for %s costs under 100 ms of CPU, whatever is in it', async (_, request, status) => {
+        const statusOf = async (piece: string) => (await request(piece)).status;
+        expect(await statusOf('a')).toBe(status);
+        const before = cpuMs();
+        for (const piece of pieces) expect([piece, await statusOf(piece)]).toEqual([piece, status]);
+        expect(cpuMs() - before).toBeLessThan(pieces.length * 100);
+      });
+    });
+
+  test.each(['presign', 'confirm', 'image'])(
+    'what is refused of /api/upload/%s before it is known is answered as documented',
+    async (name) => {
+      const path = `/api/upload/${name}`;
+      const response = await send(`${path}${'?a'.padEnd(300, '&a')}`, { method: 'POST', headers: json, body: '{}' });
+      expect(response.status).toBe(400);
+      await expectDocumented(stack().url, 'POST', path, 400, await response.json());
+    },
+  );
 
   test.each([
     ['GET', '/api/users', {}, 200],

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
-import { expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { freshEmail } from '../rig/address.ts';
 import { everywhere, expectRefusal, loggedIn, registered, verified } from './scenario.ts';
 
@@ -37,6 +37,7 @@ everywhere((scenario, surface) => {
 
   test.each([
     'user_',
+    '..%2f',
     "user_1'--",
     'user_01931b6e-7a54-7c3c-9d0a-3f4f5f6a7b8c',
     '../..',
@@ -265,8 +266,11 @@ everywhere((scenario, surface) => {
         provider: 'google',
         role: 'admin',
         createdAt: 1,
+        epoch: 7,
         sessionEpoch: 7,
+        session_epoch: 7,
         passwordHash: 'x',
+        password_hash: 'x',
       },
       { session },
     );
@@ -274,39 +278,55 @@ everywhere((scenario, surface) => {
     expect(await snapshot()).toEqual(before);
   });
 
-  test.each([
-    ['name', 'a', 'too_short'],
-    ['name', 'a'.repeat(101), 'too_long'],
-    ['name', '', 'too_short'],
-    ['name', null, 'invalid_type'],
-    ['name', 5, 'invalid_type'],
-    ['bio', 'a'.repeat(501), 'too_long'],
-    ['bio', 'a\0', 'invalid_characters'],
-    ['bio', ['a'], 'invalid_type'],
-    ['bio', 'x'.repeat(90_000), 'too_long'],
-    ['location', 'a'.repeat(101), 'too_long'],
-    ['location', {}, 'invalid_type'],
-    ['website', 'javascript:alert(1)', 'invalid_url'],
-    ['website', 'data:text/html,x', 'invalid_url'],
-    ['website', 'vbscript:x', 'invalid_url'],
-    ['website', '//evil.test', 'invalid_url'],
-    ['website', 'https:evil.test', 'invalid_url'],
-    ['website', 'https:\\\\evil.test', 'invalid_url'],
-    ['website', ' https://ada.test', 'invalid_url'],
-    ['website', 'https://u:p@ada.test', 'invalid_url'],
-    ['website', 'https://ada.test/\0', 'invalid_url'],
-    ['website', 'https://ada.test/\n', 'invalid_url'],
-    ['website', `https://ada.test/${'x'.repeat(2048)}`, 'invalid_url'],
-    ['website', `https://${'x'.repeat(90_000)}`, 'invalid_url'],
-    ['avatar', 'javascript:alert(1)', 'invalid_url'],
-    ['avatar', 'file:///etc/passwd', 'invalid_url'],
-    ['avatar', true, 'invalid_type'],
-  ])('%s of %j is refused', async (field, value, rule) => {
-    const { call } = scenario();
-    const { session } = await loggedIn(scenario());
-    const reply = await call('profile.update', { [field]: value }, { session });
-    expectRefusal(reply, 400, 'VALIDATION_FAILED');
-    expect(reply.details).toHaveProperty([field, 'rule'], rule);
+  describe('a profile', () => {
+    let session: string;
+    beforeAll(async () => {
+      ({ session } = await loggedIn(scenario()));
+    });
+
+    const links = [
+      'javascript:alert(1)',
+      'data:text/html,x',
+      'vbscript:x',
+      'file:///etc/passwd',
+      '//evil.test',
+      'https:evil.test',
+      'https:\\\\evil.test',
+      ' https://ada.test',
+      'https://u:p@ada.test',
+      'https://ada.test/\0',
+      'https://ada.test/\n',
+      `https://ada.test/${'x'.repeat(2048)}`,
+      `https://${'x'.repeat(90_000)}`,
+    ];
+    test.each([
+      ['name', 'a', 'too_short'],
+      ['name', 'a'.repeat(101), 'too_long'],
+      ['name', '', 'too_short'],
+      ['name', null, 'invalid_type'],
+      ['name', 5, 'invalid_type'],
+      ['bio', 'a'.repeat(501), 'too_long'],
+      ['bio', 'a\0', 'invalid_characters'],
+      ['bio', ['a'], 'invalid_type'],
+      ['bio', 'x'.repeat(90_000), 'too_long'],
+      ['location', 'a'.repeat(101), 'too_long'],
+      ['location', {}, 'invalid_type'],
+      ['avatar', true, 'invalid_type'],
+      ...['website', 'avatar'].flatMap((field) => links.map((link) => [field, link, 'invalid_url'])),
+    ] as [field: string, value: unknown, rule: string][])('takes no %s of %j', async (field, value, rule) => {
+      const { call } = scenario();
+      const profile = async () => (await call('profile.get', undefined, { session })).data.user;
+      const before = await profile();
+      const reply = await call('profile.update', { bio: 'Other', [field]: value }, { session });
+      expectRefusal(reply, 400, 'VALIDATION_FAILED');
+      expect(reply.details).toHaveProperty([field, 'rule'], rule);
+      expect(await profile()).toEqual(before);
+    });
+
+    test.each(['website', 'avatar'])('of a %s of a megabyte is larger than any body', async (field) => {
+      const link = `https://ada.test/${'x'.repeat(2 ** 20)}`;
+      expectRefusal(await scenario().call('profile.update', { [field]: link }, { session }), 413, 'PAYLOAD_TOO_LARGE');
+    });
   });
 
   test('500 emoji fit into a bio', async () => {

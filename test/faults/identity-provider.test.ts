@@ -7,14 +7,15 @@ import type { Answer } from '../provider/http.ts';
 import { atInstance, begin, identitiesOf, loginsThrough, somebody, usersWith } from '../provider/login.ts';
 import { freePort } from '../rig/port.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
+import { inTime } from '../rig/until.ts';
 
 /** Providers that lie, and providers that do not answer: checks.md D. */
 const provider = await startHostileProvider();
 const logInAs = loginsThrough(provider);
 afterAll(() => provider.close());
 
-/** The whole of a login, a hanging provider included: a call's limit is 5 s. */
-const LIMIT_MS = 8000;
+/** Of a login at a provider that hangs: the service ends a call after 5 s. Far above it, for a loaded machine. */
+const LIMIT = { within: 30_000, what: 'the end of the login' };
 
 const secondsFromNow = (seconds: number) => Math.floor(Date.now() / 1000) + seconds;
 
@@ -52,11 +53,15 @@ onBothStacks(
   (stack) => {
     test.concurrent.each(lies)('%s lets nobody in', async (_, lie) => {
       const person = somebody();
-      const started = performance.now();
-      const { location, session, browser } = await logInAs(stack(), person, { lie });
-      expect([location, session]).toEqual(['/login?error=oauth_failed', undefined]);
-      expect(performance.now() - started).toBeLessThan(LIMIT_MS);
+      const { browser, request } = await begin(stack());
+      const callback = atInstance(stack(), provider.authorize(request, person, lie));
+      const cookie = browser.cookies.get('acme_oauth_state') ?? '';
+      expect(await inTime(browser.redirectOf(callback), LIMIT)).toBe('/login?error=oauth_failed');
+      expect(browser.session).toBeUndefined();
       expect(browser.cookies.has('acme_oauth_state')).toBe(false);
+      browser.cookies.set('acme_oauth_state', cookie);
+      const again = await browser.go(callback);
+      expect([again.status, await again.json()]).toEqual([400, expect.objectContaining({ code: 'INVALID_STATE' })]);
       expect(await usersWith(stack(), person.email)).toEqual([]);
       expect(await identitiesOf(stack(), person.sub)).toEqual([]);
     });
@@ -98,13 +103,11 @@ describe('a provider that cannot be asked', () => {
           for (const [, answer] of failures) {
             provider.setDiscovery(answer);
             const browser = new Browser();
-            const started = performance.now();
             const [location, health] = await Promise.all([
-              browser.redirectOf(`${stack().url}/auth/acme`),
+              inTime(browser.redirectOf(`${stack().url}/auth/acme`), LIMIT),
               callerOf('rest', stack().url)('health'),
             ]);
             expect(location).toBe('/login?error=oauth_failed');
-            expect(performance.now() - started).toBeLessThan(LIMIT_MS);
             expect(browser.cookies.size).toBe(0);
             expect(health.status).toBe(200);
           }

@@ -11,7 +11,8 @@ export const ask = (
   }: { method?: string; headers?: Record<string, string>; body?: string } = {},
 ): Promise<{ status: number; headers: Record<string, string | string[] | undefined>; body: string }> =>
   new Promise((resolve, reject) => {
-    request(url, { method, headers, agent: false }, async (response) => {
+    const length = body && { 'content-length': Buffer.byteLength(body) };
+    request(url, { method, headers: { ...length, ...headers }, agent: false }, async (response) => {
       resolve({ status: response.statusCode ?? 0, headers: response.headers, body: await text(response) });
     })
       .on('error', reject)

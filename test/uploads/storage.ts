@@ -1,14 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { readdirSync, readlinkSync } from 'node:fs';
 import { access, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe } from 'vitest';
 import { callerOf } from '../contract/callers.ts';
 import { loggedIn } from '../contract/scenario.ts';
 import { clientAddress } from '../rig/address.ts';
 import { type S3, startS3 } from '../rig/s3.ts';
-import type { Service } from '../rig/service.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
+import { inTime } from '../rig/until.ts';
 
 /** The objects of the service, seen past it. */
 export interface Objects {
@@ -123,7 +124,7 @@ export const sendImage = (
 export async function sendForm(
   { stack }: { stack: Pick<Stack, 'url'> },
   session: string | undefined,
-  body: FormData | Uint8Array<ArrayBuffer> | string,
+  body: FormData | Uint8Array<ArrayBuffer> | ReadableStream | string,
   headers: Record<string, string> = {},
 ): Promise<UploadReply> {
   const response = await fetch(`${stack.url}/api/upload/image`, {
@@ -134,8 +135,38 @@ export async function sendForm(
       ...headers,
     },
     body,
+    ...(body instanceof ReadableStream && { duplex: 'half' }),
   });
   return { status: response.status, headers: response.headers, body: await response.json() };
+}
+
+/** A piece of a body of unknown length: RFC 9112 section 7.1. */
+const framed = (data: Uint8Array | string) =>
+  Buffer.concat([Buffer.from(`${data.length.toString(16)}\r\n`), Buffer.from(data), Buffer.from('\r\n')]);
+
+/**
+ * Sends a request to the image path whose body is `first` and `length` bytes more, for as long as the connection is open;
+ * resolves to the answer and to how much was sent, including what the kernels of both sides hold.
+ */
+export async function pour({ stack }: Uploading, headers: string[], first: string | Uint8Array, length = 0) {
+  const socket = connect(Number(new URL(stack.url).port), '127.0.0.1');
+  let answer = '';
+  socket.on('data', (data) => {
+    answer += data.toString();
+  });
+  // What went wrong, the answer shows.
+  socket.on('error', () => undefined);
+  const closed = new Promise((resolve) => socket.once('close', resolve));
+  const isChunked = headers.includes('Transfer-Encoding: chunked');
+  socket.write(`POST /api/upload/image HTTP/1.1\r\nHost: x\r\n${headers.join('\r\n')}\r\n\r\n`);
+  socket.write(isChunked ? framed(first) : first);
+  const zeros = Buffer.alloc(256 * 1024);
+  const piece = isChunked ? framed(zeros) : zeros;
+  for (let sent = 0; sent < length && !socket.destroyed; sent += zeros.length) {
+    if (!socket.write(piece)) await Promise.race([new Promise((resolve) => socket.once('drain', resolve)), closed]);
+  }
+  await inTime(closed, { within: 15_000, what: 'the end of the connection' });
+  return { answer, sent: socket.bytesWritten };
 }
 
 /** The key of an object, from its public address. */
@@ -148,26 +179,6 @@ export const put = (url: string, body: Uint8Array, headers: Record<string, strin
   fetch(reachable(url), { method: 'PUT', headers, body: new Uint8Array(body) });
 
 export const unknownKey = () => `uploads/${randomUUID()}.png`;
-
-/** The service's own process: the one whose data directory it is, and that no shell or npm is. */
-export function pidOf({ dataDir }: Service): number {
-  const pid = readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .find((name) => {
-      try {
-        const isNode = readFileSync(`/proc/${name}/cmdline`, 'utf8').includes('server/main.ts\0');
-        return (
-          isNode &&
-          readFileSync(`/proc/${name}/environ`, 'utf8').includes(`DATA_DIR=${dataDir}\0`) &&
-          !readlinkSync(`/proc/${name}/exe`).endsWith('sh')
-        );
-      } catch {
-        return false;
-      }
-    });
-  if (!pid) throw new Error('the service does not run');
-  return Number(pid);
-}
 
 /** What the descriptors of a process lead to. One may be closed while they are read. */
 export const openFiles = (pid: number): string[] =>

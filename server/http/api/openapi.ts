@@ -122,12 +122,15 @@ const neverPlain = new Set<ErrorCode>(['UNAUTHENTICATED', 'ORIGIN_MISMATCH']);
 
 const errorResponse = (codes: ErrorCode[], errorField?: 'only' | 'beside') => {
   const isPlain = errorField && !codes.some((code) => neverPlain.has(code));
-  const body = isPlain ? { only: 'UploadError', beside: 'PresignError' }[errorField] : 'Error';
+  const bodies: string[] = [isPlain ? { only: 'UploadError', beside: 'PresignError' }[errorField] : 'Error'];
+  // A malformed Host or query is refused before the operation is known.
+  if (isPlain && codes.includes('VALIDATION_FAILED')) bodies.push('Error');
+  const schemas = bodies.map((name) => ({ $ref: `#/components/schemas/${name}` }));
   return {
     description: codes.join(', '),
     ...(codes.some((code) => code === 'RATE_LIMITED' || code === 'SERVICE_UNAVAILABLE') && {
       headers: { 'Retry-After': retryAfter },
     }),
-    content: { 'application/json': { schema: { $ref: `#/components/schemas/${body}` } } },
+    content: { 'application/json': { schema: schemas.length > 1 ? { anyOf: schemas } : schemas[0] } },
   };
 };

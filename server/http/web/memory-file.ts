@@ -20,7 +20,7 @@ interface Options {
 /**
  * A file that is sent from memory: a client that requests it and reads slowly costs no file descriptor and no second
  * copy, and no request waits for libuv's threads, which password hashes keep busy. Each encoding is made once, at the
- * first request that accepts it.
+ * first request that accepts it; after a failure, at the next.
  */
 export function memoryFile({ type, content, cacheControl }: Options): (ctx: Context) => Promise<void> {
   const compressed: { [encoding in keyof typeof encoders]?: Promise<Buffer> } = {};
@@ -38,7 +38,10 @@ export function memoryFile({ type, content, cacheControl }: Options): (ctx: Cont
     }
     const encoding = ctx.acceptsEncodings('br', 'gzip', 'identity');
     if (encoding !== 'br' && encoding !== 'gzip') return;
-    compressed[encoding] ??= encoders[encoding](content);
+    compressed[encoding] ??= encoders[encoding](content).catch((error: unknown) => {
+      delete compressed[encoding];
+      throw error;
+    });
     ctx.body = await compressed[encoding];
     ctx.set('Content-Encoding', encoding);
   };

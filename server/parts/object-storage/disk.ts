@@ -83,7 +83,10 @@ export function diskStorage({ dataDir, appUrl, secret }: Options): ObjectStorage
       async open(key): Promise<ServedFile | undefined> {
         const file = await openFile(join(root, key));
         if (!file) return undefined;
-        const { size, mtime } = await file.stat();
+        const { size, mtime } = await file.stat().catch(async (error: unknown) => {
+          await file.close();
+          throw unavailable(error);
+        });
         return {
           size,
           modifiedAt: mtime,

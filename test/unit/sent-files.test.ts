@@ -1,0 +1,51 @@
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { brotliCompress } from 'node:zlib';
+import Koa from 'koa';
+import { afterAll, afterEach, expect, test, vi } from 'vitest';
+import { memoryFile } from '../../server/http/web/memory-file.ts';
+import { diskStorage } from '../../server/parts/object-storage/disk.ts';
+import { openFiles } from '../uploads/storage.ts';
+
+vi.mock('node:zlib', async (load) => {
+  const zlib = await load<typeof import('node:zlib')>();
+  return { ...zlib, brotliCompress: vi.fn(zlib.brotliCompress) };
+});
+
+const dataDir = mkdtempSync(join(tmpdir(), 'account-files-'));
+afterAll(() => rmSync(dataDir, { recursive: true }));
+afterEach(() => vi.restoreAllMocks());
+
+test('a compression that failed is tried again at the next request', async () => {
+  vi.mocked(brotliCompress).mockImplementationOnce(((_content: unknown, _options: unknown, done: (e: Error) => void) =>
+    done(new Error('no memory'))) as never);
+  const send = memoryFile({ type: 'html', content: Buffer.from('<p>Ada</p>'), cacheControl: 'no-store' });
+  const app = new Koa().use(send);
+  app.silent = true;
+  const server = app.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const ask = () => fetch(`http://127.0.0.1:${port}/`, { headers: { 'accept-encoding': 'br' } });
+  expect((await ask()).status).toBe(500);
+  const again = await ask();
+  expect([again.status, again.headers.get('content-encoding'), await again.text()]).toEqual([200, 'br', '<p>Ada</p>']);
+  server.close();
+});
+
+test('a file whose size cannot be read is closed', async () => {
+  const storage = diskStorage({ dataDir, appUrl: 'http://localhost', secret: 'x' });
+  const file = join(dataDir, 'objects/uploads/a.png');
+  mkdirSync(join(dataDir, 'objects/uploads'));
+  writeFileSync(file, 'x');
+  const isOpen = () => openFiles(process.pid).includes(file);
+  const handle = await open(file);
+  expect(isOpen()).toBe(true);
+  await handle.close();
+  vi.spyOn(Object.getPrototypeOf(handle) as FileHandle, 'stat').mockRejectedValueOnce(new Error('EIO'));
+  await expect(storage.served?.open('uploads/a.png')).rejects.toMatchObject({ status: 503 });
+  expect(isOpen()).toBe(false);
+});
