@@ -87,7 +87,6 @@ onBothStacks((stack) => {
     '/AUTH/LOGIN',
     '/auth%2Flogin',
     '/auth/login;x=1',
-    '/auth/./login/.',
     '//trpc/auth.login',
     '/TRPC/auth.login',
     '/trpc/AUTH.LOGIN',
