@@ -1,21 +1,33 @@
 import { describe, expect, test } from 'vitest';
+import { clientAddress } from '../rig/address.ts';
 import { ask } from '../rig/raw.ts';
 import { startService } from '../rig/service.ts';
-import { onBothStacks, onStack } from './scenario.ts';
+import type { Stack } from '../rig/stack.ts';
+import { callerOf } from './callers.ts';
+import { devPaths } from './dev-paths.ts';
+import { expectRefusal, logIn, onBothStacks, registered } from './scenario.ts';
 
-/** Whose callers can read every mail and log in as any user. */
-const paths = [
-  '/dev',
-  '/dev/mail',
-  '/DEV/mail',
-  '/Dev/Mail/any',
-  '/%64ev/mail',
-  '/dev/mail/any',
-  '/dev/idp',
-  '/dev/idp/.well-known/openid-configuration',
-];
+/** A GET of the mailed link, as curl and as browsers send it. */
+const browserAccepts = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
 
-describe('the names of development tools', () => {
+async function linkTo(stack: Stack, email: string): Promise<string> {
+  const { text } = await stack.waitForMail({ to: email, subject: 'Verify your email' });
+  const link = new URL(text.match(/https?:\/\/\S+/)?.[0] ?? '');
+  return stack.url + link.pathname + link.search;
+}
+
+const open = async (
+  link: string,
+  { accept = '*/*', method = 'GET', browser = '', address = clientAddress() } = {},
+): Promise<{ status: number; type: string; body: string; caching: string | null }> => {
+  const headers = { accept, cookie: `auth_browser=${browser}`, 'x-forwarded-for': address };
+  const response = await fetch(link, { method, headers });
+  const { status } = response;
+  const type = response.headers.get('content-type') ?? '';
+  return { status, type, body: await response.text(), caching: response.headers.get('cache-control') };
+};
+
+describe('development tools', () => {
   onBothStacks((stack) => {
     const statusOf = async (path: string, host: string, method = 'GET') =>
       (await ask(stack().url + path, { method, headers: { host } })).status;
@@ -39,10 +51,8 @@ describe('the names of development tools', () => {
       '10.0.0.1:PORT',
     ])('they do not answer to %s', async (name) => {
       const host = name.replace('PORT', String(stack().services[0]?.port));
-      for (const path of paths) {
-        // What has more than a name and a port is no Host at all.
-        const status = /[#@]/.test(host) ? 400 : 404;
-        for (const method of ['GET', 'HEAD', 'POST']) expect(await statusOf(path, host, method)).toBe(status);
+      for (const path of devPaths) {
+        for (const method of ['GET', 'HEAD', 'POST']) expect(await statusOf(path, host, method)).toBe(404);
       }
     });
 
@@ -50,24 +60,53 @@ describe('the names of development tools', () => {
       const headers = { host: 'evil.test', 'x-forwarded-host': new URL(stack().appUrl).host };
       expect((await ask(`${stack().url}/dev/mail`, { headers })).status).toBe(404);
     });
+
+    test('a program that opens the mailed link confirms, and gets the answer of POST /auth/verify-email', async () => {
+      const call = callerOf('rest', stack().url);
+      for (const accept of ['*/*', 'application/json']) {
+        const person = await registered({ stack: stack(), call });
+        const link = await linkTo(stack(), person.email);
+        const { status, type, body, caching } = await open(link, { accept, browser: person.browser });
+        expect([status, type, caching]).toEqual([200, 'application/json; charset=utf-8', 'no-store']);
+        const token = new URL(link).searchParams.get('token');
+        const posted = await call('auth.verifyEmail', { token }, { browser: person.browser });
+        expect(JSON.parse(body)).toEqual(posted.data);
+        await logIn(call, person);
+      }
+    });
+
+    test('without the browser’s cookie it confirms elsewhere', async () => {
+      const call = callerOf('rest', stack().url);
+      const { email } = await registered({ stack: stack(), call });
+      const { body } = await open(await linkTo(stack(), email));
+      expect(JSON.parse(body).unproven).toEqual([{ method: 'password', addedAt: expect.any(Number) }]);
+    });
+
+    test('a browser gets the page, and neither that nor a HEAD confirms', async () => {
+      const call = callerOf('rest', stack().url);
+      const person = await registered({ stack: stack(), call });
+      const link = await linkTo(stack(), person.email);
+      const page = await open(link, { accept: browserAccepts });
+      expect([page.status, page.type]).toEqual([200, 'text/html; charset=utf-8']);
+      await open(link, { method: 'HEAD' });
+      expectRefusal(await call('auth.login', person), 403, 'EMAIL_NOT_VERIFIED');
+    });
+
+    test('a wrong token is refused and counted as everywhere', async () => {
+      const address = clientAddress();
+      const wrong = () => open(`${stack().url}/verify-email?token=${'x'.repeat(43)}`, { address });
+      const first = await wrong();
+      expect([first.status, JSON.parse(first.body)]).toEqual([
+        400,
+        { message: 'Invalid or expired token', code: 'INVALID_TOKEN' },
+      ]);
+      const others = await Promise.all(Array.from({ length: 60 }, wrong));
+      expect(others.map(({ status }) => status)).toContain(429);
+    });
   });
 });
 
 describe('at a public APP_URL', () => {
-  onStack(
-    'real',
-    (stack) => {
-      test('no development tool is served, to whichever name, nor a login through the embedded provider', async () => {
-        for (const path of [...paths, '/auth/idp', '/auth/idp/callback?code=x&state=y']) {
-          for (const host of ['accounts.example.test', `localhost:${stack().services[0]?.port}`]) {
-            expect((await ask(stack().url + path, { headers: { host } })).status).toBe(404);
-          }
-        }
-      });
-    },
-    { env: { APP_URL: 'https://accounts.example.test' } },
-  );
-
   test('embedded parts that give no power do without DEV_TOOLS', async () => {
     const env = {
       APP_URL: 'https://accounts.example.test',
@@ -76,7 +115,7 @@ describe('at a public APP_URL', () => {
     };
     const service = await startService({ env });
     expect((await ask(`${service.url}/dev/mail`, { headers: { host: 'accounts.example.test' } })).status).toBe(404);
-    await service.stop();
+    await service.stop({ by: 'SIGINT' });
     expect(service.output()).not.toContain('/dev');
   });
 
@@ -90,7 +129,7 @@ describe('at a public APP_URL', () => {
     for (const [host, status] of Object.entries({ 'accounts.example.test': 200, 'evil.test': 404 })) {
       expect((await ask(`${service.url}/dev/mail`, { headers: { host } })).status).toBe(status);
     }
-    await service.stop();
+    await service.stop({ by: 'SIGINT' });
     expect(service.output()).toContain('WARN: DEV_TOOLS are open');
   });
 });

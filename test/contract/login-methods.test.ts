@@ -1,22 +1,20 @@
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import type { Browser } from '../provider/browser.ts';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { freshSubject, identitiesOf, loginsThrough, somebody, usersWith } from '../provider/login.ts';
 import { clientAddress, freshEmail } from '../rig/address.ts';
-import { noS3 } from '../rig/s3.ts';
 import type { Stack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 import { callerOf } from './callers.ts';
 import {
   browserIn,
-  everywhere,
   expectRefusal,
   isAlive,
   loggedIn,
   logIn,
   mailedToken,
   onBothStacks,
-  onStack,
+  overBoth,
   PASSWORD,
   registered,
   verified,
@@ -251,168 +249,153 @@ onBothStacks(
       expect(ends.map(({ location }) => location)).toEqual(['/dashboard', '/dashboard']);
       for (const { sub } of [one, two]) expect(await identitiesOf(stack(), sub)).toHaveLength(1);
     });
+
+    overBoth(stack, (scenario) => {
+      test('confirmed elsewhere, the answer says by what the account was asked for; the right browser may still prove it', async () => {
+        const { call, stack } = scenario();
+        const person = await registered(scenario(), { name: 'Mallory' });
+        const token = await mailedToken(stack, person.email, 'verify-email');
+        const elsewhere = await call('auth.verifyEmail', { token }, { browser: 'x'.repeat(43) });
+        const [row] = await stack.database<{ created_at: number }>('select created_at from users where id = ?', [
+          person.id,
+        ]);
+        const addedAt = Math.floor(Number(row?.created_at) / 1000);
+        expect(elsewhere.data).toEqual({
+          success: true,
+          message: expect.any(String),
+          unproven: [{ method: 'password', addedAt }],
+        });
+        expect((await call('auth.verifyEmail', { token })).data).toEqual(elsewhere.data);
+        const here = { success: true, message: expect.any(String) };
+        expect((await call('auth.verifyEmail', { token }, { browser: person.browser })).data).toEqual(here);
+        expect((await call('auth.verifyEmail', { token })).data).toEqual(here);
+      });
+
+      test('a token past its life proves nothing any more', async () => {
+        const { call, stack } = scenario();
+        const person = await registered(scenario());
+        const token = await mailedToken(stack, person.email, 'verify-email');
+        await call('auth.verifyEmail', { token });
+        await stack.database('update one_time_tokens set expires_at = expires_at - 86401000 where user_id = ?', [
+          person.id,
+        ]);
+        expect((await call('auth.verifyEmail', { token }, { browser: person.browser })).status).toBe(200);
+        expectRefusal(await call('account.notMe', { token }), 400, 'INVALID_TOKEN');
+        expect(await stack.database('select password_proven from users where id = ?', [person.id])).toEqual([
+          { password_proven: 0 },
+        ]);
+      });
+
+      test('a browser keeps its cookie, only whose hash is stored, and two of them are none', async () => {
+        const { call, stack } = scenario();
+        const first = await call('auth.register', { name: 'Ada', email: freshEmail(), password: PASSWORD });
+        const browser = browserIn(first) ?? '';
+        expect(first.setCookies).toContain(`auth_browser=${browser}; Path=/; HttpOnly; SameSite=Lax; Max-Age=86400`);
+        const again = () => ({ name: 'Ada', email: freshEmail(), password: PASSWORD });
+        expect(browserIn(await call('auth.register', again(), { browser }))).toBe(browser);
+        const cookie = `auth_browser=${browser}; auth_browser=${'x'.repeat(43)}`;
+        const strangers = [
+          await call('auth.register', again(), { headers: { cookie } }),
+          await call('auth.register', again(), { browser: 'chosen-by-somebody-else' }),
+        ];
+        for (const reply of strangers) {
+          expect(browserIn(reply)).toMatch(/^[\w-]{43}$/);
+          expect([browser, 'x'.repeat(43)]).not.toContain(browserIn(reply));
+        }
+        expect(JSON.stringify(await stack.database('select * from users'))).not.toContain(browser);
+      });
+
+      test('“this was not me” deletes what nobody has proven, with its sessions, and the address is free', async () => {
+        const { call, stack } = scenario();
+        const person = await registered(scenario());
+        const token = await mailedToken(stack, person.email, 'verify-email');
+        await call('auth.verifyEmail', { token });
+        const session = await logIn(call, person);
+        const reply = await call('account.notMe', { token });
+        expect([reply.status, reply.data]).toEqual([200, { success: true, message: 'The account is deleted.' }]);
+        expect(await usersWith(stack, person.email)).toEqual([]);
+        expect(await isAlive(call, session)).toBe(false);
+        expectRefusal(await call('account.notMe', { token }), 400, 'INVALID_TOKEN', 'Invalid or expired token');
+        await registered(scenario(), { email: person.email });
+      });
+
+      test('“this was not me” before the address is confirmed deletes the account as well', async () => {
+        const { call, stack } = scenario();
+        const person = await registered(scenario());
+        const token = await mailedToken(stack, person.email, 'verify-email');
+        expect((await call('account.notMe', { token })).status).toBe(200);
+        expect(await usersWith(stack, person.email)).toEqual([]);
+        expectRefusal(await call('auth.verifyEmail', { token }), 400, 'INVALID_TOKEN');
+      });
+
+      test('the files of a deleted account go too, and cannot come back', async () => {
+        const { call, stack } = scenario();
+        const person = await registered(scenario());
+        const token = await mailedToken(stack, person.email, 'verify-email');
+        await call('auth.verifyEmail', { token });
+        const session = await logIn(call, person);
+        const body = Buffer.from('89504e470d0a1a0a00', 'hex');
+        const file = { filename: 'a.png', contentType: 'image/png', size: body.length };
+        const { data } = await call('upload.presign', file, { session });
+        const put = () => fetch(data.presignedUrl, { method: 'PUT', headers: { 'content-type': 'image/png' }, body });
+        expect((await put()).ok).toBe(true);
+        await call('account.notMe', { token });
+        const isGone = async () => (await fetch(data.publicUrl)).status === 404;
+        await until(isGone, { what: 'the deletion of the file' });
+        // As long as its address works the row stays, so that the job looks again.
+        const isKept = () =>
+          stack.database(
+            "select state from uploads where object_key = ? and state = 'doomed' and due_at > expires_at",
+            [data.key],
+          );
+        await until(async () => (await isKept()).length === 1, { what: 'a later look' });
+      });
+
+      test.each([undefined, '', 'x'.repeat(43), ['x'], 1, 'x'.repeat(90_000)])(
+        '“this was not me” with the token %j is refused',
+        async (token) => {
+          const reply = await scenario().call('account.notMe', { token });
+          expectRefusal(reply, 400, 'INVALID_TOKEN', 'Invalid or expired token');
+        },
+      );
+
+      test('guessing tokens of “this was not me” has the limit of all tokens', async () => {
+        const { call } = scenario();
+        const address = clientAddress();
+        const token = 'x'.repeat(43);
+        const replies = await Promise.all(
+          Array.from({ length: 60 }, () => call('account.notMe', { token }, { address })),
+        );
+        expect(replies.map(({ code }) => code)).toContain('RATE_LIMITED');
+        expectRefusal(await call('auth.verifyEmail', { token }, { address }), 429, 'RATE_LIMITED');
+      });
+
+      test('a reset token says nothing about who asked for the account', async () => {
+        const { call, stack } = scenario();
+        const { email } = await verified(scenario());
+        await call('auth.forgotPassword', { email });
+        const token = await mailedToken(stack, email, 'reset-password');
+        expectRefusal(await call('account.notMe', { token }), 400, 'INVALID_TOKEN');
+      });
+
+      test('of “this was not me” and confirmations at once, the account is gone or whole', async () => {
+        const { call, stack } = scenario();
+        const person = await registered(scenario());
+        const token = await mailedToken(stack, person.email, 'verify-email');
+        const replies = await Promise.all(
+          Array.from({ length: 12 }, (_, i) =>
+            call(i % 3 === 0 ? 'account.notMe' : 'auth.verifyEmail', { token }, { browser: person.browser }),
+          ),
+        );
+        const users = await usersWith(stack, person.email);
+        const isProven = replies.some(({ status }, i) => i % 3 !== 0 && status === 200);
+        // A confirmed address stays, and the link works again; a deleted account is deleted once, and its link with it.
+        const counts = [200, 400].map((wanted) => replies.filter(({ status }) => status === wanted).length);
+        expect(counts).toEqual(isProven ? [12, 0] : [1, 11]);
+        expect(users).toHaveLength(isProven ? 1 : 0);
+        if (isProven) await logIn(call, person);
+      });
+    });
   },
   { env },
 );
-
-everywhere((scenario) => {
-  test('confirmed elsewhere, the answer says by what the account was asked for; the right browser may still prove it', async () => {
-    const { call, stack } = scenario();
-    const person = await registered(scenario(), { name: 'Mallory' });
-    const token = await mailedToken(stack, person.email, 'verify-email');
-    const elsewhere = await call('auth.verifyEmail', { token }, { browser: 'x'.repeat(43) });
-    const [row] = await stack.database<{ created_at: number }>('select created_at from users where id = ?', [
-      person.id,
-    ]);
-    const addedAt = Math.floor(Number(row?.created_at) / 1000);
-    expect(elsewhere.data).toEqual({
-      success: true,
-      message: expect.any(String),
-      unproven: [{ method: 'password', addedAt }],
-    });
-    expect((await call('auth.verifyEmail', { token })).data).toEqual(elsewhere.data);
-    const here = { success: true, message: expect.any(String) };
-    expect((await call('auth.verifyEmail', { token }, { browser: person.browser })).data).toEqual(here);
-    expect((await call('auth.verifyEmail', { token })).data).toEqual(here);
-  });
-
-  test('a token past its life proves nothing any more', async () => {
-    const { call, stack } = scenario();
-    const person = await registered(scenario());
-    const token = await mailedToken(stack, person.email, 'verify-email');
-    await call('auth.verifyEmail', { token });
-    await stack.database('update one_time_tokens set expires_at = expires_at - 86401000 where user_id = ?', [
-      person.id,
-    ]);
-    expect((await call('auth.verifyEmail', { token }, { browser: person.browser })).status).toBe(200);
-    expectRefusal(await call('account.notMe', { token }), 400, 'INVALID_TOKEN');
-    expect(await stack.database('select password_proven from users where id = ?', [person.id])).toEqual([
-      { password_proven: 0 },
-    ]);
-  });
-
-  test('a browser keeps its cookie, only whose hash is stored, and two of them are none', async () => {
-    const { call, stack } = scenario();
-    const first = await call('auth.register', { name: 'Ada', email: freshEmail(), password: PASSWORD });
-    const browser = browserIn(first) ?? '';
-    expect(first.setCookies).toContain(`auth_browser=${browser}; Path=/; HttpOnly; SameSite=Lax; Max-Age=86400`);
-    const again = () => ({ name: 'Ada', email: freshEmail(), password: PASSWORD });
-    expect(browserIn(await call('auth.register', again(), { browser }))).toBe(browser);
-    const cookie = `auth_browser=${browser}; auth_browser=${'x'.repeat(43)}`;
-    const strangers = [
-      await call('auth.register', again(), { headers: { cookie } }),
-      await call('auth.register', again(), { browser: 'chosen-by-somebody-else' }),
-    ];
-    for (const reply of strangers) {
-      expect(browserIn(reply)).toMatch(/^[\w-]{43}$/);
-      expect([browser, 'x'.repeat(43)]).not.toContain(browserIn(reply));
-    }
-    expect(JSON.stringify(await stack.database('select * from users'))).not.toContain(browser);
-  });
-
-  test('“this was not me” deletes what nobody has proven, with its sessions, and the address is free', async () => {
-    const { call, stack } = scenario();
-    const person = await registered(scenario());
-    const token = await mailedToken(stack, person.email, 'verify-email');
-    await call('auth.verifyEmail', { token });
-    const session = await logIn(call, person);
-    const reply = await call('account.notMe', { token });
-    expect([reply.status, reply.data]).toEqual([200, { success: true, message: 'The account is deleted.' }]);
-    expect(await usersWith(stack, person.email)).toEqual([]);
-    expect(await isAlive(call, session)).toBe(false);
-    expectRefusal(await call('account.notMe', { token }), 400, 'INVALID_TOKEN', 'Invalid or expired token');
-    await registered(scenario(), { email: person.email });
-  });
-
-  test('“this was not me” before the address is confirmed deletes the account as well', async () => {
-    const { call, stack } = scenario();
-    const person = await registered(scenario());
-    const token = await mailedToken(stack, person.email, 'verify-email');
-    expect((await call('account.notMe', { token })).status).toBe(200);
-    expect(await usersWith(stack, person.email)).toEqual([]);
-    expectRefusal(await call('auth.verifyEmail', { token }), 400, 'INVALID_TOKEN');
-  });
-
-  test('the files of a deleted account go too, and cannot come back', async () => {
-    const { call, stack } = scenario();
-    const person = await registered(scenario());
-    const token = await mailedToken(stack, person.email, 'verify-email');
-    await call('auth.verifyEmail', { token });
-    const session = await logIn(call, person);
-    const body = Buffer.from('89504e470d0a1a0a00', 'hex');
-    const file = { filename: 'a.png', contentType: 'image/png', size: body.length };
-    const { data } = await call('upload.presign', file, { session });
-    const put = () => fetch(data.presignedUrl, { method: 'PUT', headers: { 'content-type': 'image/png' }, body });
-    expect((await put()).ok).toBe(true);
-    await call('account.notMe', { token });
-    const isGone = async () => (await fetch(data.publicUrl)).status === 404;
-    await until(isGone, { what: 'the deletion of the file' });
-    // As long as its address works the row stays, so that the job looks again.
-    const isKept = () =>
-      stack.database("select state from uploads where object_key = ? and state = 'doomed' and due_at > expires_at", [
-        data.key,
-      ]);
-    await until(async () => (await isKept()).length === 1, { what: 'a later look' });
-  });
-
-  test.each([undefined, '', 'x'.repeat(43), ['x'], 1, 'x'.repeat(90_000)])(
-    '“this was not me” with the token %j is refused',
-    async (token) => {
-      const reply = await scenario().call('account.notMe', { token });
-      expectRefusal(reply, 400, 'INVALID_TOKEN', 'Invalid or expired token');
-    },
-  );
-
-  test('guessing tokens of “this was not me” has the limit of all tokens', async () => {
-    const { call } = scenario();
-    const address = clientAddress();
-    const token = 'x'.repeat(43);
-    const replies = await Promise.all(Array.from({ length: 60 }, () => call('account.notMe', { token }, { address })));
-    expect(replies.map(({ code }) => code)).toContain('RATE_LIMITED');
-    expectRefusal(await call('auth.verifyEmail', { token }, { address }), 429, 'RATE_LIMITED');
-  });
-
-  test('a reset token says nothing about who asked for the account', async () => {
-    const { call, stack } = scenario();
-    const { email } = await verified(scenario());
-    await call('auth.forgotPassword', { email });
-    const token = await mailedToken(stack, email, 'reset-password');
-    expectRefusal(await call('account.notMe', { token }), 400, 'INVALID_TOKEN');
-  });
-
-  test('of “this was not me” and confirmations at once, the account is gone or whole', async () => {
-    const { call, stack } = scenario();
-    const person = await registered(scenario());
-    const token = await mailedToken(stack, person.email, 'verify-email');
-    const replies = await Promise.all(
-      Array.from({ length: 12 }, (_, i) =>
-        call(i % 3 === 0 ? 'account.notMe' : 'auth.verifyEmail', { token }, { browser: person.browser }),
-      ),
-    );
-    const users = await usersWith(stack, person.email);
-    const isProven = replies.some(({ status }, i) => i % 3 !== 0 && status === 200);
-    // A confirmed address stays, and the link works again; a deleted account is deleted once, and its link with it.
-    const counts = [200, 400].map((wanted) => replies.filter(({ status }) => status === wanted).length);
-    expect(counts).toEqual(isProven ? [12, 0] : [1, 11]);
-    expect(users).toHaveLength(isProven ? 1 : 0);
-    if (isProven) await logIn(call, person);
-  });
-});
-
-describe('in production', () => {
-  onStack(
-    'real',
-    (stack) => {
-      test('no other host can plant the browser’s cookie', async () => {
-        const call = callerOf('rest', stack().url);
-        const reply = await call('auth.register', { name: 'Ada', email: freshEmail(), password: PASSWORD });
-        expect(reply.setCookies).toEqual([
-          expect.stringMatching(
-            /^__Host-auth_browser=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=86400; Secure$/,
-          ),
-        ]);
-      });
-    },
-    { env: { NODE_ENV: 'production', ...noS3 } },
-  );
-});

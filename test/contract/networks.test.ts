@@ -1,20 +1,107 @@
 import { randomInt } from 'node:crypto';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { clientAddress, freshEmail } from '../rig/address.ts';
+import { ask } from '../rig/raw.ts';
 import { callerOf } from './callers.ts';
-import { onBothStacks, PASSWORD } from './scenario.ts';
+import { onBothStacks, onStack, PASSWORD } from './scenario.ts';
 
-/** Five logins an address: what the larger networks of IPv6 addresses make of that. */
+/** Five logins an address: whose address it is, under which paths they count, and what larger networks of IPv6 make of it. */
 const hex = (number: number) => number.toString(16);
 const freshPrefix48 = () => `2001:${hex(randomInt(0x1000, 0xffff))}:${hex(randomInt(0x1000, 0xffff))}`;
 
+const json = { 'content-type': 'application/json' };
+const attempt = () => ({ email: freshEmail(), password: PASSWORD });
+const limited = [401, 401, 401, 401, 401, 429];
+
+/** The statuses of six attempts, one after the other. */
+const attempts = async (tryLogin: (i: number) => Promise<{ status: number }>) => {
+  const statuses: number[] = [];
+  for (let i = 0; i < 6; i++) statuses.push((await tryLogin(i)).status);
+  return statuses;
+};
+
 onBothStacks((stack) => {
+  const attemptsWith = (headersOf: (i: number) => Record<string, string>) =>
+    attempts((i) => callerOf('rest', stack().url)('auth.login', attempt(), { headers: headersOf(i) }));
+
+  test('only the entry that our proxy wrote counts, however many stand before it', async () => {
+    const own = clientAddress();
+    expect(await attemptsWith(() => ({ 'x-forwarded-for': `${clientAddress()}, ${own}` }))).toEqual(limited);
+  });
+
+  test('of several X-Forwarded-For only the last counts', async () => {
+    const own = clientAddress();
+    const statuses = await attempts(() =>
+      ask(`${stack().url}/auth/login`, {
+        method: 'POST',
+        headers: { ...json, 'x-forwarded-for': [clientAddress(), `${clientAddress()}, ${clientAddress()}`, own] },
+        body: JSON.stringify(attempt()),
+      }),
+    );
+    expect(statuses).toEqual(limited);
+  });
+
+  test.each(['x-real-ip', 'forwarded', 'cf-connecting-ip', 'x-client-ip', 'true-client-ip'])(
+    'the header %s changes nothing',
+    async (header) => {
+      const own = clientAddress();
+      expect(await attemptsWith(() => ({ 'x-forwarded-for': own, [header]: clientAddress() }))).toEqual(limited);
+    },
+  );
+
+  test('six addresses of one IPv6 /64 are one', async () => {
+    const prefix = freshPrefix48();
+    expect(await attemptsWith((i) => ({ 'x-forwarded-for': `${prefix}::${i + 1}` }))).toEqual(limited);
+  });
+
+  test('an IPv4 address is the same in IPv6 notation', async () => {
+    const own = clientAddress();
+    expect(await attemptsWith((i) => ({ 'x-forwarded-for': i % 2 ? own : `::ffff:${own}` }))).toEqual(limited);
+  });
+
+  /** A login as each path takes it. */
+  const tryAt = (path: string, address: string, body: unknown = attempt()) =>
+    ask(stack().url + path, {
+      method: 'POST',
+      headers: { ...json, 'x-forwarded-for': address },
+      body: JSON.stringify(body),
+    });
+
+  test.each<[path: string, body?: unknown]>([
+    ['/auth/login?x=1'],
+    ['/trpc/auth.login'],
+    ['/trpc/auth.login?x=1'],
+    ['/trpc/auth.login/'],
+    ['/trpc/auth.login?batch=1', { 0: attempt() }],
+  ])('an attempt at %s is one of the five at /auth/login', async (path, body) => {
+    const address = clientAddress();
+    for (let i = 0; i < 4; i++) expect((await tryAt('/auth/login', address)).status).toBe(401);
+    expect((await tryAt(path, address, body)).status).toBe(401);
+    expect((await tryAt(path, address, body)).status).toBe(429);
+    expect((await tryAt('/auth/login', address)).status).toBe(429);
+  });
+
+  test.each([
+    '/auth/login/',
+    '//auth/login',
+    '/AUTH/LOGIN',
+    '/auth%2Flogin',
+    '/auth/login;x=1',
+    '//trpc/auth.login',
+    '/TRPC/auth.login',
+    '/trpc/AUTH.LOGIN',
+    '/trpc%2Fauth.login',
+    '/trpc/auth/login',
+  ])('%s is no path of the login', async (path) => {
+    expect((await tryAt(path, clientAddress())).status).toBe(404);
+  });
+
   /** How many of so many guesses at once from each address are looked at. */
   const lookedAt = async (addresses: string[], each: number) => {
     const call = callerOf('rest', stack().url);
     let through = 0;
     for (const address of addresses) {
-      const guess = () => call('auth.login', { email: freshEmail(), password: PASSWORD }, { address });
+      const guess = () => call('auth.login', attempt(), { address });
       const replies = await Promise.all(Array.from({ length: each }, guess));
       for (const { status } of replies) expect([401, 429]).toContain(status);
       through += replies.filter(({ status }) => status === 401).length;
@@ -46,11 +133,7 @@ onBothStacks((stack) => {
     const prefix = freshPrefix48();
     for (let i = 0; i < 4; i++) await lookedAt([`${prefix}:ab0${i}::1`], 5);
     const address = `${prefix}:ab04::1`;
-    const { headers } = await callerOf('rest', stack().url)(
-      'auth.login',
-      { email: freshEmail(), password: PASSWORD },
-      { address },
-    );
+    const { headers } = await callerOf('rest', stack().url)('auth.login', attempt(), { address });
     expect(headers.get('ratelimit-limit')).toBe('20');
     expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
   });
@@ -60,4 +143,17 @@ onBothStacks((stack) => {
     const addresses = Array.from({ length: 20 }, (_, i) => `${a}.${b}.${c}.${i + 1}`);
     expect(await lookedAt(addresses, 5)).toBe(100);
   });
+});
+
+describe('without a proxy in front', () => {
+  onStack(
+    'embedded',
+    (stack) => {
+      test('X-Forwarded-For is what anybody can write', async () => {
+        const call = callerOf('rest', stack().url);
+        expect(await attempts(() => call('auth.login', attempt()))).toEqual(limited);
+      });
+    },
+    { env: { TRUST_PROXY: '0' } },
+  );
 });

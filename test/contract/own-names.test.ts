@@ -3,27 +3,11 @@ import { Browser } from '../provider/browser.ts';
 import { profileOf } from '../provider/login.ts';
 import { freshEmail } from '../rig/address.ts';
 import { ask } from '../rig/raw.ts';
-import { noS3 } from '../rig/s3.ts';
 import type { Stack } from '../rig/stack.ts';
-import { callerOf } from './callers.ts';
-import { onBothStacks, onStack, PASSWORD } from './scenario.ts';
+import { frontEnds, loginFrom } from './front-ends.ts';
+import { onBothStacks } from './scenario.ts';
 
 const portOf = (stack: Stack) => stack.services[0]?.port;
-
-/** A login as a page of this origin tries it, and what its browser would be told. */
-async function loginFrom(stack: Stack, origin: string) {
-  const headers = { origin, 'sec-fetch-site': 'cross-site' };
-  const reply = await callerOf('rest', stack.url)(
-    'auth.login',
-    { email: freshEmail(), password: PASSWORD },
-    { headers },
-  );
-  return {
-    code: reply.code,
-    allowed: reply.headers.get('access-control-allow-origin'),
-    credentials: reply.headers.get('access-control-allow-credentials'),
-  };
-}
 
 describe('with APP_URL unset', () => {
   onBothStacks(
@@ -74,8 +58,6 @@ describe('with APP_URL unset', () => {
   );
 });
 
-const frontEnds = ['http://localhost:5173', 'http://127.0.0.1:5173', 'http://[::1]:8080', 'https://app.localhost:4200'];
-
 describe('a front end on another port of this machine', () => {
   onBothStacks((stack) => {
     test.each(frontEnds)('%s may call with credentials', async (origin) => {
@@ -103,20 +85,5 @@ describe('a front end on another port of this machine', () => {
     ])('but not %s', async (origin) => {
       expect(await loginFrom(stack(), origin)).toMatchObject({ code: 'ORIGIN_MISMATCH', allowed: null });
     });
-  });
-
-  describe.each([
-    ['in production', { NODE_ENV: 'production', ...noS3 }],
-    ['at a public APP_URL', { APP_URL: 'https://accounts.example.test' }],
-  ])('%s', (_, env) => {
-    onStack(
-      'real',
-      (stack) => {
-        test.each(frontEnds)('%s is foreign', async (origin) => {
-          expect(await loginFrom(stack(), origin)).toMatchObject({ code: 'ORIGIN_MISMATCH', allowed: null });
-        });
-      },
-      { env },
-    );
   });
 });

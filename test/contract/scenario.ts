@@ -34,11 +34,14 @@ export function onStack(
 
 /** Runs the same tests on both stacks, through both surfaces: the contract does not depend on either. */
 export function everywhere(define: (scenario: () => Scenario, surface: Surface) => void, options?: StackOptions): void {
-  onBothStacks((stack) => {
-    describe.each(['rest', 'trpc'] as const)('over %s', (surface) => {
-      define(() => ({ stack: stack(), call: callerOf(surface, stack().url) }), surface);
-    });
-  }, options);
+  onBothStacks((stack) => overBoth(stack, define), options);
+}
+
+/** Runs the same tests through both surfaces of a stack, beside tests that need one of them only. */
+export function overBoth(stack: () => Stack, define: (scenario: () => Scenario, surface: Surface) => void): void {
+  describe.each(['rest', 'trpc'] as const)('over %s', (surface) => {
+    define(() => ({ stack: stack(), call: callerOf(surface, stack().url) }), surface);
+  });
 }
 
 export interface Person {
@@ -115,6 +118,13 @@ export const isAlive = async (call: Call, session: string): Promise<boolean> => 
   expect([200, 401]).toContain(status);
   return status === 200;
 };
+
+/** All that a client sees of an answer but its time and its id. */
+export function visibleIn({ headers, ...reply }: Reply) {
+  const { date, 'x-request-id': id, ...others } = Object.fromEntries(headers);
+  expect([date, id]).not.toContain(undefined);
+  return { ...reply, headers: others };
+}
 
 /** Status, code and text of a refusal at once, and that nobody was logged in by it. */
 export function expectRefusal(reply: Reply, status: number, code: string, message?: string | RegExp): void {

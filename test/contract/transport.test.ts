@@ -130,25 +130,38 @@ onBothStacks((stack) => {
     expect((await send('/api/health')).status).toBe(200);
   });
 
-  test.each(['https://evil.test', 'null', 'http://localhost.evil.test', 'http://localhost'])(
-    'nothing changes for a page of %s',
-    async (origin) => {
-      const before = await countUsers();
-      for (const [procedure, [method, path]] of posts) {
-        for (const target of [path, `/trpc/${procedure}`]) {
-          const response = await send(target, {
-            method: target === path ? method : 'POST',
-            headers: { ...json, origin },
-            body: JSON.stringify(person()),
-          });
-          expect(response.status).toBe(403);
-          expect(await response.json()).toMatchObject({ code: 'ORIGIN_MISMATCH' });
-          expect(response.headers.get('access-control-allow-origin')).toBeNull();
-        }
+  test.each<Record<string, string>>([
+    { origin: 'https://evil.test' },
+    { origin: 'null' },
+    { origin: 'http://localhost.evil.test' },
+    { origin: 'http://localhost' },
+    { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site' },
+  ])('nothing changes for a page of another site, with the cookie or without (%j)', async (foreign) => {
+    const { session } = await loggedIn({ stack: stack(), call: callerOf('rest', stack().url) });
+    const everything = async () => ({
+      users: await stack().database('select * from users'),
+      uploads: await stack().database('select * from uploads'),
+      mails: await stack().database('select count(*) as n from outbox'),
+    });
+    const before = await everything();
+    for (const [i, [procedure, [method, path]]] of posts.entries()) {
+      for (const target of [path, `/trpc/${procedure}`]) {
+        const isRest = target === path;
+        const response = await send(target, {
+          method: isRest ? method : 'POST',
+          headers: { ...json, ...foreign, ...(isRest === (i % 2 === 0) && { cookie: `auth_session=${session}` }) },
+          body: JSON.stringify(person()),
+        });
+        expect(response.status).toBe(403);
+        expect(await response.json()).toMatchObject({ code: 'ORIGIN_MISMATCH' });
+        expect(response.headers.get('access-control-allow-origin')).toBeNull();
+        expect(response.headers.getSetCookie()).toEqual([]);
       }
-      expect(await countUsers()).toBe(before);
-    },
-  );
+    }
+    expect(await everything()).toEqual(before);
+    expect(await isAlive(callerOf('rest', stack().url), session)).toBe(true);
+  });
 
   test('a logout from another site fails, and so does any request that a browser calls cross-site or same-site', async () => {
     const call = callerOf('rest', stack().url);
@@ -185,15 +198,24 @@ onBothStacks((stack) => {
     // Over /trpc a form is the input, of another shape.
     ['multipart/form-data; boundary=x', 400],
     ['', 415],
+    [undefined, 415],
   ])('JSON that comes as %j is not read', async (type, overRpc) => {
     const before = await countUsers();
-    const statusOf = async (path: string) => {
-      const body = new TextEncoder().encode(JSON.stringify(person()));
-      return (await send(path, { method: 'POST', headers: { 'content-type': type }, body })).status;
+    const statusOf = async (path: string, fields: object = person(), method = 'POST', cookie = '') => {
+      const body = new TextEncoder().encode(JSON.stringify(fields));
+      return (
+        await send(path, { method, headers: { cookie, ...(type !== undefined && { 'content-type': type }) }, body })
+      ).status;
     };
+    const { session, id, name } = await loggedIn({ stack: stack(), call: callerOf('rest', stack().url) });
+    const change = () => statusOf('/api/profile', { name: 'Mallory' }, 'PUT', `auth_session=${session}`);
     expect(await statusOf('/auth/register')).toBe(415);
     expect(await statusOf('/trpc/auth.register')).toBe(overRpc);
-    expect(await countUsers()).toBe(before);
+    expect(await statusOf('/auth/login')).toBe(415);
+    expect(await change()).toBe(415);
+    expect(await stack().database('select name from users where id = ?', [id])).toEqual([{ name }]);
+    // The one that is logged in.
+    expect(await countUsers()).toBe(Number(before) + 1);
   });
 
   test('a charset with the content type is no offence', async () => {
@@ -245,6 +267,18 @@ onBothStacks((stack) => {
     const prototype = '{"__proto__":{"emailVerified":true,"role":"admin"}}';
     expect(await besideARegistration('/auth/register', prototype)).toEqual({ status: 400, rows: [] });
     expect(await besideARegistration('/trpc/auth.register', prototype)).toEqual({ status: 200, rows: plainUser });
+    const { session, id } = await loggedIn({ stack: stack(), call: callerOf('rest', stack().url) });
+    const sendWith = async (method: string, path: string, fields: string) => {
+      const headers = { ...json, cookie: `auth_session=${session}` };
+      return (await send(path, { method, headers, body: `${prototype.slice(0, -1)},${fields}` })).status;
+    };
+    const file = '"filename":"a.png","contentType":"image/png","size":10}';
+    expect(await sendWith('PUT', '/api/profile', '"bio":"changed"}')).toBe(400);
+    expect(await sendWith('POST', '/trpc/profile.update', '"bio":"Mine"}')).toBe(200);
+    expect(await sendWith('POST', '/api/upload/presign', file)).toBe(400);
+    expect(await sendWith('POST', '/trpc/upload.presign', file)).toBe(200);
+    const rows = await stack().database('select bio, role from users where id = ?', [id]);
+    expect(rows).toEqual([{ bio: 'Mine', role: 'user' }]);
     // Nor anything for the next request.
     expect(await besideARegistration('/auth/register', '{"k":1}')).toEqual({ status: 201, rows: plainUser });
   });

@@ -2,14 +2,17 @@ import { randomBytes } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { createConnection } from 'mysql2/promise';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { cpuTime } from '../bench/measure.ts';
-import { type Call, type CallOptions, callerOf } from '../contract/callers.ts';
-import { loggedIn, mailedToken, mailsSettled, registered, verified } from '../contract/scenario.ts';
+import { cpuTime, duration, median } from '../bench/measure.ts';
+import { type Call, type CallOptions, callerOf, type Reply } from '../contract/callers.ts';
+import { loggedIn, mailedToken, mailsSettled, registered, verified, visibleIn } from '../contract/scenario.ts';
 import { clientAddress, freshEmail } from '../rig/address.ts';
 import { startMysql } from '../rig/mysql.ts';
 import type { PrivateServer } from '../rig/private-server.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
+
+/** Hundreds of hashes one after the other, on a machine that does much else. */
+const TIMED = 300_000;
 
 /** What a database sees of a request must not depend on whether the address has an account; nor may one address stop others. */
 let mysql: PrivateServer;
@@ -127,6 +130,111 @@ test('a wrong password costs the same work for every address, whatever is stored
   for (const [whose, ratio] of Object.entries(ratios)) {
     expect([whose, ratio > 0.6 && ratio < 1.6, ratio]).toEqual([whose, true, ratio]);
   }
+});
+
+/** One account of each kind, and an address without one. */
+async function addresses() {
+  const [known, waiting, external] = [
+    await verified({ stack, call }),
+    await registered({ stack, call }),
+    await verified({ stack, call }),
+  ];
+  await storeHash(external.id, null);
+  return { unknown: freshEmail(), known: known.email, unverified: waiting.email, external: external.email };
+}
+
+const SAMPLES = 200;
+
+/**
+ * The median times of requests for each address, one after the other and in turn: a machine that is slow for a while is
+ * slow for all. `differences`: of each to that of the unknown address, the median of those within a turn.
+ */
+async function timesOf(emails: Record<string, string>, ask: (email: string) => Promise<Reply>) {
+  const times = Object.fromEntries(Object.keys(emails).map((kind) => [kind, [] as number[]]));
+  const kinds = Object.entries(emails);
+  for (let i = 0; i < SAMPLES; i++) {
+    const turn = i % kinds.length;
+    for (const [kind, email] of [...kinds.slice(turn), ...kinds.slice(0, turn)]) {
+      times[kind]?.push(await duration(() => ask(email)));
+    }
+  }
+  const { unknown = [], ...others } = times;
+  const differences = Object.values(others).map((own) => median(own.map((ms, i) => ms - (unknown[i] ?? 0))));
+  return { unknown: median(unknown), differences: differences.map(Math.abs) };
+}
+
+/** A difference that is there shows each time; one of a busy machine does not. */
+async function expectSameTimes(measure: () => Promise<{ differences: number[]; allowed: number }>): Promise<void> {
+  const seen = [];
+  for (let i = 0; i < 3; i++) {
+    const { differences, allowed } = await measure();
+    if (differences.every((difference) => difference <= allowed)) return;
+    seen.push({ differences, allowed });
+  }
+  throw new Error(`the times differ: ${JSON.stringify(seen)}`);
+}
+
+test(
+  `${SAMPLES} logins in turn take the same time for every address, to a tenth of a hash`,
+  async () => {
+    const { unverified, ...emails } = await addresses();
+    await expectSameTimes(async () => {
+      const { unknown, differences } = await timesOf(emails, (email) =>
+        call('auth.login', { email, password: 'Wrong-Password-1' }),
+      );
+      return { differences, allowed: unknown / 10 };
+    });
+  },
+  TIMED,
+);
+
+test.each(['auth.forgotPassword', 'auth.resendVerification'])(
+  `%s, ${SAMPLES} times in turn, takes the same time for every address, to 5 ms`,
+  async (procedure) => {
+    const emails = await addresses();
+    await expectSameTimes(async () => {
+      const { differences } = await timesOf(emails, (email) => call(procedure, { email }));
+      return { differences, allowed: 5 };
+    });
+  },
+  TIMED,
+);
+
+test('with the mail server away every address gets the same answer, and those of accounts their mail afterwards', async () => {
+  const emails = await addresses();
+  await Promise.all(Object.values(emails).map((email) => mailsSettled(stack, email)));
+  await stack.smtp?.stop();
+  const answers = [];
+  for (const email of Object.values(emails)) answers.push(await call('auth.forgotPassword', { email }));
+  for (const answer of answers) {
+    expect(answer.status).toBe(200);
+    expect(visibleIn(answer)).toEqual(visibleIn(answers[0] as Reply));
+  }
+  await stack.smtp?.start();
+  const { unknown, ...others } = emails;
+  for (const to of Object.values(others)) await stack.waitForMail({ to, subject: 'Reset', within: 50_000 });
+  expect(await stack.mailsTo(unknown)).toEqual([]);
+});
+
+test('a token that is none, or another user’s, costs no hash', async () => {
+  const [owner, other] = [await verified({ stack, call }), await verified({ stack, call })];
+  await call('auth.forgotPassword', { email: owner.email });
+  const token = await mailedToken(stack, owner.email, 'reset-password');
+  const [, hashes] = await cpuOf(() => logins(40, freshEmail));
+  const [replies, cost] = await cpuOf(() =>
+    Promise.all(
+      Array.from({ length: 40 }, (_, i) =>
+        call('auth.resetPassword', {
+          token: i % 2 ? token : `${i}`.padStart(43, 'x'),
+          email: other.email,
+          password: 'Difference-Engine-1',
+        }),
+      ),
+    ),
+  );
+  expect(replies.map(({ code }) => code)).toEqual(Array(40).fill('INVALID_TOKEN'));
+  // With a hash for each half of them it would be more than half.
+  expect(cost).toBeLessThan(hashes / 3);
 });
 
 test('a login past the limit costs no hash', async () => {
