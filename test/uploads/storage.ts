@@ -114,11 +114,14 @@ export function imageForm({ bytes, contentType = 'image/png', filename = 'image.
 }
 
 /** POST /api/upload/image. */
-export const sendImage = (uploading: Uploading, session: string | undefined, image: SentImage): Promise<UploadReply> =>
-  sendForm(uploading, session, imageForm(image));
+export const sendImage = (
+  uploading: Pick<Uploading, 'stack'>,
+  session: string | undefined,
+  image: SentImage,
+): Promise<UploadReply> => sendForm(uploading, session, imageForm(image));
 
 export async function sendForm(
-  { stack }: Uploading,
+  { stack }: Pick<Uploading, 'stack'>,
   session: string | undefined,
   body: FormData | Uint8Array<ArrayBuffer> | string,
   headers: Record<string, string> = {},
