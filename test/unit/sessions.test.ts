@@ -115,10 +115,17 @@ describe.each(['embedded', 'Redis'])('sessions in the %s store', (kind) => {
 describe('over any weeks', () => {
   const step = fc.oneof(
     {
-      weight: 6,
-      arbitrary: fc.record({ act: fc.constant('wait' as const), days: fc.noBias(fc.integer({ min: 0, max: 65 }).map((tenths) => tenths / 10)) }),
+      weight: 12,
+      arbitrary: fc.record({
+        act: fc.constant('wait' as const),
+        days: fc.noBias(
+          fc
+            .oneof({ weight: 7, arbitrary: fc.integer({ min: 20, max: 60 }) }, fc.integer({ min: 0, max: 75 }))
+            .map((tenths) => tenths / 10),
+        ),
+      }),
     },
-    { weight: 6, arbitrary: fc.record({ act: fc.constant('use' as const), one: fc.constantFrom(0, 0, 1) }) },
+    { weight: 12, arbitrary: fc.record({ act: fc.constant('use' as const), one: fc.constantFrom(0, 0, 0, 1) }) },
     fc.record({ act: fc.constantFrom('open' as const, 'end' as const), one: fc.nat(2) }),
     fc.record({ act: fc.constant('endAll' as const) }),
   );
