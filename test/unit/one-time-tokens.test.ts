@@ -80,7 +80,10 @@ const step = fc.oneof(
   fc.record({ act: fc.constantFrom('release' as const, 'use' as const, 'revoke' as const), one }),
   {
     weight: 5,
-    arbitrary: fc.record({ act: fc.constant('wait' as const), ms: fc.constantFrom(6 * SECOND, 6 * SECOND, 6 * SECOND, HOUR / 2, 13 * HOUR) }),
+    arbitrary: fc.record({
+      act: fc.constant('wait' as const),
+      ms: fc.constantFrom(6 * SECOND, 6 * SECOND, 6 * SECOND, HOUR / 2, 13 * HOUR),
+    }),
   },
 );
 
