@@ -1,15 +1,15 @@
-import { randomInt } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { clientAddress } from '../rig/address.ts';
+import { cases, seed, timeLimit } from '../rig/random.ts';
 import { fromSchema, type Schema } from './arbitrary.ts';
-import { callerOf } from './callers.ts';
+import { callerOf, paths } from './callers.ts';
 import { expectDocumented } from './document.ts';
 import { loggedIn, logIn, onBothStacks, PASSWORD } from './scenario.ts';
 
 const RUNS_PER_OPERATION = 30;
-/** FUZZ_SEED=… repeats a run. */
-const seed = Number(process.env.FUZZ_SEED ?? randomInt(2 ** 31));
+const SERVICE_TOKEN = 'token-of-another-service';
 
 interface Operation {
   parameters?: { name: string; in: 'path' | 'query'; required?: boolean; schema: Schema }[];
@@ -24,13 +24,12 @@ interface Request {
 
 onBothStacks(
   (stack) => {
-    test(`whatever is sent to a documented path, the answer is a documented one (FUZZ_SEED=${seed})`, async () => {
-      console.log(`FUZZ_SEED=${seed}`);
+    /** An administrator who is logged in, and values that mean something to the service. */
+    const prepare = async () => {
       const { url } = stack();
       const call = callerOf('rest', url);
       const person = await loggedIn({ stack: stack(), call });
       await stack().database("update users set role = 'admin' where id = ?", [person.id]);
-      let { session } = person;
       const victim = await loggedIn({ stack: stack(), call });
       const known = {
         id: victim.id,
@@ -39,39 +38,198 @@ onBothStacks(
         password: PASSWORD,
         contentType: 'image/png',
         size: 1000,
+        ids: [victim.id],
+        userId: victim.id,
+        token: person.session,
       };
-
-      const { paths } = (await (await fetch(`${url}/openapi.json`)).json()) as {
+      const { paths: documented } = (await (await fetch(`${url}/openapi.json`)).json()) as {
         paths: Record<string, Record<string, Operation>>;
       };
-      for (const [pattern, methods] of Object.entries(paths)) {
-        for (const [method, operation] of Object.entries(methods)) {
-          const property = fc.asyncProperty(
-            requestTo(pattern, method, operation, known),
-            fc.boolean(),
-            async ({ path, init }, withSession) => {
+      return { url, call, person, known, documented };
+    };
+
+    test(
+      `whatever is sent to a documented path, the answer is a documented one (FUZZ_SEED=${seed})`,
+      async () => {
+        const { url, call, person, known, documented } = await prepare();
+        let { session } = person;
+        for (const [pattern, methods] of Object.entries(documented)) {
+          for (const [method, operation] of Object.entries(methods)) {
+            const property = fc.asyncProperty(
+              requestTo(pattern, method, operation, known),
+              fc.boolean(),
+              async ({ path, init }, withSession) => {
+                const response = await fetch(url + path, {
+                  ...init,
+                  redirect: 'manual',
+                  headers: {
+                    ...init.headers,
+                    'x-forwarded-for': clientAddress(),
+                    ...(withSession && { cookie: `auth_session=${session}` }),
+                  },
+                });
+                expect(response.status).toBeLessThan(500);
+                await expectAnswer(url, method, pattern, operation, response);
+                // Logging out was one of the calls.
+                if (withSession && response.headers.getSetCookie().length > 0) session = await logIn(call, person);
+              },
+            );
+            await fc.assert(property, cases(RUNS_PER_OPERATION));
+          }
+        }
+      },
+      timeLimit,
+    );
+
+    test(
+      `whatever is sent to the procedures under /trpc, alone or in a batch, each has a documented answer (FUZZ_SEED=${seed})`,
+      async () => {
+        const { url, call, person, known, documented } = await prepare();
+        let { session } = person;
+        const seen = { results: 0, errors: 0 };
+        await fc.assert(
+          fc.asyncProperty(
+            rpcRequest(documented, known),
+            async ({ method, path, body, isBatch, withSession, withToken }) => {
               const response = await fetch(url + path, {
-                ...init,
-                redirect: 'manual',
+                method,
+                ...(body !== undefined && { body }),
                 headers: {
-                  ...init.headers,
+                  'content-type': 'application/json',
                   'x-forwarded-for': clientAddress(),
                   ...(withSession && { cookie: `auth_session=${session}` }),
+                  ...(withToken && { authorization: `Bearer ${SERVICE_TOKEN}` }),
                 },
               });
               expect(response.status).toBeLessThan(500);
-              await expectAnswer(url, method, pattern, operation, response);
-              // Logging out was one of the calls.
+              const answer = (await response.json()) as RpcAnswer | RpcAnswer[];
+              const names = path.replace(/^\/trpc\/|\?.*$/g, '').split(',');
+              // What is no batch is refused as a whole.
+              if (isBatch && Array.isArray(answer)) expect(answer).toHaveLength(names.length);
+              for (const [i, entry] of [answer].flat().entries()) {
+                seen[entry.error ? 'errors' : 'results']++;
+                await expectRpcAnswer(url, documented, names[i] ?? '', entry);
+              }
               if (withSession && response.headers.getSetCookie().length > 0) session = await logIn(call, person);
             },
-          );
-          await fc.assert(property, { seed, numRuns: RUNS_PER_OPERATION });
-        }
-      }
-    }, 60_000);
+          ),
+          cases(100),
+        );
+        expect(Math.min(seen.results, seen.errors)).toBeGreaterThan(20);
+      },
+      timeLimit,
+    );
   },
-  { env: { LIMIT_UPLOAD: '100000/3600' } },
+  {
+    env: {
+      LIMIT_UPLOAD: '100000/3600',
+      SERVICE_TOKENS: `fuzz:${createHash('sha256').update(SERVICE_TOKEN).digest('hex')}`,
+    },
+  },
 );
+
+interface RpcAnswer {
+  result?: { data: unknown };
+  error?: { message: string; code: number; data: { code: string; httpStatus: number } };
+}
+
+/** The answer of one procedure: as over REST, in the envelope of tRPC. */
+async function expectRpcAnswer(url: string, documented: Documented, name: string, { result, error }: RpcAnswer) {
+  const [method = '', path = ''] = Object.hasOwn(paths, name) ? (paths[name] ?? []) : [];
+  const responses = documented[path]?.[method.toLowerCase()]?.responses;
+  if (error) {
+    expect(error).toMatchObject({ message: expect.any(String), code: expect.any(Number) });
+    const { code, httpStatus } = error.data;
+    expect(code).toMatch(/^[A-Z]+(?:_[A-Z]+)*$/);
+    expect(JSON.stringify(error)).not.toMatch(/\bat \S+:\d+|node_modules/);
+    // A wrong method, or a name that is none: not found.
+    expect(responses ? [...Object.keys(responses), '404', '415'] : ['400', '401', '404', '415']).toContain(
+      `${httpStatus}`,
+    );
+  } else if (responses && !('302' in responses)) {
+    await expectDocumented(url, method, path, '201' in responses ? 201 : 200, result?.data);
+  } else {
+    expect(responses ? ['location'] : ['null', 'user', 'users', 'success']).toContain(
+      Object.keys(result?.data ?? { null: 0 })[0],
+    );
+  }
+}
+
+type Documented = Record<string, Record<string, Operation>>;
+
+/** Procedures without a path, for other services. */
+const servicePaths: [name: string, method: string, input: Schema][] = [
+  ['service.session', 'POST', { type: 'object', properties: { token: { type: 'string' } }, required: ['token'] }],
+  [
+    'service.users',
+    'GET',
+    { type: 'object', properties: { ids: { type: 'array', items: { type: 'string' } } }, required: ['ids'] },
+  ],
+  ['service.endSessions', 'POST', { type: 'object', properties: { userId: { type: 'string' } }, required: ['userId'] }],
+];
+
+/** One procedure, or a few in a batch, each with its input or something else; now and then broken as a whole. */
+function rpcRequest(documented: Documented, known: Record<string, unknown>) {
+  const described = Object.entries(paths).map(([name, [method, path]]): [string, string, Schema] => {
+    const { parameters = [], requestBody } = documented[path]?.[method.toLowerCase()] ?? {};
+    const body = requestBody?.content['application/json']?.schema;
+    const properties = {
+      ...body?.properties,
+      ...Object.fromEntries(parameters.map(({ name, schema }) => [name, schema])),
+    };
+    const required = [
+      ...(body?.required ?? []),
+      ...parameters.filter(({ required }) => required).map(({ name }) => name),
+    ];
+    return [name, method, { type: 'object', properties, required }];
+  });
+  const calls = (isQuery: boolean) =>
+    fc.oneof(
+      ...[...described, ...servicePaths]
+        .filter(([, method]) => (method === 'GET') === isQuery)
+        .map(([name, , schema]) => fc.record({ name: fc.constant(name), input: fromSchema(schema, '', known) })),
+    );
+  const odd = fc.constantFrom(
+    undefined,
+    undefined,
+    undefined,
+    undefined,
+    'name',
+    'method',
+    'input',
+    'count',
+    'length' as const,
+  );
+  return fc.boolean().chain((isQuery) =>
+    fc
+      .record({
+        calls: fc.array(calls(isQuery), { minLength: 1, maxLength: 3 }),
+        isBatch: fc.boolean(),
+        withSession: fc.boolean(),
+        withToken: fc.boolean(),
+        odd,
+        text: fc.string({ unit: 'grapheme' }),
+      })
+      .map(({ calls, isBatch, odd, text, ...caller }) => {
+        const sent = isBatch ? calls : calls.slice(0, 1);
+        const names = sent.map(({ name }) => name);
+        if (odd === 'name') names.push('constructor', 'users.list.call');
+        if (odd === 'length') names.push(...Array<string>(20).fill('health'));
+        const inputs = sent.map(({ input }) => input);
+        if (odd === 'count') inputs.push({}, null);
+        const input = odd === 'input' ? text : JSON.stringify(isBatch ? { ...inputs } : inputs[0]);
+        const method = (odd === 'method') === isQuery ? 'POST' : 'GET';
+        const query = new URLSearchParams({ ...(isBatch && { batch: '1' }), ...(method === 'GET' && { input }) });
+        return {
+          ...caller,
+          isBatch,
+          method,
+          path: `/trpc/${names.join()}?${query}`,
+          body: method === 'POST' ? input : undefined,
+        };
+      }),
+  );
+}
 
 async function expectAnswer(url: string, method: string, path: string, operation: Operation, response: Response) {
   if (response.headers.get('content-type')?.startsWith('application/json')) {

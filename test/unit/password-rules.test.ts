@@ -1,6 +1,8 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { passwordRules } from '../../client/pages/form/password-rules.ts';
 import { newPassword } from '../../routers/fields.ts';
+import { anyCharacter, cases } from '../rig/random.ts';
 
 /** The rules that a password breaks, by the names that the service gives them. */
 const broken = (password: string) => {
@@ -29,4 +31,58 @@ test.each([
 ])('the page ticks off for %j what the service accepts', (password) => {
   const unmet = passwordRules.map(({ isMet }, i) => (isMet(password) ? undefined : order[i])).filter(Boolean);
   expect(unmet).toEqual(broken(password));
+});
+
+/** Around each rule: its letters, some that only look like them, and whatever else there is. */
+const character = fc.oneof(
+  fc.constantFrom(...'AZaz09!- ', 'Ä', 'ß', 'ǅ', 'ª', '٣', '²', 'Ⅷ', '😀', '\u0301', '\0', '\n'),
+  anyCharacter.filter((character) => character.isWellFormed()),
+);
+const candidate = fc.oneof(
+  fc.string({ unit: character, maxLength: 12, size: 'max' }),
+  fc
+    .tuple(fc.constantFrom('', 'Aa1!', 'Aa1', 'a1!'), character, fc.integer({ min: 0, max: 130 }))
+    .map(([start, one, times]) => start + one.repeat(times)),
+);
+
+test('the page ticks off for any password what the service accepts, which keeps it as it is', () => {
+  let accepted = 0;
+  fc.assert(
+    fc.property(candidate, (password) => {
+      const unmet = passwordRules.map(({ isMet }, i) => (isMet(password) ? undefined : order[i])).filter(Boolean);
+      // The service reads no more of one that is too long.
+      if ([...password].length <= 128) expect(unmet).toEqual(broken(password));
+      const parsed = newPassword.safeParse(password);
+      expect(parsed.success).toBe(unmet.length === 0);
+      if (!parsed.success) return;
+      expect(parsed.data).toBe(password);
+      accepted++;
+    }),
+    cases(500),
+  );
+  expect(accepted).toBeGreaterThan(10);
+});
+
+test('of ASCII, exactly the passwords of 8 to 128 characters with one of each kind are accepted', () => {
+  const one = (from: string, to: string) => fc.integer({ min: from.charCodeAt(0), max: to.charCodeAt(0) });
+  const kinds = [
+    one('A', 'Z'),
+    one('a', 'z'),
+    one('0', '9'),
+    fc.constantFrom(...'!"/:@[`{~ \t').map((c) => c.charCodeAt(0)),
+  ];
+  const isOf = [/[A-Z]/, /[a-z]/, /[0-9]/, /[^A-Za-z0-9]/];
+  fc.assert(
+    fc.property(
+      fc
+        .subarray(kinds, { minLength: 1 })
+        .chain((kinds) => fc.array(fc.oneof(...kinds), { minLength: 5, maxLength: 135, size: 'max' })),
+      (codes) => {
+        const password = String.fromCharCode(...codes);
+        const isRight = codes.length >= 8 && codes.length <= 128 && isOf.every((kind) => kind.test(password));
+        expect(newPassword.safeParse(password).success).toBe(isRight);
+      },
+    ),
+    cases(500),
+  );
 });

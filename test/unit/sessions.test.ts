@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { User } from '../../entities/index.ts';
 import { createSessions, type Sessions } from '../../server/accounts/sessions.ts';
@@ -11,6 +12,7 @@ import type { Database } from '../../server/parts/database/contract.ts';
 import { openDatabase } from '../../server/parts/database/index.ts';
 import type { KeyValueStore } from '../../server/parts/key-value/contract.ts';
 import { openKeyValueStore } from '../../server/parts/key-value/index.ts';
+import { cases } from '../rig/random.ts';
 import { nextDatabase } from '../rig/redis.ts';
 
 const DAY = 24 * 60 * 60 * 1000;
@@ -107,5 +109,90 @@ describe.each(['embedded', 'Redis'])('sessions in the %s store', (kind) => {
     expect(await sessions.validate(token)).not.toBeNull();
     await users.endSessions(user.id);
     expect(await sessions.validate(token)).toBeNull();
+  });
+});
+
+describe('over any weeks', () => {
+  const step = fc.oneof(
+    {
+      weight: 12,
+      arbitrary: fc.record({
+        act: fc.constant('wait' as const),
+        days: fc.noBias(
+          fc
+            .oneof({ weight: 7, arbitrary: fc.integer({ min: 20, max: 60 }) }, fc.integer({ min: 0, max: 75 }))
+            .map((tenths) => tenths / 10),
+        ),
+      }),
+    },
+    { weight: 12, arbitrary: fc.record({ act: fc.constant('use' as const), one: fc.constantFrom(0, 0, 0, 1) }) },
+    fc.record({ act: fc.constantFrom('open' as const, 'end' as const), one: fc.nat(2) }),
+    fc.record({ act: fc.constant('endAll' as const) }),
+  );
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  test('a session lives seven days from its last renewal, in its second half, at most thirty, until it or its epoch ends', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 40, size: 'max' }), async (steps) => {
+        vi.useFakeTimers({ toFake: ['Date'], now: 1_700_000_000_000 });
+        const stored = new Map<string, { value: string; until: number }>();
+        const read = (key: string) => {
+          const { value, until } = stored.get(key) ?? { value: null, until: 0 };
+          return until > Date.now() ? value : null;
+        };
+        const store = {
+          get: async (key: string) => read(key),
+          set: async (key: string, value: string, { ttlMs, ifExists }: { ttlMs: number; ifExists?: boolean }) => {
+            if (ifExists && read(key) === null) return false;
+            stored.set(key, { value, until: Date.now() + ttlMs });
+            return true;
+          },
+          delete: async (key: string) => void stored.delete(key),
+        };
+        const user = { id: 'user', sessionEpoch: 0 };
+        const sessions = createSessions({ store: store as never, users: { find: async () => ({ ...user }) } as never });
+        const known: { token: string; createdAt: number; expiresAt: number; ended: boolean }[] = [];
+        const open = async (former?: string) => {
+          const { token, expiresAt } = await sessions.openSession({ ...user } as never, former);
+          expect(expiresAt).toBe(Date.now() + 7 * DAY);
+          known.push({ token, createdAt: Date.now(), expiresAt, ended: false });
+        };
+        await open();
+        for (const each of steps) {
+          const session = 'one' in each ? known.at(-1 - (each.one % known.length)) : undefined;
+          if (each.act === 'wait') vi.setSystemTime(Date.now() + Math.round(each.days * DAY));
+          else if (each.act === 'endAll') {
+            user.sessionEpoch++;
+            for (const session of known) session.ended = true;
+          } else if (session && each.act === 'open') {
+            await open(session.token);
+            session.ended = true;
+          } else if (session && each.act === 'end') {
+            await sessions.end(session.token);
+            session.ended = true;
+          } else if (session) {
+            const { createdAt, expiresAt, ended } = session;
+            const now = Date.now();
+            const found = await sessions.validate(session.token);
+            if (ended || now >= expiresAt) {
+              expect(found).toBeNull();
+              continue;
+            }
+            const isSecondHalf = expiresAt - now < 3.5 * DAY;
+            session.expiresAt = isSecondHalf ? Math.min(now + 7 * DAY, createdAt + 30 * DAY) : expiresAt;
+            const fresh = session.expiresAt !== expiresAt;
+            expect(found).toMatchObject({ createdAt, expiresAt: session.expiresAt, fresh, user: { id: 'user' } });
+          }
+        }
+        expect(new Set(known.map(({ token }) => token)).size).toBe(known.length);
+        for (const { token } of known) {
+          expect(token).toMatch(/^[A-Za-z0-9_-]{43}$/);
+          expect(JSON.stringify([...stored])).not.toContain(token);
+        }
+      }),
+      cases(100),
+    );
   });
 });

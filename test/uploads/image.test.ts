@@ -365,6 +365,16 @@ onStorage('disk', (uploading) => {
       ],
       ['an empty form', '', 'multipart/form-data; boundary=b'],
       [
+        'a long part without a name',
+        `--b\r\nContent-Disposition: form-data\r\n\r\n${'x'.repeat(2000)}\r\n--b--\r\n`,
+        'multipart/form-data; boundary=b',
+      ],
+      [
+        'a file without a name',
+        '--b\r\nContent-Disposition: form-data; filename="a"\r\n\r\nx\r\n--b--\r\n',
+        'multipart/form-data; boundary=b',
+      ],
+      [
         'a part without a name',
         '--b\r\nContent-Disposition: form-data\r\n\r\nx\r\n--b--\r\n',
         'multipart/form-data; boundary=b',

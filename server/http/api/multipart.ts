@@ -57,14 +57,16 @@ export async function readForm(ctx: Context): Promise<FormData> {
   };
   formsOf.set(user, (formsOf.get(user) ?? 0) + 1);
 
-  parser.on('file', (name, stream, filename, _encoding, type) => {
+  parser.on('file', (name: string | undefined, stream, filename, _encoding, type) => {
+    if (name === undefined) reject(nameless());
     const chunks: Buffer<ArrayBuffer>[] = [];
     stream.on('data', (chunk) => chunks.push(chunk));
     stream.on('limit', () => reject(tooLarge()));
     stream.on('error', (error) => reject(refused('The form is malformed', 'malformed', error)));
-    stream.on('end', () => form.append(name, new File(chunks, filename, { type })));
+    stream.on('end', () => form.append(name ?? '', new File(chunks, filename, { type })));
   });
-  parser.on('field', (name, value, _nameTruncated, isTruncated) => {
+  parser.on('field', (name: string | undefined, value, _nameTruncated, isTruncated) => {
+    if (name === undefined) return reject(nameless());
     if (name === 'file') reject(refused('The part file has no file name', 'missing_filename'));
     if (isTruncated || form.has(name))
       reject(refused(`The part ${name.slice(0, 100)} is too long or sent twice`, 'malformed'));
@@ -107,6 +109,9 @@ function createParser({ headers }: Context): BusboyInstance {
 
 const refused = (message: string, rule: string, cause?: unknown) =>
   new ServiceError('VALIDATION_FAILED', { message, details: { body: { message, rule } }, cause });
+
+/** RFC 7578 section 4.2 wants a name, which the parser's own types promise too. */
+const nameless = () => refused('A part has no name', 'malformed');
 
 const tooLarge = () => refused(imageTooLarge, 'too_large');
 

@@ -1,0 +1,17 @@
+import { randomInt } from 'node:crypto';
+import fc from 'fast-check';
+
+/** FUZZ_SEED=… repeats a run. */
+export const seed = Number(process.env['FUZZ_SEED'] ?? randomInt(2 ** 31));
+
+/** FUZZ_FACTOR=… makes every randomised test as many times as long. */
+export const factor = Number(process.env['FUZZ_FACTOR'] ?? 1);
+
+/** For a test of so many cases. */
+export const timeLimit = 60_000 * Math.max(1, factor);
+
+/** How a property is checked: a failure prints the seed and the smallest case that still fails. */
+export const cases = (numRuns: number) => ({ seed, numRuns: Math.ceil(numRuns * factor) });
+
+/** Any code point, halves of pairs included. The library's own unit `binary` takes two seconds to begin. */
+export const anyCharacter = fc.integer({ min: 0, max: 0x10ffff }).map((point) => String.fromCodePoint(point));
