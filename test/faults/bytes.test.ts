@@ -5,14 +5,14 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
-import { unlimited } from '../faults/load.ts';
+import { callerOf } from '../contract/callers.ts';
+import { loggedIn, onStack } from '../contract/scenario.ts';
 import { anyCharacter, cases, seed, timeLimit } from '../rig/random.ts';
 import type { Service } from '../rig/service.ts';
 import { inTime, until } from '../rig/until.ts';
 import { png } from '../uploads/corpus.ts';
 import { openFiles, sendForm, sendImage } from '../uploads/storage.ts';
-import { callerOf } from './callers.ts';
-import { loggedIn, onStack } from './scenario.ts';
+import { unlimited } from './load.ts';
 
 const noise = fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes));
 const latin1 = (text: string) => Buffer.from(text, 'latin1');

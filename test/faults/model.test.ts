@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-
 import fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
-import { unlimited } from '../faults/load.ts';
+import { type Call, type CallOptions, callerOf, type Surface } from '../contract/callers.ts';
+import { isAlive, mailsSettled, onBothStacks, sessionIn } from '../contract/scenario.ts';
 import { Browser } from '../provider/browser.ts';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { loginsThrough } from '../provider/login.ts';
@@ -11,9 +11,8 @@ import { startSmtpSink } from '../rig/smtp.ts';
 import type { Stack } from '../rig/stack.ts';
 import { png } from '../uploads/corpus.ts';
 import { imageForm, keyOf, put, sendImage } from '../uploads/storage.ts';
-import { type Call, type CallOptions, callerOf, type Surface } from './callers.ts';
+import { unlimited } from './load.ts';
 import { type Answer, bytesOf, MAX_UPLOAD, type Mail, Model, QUOTA, type Session, type Upload } from './model.ts';
-import { isAlive, mailsSettled, onBothStacks, sessionIn } from './scenario.ts';
 
 /** Random sequences of calls, of which the service and a model of the contract must say and store the same. */
 const SEQUENCES = 16;
