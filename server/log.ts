@@ -63,14 +63,20 @@ const framesOf = (stack: string): string =>
     .map((line) => `\n${withoutPersonalData(line)}`)
     .join('');
 
-/** Pino: JSON lines in production, readable lines elsewhere. Written in the background; `flush` before the process ends. */
-export async function createLog({ production, logLevel }: Pick<Config, 'production' | 'logLevel'>): Promise<Logger> {
+/**
+ * Pino: JSON lines in production, written in the background (`flush` before the process ends); elsewhere readable lines,
+ * to `output`, where it is given.
+ */
+export async function createLog(
+  { production, logLevel }: Pick<Config, 'production' | 'logLevel'>,
+  output?: NodeJS.WritableStream,
+): Promise<Logger> {
   const options: LoggerOptions = {
     level: logLevel,
     base: null,
     serializers: { err: (error: unknown) => loggedError(error) },
   };
-  if (!production) return pino(options, await readableLines());
+  if (!production) return pino(options, await readableLines(output));
   const destination = pino.destination({ dest: 1, sync: false, minLength: 4096, periodicFlush: 500 });
   // A full disk or a closed pipe costs log lines, never requests.
   destination.on('error', () => undefined);
@@ -78,10 +84,11 @@ export async function createLog({ production, logLevel }: Pick<Config, 'producti
 }
 
 /** A request on one line, its id and user behind it. */
-async function readableLines() {
+async function readableLines(destination?: NodeJS.WritableStream) {
   // Loaded only where it prints: production starts without it.
   const { default: pretty } = await import('pino-pretty');
   return pretty({
+    ...(destination && { destination }),
     sync: true,
     singleLine: true,
     translateTime: 'HH:MM:ss.l',
