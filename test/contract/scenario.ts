@@ -7,7 +7,7 @@ import { type Call, type CallOptions, callerOf, type Reply, type Surface } from 
 
 export const PASSWORD = 'Analytical-Engine-1843';
 
-const stackNames = isMutationRun ? (['embedded'] as const) : (['embedded', 'real'] as const);
+export const stackNames = isMutationRun ? (['embedded'] as const) : (['embedded', 'real'] as const);
 export const surfaces = isMutationRun ? (['rest'] as const) : (['rest', 'trpc'] as const);
 
 interface Scenario {

@@ -153,6 +153,7 @@ export const unknownKey = () => `uploads/${randomUUID()}.png`;
 
 /** The service's own process: the one whose data directory it is, and that no shell or npm is. */
 export function pidOf({ dataDir }: Service): number {
+  if (isMutationRun) outsideMutationRun('a process of the service');
   const pid = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .find((name) => {
