@@ -13,7 +13,7 @@ export default {
   incremental: false,
   incrementalFile: 'node_modules/.cache/stryker/incremental.json',
   reporters: ['clear-text', 'progress-append-only', 'json', ],
-  jsonReporter: { fileName: '/tmp/mutlog/sessions.json' },
+  jsonReporter: { fileName: '/tmp/mutlog/rest.json' },
   htmlReporter: { fileName: 'node_modules/.cache/stryker/mutation.html' },
   clearTextReporter: { allowColor: false, logTests: false, reportTests: false },
   thresholds: { high: 95, low: 90, break: 85 },
