@@ -63,13 +63,23 @@ const framesOf = (stack: string): string =>
     .map((line) => `\n${withoutPersonalData(line)}`)
     .join('');
 
-/** Pino: JSON lines in production, readable lines elsewhere. Written in the background; `flush` before the process ends. */
-export async function createLog({ production, logLevel }: Pick<Config, 'production' | 'logLevel'>): Promise<Logger> {
+/**
+ * Pino: JSON lines in production, written in the background (`flush` before the process ends); elsewhere readable lines.
+ * To standard output, or to `output`.
+ */
+export async function createLog(
+  { production, logLevel }: Pick<Config, 'production' | 'logLevel'>,
+  output: DestinationStream = standardOutput(production),
+): Promise<Logger> {
   const options: LoggerOptions = {
     level: logLevel,
     base: null,
     serializers: { err: (error: unknown) => loggedError(error) },
   };
+  return pino(options, production ? output : await readableLines(output));
+}
+
+function standardOutput(production: boolean): DestinationStream {
   const destination = pino.destination(
     production ? { dest: 1, sync: false, minLength: 4096, periodicFlush: 500 } : { dest: 1, sync: true },
   );
@@ -83,7 +93,7 @@ export async function createLog({ production, logLevel }: Pick<Config, 'producti
   });
   // Pino would try to write the rest at the end of the process for ever.
   process.prependListener('exit', () => isFailing && destination.destroy());
-  return pino(options, production ? destination : await readableLines(destination));
+  return destination;
 }
 
 /** A request on one line, its id and user behind it. */

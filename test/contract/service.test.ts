@@ -3,6 +3,8 @@ import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { loadClient, procedureOf } from '../rig/client.ts';
+import { isMutationRun } from '../rig/mutation-run.ts';
+import { outsideMutationRun } from '../rig/outside-mutation-run.ts';
 import { type Call, callerOf } from './callers.ts';
 import { isAlive, loggedIn, logIn, onBothStacks, registered, verified } from './scenario.ts';
 
@@ -162,6 +164,7 @@ onBothStacks(
 );
 
 test('npm run service-token makes a token and the line that accepts it', async () => {
+  if (isMutationRun) outsideMutationRun('npm');
   const make = (...args: string[]) => promisify(execFile)('npm', ['run', '--silent', 'service-token', '--', ...args]);
   const { stdout } = await make('billing');
   const [, token = ''] = /^ {2}([\w-]{43})$/m.exec(stdout) ?? [];

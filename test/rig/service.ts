@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { temporaryDirectory } from './custodian.ts';
+import { isMutationRun } from './mutation-run.ts';
 import { accepts, freePort } from './port.ts';
 import { type ProcessGroup, signalIfThere, spawnGroup, whenGone, whenReady } from './process-group.ts';
 
@@ -60,6 +61,11 @@ export async function startService({
   stdout,
 }: ServiceOptions = {}): Promise<Service> {
   const env = await environment(changes);
+  // What is preloaded into a process needs one of its own.
+  if (isMutationRun && !env.NODE_OPTIONS) {
+    const { startInProcess } = await import('./in-process.ts');
+    return startInProcess(env);
+  }
   const port = Number(env.PORT);
   const url = `http://127.0.0.1:${port}`;
   let earlierOutput = '';

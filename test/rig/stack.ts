@@ -4,7 +4,9 @@ import { Redis } from 'ioredis';
 import { inject } from 'vitest';
 import { type DatabaseView, type Query, viewMysql, viewSqlite } from './database-view.ts';
 import { type Mail, type MailQuery, matches } from './mail.ts';
+import { isMutationRun } from './mutation-run.ts';
 import { createDatabase, dropDatabase } from './mysql.ts';
+import { outsideMutationRun } from './outside-mutation-run.ts';
 import { nextDatabase } from './redis.ts';
 import { type Service, startService } from './service.ts';
 import { type SmtpSink, startSmtpSink } from './smtp.ts';
@@ -59,6 +61,7 @@ interface Parts {
 export async function startStack(name: StackName, options: StackOptions = {}): Promise<Stack> {
   const { env = {}, instances = 1 } = options;
   if (name === 'embedded' && instances !== 1) throw new Error('the embedded form is one process');
+  if (isMutationRun && name === 'real') outsideMutationRun('MySQL, Redis and SMTP');
   const parts = name === 'real' ? await realParts(options) : embeddedParts();
   const services: Service[] = [];
   try {

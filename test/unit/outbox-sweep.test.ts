@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, inject, test, vi } from 'vitest';
 import { createOutbox } from '../../server/accounts/outbox.ts';
 import { openDatabase } from '../../server/parts/database/index.ts';
+import { stackNames } from '../contract/scenario.ts';
 import { createDatabase, dropDatabase } from '../rig/mysql.ts';
 import { until } from '../rig/until.ts';
 
@@ -11,7 +12,7 @@ const OLD_ROWS = 2500;
 const rate = { points: 1, seconds: 1 };
 const log = { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn(), fatal: vi.fn() };
 
-describe.each(['embedded', 'real'])('on %s parts', (kind) => {
+describe.each(stackNames)('on %s parts', (kind) => {
   test('settled mails of a week ago are deleted, however many they are, and no others', async () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'account-sweep-'));
     const databaseUrl = kind === 'real' ? await createDatabase(inject('mysqlUrl')) : undefined;

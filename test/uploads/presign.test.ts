@@ -2,6 +2,7 @@ import { connect } from 'node:net';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { memory, resetPeak } from '../bench/measure.ts';
 import { type Call, callerOf } from '../contract/callers.ts';
+import { surfaces } from '../contract/scenario.ts';
 import { slowClock } from '../rig/clock.ts';
 import { startService } from '../rig/service.ts';
 import { inTime, until } from '../rig/until.ts';
@@ -27,7 +28,7 @@ async function raw(url: string, headers: string[], body: Uint8Array | string): P
 }
 
 onBothStorages((uploading, storage) => {
-  describe.each(['rest', 'trpc'] as const)('over %s', (surface) => {
+  describe.each(surfaces)('over %s', (surface) => {
     const call: Call = (...request) => callerOf(surface, uploading().stack.url)(...request);
     let user: Awaited<ReturnType<typeof uploader>> | undefined;
     beforeAll(async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type Call, callerOf, type Reply } from '../contract/callers.ts';
+import { surfaces } from '../contract/scenario.ts';
 import { until } from '../rig/until.ts';
 import { png } from './corpus.ts';
 import { keyOf, onBothStorages, reachable, sendImage, type Uploading, uploader } from './storage.ts';
@@ -49,7 +50,7 @@ const expire = ({ stack }: Uploading, key: string, expiredForMs: number) =>
 
 onBothStorages(
   (uploading) => {
-    describe.each(['rest', 'trpc'] as const)('over %s', (surface) => {
+    describe.each(surfaces)('over %s', (surface) => {
       test('declared bytes count at once; past the quota 400 says what there is', async () => {
         const { session } = await uploader(uploading());
         const { declare, usage } = acts(uploading(), session, surface);

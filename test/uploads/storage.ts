@@ -7,6 +7,8 @@ import { afterAll, beforeAll, describe } from 'vitest';
 import { callerOf } from '../contract/callers.ts';
 import { loggedIn } from '../contract/scenario.ts';
 import { clientAddress } from '../rig/address.ts';
+import { isMutationRun } from '../rig/mutation-run.ts';
+import { outsideMutationRun } from '../rig/outside-mutation-run.ts';
 import { type S3, startS3 } from '../rig/s3.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { inTime } from '../rig/until.ts';
@@ -37,7 +39,9 @@ export function onBothStorages(
   define: (uploading: () => Uploading, name: StorageName) => void,
   changes: Record<string, string> = {},
 ): void {
-  describe.each(['disk', 'S3'] as const)('with files on %s', (name) => onStorage(name, define, changes));
+  describe.each(isMutationRun ? (['disk'] as const) : (['disk', 'S3'] as const))('with files on %s', (name) =>
+    onStorage(name, define, changes),
+  );
 }
 
 export function onStorage(
@@ -68,6 +72,7 @@ export async function startUploading(
     const stack = await startStack('embedded', { env: { ...env, ...changes } });
     return { stack, s3: undefined, objects: onDisk(join(stack.services[0]?.dataDir ?? '', 'objects')) };
   }
+  if (isMutationRun) outsideMutationRun('S3');
   const s3 = await startS3({ cors: 'API_HOST' in changes });
   const stack = await startStack('real', { env: { ...env, ...s3.env, ...changes }, instances });
   return { stack, s3, objects: { ...s3, has: async (key) => (await s3.keys()).includes(key) } };
