@@ -8,14 +8,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
  * - time, memory or CPU: measured beside other mutants, they say nothing;
  * - code that is not mutated.
  */
-const measuring = [
-  'contract/networks',
-  'contract/fuzz',
-  'unit/bodies',
-  'unit/form-limits',
-  'unit/images',
-  'unit/untrusted-text',
-];
+const measuring = ['contract/networks', 'unit/form-limits', 'unit/untrusted-text'];
 const elsewhere = [
   'contract/dev-tools',
   'contract/document',

@@ -12,7 +12,7 @@ const longest = [
   'test/contract/registration',
   'test/start',
   'test/uploads/quota',
-  'test/unit/images',
+  'test/faults/enumeration',
 ];
 
 const rank = ({ moduleId }: TestSpecification): number => {

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { callerOf, paths } from '../contract/callers.ts';
+import { expectDocumented } from '../contract/document.ts';
+import { loggedIn, logIn, onBothStacks, PASSWORD } from '../contract/scenario.ts';
 import { clientAddress } from '../rig/address.ts';
 import { cases, seed, timeLimit } from '../rig/random.ts';
 import { fromSchema, type Schema } from './arbitrary.ts';
-import { callerOf, paths } from './callers.ts';
-import { expectDocumented } from './document.ts';
-import { loggedIn, logIn, onBothStacks, PASSWORD } from './scenario.ts';
 
 const RUNS_PER_OPERATION = 30;
 const SERVICE_TOKEN = 'token-of-another-service';
