@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { Context } from 'koa';
+import { lazy } from '../../lazy.ts';
 
 /** Brotli's quality 9 is within a few percent of the best, in a tenth of its time. */
 const brotli = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } };
@@ -23,7 +24,7 @@ interface Options {
  * first request that accepts it; after a failure, at the next.
  */
 export function memoryFile({ type, content, cacheControl }: Options): (ctx: Context) => Promise<void> {
-  const compressed: { [encoding in keyof typeof encoders]?: Promise<Buffer> } = {};
+  const compressed = { br: lazy(() => encoders.br(content)), gzip: lazy(() => encoders.gzip(content)) };
   // Weak, because the encodings of a file share it.
   const etag = `W/"${createHash('sha256').update(content).digest('base64url')}"`;
   return async (ctx) => {
@@ -38,11 +39,7 @@ export function memoryFile({ type, content, cacheControl }: Options): (ctx: Cont
     }
     const encoding = ctx.acceptsEncodings('br', 'gzip', 'identity');
     if (encoding !== 'br' && encoding !== 'gzip') return;
-    compressed[encoding] ??= encoders[encoding](content).catch((error: unknown) => {
-      delete compressed[encoding];
-      throw error;
-    });
-    ctx.body = await compressed[encoding];
+    ctx.body = await compressed[encoding]();
     ctx.set('Content-Encoding', encoding);
   };
 }

@@ -1,10 +1,10 @@
 import { createHmac } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
 import { koaBody } from 'koa-body';
-import type { Provider } from 'oidc-provider';
 import { callbackPath, type IdentityProviderClient } from '../../../config/identity-providers.ts';
 import type { Config } from '../../../config/index.ts';
 import { ServiceError } from '../../../errors.ts';
+import { lazy } from '../../../lazy.ts';
 import type { Log } from '../../../log.ts';
 import type { KeyValueStore } from '../../../parts/key-value/contract.ts';
 import { receiveBody } from '../../body.ts';
@@ -48,12 +48,10 @@ export function devIdentityProvider(config: Config, { store, secret, log }: Part
     address: ownAddress(config),
   };
   const testUsers = createTestUsers(store);
-  let loaded: Promise<Provider> | undefined;
-  const provider = () => {
+  const provider = lazy(() => {
     const redirectUris = ownUrls.map((url) => url + callbackPath(embeddedProvider.name));
-    loaded ??= createProvider({ client, redirectUris, mount: MOUNT, testUsers, store, secret, log });
-    return loaded;
-  };
+    return createProvider({ client, redirectUris, mount: MOUNT, testUsers, store, secret, log });
+  });
 
   const showForm = async (ctx: Context) => {
     await (await provider()).interactionDetails(ctx.req, ctx.res);
