@@ -1,4 +1,6 @@
+import { statSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /**
  * The tests that may kill mutants, all in one process and thread. A test that asks for what a mutation run cannot give
@@ -40,6 +42,14 @@ const elsewhere = [
   'uploads/browser',
 ];
 
+/** The first failure ends a run: single modules first, and then the smaller of the files. */
+class CheapestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const cost = ({ moduleId }: TestSpecification) => (moduleId.includes('/unit/') ? 0 : statSync(moduleId).size);
+    return files.sort((a, b) => cost(a) - cost(b));
+  }
+}
+
 export default defineConfig({
   test: {
     include: ['contract', 'uploads', 'unit'].map((folder) => `test/${folder}/**/*.test.ts`),
@@ -48,5 +58,6 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 60_000,
     isolate: false,
+    sequence: { sequencer: CheapestFirst },
   },
 });
