@@ -1,0 +1,41 @@
+import { pbkdf2Sync } from 'node:crypto';
+import { availableParallelism } from 'node:os';
+import { expect, test } from 'vitest';
+import { createPasswords } from '../../server/accounts/passwords.ts';
+
+const passwords = createPasswords({ iterations: 1000 });
+
+test('a hash is salted PBKDF2 with SHA-256, in the form of interface.md section 5.6', async () => {
+  const [first, second] = [await passwords.hash('secret'), await passwords.hash('secret')];
+  expect(first).not.toBe(second);
+  const [iterations, salt = '', hash] = first.split(':');
+  expect(iterations).toBe('1000');
+  const bytes = Buffer.from(salt, 'base64');
+  expect(bytes).toHaveLength(16);
+  expect(hash).toBe(pbkdf2Sync('secret', bytes, 1000, 32, 'sha256').toString('base64'));
+});
+
+test('the password of a hash is right, any other is wrong, and without a hash every one is', async () => {
+  const stored = await passwords.hash('secret');
+  expect(await passwords.verify('secret', stored)).toBe(true);
+  expect(await passwords.verify('Secret', stored)).toBe(false);
+  expect(await passwords.verify('secret', null)).toBe(false);
+});
+
+test('a hash of fewer iterations is right and outdated, one of more is right and stays', async () => {
+  const [fewer, same, more] = await Promise.all(
+    [999, 1000, 1001].map((iterations) => createPasswords({ iterations }).hash('secret')),
+  );
+  for (const stored of [fewer, same, more]) expect(await passwords.verify('secret', stored ?? '')).toBe(true);
+  expect([fewer, same, more].map((stored) => passwords.isOutdated(stored ?? ''))).toEqual([true, false, false]);
+});
+
+test('a full queue refuses, and takes the next once there is room', async () => {
+  const cores = availableParallelism();
+  const room = cores * 64 + cores + 1;
+  const outcomes = await Promise.allSettled(Array.from({ length: room + 3 }, () => passwords.hash('secret')));
+  const refused = outcomes.filter((outcome) => outcome.status === 'rejected');
+  expect(refused).toHaveLength(3);
+  for (const { reason } of refused) expect(reason).toMatchObject({ code: 'SERVICE_UNAVAILABLE', retryAfter: 2 });
+  expect(await passwords.hash('secret')).toMatch(/^1000:/);
+});

@@ -1,0 +1,142 @@
+import { describe, expect, test } from 'vitest';
+import {
+  inboxOf,
+  isMailAddress,
+  isName,
+  isOneLine,
+  isStorable,
+  isWebAddress,
+  lengthOf,
+  nameFromAddress,
+  normalizeEmail,
+} from '../../server/accounts/text-rules.ts';
+
+const label = 'x'.repeat(63);
+/** 254 characters, of which 64 before the @. */
+const longest = `${'a'.repeat(64)}@${`${label}.`.repeat(2)}${'y'.repeat(56)}.test`;
+
+describe('an address', () => {
+  test.each([
+    'a@b.test',
+    'first.last+tag@sub.example-1.test',
+    "!#$%&'*+/=?^_{|}~-@b.test",
+    'A@B.TEST',
+    '0@0.a0',
+    longest,
+    `a@${label}.test`,
+    `a@b.t${'e'.repeat(61)}t`,
+  ])('%s is one', (text) => expect(isMailAddress(text)).toBe(true));
+
+  test.each([
+    '',
+    'a',
+    '@b.test',
+    'a@',
+    'a@b',
+    'a@.test',
+    'a@b.1',
+    'a@b.1t',
+    'a@b.t-',
+    'a@b.-t',
+    'a@b.t',
+    '.a@b.test',
+    'a.@b.test',
+    'a..b@c.test',
+    'a@b..test',
+    'a@-b.test',
+    'a@b-.test',
+    `a@${label}x.test`,
+    `a@b.t${'e'.repeat(62)}t`,
+    `a${longest}`,
+    `${longest}t`,
+    'a b@c.test',
+    'a@b.test\n',
+    ' a@b.test',
+    'a@b.test,c@d.test',
+    '"a"@b.test',
+    'ä@b.test',
+    'a@ä.test',
+    'a@b@c.test',
+    'a`@b.test',
+  ])('%j is none', (text) => expect(isMailAddress(text)).toBe(false));
+
+  test('is compared in lower case, and its inbox has no tag', () => {
+    expect(normalizeEmail('A.B@C.Test')).toBe('a.b@c.test');
+    expect(inboxOf('ada+shop+2@example.test')).toBe('ada@example.test');
+    expect(inboxOf('ada@example.test')).toBe('ada@example.test');
+    expect(inboxOf('+tag@example.test')).toBe('+tag@example.test');
+  });
+});
+
+describe('a name', () => {
+  test.each(['Al', '李雷', 'x'.repeat(100), '😀'.repeat(100), 'a\u200b', '\u202eab', 'a b'])('%j is one', (text) =>
+    expect(isName(text)).toBe(true),
+  );
+
+  test.each([
+    '',
+    'x',
+    '😀',
+    'x'.repeat(101),
+    '😀'.repeat(101),
+    'a\0b',
+    'a\nb',
+    'a\u0085b',
+    'a\ud800',
+    '\u200b\u200b',
+    '\u3164\u3164',
+    '\u2800\u2800',
+    '\u00a0\u2003',
+  ])('%j is none', (text) => expect(isName(text)).toBe(false));
+
+  test('is taken from an address whose user has none', () => {
+    expect(nameFromAddress('ada.lovelace@example.test')).toBe('ada.lovelace');
+    expect(nameFromAddress('a@example.test')).toBe('a@example.test');
+    expect(nameFromAddress(`a@${'x'.repeat(120)}.test`)).toBe(`a@${'x'.repeat(98)}`);
+  });
+});
+
+test('a length counts code points, but for a text that is far too long', () => {
+  expect(lengthOf('😀a')).toBe(2);
+  expect(lengthOf('😀'.repeat(4096))).toBe(4096);
+  expect(lengthOf('😀'.repeat(4097))).toBe(8194);
+});
+
+test('what cannot be stored is refused, of a text of several lines as well', () => {
+  expect([isStorable('a\nb'), isStorable('a\0'), isStorable('\udc00')]).toEqual([true, false, false]);
+  expect([isOneLine('ab'), isOneLine('a\tb'), isOneLine('a\0'), isOneLine('\ud83d')]).toEqual([
+    true,
+    false,
+    false,
+    false,
+  ]);
+});
+
+describe('a web address', () => {
+  test.each([
+    'https://example.test',
+    'HTTP://example.test/a?b#c',
+    'http://[::1]:8080/',
+    `https://e.test/${'x'.repeat(2033)}`,
+  ])('%.40s is one', (text) => expect(isWebAddress(text)).toBe(true));
+
+  test.each([
+    '',
+    'example.test',
+    'ftp://example.test',
+    'javascript:alert(1)',
+    'xhttps://example.test',
+    'https:/example.test',
+    'https://',
+    'https://user@example.test',
+    'https://:secret@example.test',
+    'https://exa mple.test',
+    'https://example.test/\u0001',
+    'https://example.test\\@evil.test',
+    'https://example.test/\ud800',
+    'https://example.test\n',
+    ' https://example.test',
+    'https://[',
+    `https://e.test/${'x'.repeat(2034)}`,
+  ])('%.40j is none', (text) => expect(isWebAddress(text)).toBe(false));
+});
