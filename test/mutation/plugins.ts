@@ -26,13 +26,13 @@ interface Node {
   callee?: Node;
   object?: Node;
   body?: Node;
+  expression?: Node;
 }
 
 /** What is said in the log only. */
 const ofLog = {
   shouldIgnore({ node }: { node: Node }): string | undefined {
-    if (isLogCall(node) || (node.type === 'ArrowFunctionExpression' && isLogCall(node.body)))
-      return 'a line of the log';
+    if ([node, node.expression, node.body].some(isLogCall)) return 'a line of the log';
     if (node.type === 'NewExpression' && node.callee?.name === 'Error') return 'a cause, which the log alone shows';
     return undefined;
   },

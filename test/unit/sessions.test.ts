@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { User } from '../../entities/index.ts';
-import { createSessions, type Sessions } from '../../server/accounts/sessions.ts';
-import { accountOf, createUsers } from '../../server/accounts/users.ts';
+import { createSessions, isSessionToken, type Sessions } from '../../server/accounts/sessions.ts';
+import { accountOf, createUsers, type Users } from '../../server/accounts/users.ts';
 import { parseConfig } from '../../server/config/index.ts';
 import { createLog } from '../../server/log.ts';
 import type { Database } from '../../server/parts/database/contract.ts';
@@ -109,4 +109,36 @@ describe.each(isMutationRun ? ['embedded'] : ['embedded', 'Redis'])('sessions in
     await users.endSessions(user.id);
     expect(await sessions.validate(token)).toBeNull();
   });
+});
+
+describe('a session that the store still has', () => {
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+  const token = 'x'.repeat(43);
+  const user = accountOf(User.register({ email: 'ada@example.test', name: 'Ada', passwordHash: 'x' }));
+  /** What is answered `now`, for a session that ends at `expiresAt`. */
+  const validateAt = (now: number, expiresAt: number) => {
+    vi.useFakeTimers({ toFake: ['Date'], now });
+    const stored = { userId: user.id, epoch: user.sessionEpoch, createdAt: 0, expiresAt };
+    const store = { get: async () => JSON.stringify(stored), set: async () => true } as unknown as KeyValueStore;
+    return createSessions({ store, users: { find: async () => user } as unknown as Users }).validate(token);
+  };
+
+  test('has ended at its end, also where the clock of the store is behind', async () => {
+    expect(await validateAt(4 * DAY, 4 * DAY)).toBeNull();
+    expect(await validateAt(4 * DAY, 4 * DAY + 1)).toMatchObject({ user: { id: user.id } });
+  });
+
+  test('is renewed once less than half of its life is left', async () => {
+    expect(await validateAt(DAY, DAY + 3.5 * DAY)).toMatchObject({ fresh: false, expiresAt: 4.5 * DAY });
+    expect(await validateAt(DAY, DAY + 3.5 * DAY - 1)).toMatchObject({ fresh: true, expiresAt: 8 * DAY });
+  });
+});
+
+test('only what has the form of a token is looked up', () => {
+  expect(['x'.repeat(43), 'A-z_09'.padEnd(43, 'x')].map(isSessionToken)).toEqual([true, true]);
+  expect(
+    ['', 'x'.repeat(42), 'x'.repeat(44), 'x'.repeat(42).concat('='), `${'x'.repeat(43)}\n`].some(isSessionToken),
+  ).toBe(false);
 });
