@@ -19,6 +19,6 @@ export default {
   thresholds: { high: 95, low: 90, break: 85 },
   // None: types are stripped, and TypeScript 7 has no API with which Stryker could rewrite it.
   tsconfigFile: 'none',
-  ignorePatterns: ['.data'],
+  ignorePatterns: ['.data', '.stryker-tmp'],
   cleanTempDir: 'always',
 };
