@@ -1,0 +1,126 @@
+import { createHash } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { User } from '../../entities/index.ts';
+import { createOneTimeTokens, isMailedToken, type OneTimeTokens } from '../../server/accounts/one-time-tokens.ts';
+import { parseConfig } from '../../server/config/index.ts';
+import type { AllTables, Database } from '../../server/parts/database/contract.ts';
+import { openDatabase } from '../../server/parts/database/index.ts';
+
+const MINUTE = 60_000;
+const dataDir = mkdtempSync(join(tmpdir(), 'account-tokens-'));
+const [ada, charles] = ['ada', 'charles'].map((name) =>
+  User.register({ email: `${name}@example.test`, name, passwordHash: 'x' }),
+) as [User, User];
+let database: Database;
+let tokens: OneTimeTokens;
+
+beforeAll(async () => {
+  database = await openDatabase(parseConfig({ DATA_DIR: dataDir, LOG_LEVEL: 'silent' }));
+  await database.migrate();
+  await database.transaction(async (em) => {
+    await em.insertMany([ada, charles]);
+  });
+  tokens = createOneTimeTokens({ database, secret: 'x'.repeat(32) });
+});
+afterAll(async () => {
+  await database.close();
+  rmSync(dataDir, { recursive: true });
+});
+beforeEach(() => using((tables) => tables.deleteFrom('one_time_tokens').execute()));
+
+const using = <T>(work: (tables: AllTables) => Promise<T>) => database.transaction((_em, tables) => work(tables));
+const issue = async (user: User, purpose: 'verify-email' | 'reset-password' = 'reset-password') => {
+  const id = await using((tables) => tokens.issue(tables, user.id, purpose));
+  return { id, token: tokens.derive(purpose, id) };
+};
+const find = (token: string, purpose: 'verify-email' | 'reset-password' = 'reset-password') =>
+  using((tables) => tokens.find(tables, purpose, token));
+const isCurrent = (id: string) => using((tables) => tokens.isCurrent(tables, id));
+const age = (ms: number) =>
+  using((tables) =>
+    tables
+      .updateTable('one_time_tokens')
+      .set((eb) => ({ expires_at: eb('expires_at', '-', ms) }))
+      .execute(),
+  );
+
+test('a token is derived from its id, its purpose and the secret, and stored as a hash', async () => {
+  const { id, token } = await issue(ada);
+  expect(isMailedToken(token)).toBe(true);
+  expect(tokens.derive('verify-email', id)).not.toBe(token);
+  expect(createOneTimeTokens({ database, secret: 'y'.repeat(32) }).derive('reset-password', id)).not.toBe(token);
+  const rows = await using((tables) => tables.selectFrom('one_time_tokens').selectAll().execute());
+  expect(rows).toMatchObject([{ token_hash: createHash('sha256').update(token).digest('base64url') }]);
+  expect(JSON.stringify(rows)).not.toContain(token);
+});
+
+test('is found for its purpose alone, with its user', async () => {
+  const { id, token } = await issue(ada);
+  await issue(charles);
+  expect(await find(token)).toEqual({ id, userId: ada.id, email: ada.email, used: false, expired: false });
+  expect(await find(token, 'verify-email')).toBeUndefined();
+  expect(await find(`${token.slice(0, -1)}!`)).toBeUndefined();
+});
+
+test('a newer one replaces the older of the same user and purpose, and no other', async () => {
+  const [older, ofCharles, toVerify] = [await issue(ada), await issue(charles), await issue(ada, 'verify-email')];
+  const newer = await issue(ada);
+  expect(await find(older.token)).toBeUndefined();
+  expect(await isCurrent(older.id)).toBe(false);
+  for (const { id } of [newer, ofCharles, toVerify]) expect(await isCurrent(id)).toBe(true);
+  await using((tables) => tokens.revoke(tables, ada.id, 'reset-password'));
+  expect([await isCurrent(newer.id), await isCurrent(ofCharles.id), await isCurrent(toVerify.id)]).toEqual([
+    false,
+    true,
+    true,
+  ]);
+});
+
+test('a used one is found as that, and is current no more', async () => {
+  const [{ id, token }, other] = [await issue(ada), await issue(charles)];
+  await using((tables) => tokens.markUsed(tables, id));
+  expect(await find(token)).toMatchObject({ used: true });
+  expect(await isCurrent(id)).toBe(false);
+  expect(await find(other.token)).toMatchObject({ used: false });
+});
+
+test('a reset token lives for an hour, one to verify for a day', async () => {
+  const [reset, verify] = [await issue(ada), await issue(ada, 'verify-email')];
+  await age(59 * MINUTE);
+  expect(await find(reset.token)).toMatchObject({ expired: false });
+  await age(MINUTE);
+  expect(await find(reset.token)).toMatchObject({ expired: true });
+  expect(await find(verify.token, 'verify-email')).toMatchObject({ expired: false });
+  await age(23 * 60 * MINUTE);
+  expect(await find(verify.token, 'verify-email')).toMatchObject({ expired: true });
+});
+
+test('of all who present one at once one may work with it, until it is released or 15 s have passed', async () => {
+  const [{ id }, other] = [await issue(ada), await issue(charles)];
+  const reserve = (which = id) => using((tables) => tokens.reserve(tables, which));
+  expect(await Promise.all([reserve(), reserve(), reserve()])).toEqual([true, false, false]);
+  expect(await reserve(other.id)).toBe(true);
+  await using((tables) => tokens.release(tables, id));
+  const before = Date.now();
+  expect([await reserve(), await reserve(), await reserve(other.id)]).toEqual([true, false, false]);
+  const after = Date.now();
+  const [row] = await using((tables) =>
+    tables.selectFrom('one_time_tokens').select('reserved_until').where('id', '=', id).execute(),
+  );
+  expect(Number(row?.reserved_until) - 15_000).toBeGreaterThanOrEqual(before - 1);
+  expect(Number(row?.reserved_until) - 15_000).toBeLessThanOrEqual(after + 1);
+  await using((tables) => tables.updateTable('one_time_tokens').set({ reserved_until: 1 }).execute());
+  expect(await reserve()).toBe(true);
+  await using((tables) => tokens.release(tables, id));
+  await using((tables) => tokens.markUsed(tables, id));
+  expect(await reserve()).toBe(false);
+});
+
+test('only what has the form of a token is looked up', () => {
+  expect(['x'.repeat(43), 'A-z_09'.padEnd(43, 'x')].map(isMailedToken)).toEqual([true, true]);
+  for (const text of ['', 'x'.repeat(42), 'x'.repeat(44), `${'x'.repeat(42)}=`])
+    expect(isMailedToken(text)).toBe(false);
+});
