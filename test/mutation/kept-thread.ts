@@ -6,7 +6,8 @@ type Request = Parameters<PoolWorker['send']>[0];
 
 /**
  * One thread for all mutants of this process. Vitest starts and stops one for each, which takes 2.4 s of CPU, most of it to
- * load modules; here a mutant takes 0.4 s. Only the modules of tests are loaded again.
+ * load modules; here a mutant takes 0.4 s. Only the modules of tests are loaded again, so a mutant in what another module
+ * computes while it loads would never be active: hence `ignoreStatic`.
  */
 let thread: ThreadsPoolWorker | undefined;
 let isStarted = false;

@@ -3,7 +3,7 @@ import { keptThread } from './kept-thread.ts';
 
 export { strykerValidationSchema };
 
-const [{ factory: runnerOfVitest }] = ofVitest as unknown as [{ factory: (injector: Injector) => unknown }];
+const [{ factory: runnerOfVitest }] = ofVitest as unknown as [{ factory: (injector: Injector) => Runner }];
 
 /** The part of Stryker's injector that is used here. */
 interface Injector {
@@ -11,12 +11,23 @@ interface Injector {
   provideValue(name: 'options', value: object): Injector;
 }
 
+interface Runner {
+  mutantRun(options: { testFilter?: string[] }): Promise<unknown>;
+}
+
+/** Of all names of tests one regular expression is made, which must not become too large. */
+const LONGEST_NAME = 1000;
+
 /** Stryker's runner of Vitest, on the kept thread. */
 function keptRunner(injector: Injector) {
   const options = injector.resolve('options');
-  return runnerOfVitest(
+  const runner = runnerOfVitest(
     injector.provideValue('options', { ...options, vitest: { ...options.vitest, pool: keptThread } }),
   );
+  const mutantRun: Runner['mutantRun'] = runner.mutantRun.bind(runner);
+  runner.mutantRun = ({ testFilter, ...run }) =>
+    mutantRun({ ...run, ...(testFilter && { testFilter: testFilter.filter((id) => id.length <= LONGEST_NAME) }) });
+  return runner;
 }
 keptRunner.inject = ['$injector'];
 

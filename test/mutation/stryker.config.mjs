@@ -5,10 +5,10 @@ export default {
   testRunner: 'vitest-kept',
   vitest: { configFile: 'test/mutation/vitest.config.ts', related: false },
   coverageAnalysis: 'perTest',
-  // What is computed when a module loads would need a process for each mutant, and all tests in it.
+  // What is computed when a module loads would need a process for each mutant, and all tests in it: kept-thread.ts.
   ignoreStatic: true,
   ignorers: ['log'],
-  concurrency: 1,
+  concurrency: 2,
   timeoutMS: 20_000,
   incremental: true,
   incrementalFile: 'node_modules/.cache/stryker/incremental.json',

@@ -2,154 +2,125 @@ import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { User } from '../../entities/index.ts';
-import { createOneTimeTokens, isMailedToken } from '../../server/accounts/one-time-tokens.ts';
-import { type Database, sql } from '../../server/parts/database/contract.ts';
+import { createOneTimeTokens, isMailedToken, type OneTimeTokens } from '../../server/accounts/one-time-tokens.ts';
+import { parseConfig } from '../../server/config/index.ts';
+import type { AllTables, Database } from '../../server/parts/database/contract.ts';
 import { openDatabase } from '../../server/parts/database/index.ts';
-import { cases } from '../rig/random.ts';
 
+const MINUTE = 60_000;
 const dataDir = mkdtempSync(join(tmpdir(), 'account-tokens-'));
-const users = ['ada', 'grace'].map((name) => User.register({ email: `${name}@example.test`, name, passwordHash: 'x' }));
-const purposes = ['verify-email', 'reset-password'] as const;
-const SECOND = 1000;
-const HOUR = 3600 * SECOND;
-const lives = { 'verify-email': 24 * HOUR, 'reset-password': HOUR };
+const [ada, charles] = ['ada', 'charles'].map((name) =>
+  User.register({ email: `${name}@example.test`, name, passwordHash: 'x' }),
+) as [User, User];
 let database: Database;
+let tokens: OneTimeTokens;
 
 beforeAll(async () => {
-  database = await openDatabase({ databaseUrl: undefined, dataDir });
+  database = await openDatabase(parseConfig({ DATA_DIR: dataDir, LOG_LEVEL: 'silent' }));
   await database.migrate();
   await database.transaction(async (em) => {
-    await em.insertMany(users);
+    await em.insertMany([ada, charles]);
   });
+  tokens = createOneTimeTokens({ database, secret: 'x'.repeat(32) });
 });
 afterAll(async () => {
   await database.close();
   rmSync(dataDir, { recursive: true });
 });
+beforeEach(() => using((tables) => tables.deleteFrom('one_time_tokens').execute()));
 
-const secret = fc.string({ minLength: 32, maxLength: 40 });
+const using = <T>(work: (tables: AllTables) => Promise<T>) => database.transaction((_em, tables) => work(tables));
+const issue = async (user: User, purpose: 'verify-email' | 'reset-password' = 'reset-password') => {
+  const id = await using((tables) => tokens.issue(tables, user.id, purpose));
+  return { id, token: tokens.derive(purpose, id) };
+};
+const find = (token: string, purpose: 'verify-email' | 'reset-password' = 'reset-password') =>
+  using((tables) => tokens.find(tables, purpose, token));
+const isCurrent = (id: string) => using((tables) => tokens.isCurrent(tables, id));
+const age = (ms: number) =>
+  using((tables) =>
+    tables
+      .updateTable('one_time_tokens')
+      .set((eb) => ({ expires_at: eb('expires_at', '-', ms) }))
+      .execute(),
+  );
 
-test('a token has one form, differs by id, purpose and secret, and tells none of them', () => {
-  fc.assert(
-    fc.property(
-      fc.uniqueArray(fc.uuid(), { minLength: 2, maxLength: 5 }),
-      fc.uniqueArray(secret, { minLength: 2, maxLength: 3 }),
-      (ids, secrets) => {
-        const tokens = secrets.flatMap((secret) => {
-          const { derive } = createOneTimeTokens({ database, secret });
-          return ids.flatMap((id) => purposes.map((purpose) => derive(purpose, id)));
-        });
-        expect(new Set(tokens).size).toBe(secrets.length * ids.length * purposes.length);
-        for (const token of tokens) {
-          expect(token).toMatch(/^[A-Za-z0-9_-]{43}$/);
-          expect(isMailedToken(token)).toBe(true);
-        }
-      },
-    ),
-    cases(50),
-  );
-  fc.assert(
-    fc.property(
-      fc.oneof(fc.string(), fc.base64String(), fc.constantFrom('a'.repeat(42), 'a'.repeat(44), `${'a'.repeat(43)}\n`)),
-      (text) => {
-        expect(isMailedToken(text)).toBe(/^[\w-]+$/.test(text) && text.length === 43 && !text.includes('\n'));
-      },
-    ),
-    cases(100),
-  );
+test('a token is derived from its id, its purpose and the secret, and stored as a hash', async () => {
+  const { id, token } = await issue(ada);
+  expect(isMailedToken(token)).toBe(true);
+  expect(tokens.derive('verify-email', id)).not.toBe(token);
+  expect(createOneTimeTokens({ database, secret: 'y'.repeat(32) }).derive('reset-password', id)).not.toBe(token);
+  const rows = await using((tables) => tables.selectFrom('one_time_tokens').selectAll().execute());
+  expect(rows).toMatchObject([{ token_hash: createHash('sha256').update(token).digest('base64url') }]);
+  expect(JSON.stringify(rows)).not.toContain(token);
 });
 
-interface Known {
-  user: number;
-  purpose: (typeof purposes)[number];
-  id: string;
-  age: number;
-  used: boolean;
-  /** How long ago it was reserved. */
-  reserved: number | undefined;
-  isReplaced: boolean;
-}
+test('is found for its purpose alone, with its user', async () => {
+  const { id, token } = await issue(ada);
+  await issue(charles);
+  expect(await find(token)).toEqual({ id, userId: ada.id, email: ada.email, used: false, expired: false });
+  expect(await find(token, 'verify-email')).toBeUndefined();
+  expect(await find(`${token.slice(0, -1)}!`)).toBeUndefined();
+});
 
-const one = fc.record({ user: fc.nat(1), purpose: fc.constantFrom(...purposes), before: fc.constantFrom(0, 0, 0, 1) });
-const step = fc.oneof(
-  { weight: 3, arbitrary: fc.record({ act: fc.constant('issue' as const), one }) },
-  { weight: 6, arbitrary: fc.record({ act: fc.constant('reserve' as const), one }) },
-  fc.record({ act: fc.constantFrom('release' as const, 'use' as const, 'revoke' as const), one }),
-  {
-    weight: 5,
-    arbitrary: fc.record({
-      act: fc.constant('wait' as const),
-      ms: fc.constantFrom(6 * SECOND, 6 * SECOND, 6 * SECOND, HOUR / 2, 13 * HOUR),
-    }),
-  },
-);
+test('a newer one replaces the older of the same user and purpose, and no other', async () => {
+  const [older, ofCharles, toVerify] = [await issue(ada), await issue(charles), await issue(ada, 'verify-email')];
+  const newer = await issue(ada);
+  expect(await find(older.token)).toBeUndefined();
+  expect(await isCurrent(older.id)).toBe(false);
+  for (const { id } of [newer, ofCharles, toVerify]) expect(await isCurrent(id)).toBe(true);
+  await using((tables) => tokens.revoke(tables, ada.id, 'reset-password'));
+  expect([await isCurrent(newer.id), await isCurrent(ofCharles.id), await isCurrent(toVerify.id)]).toEqual([
+    false,
+    true,
+    true,
+  ]);
+});
 
-test('only the newest token of a purpose is found, for its life, reserved by one for 15 seconds, and stored as a hash', async () => {
-  const tokens = createOneTimeTokens({ database, secret: 'x'.repeat(32) });
-  await fc.assert(
-    fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 30, size: 'max' }), async (steps) => {
-      await database.write((tables) => tables.deleteFrom('one_time_tokens').execute());
-      const issued: Known[] = [];
-      const of = ({ user, purpose, before }: { user: number; purpose: string; before: number }) =>
-        issued.filter((token) => token.user === user && token.purpose === purpose).at(-1 - before);
-      for (const each of steps) {
-        if (each.act === 'wait') {
-          // As if that much later: the database has a clock of its own.
-          await database.write((tables) =>
-            tables
-              .updateTable('one_time_tokens')
-              .set({ expires_at: sql`expires_at - ${each.ms}`, reserved_until: sql`reserved_until - ${each.ms}` })
-              .execute(),
-          );
-          for (const token of issued) {
-            token.age += each.ms;
-            if (token.reserved !== undefined) token.reserved += each.ms;
-          }
-          continue;
-        }
-        const { user, purpose } = each.one;
-        const userId = users[user]?.id ?? '';
-        const token = of(each.one);
-        if (each.act === 'issue' || each.act === 'revoke') {
-          for (const other of issued) if (other.user === user && other.purpose === purpose) other.isReplaced = true;
-        }
-        if (each.act === 'issue') {
-          const id = await database.transaction((_em, tables) => tokens.issue(tables, userId, purpose));
-          issued.push({ user, purpose, id, age: 0, used: false, reserved: undefined, isReplaced: false });
-        } else if (each.act === 'revoke') {
-          await database.transaction((_em, tables) => tokens.revoke(tables, userId, purpose));
-        } else if (token && each.act === 'reserve') {
-          const isFree =
-            !token.isReplaced && !token.used && (token.reserved ?? Number.POSITIVE_INFINITY) >= 15 * SECOND;
-          expect(await database.write((tables) => tokens.reserve(tables, token.id))).toBe(isFree);
-          if (isFree) token.reserved = 0;
-        } else if (token && each.act === 'release') {
-          await database.write((tables) => tokens.release(tables, token.id));
-          token.reserved = undefined;
-        } else if (token) {
-          await database.transaction((_em, tables) => tokens.markUsed(tables, token.id));
-          token.used = true;
-        }
-      }
-      for (const { user, purpose, id, age, used, isReplaced } of issued) {
-        const { id: userId, email } = users[user] as User;
-        const token = tokens.derive(purpose, id);
-        const expected = { id, userId, email, used, expired: age >= lives[purpose] };
-        for (const asked of purposes) {
-          const found = await database.query((tables) => tokens.find(tables, asked, token));
-          expect(found).toEqual(asked === purpose && !isReplaced ? expected : undefined);
-        }
-        expect(await database.query((tables) => tokens.isCurrent(tables, id))).toBe(!isReplaced && !used);
-      }
-      const rows = await database.query((tables) => tables.selectFrom('one_time_tokens').selectAll().execute());
-      const kept = issued.filter(({ isReplaced }) => !isReplaced).map(({ purpose, id }) => tokens.derive(purpose, id));
-      const hashes = kept.map((token) => createHash('sha256').update(token).digest('base64url'));
-      expect(rows.map((row) => row.token_hash).sort()).toEqual(hashes.sort());
-      for (const token of kept) expect(JSON.stringify(rows)).not.toContain(token);
-    }),
-    cases(30),
+test('a used one is found as that, and is current no more', async () => {
+  const [{ id, token }, other] = [await issue(ada), await issue(charles)];
+  await using((tables) => tokens.markUsed(tables, id));
+  expect(await find(token)).toMatchObject({ used: true });
+  expect(await isCurrent(id)).toBe(false);
+  expect(await find(other.token)).toMatchObject({ used: false });
+});
+
+test('a reset token lives for an hour, one to verify for a day', async () => {
+  const [reset, verify] = [await issue(ada), await issue(ada, 'verify-email')];
+  await age(59 * MINUTE);
+  expect(await find(reset.token)).toMatchObject({ expired: false });
+  await age(MINUTE);
+  expect(await find(reset.token)).toMatchObject({ expired: true });
+  expect(await find(verify.token, 'verify-email')).toMatchObject({ expired: false });
+  await age(23 * 60 * MINUTE);
+  expect(await find(verify.token, 'verify-email')).toMatchObject({ expired: true });
+});
+
+test('of all who present one at once one may work with it, until it is released or 15 s have passed', async () => {
+  const [{ id }, other] = [await issue(ada), await issue(charles)];
+  const reserve = (which = id) => using((tables) => tokens.reserve(tables, which));
+  expect(await Promise.all([reserve(), reserve(), reserve()])).toEqual([true, false, false]);
+  expect(await reserve(other.id)).toBe(true);
+  await using((tables) => tokens.release(tables, id));
+  const before = Date.now();
+  expect([await reserve(), await reserve(), await reserve(other.id)]).toEqual([true, false, false]);
+  const after = Date.now();
+  const [row] = await using((tables) =>
+    tables.selectFrom('one_time_tokens').select('reserved_until').where('id', '=', id).execute(),
   );
+  expect(Number(row?.reserved_until) - 15_000).toBeGreaterThanOrEqual(before - 1);
+  expect(Number(row?.reserved_until) - 15_000).toBeLessThanOrEqual(after + 1);
+  await using((tables) => tables.updateTable('one_time_tokens').set({ reserved_until: 1 }).execute());
+  expect(await reserve()).toBe(true);
+  await using((tables) => tokens.release(tables, id));
+  await using((tables) => tokens.markUsed(tables, id));
+  expect(await reserve()).toBe(false);
+});
+
+test('only what has the form of a token is looked up', () => {
+  expect(['x'.repeat(43), 'A-z_09'.padEnd(43, 'x')].map(isMailedToken)).toEqual([true, true]);
+  for (const text of ['', 'x'.repeat(42), 'x'.repeat(44), `${'x'.repeat(42)}=`])
+    expect(isMailedToken(text)).toBe(false);
 });

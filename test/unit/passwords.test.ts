@@ -39,3 +39,25 @@ test('a full queue refuses, and takes the next once there is room', async () => 
   for (const { reason } of refused) expect(reason).toMatchObject({ code: 'SERVICE_UNAVAILABLE', retryAfter: 2 });
   expect(await passwords.hash('secret')).toMatch(/^1000:/);
 });
+
+test('a hash of half the iterations, a whole one and none take the same CPU', async () => {
+  const configured = createPasswords({ iterations: 100_000 });
+  const half = await createPasswords({ iterations: 50_000 }).hash('secret');
+  const whole = await configured.hash('secret');
+  // The least of some runs: what else the process does can only add to it.
+  const cpuOf = async (stored: string | null) => {
+    let least = Number.POSITIVE_INFINITY;
+    for (let i = 0; i < 5; i++) {
+      const before = process.cpuUsage();
+      await configured.verify('secret', stored);
+      const { user, system } = process.cpuUsage(before);
+      least = Math.min(least, user + system);
+    }
+    return least;
+  };
+  const [ofHalf, ofWhole, ofNone] = [await cpuOf(half), await cpuOf(whole), await cpuOf(null)];
+  for (const other of [ofHalf, ofNone]) {
+    expect(other / ofWhole).toBeGreaterThan(0.7);
+    expect(other / ofWhole).toBeLessThan(1.4);
+  }
+});

@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest';
+import { createServiceTokens, hashServiceToken, newServiceToken } from '../../server/accounts/service-tokens.ts';
+
+test('a token is 256 random bits, and known by its SHA-256 alone', () => {
+  const token = newServiceToken();
+  expect(token).toMatch(/^[\w-]{43}$/);
+  expect(newServiceToken()).not.toBe(token);
+  expect(hashServiceToken('token')).toBe('3c469e9d6c5875d37a43f353d4f88e61fcf812c66eee3457465a40b0da4153e0');
+});
+
+test('each token of a service names it, and no other text does', () => {
+  const entry = (name: string, token: string) => ({ name, sha256: hashServiceToken(token) });
+  const { nameOf } = createServiceTokens([entry('shop', 'a'), entry('billing', 'b'), entry('billing', 'c')]);
+  expect(['a', 'b', 'c', 'd', '', hashServiceToken('a')].map(nameOf)).toEqual([
+    'shop',
+    'billing',
+    'billing',
+    undefined,
+    undefined,
+    undefined,
+  ]);
+  expect(createServiceTokens([]).nameOf('a')).toBeUndefined();
+});

@@ -1,0 +1,64 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { User } from '../../entities/index.ts';
+import { createUserSearch, isSearchCursor } from '../../server/accounts/user-search.ts';
+import { parseConfig } from '../../server/config/index.ts';
+import type { Database } from '../../server/parts/database/contract.ts';
+import { openDatabase } from '../../server/parts/database/index.ts';
+
+const dataDir = mkdtempSync(join(tmpdir(), 'account-user-search-'));
+let database: Database;
+let search: ReturnType<typeof createUserSearch>;
+
+beforeAll(async () => {
+  database = await openDatabase(parseConfig({ DATA_DIR: dataDir, LOG_LEVEL: 'silent' }));
+  await database.migrate();
+  const people: [name: string, email: string][] = [
+    ['Ada Lovelace', 'ada@example.test'],
+    ['Adam', 'zoe@example.test'],
+    ['Charles', 'ada.c@example.test'],
+    ['Dora', 'dora@example.test'],
+  ];
+  await database.transaction(async (em) => {
+    await em.insertMany(people.map(([name, email]) => User.register({ name, email, passwordHash: 'x' })));
+  });
+  search = createUserSearch(database);
+});
+afterAll(async () => {
+  await database.close();
+  rmSync(dataDir, { recursive: true });
+});
+
+/** The names of each page. */
+async function pages(q: string, limit: number): Promise<string[][]> {
+  const all: string[][] = [];
+  let cursor: string | undefined;
+  do {
+    const { users, nextCursor } = await search({ q, cursor, limit });
+    all.push(users.map(({ name }) => name));
+    cursor = nextCursor;
+  } while (cursor !== undefined);
+  return all;
+}
+
+test('first who is found by name, then who is found by address only, each once', async () => {
+  expect(await pages('ada', 10)).toEqual([['Ada Lovelace', 'Adam', 'Charles']]);
+  expect(await pages('ada', 1)).toEqual([['Ada Lovelace'], ['Adam'], ['Charles']]);
+});
+
+test('a page that holds the last one is followed by none', async () => {
+  expect(await pages('ada', 3)).toHaveLength(1);
+  expect(await pages('adam', 1)).toEqual([['Adam']]);
+  expect(await pages('dora', 1)).toEqual([['Dora']]);
+});
+
+test('a cursor is as it was answered, for its own search', async () => {
+  const { nextCursor = '' } = await search({ q: 'ada', limit: 1 });
+  expect(isSearchCursor(nextCursor, 'ada')).toBe(true);
+  const position = Buffer.from(nextCursor, 'base64url').toString();
+  const altered = [`${nextCursor}=`, `${nextCursor}!`, Buffer.from(` ${position}`).toString('base64url'), '', 'e30'];
+  for (const cursor of altered) expect(isSearchCursor(cursor, 'ada'), cursor).toBe(false);
+  expect(isSearchCursor(nextCursor, 'dora')).toBe(false);
+});
