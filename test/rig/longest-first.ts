@@ -2,17 +2,21 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** By what they take on two quiet cores: a browser, and whole processes, weigh more than the size of a file says. */
 const longest = [
-  'test/faults/crashes',
   'test/faults/rounds',
   'test/faults/uploads',
-  'test/faults/floods',
-  'test/pages/flows',
-  'test/pages/accessibility',
+  'test/faults/crashes',
+  'test/faults/enumeration',
+  'test/faults/outages',
   'test/contract/login-methods',
+  'test/contract/recovery',
+  'test/pages/flows',
   'test/contract/registration',
   'test/start',
+  'test/contract/users',
+  'test/contract/sessions',
+  'test/uploads/inspection',
+  'test/pages/accessibility',
   'test/uploads/quota',
-  'test/faults/enumeration',
 ];
 
 const rank = ({ moduleId }: TestSpecification): number => {
