@@ -1,3 +1,4 @@
+import { Writable } from 'node:stream';
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino';
 import type { Config } from './config/index.ts';
 
@@ -91,8 +92,11 @@ function standardOutput(production: boolean): DestinationStream {
   destination.on('write', () => {
     isFailing = false;
   });
-  // Pino would try to write the rest at the end of the process for ever.
-  process.prependListener('exit', () => isFailing && destination.destroy());
+  // At the end of the process pino writes the rest, and tries for ever whatever the error is. One attempt is made before it.
+  process.prependListener('exit', () => {
+    Object.assign(destination, { sync: true }).flush();
+    if (isFailing) destination.destroy();
+  });
   return destination;
 }
 
@@ -100,8 +104,15 @@ function standardOutput(production: boolean): DestinationStream {
 async function readableLines(destination: DestinationStream) {
   // Loaded only where it prints: production starts without it.
   const { default: pretty } = await import('pino-pretty');
+  // Never fails itself: pino-pretty would write nothing after a first failure.
+  const lines = new Writable({
+    write(line, _encoding, done) {
+      destination.write(String(line));
+      done();
+    },
+  });
   return pretty({
-    destination,
+    destination: lines,
     singleLine: true,
     translateTime: 'HH:MM:ss.l',
     ignore: 'method,route,status,ms',

@@ -9,9 +9,6 @@ import { onStopSignal } from './start/stop-signals.ts';
 /** From the signal to the exit, at most. */
 const SHUTDOWN_MS = 9500;
 
-// The banner may find a full disk or a closed pipe.
-process.stdout.on('error', () => undefined);
-
 async function start(): Promise<void> {
   const config = loadConfig();
   const embedded = !config.databaseUrl || !config.redisUrl || !config.smtpUrl || !config.s3 || !config.appSecret;
@@ -34,7 +31,8 @@ async function start(): Promise<void> {
 
   if (!(await service.work())) return;
   if (config.production) log.info({ host: config.host, port: config.port }, 'ready');
-  else process.stdout.write(banner(config, service));
+  // A full disk or a closed pipe is no reason to end.
+  else process.stdout.on('error', () => undefined).write(banner(config, service));
 }
 
 /** One line for a failure that an operator can resolve; any other with its stack. */

@@ -38,7 +38,10 @@ interface Service {
   stop(options: { lingerMs: number }): Promise<void>;
 }
 
-/** The whole service on the parts that are configured. It knows no process: neither signals nor the exit. */
+/**
+ * The whole service on the parts that are configured. It knows no process: neither signals nor the exit. Where it cannot be
+ * made, or cannot listen, parts stay open: the process is to end.
+ */
 export async function createService(config: Config, { secret, log }: { secret: string; log: Log }): Promise<Service> {
   const database = await openDatabase(config);
   const store = await openKeyValueStore(config, log);
@@ -76,13 +79,12 @@ export async function createService(config: Config, { secret, log }: { secret: s
     embeddedProvider: embeddedProvider !== undefined,
 
     async listen() {
-      await prepareStorage(objects, log);
+      await prepareStorage(objects, stopping.signal, log);
       await server.listen(config.port, config.host);
     },
 
     async work() {
-      await migrateWhenReachable(database, log);
-      if (stopping.signal.aborted) return false;
+      if (!(await migrateWhenReachable(database, stopping.signal, log))) return false;
       accounts.outbox.start();
       uploads.inspection.start();
       return true;
@@ -101,16 +103,17 @@ export async function createService(config: Config, { secret, log }: { secret: s
 }
 
 /**
- * Waits for a database that cannot be used yet, as long as it takes. Logs a problem when it is new, then once a minute.
+ * Waits for a database that cannot be used yet, as long as it takes; resolves to false if stopped before. Logs a problem when
+ * it is new, then once a minute.
  */
-async function migrateWhenReachable(database: Database, log: Log): Promise<void> {
+async function migrateWhenReachable(database: Database, stopping: AbortSignal, log: Log): Promise<boolean> {
   let reported: { problem: string; at: number } | undefined;
-  for (let wait = 100; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
+  for (let wait = 100; !stopping.aborted; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
     try {
       const applied = await database.migrate();
       if (reported) log.info('the database can be used');
       if (applied.length > 0) log.info({ applied }, 'the schema was brought up to date');
-      return;
+      return !stopping.aborted;
     } catch (error) {
       const known = describeFailure(error);
       const problem = known ?? 'the database is not ready, waiting for it';
@@ -118,19 +121,22 @@ async function migrateWhenReachable(database: Database, log: Log): Promise<void>
         log.warn(known ? {} : { err: error }, problem);
         reported = { problem, at: Date.now() };
       }
-      await delay(wait);
+      await delay(wait, undefined, { signal: stopping }).catch(() => undefined);
     }
   }
+  return false;
 }
 
 /** A missing bucket stops the start. A storage that does not answer is retried, and uploads fail until it does. */
-async function prepareStorage(objects: ObjectStorage, log: Log): Promise<void> {
+async function prepareStorage(objects: ObjectStorage, stopping: AbortSignal, log: Log): Promise<void> {
   try {
     await objects.prepare();
   } catch (error) {
     if (error instanceof ConfigError) throw error;
     log.warn({ err: error }, 'the object storage does not answer, uploads wait for it');
-    const again = () => prepareStorage(objects, log).catch((late) => log.error({ err: late }, 'uploads cannot work'));
-    setTimeout(again, STORAGE_RETRY_MS).unref();
+    delay(STORAGE_RETRY_MS, undefined, { signal: stopping, ref: false }).then(
+      () => prepareStorage(objects, stopping, log).catch((late) => log.error({ err: late }, 'uploads cannot work')),
+      () => undefined,
+    );
   }
 }

@@ -1,8 +1,12 @@
+import { unavailable } from '../errors.ts';
 import { lazy } from '../lazy.ts';
 
 /** sharp, set up for bytes from anybody. Loaded with the first image: a process that gets none is spared time and memory. */
 export const loadSharp = lazy(async () => {
-  const { default: sharp } = await import('sharp');
+  const { default: sharp } = await import('sharp').catch((error: unknown) => {
+    // An installation without the library for this machine: no image is at fault.
+    throw unavailable(error);
+  });
   // One thread an image: as many images as cores keep them all busy, and no image makes the others wait.
   sharp.concurrency(1);
   sharp.cache(false);

@@ -79,10 +79,10 @@ describe.each([
 });
 
 test.each([
-  ['20 seconds', 20_000, '/dashboard'],
-  ['20 seconds', -20_000, '/dashboard'],
-  ['ten minutes', 10 * MINUTE, /^\/login\?error=/],
-])('F13: an ID token is taken with clocks %s apart or not', (_, offset, expected) =>
+  ['taken, 20 seconds ahead of', 20_000, '/dashboard'],
+  ['taken, 20 seconds behind', -20_000, '/dashboard'],
+  ['refused, ten minutes ahead of', 10 * MINUTE, /^\/login\?error=/],
+])('F13: an ID token is %s the clock of the provider', (_, offset, expected) =>
   withClock(offset, async (service) => {
     const { browser, request } = await begin(service);
     const location = await browser.redirectOf(atInstance(service, provider.authorize(request, somebody())));

@@ -53,6 +53,7 @@ onBothStacks(
       async () => {
         const { url, call, person, known, documented } = await prepare();
         let { session } = person;
+        const seen = new Set<string>();
         for (const [pattern, methods] of Object.entries(documented)) {
           for (const [method, operation] of Object.entries(methods)) {
             const property = fc.asyncProperty(
@@ -69,6 +70,7 @@ onBothStacks(
                   },
                 });
                 expect(response.status).toBeLessThan(500);
+                seen.add(`${response.ok ? 'taken' : 'refused'} ${withSession ? 'with' : 'without'} a session`);
                 await expectAnswer(url, method, pattern, operation, response);
                 // Logging out was one of the calls.
                 if (withSession && response.headers.getSetCookie().length > 0) session = await logIn(call, person);
@@ -77,6 +79,7 @@ onBothStacks(
             await fc.assert(property, cases(RUNS_PER_OPERATION));
           }
         }
+        expect(seen.size).toBe(4);
       },
       timeLimit,
     );

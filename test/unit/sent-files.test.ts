@@ -30,13 +30,20 @@ test('a compression that failed is tried again at the next request', async () =>
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   const ask = () => fetch(`http://127.0.0.1:${port}/`, { headers: { 'accept-encoding': 'br' } });
-  expect((await ask()).status).toBe(500);
-  const again = await ask();
-  expect([again.status, again.headers.get('content-encoding'), await again.text()]).toEqual([200, 'br', '<p>Ada</p>']);
-  server.close();
+  try {
+    expect((await ask()).status).toBe(500);
+    const again = await ask();
+    expect([again.status, again.headers.get('content-encoding'), await again.text()]).toEqual([
+      200,
+      'br',
+      '<p>Ada</p>',
+    ]);
+  } finally {
+    server.close();
+  }
 });
 
-test('a file whose size cannot be read is closed', async () => {
+test.skipIf(process.platform !== 'linux')('a file whose size cannot be read is closed', async () => {
   const storage = diskStorage({ dataDir, appUrl: 'http://localhost', secret: 'x' });
   const file = join(dataDir, 'objects/uploads/a.png');
   mkdirSync(join(dataDir, 'objects/uploads'));

@@ -17,7 +17,7 @@ const PING_DEADLINE = { ...DEADLINE, ms: 1500 };
 
 export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir'>): Promise<Database> {
   const orm = await MikroORM.init(await databaseOptions(config));
-  const isMySql = config.databaseUrl !== undefined;
+  const isMySql = Boolean(config.databaseUrl);
   if (isMySql) await limitStatements(orm.driver.getConnection() as MySqlConnection);
   let shared: Kysely<Tables> | undefined;
   let notReady: unknown = new Error('the schema is not up to date yet');

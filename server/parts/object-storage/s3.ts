@@ -150,14 +150,14 @@ async function exchange<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work().catch((error: unknown) => (isDropped(error) ? work() : Promise.reject(error)));
   } catch (error) {
-    throw unavailable(isClock(error) ? new Error(CLOCKS_DIFFER, { cause: error }) : error);
+    throw unavailable(isClockSkew(error) ? new Error(CLOCKS_DIFFER, { cause: error }) : error);
   }
 }
 
 const CLOCKS_DIFFER =
   'the clocks of this machine and of the storage differ by more than it accepts: it refuses presigned addresses too';
 
-const isClock = (error: unknown): boolean => error instanceof S3Error && error.code === 'RequestTimeTooSkewed';
+const isClockSkew = (error: unknown): boolean => error instanceof S3Error && error.code === 'RequestTimeTooSkewed';
 
 const isDropped = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
