@@ -245,6 +245,16 @@ onBothStacks((stack) => {
     }
   });
 
+  test('a list in place of an object is named as that, and a path that cannot be decoded is no path', async () => {
+    const list = await send('/auth/register', { method: 'POST', headers: json, body: '[]' });
+    expect(await list.json()).toMatchObject({
+      code: 'VALIDATION_FAILED',
+      details: { body: { message: 'Must be a JSON object', rule: 'invalid_type' } },
+    });
+    const path = await send('/api/users/%zz');
+    expect([path.status, await path.json()]).toEqual([404, { message: 'Not found', code: 'NOT_FOUND' }]);
+  });
+
   /** Beside the fields of a registration that is right in itself. */
   const besideARegistration = async (path: string, more: string) => {
     const asked = person();
