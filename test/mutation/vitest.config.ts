@@ -12,13 +12,9 @@ const measuring = ['contract/networks', 'unit/form-limits', 'unit/untrusted-text
 const elsewhere = [
   'contract/dev-tools',
   'contract/document',
-  'contract/identity-provider',
   'contract/internal-errors',
-  'contract/login-starts',
   'contract/own-names',
   'contract/requests',
-  'contract/several-providers',
-  'unit/client-address',
   'unit/config',
   'unit/deadlock',
   'unit/embedded-parts',
