@@ -1,5 +1,5 @@
 import { loadConfig } from './server/config/index.ts';
-import { databaseOptions } from './server/parts/database/options.ts';
+import { migrationOptions } from './server/parts/database/options.ts';
 
 /** For the MikroORM command line: the same database that the service would use with this environment. */
-export default await databaseOptions(loadConfig());
+export default await migrationOptions(loadConfig());

@@ -10,11 +10,13 @@ export { type MailState, OutboxMail } from './outbox-mail.ts';
 export { afterPrefix, searchKey } from './search-key.ts';
 export { Upload, type UploadPurpose, type UploadState, UploadUsage } from './upload.ts';
 export {
+  changedProfile,
   type OptionalProfileField,
   optionalProfileFields,
   type ProfileChange,
   type ProfileFields,
   type Role,
+  storedProfile,
   User,
 } from './user.ts';
 

@@ -19,6 +19,19 @@ export const optionalProfileFields = Object.keys(optionalProfile) as OptionalPro
 export type ProfileFields = { name: string } & Record<OptionalProfileField, string | null>;
 export type ProfileChange = { [Field in keyof ProfileFields]?: ProfileFields[Field] | undefined };
 
+/** A profile with only the given fields changed; the empty string clears an optional field, as `null` does. */
+export function changedProfile(profile: ProfileFields, change: ProfileChange): ProfileFields {
+  const changed = { name: change.name ?? profile.name } as ProfileFields;
+  for (const field of optionalProfileFields) {
+    const value = change[field];
+    changed[field] = value === undefined ? profile[field] : value || null;
+  }
+  return changed;
+}
+
+/** All that is stored of a profile: a name is never stored without its search key. */
+export const storedProfile = (profile: ProfileFields) => ({ ...profile, searchName: searchKey(profile.name) });
+
 export const UserSchema = defineEntity({
   name: 'User',
   tableName: 'users',
@@ -83,25 +96,20 @@ export class User extends UserSchema.class {
     return user;
   }
 
-  /** The only way to change the name: its search key changes with it. */
-  private rename(name: string): void {
-    this.name = name;
-    this.searchName = searchKey(name);
+  get profile(): ProfileFields {
+    const { name, bio = null, location = null, website = null, avatar = null } = this;
+    return { name, bio, location, website, avatar };
   }
 
-  /** Changes only the given fields; the empty string clears an optional field, as `null` does. */
+  /** Changes only the given fields, as `changedProfile` says. */
   changeProfile(change: ProfileChange): void {
-    if (change.name !== undefined) this.rename(change.name);
-    for (const field of optionalProfileFields) {
-      const value = change[field];
-      if (value !== undefined) this[field] = value || null;
-    }
+    Object.assign(this, storedProfile(changedProfile(this.profile, change)));
   }
 
   /** Sets the name and clears every other field. */
   private resetProfile(name: string): void {
-    this.rename(name);
     for (const field of optionalProfileFields) this[field] = null;
+    this.changeProfile({ name });
   }
 
   verifyEmail(): void {

@@ -1,7 +1,8 @@
 import type { Accounts } from '../server/accounts/index.ts';
+import type { Session } from '../server/accounts/sessions.ts';
 import type { Uploads } from '../server/uploads/index.ts';
 
-/** A procedure's view of its request, over REST or over tRPC. Implemented by `server/http/context.ts`. */
+/** A procedure's view of its request, over REST or over tRPC: one for each call. Implemented by `server/http/context.ts`. */
 export interface Context {
   accounts: Accounts;
   uploads: Uploads;
@@ -9,9 +10,11 @@ export interface Context {
   clientAddress(): string;
   /** The session token that the request carried, if it has the shape of one. */
   sessionToken: string | undefined;
+  /** The caller's session, once `sessionProcedure` has found it. */
+  session: Session | undefined;
   /** The name of the calling service, by its token. Undefined for all other callers, logged in or not. */
   service: string | undefined;
-  /** The id of the browser, from its cookie; without a cookie a fresh one, the same for the whole request. */
+  /** The id of the browser, from its cookie; without a cookie a fresh one, the same for all calls of a request. */
   browser(): string;
   /** The state of a login through this provider that this browser began. */
   stateCookie(provider: string): string | undefined;

@@ -15,6 +15,7 @@ export const inProcessCaller = (
     service: name,
     clientAddress: () => 'in process',
     sessionToken: undefined,
+    session: undefined,
     stateCookie: () => undefined,
     ownUrl: () => '',
     browser: newBrowserId,

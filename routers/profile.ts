@@ -40,8 +40,8 @@ export const profile = router({
     })
     .input(change)
     .output(z.object({ success: z.literal(true), user: profileOutput }))
-    .mutation(async ({ ctx, input }) => {
-      const { id, sessionEpoch } = ctx.session.user;
-      return { success: true as const, user: toProfile(await ctx.accounts.users.update(id, sessionEpoch, input)) };
-    }),
+    .mutation(async ({ ctx, input }) => ({
+      success: true as const,
+      user: toProfile(await ctx.accounts.users.update(ctx.session.user, input)),
+    })),
 });

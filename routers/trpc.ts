@@ -2,6 +2,7 @@ import { initTRPC, TRPCError } from '@trpc/server';
 import { getHTTPStatusCodeFromError } from '@trpc/server/http';
 import { type TRPC_ERROR_CODE_KEY, TRPC_ERROR_CODES_BY_KEY } from '@trpc/server/rpc';
 import { ZodError } from 'zod';
+import type { Session } from '../server/accounts/sessions.ts';
 import { type ErrorCode, type ErrorDetails, ServiceError } from '../server/errors.ts';
 import type { Context } from './context.ts';
 
@@ -70,7 +71,9 @@ export const publicProcedure = t.procedure;
 export const sessionProcedure = t.procedure.use(async ({ ctx, next }) => {
   const session = await currentSession(ctx);
   if (!session) throw new ServiceError('UNAUTHENTICATED');
-  return next({ ctx: { session } });
+  // Set rather than merged: tRPC would copy the context, which takes longer than all other steps of a call.
+  ctx.session = session;
+  return next<{ session: Session }>({});
 });
 
 export const adminProcedure = sessionProcedure.use(({ ctx, next }) => {
@@ -89,11 +92,12 @@ export const serviceProcedure = t.procedure.use(({ ctx, next }) => {
  * The caller's session; sets its cookie again when the session was prolonged. Rejects when the session cannot be
  * checked.
  */
-export async function currentSession({ accounts, sessionToken, cookies, setLogUser }: Context) {
-  const session = sessionToken === undefined ? null : await accounts.sessions.validate(sessionToken);
-  if (!session || sessionToken === undefined) return null;
-  setLogUser(session.user.id);
-  if (session.fresh) cookies.setSession({ token: sessionToken, expiresAt: session.expiresAt });
+export async function currentSession(ctx: Context): Promise<Session | null> {
+  const { sessionToken: token } = ctx;
+  const session = token === undefined ? null : await ctx.accounts.sessions.validate(token);
+  if (!session || token === undefined) return null;
+  ctx.setLogUser(session.user.id);
+  if (session.fresh) ctx.cookies.setSession({ token, expiresAt: session.expiresAt });
   return session;
 }
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type OptionalProfileField, optionalProfileFields } from '../entities/index.ts';
 import { isSearchable, isSearchCursor } from '../server/accounts/user-search.ts';
-import type { Account } from '../server/accounts/users.ts';
+import type { Account, ListedUser } from '../server/accounts/users.ts';
 import { ServiceError } from '../server/errors.ts';
 import * as fields from './fields.ts';
 import { adminProcedure, publicProcedure, router } from './trpc.ts';
@@ -21,7 +21,7 @@ const listed = z.object({
 export const userId = z.string().meta({ example: 'user_01931b6e-7a54-7c3c-9d0a-3f4f5f6a7b8c' });
 export const isUserId = (text: string) => /^user_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text);
 
-const toListed = ({ id, name, email, avatar, provider, createdAt }: Account) => ({
+const toListed = ({ id, name, email, avatar, provider, createdAt }: ListedUser) => ({
   id,
   name,
   email,

@@ -7,6 +7,7 @@ export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal'>;
 /** The longest message that is searched and logged: the sender of a request may have chosen its length. */
 const MAX_LENGTH = 1024;
 const MAX_FRAMES = 20;
+const MAX_FRAME_LENGTH = 500;
 
 const words = /[^\s'"<>(),;:=]+/g;
 /** With a character before the @ that is not a slash: a slash means the folder of a scoped package. */
@@ -55,9 +56,10 @@ export function sentenceOf(error: unknown): string {
   return sentences.join(', because of: ');
 }
 
-/** The stack without the message, which it begins with. */
+/** The stack without the message, which it begins with, and which may be long. */
 const framesOf = (stack: string): string =>
   stack
+    .slice(-MAX_FRAMES * MAX_FRAME_LENGTH)
     .split('\n')
     .filter((line) => line.startsWith('    at '))
     .slice(-MAX_FRAMES)

@@ -1,5 +1,6 @@
 import { ConfigError, loadConfig } from './config/index.ts';
 import { createLog } from './log.ts';
+import { releaseMemory } from './memory.ts';
 import { createService } from './service.ts';
 import { banner } from './start/banner.ts';
 import { prepareDataDir } from './start/data-dir.ts';
@@ -30,6 +31,7 @@ async function start(): Promise<void> {
   onStopSignal({ stop, stopAtOnce: () => process.exit(1) });
 
   if (!(await service.work())) return;
+  releaseMemory();
   if (config.production) log.info({ host: config.host, port: config.port }, 'ready');
   // A full disk or a closed pipe is no reason to end.
   else process.stdout.on('error', () => undefined).write(banner(config, service));

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -166,5 +166,30 @@ describe('in production', () => {
       });
     },
     { env: { NODE_ENV: 'production', ...noS3 } },
+  );
+
+  const listFile = join(folder, 'loaded.json');
+  const preloaded = `--import=${join(import.meta.dirname, 'rig/loaded-packages.ts')}`;
+  onStack(
+    'real',
+    (stack) => {
+      test('a start on an up-to-date schema loads only what its first requests need', async () => {
+        await stack().services[0]?.restart();
+        await stack().services[0]?.stop();
+        const loaded: string[] = JSON.parse(readFileSync(listFile, 'utf8'));
+        expect(loaded).toEqual(expect.arrayContaining(['koa', 'kysely', 'ioredis', 'mysql2']));
+        const later = [
+          '@mikro-orm/migrations',
+          'koa-body',
+          'minio',
+          'nodemailer',
+          'openid-client',
+          'sharp',
+          'trpc-to-openapi',
+        ];
+        expect(loaded.filter((name) => [...later, 'pino-pretty'].includes(name))).toEqual([]);
+      });
+    },
+    { env: { NODE_ENV: 'production', ...noS3, NODE_OPTIONS: preloaded, LOADED_PACKAGES: listFile } },
   );
 });

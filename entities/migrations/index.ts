@@ -1,20 +1,17 @@
-import { Accounts } from './0001-accounts.ts';
-import { Identities } from './0002-identities.ts';
-import { Uploads } from './0003-uploads.ts';
-import { ProvenMethods } from './0004-proven-methods.ts';
-import { MailRequests } from './0005-mail-requests.ts';
-import { Search } from './0006-search.ts';
-import { UploadUsages } from './0007-upload-usage.ts';
-import { NoUpdateTime } from './0008-no-update-time.ts';
+const migrations = {
+  '0001-accounts': async () => (await import('./0001-accounts.ts')).Accounts,
+  '0002-identities': async () => (await import('./0002-identities.ts')).Identities,
+  '0003-uploads': async () => (await import('./0003-uploads.ts')).Uploads,
+  '0004-proven-methods': async () => (await import('./0004-proven-methods.ts')).ProvenMethods,
+  '0005-mail-requests': async () => (await import('./0005-mail-requests.ts')).MailRequests,
+  '0006-search': async () => (await import('./0006-search.ts')).Search,
+  '0007-upload-usage': async () => (await import('./0007-upload-usage.ts')).UploadUsages,
+  '0008-no-update-time': async () => (await import('./0008-no-update-time.ts')).NoUpdateTime,
+};
 
 /** In the order in which they run. Listed rather than discovered: nothing is read from disk at start. */
-export const migrations = [
-  { name: '0001-accounts', class: Accounts },
-  { name: '0002-identities', class: Identities },
-  { name: '0003-uploads', class: Uploads },
-  { name: '0004-proven-methods', class: ProvenMethods },
-  { name: '0005-mail-requests', class: MailRequests },
-  { name: '0006-search', class: Search },
-  { name: '0007-upload-usage', class: UploadUsages },
-  { name: '0008-no-update-time', class: NoUpdateTime },
-];
+export const migrationNames: readonly string[] = Object.keys(migrations);
+
+/** The same with their classes, which only a start that has to run some of them loads. */
+export const loadMigrations = () =>
+  Promise.all(Object.entries(migrations).map(async ([name, load]) => ({ name, class: await load() })));

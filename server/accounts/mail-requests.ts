@@ -2,9 +2,10 @@ import pLimit from 'p-limit';
 import type { User } from '../../entities/index.ts';
 import type { Rate } from '../config/index.ts';
 import { type AllTables, type Database, sql } from '../parts/database/contract.ts';
+import type { InboxTurns } from './inbox-turns.ts';
 import { isTokenPurpose, mailKinds, type TokenPurpose } from './mail-kinds.ts';
 import type { OneTimeTokens } from './one-time-tokens.ts';
-import type { LeasedMail } from './outbox-rows.ts';
+import type { LeasedMail, Mailing } from './outbox-rows.ts';
 import { inboxOf } from './text-rules.ts';
 import { lockUser } from './users.ts';
 
@@ -22,22 +23,22 @@ interface Parts {
     /** Mails with a token to one inbox, under any tag. */
     inbox: Rate;
   };
+  turns: InboxTurns;
 }
 
-/**
- * Turns the request for a mail with a token into that mail: finds its user and issues the token, which replaces the
- * older one. Past a limit no token is issued, so the last mailed link keeps working. Any other mail, and one that was
- * admitted before a crash, is admitted as it is.
- */
-export const createMailAdmission = ({ database, tokens, rates }: Parts): Admit => {
+export const createMailAdmission = ({ database, tokens, rates, turns }: Parts) => {
   const wasMailed = (since: Rate) => sql<boolean>`created_at > ${database.now} - ${since.seconds * 1000}`;
 
   /**
-   * The limit per address is exact, because the user is locked; that per inbox may be exceeded by one mail for each
-   * further process. A proven address counts towards its own limit only: strangers, who can prove none, must not use up
-   * the limit of an inbox with tags and so keep its owner from a reset.
+   * The limit per address is exact, because the user is locked; that per inbox, of which the caller has the turn, may be
+   * exceeded by one mail for each further process. A proven address counts towards its own limit only: strangers, who
+   * can prove none, must not use up the limit of an inbox with tags and so keep its owner from a reset.
    */
-  const isWithinLimits = async (tables: AllTables, { kind, email }: LeasedMail, user: User): Promise<boolean> => {
+  const isWithinLimits = async (
+    tables: AllTables,
+    { kind, email }: Pick<Mailing, 'kind' | 'email'>,
+    user: Pick<User, 'emailVerified'>,
+  ): Promise<boolean> => {
     const longest = rates.mail.seconds > rates.inbox.seconds ? rates.mail : rates.inbox;
     const toAddress = sql`kind = ${kind} and email = ${email} and ${wasMailed(rates.mail)}`;
     const mailed = await tables
@@ -70,8 +71,30 @@ export const createMailAdmission = ({ database, tokens, rates }: Parts): Admit =
   // A thousand requests for one address wait for its lock with one connection.
   const oneByOne = pLimit(1);
 
-  return async (row) => {
-    const { kind, tokenId } = row;
-    return isTokenPurpose(kind) && !tokenId ? oneByOne(() => admitRequest(row, kind)) : row;
+  /**
+   * Turns the request for a mail with a token into that mail: finds its user and issues the token, which replaces the
+   * older one. Past a limit no token is issued, so the last mailed link keeps working. Any other mail, and one that was
+   * admitted before a crash, is admitted as it is.
+   */
+  const admit: Admit = async (row) => {
+    const { kind, email, tokenId } = row;
+    if (!isTokenPurpose(kind) || tokenId) return row;
+    const release = await turns.hold(inboxOf(email));
+    return oneByOne(() => admitRequest(row, kind)).finally(release);
+  };
+
+  return {
+    admit,
+
+    /**
+     * Admits the mail to a user that this transaction has inserted: issues the first token and answers its id, or
+     * undefined past a limit. The caller has the turn of the inbox.
+     */
+    async issueWithinLimits(tables: AllTables, user: User, purpose: TokenPurpose): Promise<string | undefined> {
+      if (!(await isWithinLimits(tables, { kind: purpose, email: user.email }, user))) return undefined;
+      return tokens.issueFirst(tables, user.id, purpose);
+    },
   };
 };
+
+export type MailAdmission = ReturnType<typeof createMailAdmission>;

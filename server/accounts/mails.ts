@@ -19,21 +19,23 @@ interface Parts {
 export type MailComposer = (row: LeasedMail) => Promise<Message | undefined>;
 
 /**
- * Makes the mail of an outbox row, or undefined when the user is deleted or the token was replaced. Links start with
+ * Makes the mail of an outbox row, or undefined when the token was replaced, or deleted with its user. Links start with
  * the configured public address, never with the Host of a request.
  */
 export const createMailComposer = ({ appUrl, database, users, tokens }: Parts): MailComposer => {
   const site = new URL(appUrl).host;
 
-  return async ({ kind, email: asked, userId, tokenId, detail }) => {
-    const user = userId ? await users.find(userId) : undefined;
-    // A row of the release before, which may still run, names the user alone.
-    const email = asked || user?.email;
+  // A row of the release before, which may still run, names the user alone.
+  const addressOf = async (userId: LeasedMail['userId']) => (userId ? (await users.find(userId))?.email : undefined);
+
+  return async ({ kind, email: asked, userId, tokenId, detail, isNew }) => {
+    const email = asked || (await addressOf(userId));
     if (!email) return undefined;
     const { content, token: linked } = mailKinds[kind];
     const setting = { site, appUrl, link: '', detail: detail ?? '' };
     if (!linked || !isTokenPurpose(kind)) return render(email, content(setting));
-    if (!user || !tokenId || !(await database.query((tables) => tokens.isCurrent(tables, tokenId)))) return undefined;
+    if (!tokenId) return undefined;
+    if (!isNew && !(await database.query((tables) => tokens.isCurrent(tables, tokenId)))) return undefined;
     const link = appUrl + linked.page(tokens.derive(kind, tokenId), email);
     return render(email, content({ ...setting, link }));
   };

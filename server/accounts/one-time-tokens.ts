@@ -31,8 +31,13 @@ export const createOneTimeTokens = ({ database, secret }: { database: Database; 
 
     /** Issues a token, which replaces the older one of the same purpose. Answers its id, for `derive`. */
     async issue(tables: AllTables, userId: string, purpose: TokenPurpose): Promise<string> {
-      const id = randomUUID();
       await this.revoke(tables, userId, purpose);
+      return this.issueFirst(tables, userId, purpose);
+    },
+
+    /** The same for a user that this transaction has inserted. */
+    async issueFirst(tables: AllTables, userId: string, purpose: TokenPurpose): Promise<string> {
+      const id = randomUUID();
       await tables
         .insertInto('one_time_tokens')
         .values({

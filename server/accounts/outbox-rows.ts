@@ -25,6 +25,8 @@ export interface Mailing {
 export type LeasedMail = Pick<OutboxMail, 'id' | 'email' | 'userId' | 'tokenId' | 'detail' | 'attempts'> & {
   kind: MailKind;
   expired: boolean;
+  /** Whether it was queued just now by this process, with its token. */
+  isNew: boolean;
 };
 
 /** The result of an attempt: `unwanted` is a request for an address that has no account to mail. */
@@ -32,25 +34,34 @@ export type Outcome = { state: MailState } | { retryInMs: number } | 'unwanted';
 
 /** The rows of `outbox`, by the database's clock. They are kept for `countedMs`, in which the limits count them. */
 export const createOutboxRows = (database: Database, { countedMs }: { countedMs: number }) => ({
-  /** Must be the only statement of a `write`, or part of a transaction. */
-  async insert(tables: WriteTables, { kind, email, userId, detail }: Mailing, { delayMs = 0 } = {}): Promise<void> {
+  /**
+   * Must be the only statement of a `write`, or part of a transaction. With a token it is inserted as this process's to
+   * deliver, who has it when the transaction is committed.
+   */
+  async insert(
+    tables: WriteTables,
+    { kind, email, userId, detail }: Mailing,
+    { delayMs = 0, tokenId = null }: { delayMs?: number; tokenId?: string | null } = {},
+  ): Promise<LeasedMail> {
+    const row = { id: uuidv7(), kind, email, detail: detail ?? null, userId: userId ?? null, tokenId };
     await tables
       .insertInto('outbox')
       .values({
-        id: uuidv7(),
+        id: row.id,
         kind,
         email,
         inbox: inboxOf(email),
-        user_id: userId ?? null,
-        token_id: null,
-        detail: detail ?? null,
+        user_id: row.userId,
+        token_id: tokenId,
+        detail: row.detail,
         state: 'pending',
-        attempts: 0,
-        due_at: sql`${database.now} + ${delayMs}`,
+        attempts: tokenId ? 1 : 0,
+        due_at: sql`${database.now} + ${tokenId ? LEASE_MS : delayMs}`,
         expires_at: sql`${database.now} + ${mailKinds[kind].lifeMs}`,
         created_at: database.now,
       })
       .execute();
+    return { ...row, attempts: 0, expired: false, isNew: true };
   },
 
   leases: createLeases(database, {
@@ -65,18 +76,32 @@ export const createOutboxRows = (database: Database, { countedMs }: { countedMs:
         .select(['id', 'kind', 'email', 'user_id as userId', 'token_id as tokenId', 'detail', 'attempts'])
         .select(sql<number>`expires_at <= ${database.now}`.as('expired'))
         .where('state', '=', 'pending'),
-    toRow: (row) => ({ ...row, kind: row.kind as MailKind, expired: row.expired === 1 }),
+    toRow: (row) => ({ ...row, kind: row.kind as MailKind, expired: row.expired === 1, isNew: false }),
   }),
 
   async settle({ id }: LeasedMail, outcome: Outcome): Promise<void> {
-    await database.write<unknown>((tables) => {
-      if (outcome === 'unwanted') return tables.deleteFrom('outbox').where('id', '=', id).execute();
-      return tables
+    const statement = async (tables: WriteTables, latest: number): Promise<true | undefined> => {
+      const isInTime = sql<boolean>`${database.now} <= ${latest}`;
+      if (outcome === 'unwanted') {
+        const { numDeletedRows } = await tables
+          .deleteFrom('outbox')
+          .where('id', '=', id)
+          .where(isInTime)
+          .executeTakeFirst();
+        return numDeletedRows === 1n || undefined;
+      }
+      const { numUpdatedRows } = await tables
         .updateTable('outbox')
         .set('state' in outcome ? outcome : { due_at: sql`${database.now} + ${Math.round(outcome.retryInMs)}` })
         .where('id', '=', id)
         .where('state', '=', 'pending')
-        .execute();
+        .where(isInTime)
+        .executeTakeFirst();
+      return numUpdatedRows === 1n || undefined;
+    };
+    await database.attempt<unknown>({
+      statement,
+      otherwise: (_em, tables) => statement(tables, Number.MAX_SAFE_INTEGER),
     });
   },
 
@@ -92,7 +117,7 @@ export const createOutboxRows = (database: Database, { countedMs }: { countedMs:
 /** One transaction per batch, so that each ends within its deadline, however many rows there are. */
 async function deleteInBatches(database: Database, table: 'outbox' | 'one_time_tokens', isOld: RawBuilder<boolean>) {
   const deleteBatch = () =>
-    database.transaction(async (_em, tables) => {
+    database.change(async (tables) => {
       const rows = await tables.selectFrom(table).select('id').where(isOld).limit(SWEEP_BATCH).execute();
       const ids = rows.map(({ id }) => id);
       if (ids.length > 0) await tables.deleteFrom(table).where('id', 'in', ids).execute();

@@ -1,12 +1,16 @@
+import type { User } from '../../entities/index.ts';
 import type { Rate } from '../config/index.ts';
 import type { Log } from '../log.ts';
 import type { AllTables, Database } from '../parts/database/contract.ts';
 import { DELIVERIES_AT_ONCE, type MailTransport } from '../parts/mail/contract.ts';
 import { createWorker } from '../workers/worker.ts';
+import type { InboxTurns } from './inbox-turns.ts';
 import { createMailDelivery } from './mail-delivery.ts';
-import type { Admit } from './mail-requests.ts';
+import type { TokenPurpose } from './mail-kinds.ts';
+import type { MailAdmission } from './mail-requests.ts';
 import type { MailComposer } from './mails.ts';
-import { createOutboxRows, type Mailing } from './outbox-rows.ts';
+import { createOutboxRows, type LeasedMail, type Mailing } from './outbox-rows.ts';
+import { inboxOf } from './text-rules.ts';
 
 /**
  * A request is worked on only after the HTTP requests of the same moment have been answered: the work for an address
@@ -19,7 +23,8 @@ interface Parts {
   /** Rows are counted for these limits. */
   rates: { mail: Rate; inbox: Rate };
   mail: MailTransport;
-  admit: Admit;
+  admission: MailAdmission;
+  turns: InboxTurns;
   compose: MailComposer;
   log: Log;
 }
@@ -29,9 +34,9 @@ interface Parts {
  * process delivers. After a crash a mail may be sent twice, with the same Message-ID and the same token; it is never
  * lost.
  */
-export function createOutbox({ database, rates, mail, admit, compose, log }: Parts) {
+export function createOutbox({ database, rates, mail, admission, turns, compose, log }: Parts) {
   const rows = createOutboxRows(database, { countedMs: Math.max(rates.mail.seconds, rates.inbox.seconds) * 1000 });
-  const attempt = createMailDelivery({ admit, compose, mail, log });
+  const attempt = createMailDelivery({ admit: admission.admit, compose, mail, log });
 
   const worker = createWorker({
     name: 'mails',
@@ -44,7 +49,36 @@ export function createOutbox({ database, rates, mail, admit, compose, log }: Par
 
   return {
     /** Queues a mail in the caller's transaction. Call `wake` after the commit. */
-    enqueue: (tables: AllTables, mailing: Mailing): Promise<void> => rows.insert(tables, mailing),
+    async enqueue(tables: AllTables, mailing: Mailing): Promise<void> {
+      await rows.insert(tables, mailing);
+    },
+
+    /**
+     * Runs a transaction that inserts a user and calls `welcome`, which queues the user's first mail, and delivers that
+     * after the commit. Usually the mail is admitted in the same transaction and needs no lease: it is this process's from
+     * the beginning. Where that is not possible at this moment, it is a request like any other.
+     */
+    async welcoming(
+      user: User,
+      purpose: TokenPurpose,
+      transact: (welcome: (tables: AllTables) => Promise<void>) => Promise<void>,
+    ): Promise<void> {
+      const freePlace = worker.reserve();
+      const release = freePlace && turns.tryHold(inboxOf(user.email));
+      let mail: LeasedMail | undefined;
+      try {
+        await transact(async (tables) => {
+          const tokenId = release && (await admission.issueWithinLimits(tables, user, purpose));
+          const mailing = { kind: purpose, email: user.email, ...(tokenId && { userId: user.id }) };
+          mail = await rows.insert(tables, mailing, { tokenId: tokenId ?? null });
+        });
+      } finally {
+        release?.();
+        freePlace?.();
+      }
+      if (mail?.tokenId) worker.begin(mail);
+      else worker.wake();
+    },
 
     /**
      * Queues the request for a mail. The work is the same for every address, known or not: the worker finds out whether

@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os';
 import { promisify } from 'node:util';
 import pLimit from 'p-limit';
 import { ServiceError } from '../errors.ts';
+import { lowerPoolThreads } from './pool-threads.ts';
 
 const derive = promisify(pbkdf2);
 
@@ -31,7 +32,11 @@ export function createPasswords({ iterations }: { iterations: number }) {
     if (limit.pendingCount >= CORES * QUEUE_PER_CORE) {
       throw new ServiceError('SERVICE_UNAVAILABLE', { cause: new Error('the password queue is full'), retryAfter: 2 });
     }
-    return limit(() => derive(password, salt, rounds, HASH_BYTES, 'sha256'));
+    return limit(() => {
+      const derived = derive(password, salt, rounds, HASH_BYTES, 'sha256');
+      lowerPoolThreads();
+      return derived;
+    });
   };
 
   return {

@@ -1,6 +1,6 @@
 import { User } from '../../entities/index.ts';
 import { ServiceError } from '../errors.ts';
-import { isDuplicate } from '../parts/database/contract.ts';
+import { isDuplicate, rowOf } from '../parts/database/contract.ts';
 import { browserHash } from './browsers.ts';
 import type { Deps } from './deps.ts';
 
@@ -16,14 +16,15 @@ export const createRegistration = ({ database, limits, outbox, passwords }: Deps
     const passwordHash = await passwords.hash(password);
     const user = User.register({ name, email, passwordHash, browser: browserHash(browser) });
     try {
-      await database.transaction(async (em, tables) => {
-        await em.insert(user);
-        await outbox.enqueue(tables, { kind: 'verify-email', email: user.email });
-      });
+      await outbox.welcoming(user, 'verify-email', (welcome) =>
+        database.change(async (tables) => {
+          await tables.insertInto('users').values(rowOf('users', user)).execute();
+          await welcome(tables);
+        }),
+      );
     } catch (error) {
       throw isDuplicate(error) ? new ServiceError('EMAIL_TAKEN') : error;
     }
-    outbox.wake();
     return user;
   },
 });

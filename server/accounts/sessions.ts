@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import type { KeyValueStore } from '../parts/key-value/contract.ts';
 import type { Account, Users } from './users.ts';
 
@@ -33,7 +33,7 @@ export interface Login {
 
 /** 256 random bits; the store has only their hash, so that a leaked store gives no access. */
 const newToken = () => randomBytes(32).toString('base64url');
-const keyOf = (token: string) => `session:${createHash('sha256').update(token).digest('base64url')}`;
+const keyOf = (token: string) => `session:${hash('sha256', token, 'base64url')}`;
 
 /** Whether a text has the shape of a session token; any other text needs no look-up in the store. */
 export const isSessionToken = (text: string): boolean => /^[A-Za-z0-9_-]{43}$/.test(text);
@@ -53,11 +53,13 @@ export function createSessions({ store, users }: { store: KeyValueStore; users: 
      * meanwhile, say by a reset of the password, the epoch that was read makes this one void too.
      */
     async openSession(user: Account, formerToken: string | undefined): Promise<Login> {
-      if (formerToken !== undefined) await end(formerToken);
       const token = newToken();
       const createdAt = Date.now();
       const expiresAt = createdAt + SESSION_LIFE_MS;
-      await save(token, { userId: user.id, epoch: user.sessionEpoch, createdAt, expiresAt }, false);
+      await Promise.all([
+        formerToken !== undefined && end(formerToken),
+        save(token, { userId: user.id, epoch: user.sessionEpoch, createdAt, expiresAt }, false),
+      ]);
       return { user, token, expiresAt };
     },
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { afterPrefix, searchKey } from '../../entities/index.ts';
 import type { Database, ReadTables } from '../parts/database/contract.ts';
-import { type AccountRow, columns, toAccount, type UserPage } from './users.ts';
+import { type ListedUser, listedColumns, type UserPage } from './users.ts';
 
 /** How many addresses a page scans for users that were not already found by name. */
 const ADDRESSES_A_PAGE = 400;
@@ -66,14 +66,15 @@ export const createUserSearch =
       return pageOf([...byName, ...shown], end === undefined ? undefined : { email: end });
     });
 
-type Found = AccountRow & { searchName: string | null };
+type Found = ListedUser & { searchName: string | null };
 
 function pageOf(rows: Found[], end: Position | undefined): UserPage {
-  const users = rows.map(({ searchName, ...row }) => toAccount(row));
+  const users = rows.map(({ searchName, ...user }) => user);
   return { users, ...(end && { nextCursor: encode(end) }) };
 }
 
-const rowsOf = (tables: ReadTables) => tables.selectFrom('users').select([...columns, 'search_name as searchName']);
+const rowsOf = (tables: ReadTables) =>
+  tables.selectFrom('users').select([...listedColumns, 'search_name as searchName']);
 
 /**
  * The comparison is written out, because for a comparison of rows, `(search_name, id) > (…, …)`, MySQL would read the

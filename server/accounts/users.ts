@@ -1,34 +1,44 @@
 import { LockMode } from '@mikro-orm/core';
-import type { CompiledQuery } from 'kysely';
 import { optionalProfileFields, type ProfileChange, User } from '../../entities/index.ts';
+import { inBatches } from '../batches.ts';
 import { ServiceError } from '../errors.ts';
-import { type AllTables, columnsOf, type Database, type EntityManager } from '../parts/database/contract.ts';
+import {
+  type AllTables,
+  columnsOf,
+  type Database,
+  type EntityManager,
+  preparedRead,
+} from '../parts/database/contract.ts';
+import { createProfileReplacement } from './profile-replacement.ts';
+
+/** The most ids of one statement, and the most pages that are read at once. */
+const MOST_IDS = 100;
+const MOST_PAGES = 100;
+
+/** What the public list shows. */
+const listedFields = ['id', 'email', 'name', 'avatar', 'provider', 'createdAt'] as const;
 
 const accountFields = [
-  'id',
-  'email',
-  'name',
-  ...optionalProfileFields,
-  'provider',
-  'role',
-  'emailVerified',
-  'sessionEpoch',
-  'createdAt',
-] as const;
+  ...new Set([...listedFields, ...optionalProfileFields, 'role', 'emailVerified', 'sessionEpoch'] as const),
+];
 
 type AccountField = (typeof accountFields)[number];
 
 /** The data of a user outside the entity: everything but the password. `createdAt` in milliseconds since 1970. */
-export type Account = { [Field in AccountField]: Exclude<User[Field], undefined> };
+export type Account = { readonly [Field in AccountField]: Exclude<User[Field], undefined> };
 
-export const columns = columnsOf(accountFields);
+export type ListedUser = Pick<Account, (typeof listedFields)[number]>;
+
+const columns = columnsOf(accountFields);
+export const listedColumns = columnsOf(listedFields);
 
 export const accountOf = (user: User): Account =>
   Object.fromEntries(accountFields.map((field) => [field, user[field] ?? null])) as Account;
 
-export type AccountRow = Omit<Account, 'emailVerified'> & { emailVerified: number };
+type AccountRow = Omit<Account, 'emailVerified'> & { emailVerified: number };
+type CredentialRow = AccountRow & { passwordHash: string | null };
 
-export const toAccount = <Row extends { emailVerified: number }>(row: Row) =>
+const toAccount = <Row extends { emailVerified: number }>(row: Row) =>
   ({ ...row, emailVerified: row.emailVerified === 1 }) as Omit<Row, 'emailVerified'> & { emailVerified: boolean };
 
 /**
@@ -44,43 +54,71 @@ export type AvatarChanged = (
   change: { userId: string; former: string | null; next: string | null },
 ) => Promise<void>;
 
+interface PageRequest {
+  limit: number;
+  cursor?: string | undefined;
+}
+
 export interface UserPage {
-  users: Account[];
+  users: ListedUser[];
   /** The cursor of the next page; absent on the last one. */
   nextCursor?: string;
 }
 
 export const createUsers = (database: Database, avatarChanged: AvatarChanged = async () => undefined) => {
-  let byId: CompiledQuery<AccountRow> | undefined;
+  const rowsByIds = preparedRead<AccountRow>();
+  const readByIds = async (ids: readonly string[]): Promise<(Account | undefined)[]> => {
+    const rows = await database.query((tables) =>
+      rowsByIds(tables, {
+        shape: ids.length,
+        build: () => tables.selectFrom('users').select(columns).where('id', 'in', ids),
+        parameters: ids,
+      }),
+    );
+    const found = new Map(rows.map((row) => [row.id, toAccount(row)]));
+    return ids.map((id) => found.get(id));
+  };
+  const find = inBatches(readByIds, { most: MOST_IDS });
+
+  const page = preparedRead<ListedUser>();
+  const readPage = async ({ limit, cursor }: PageRequest): Promise<UserPage> => {
+    const most = limit + 1;
+    const rows = await database.query((tables) => {
+      const newest = tables.selectFrom('users').select(listedColumns).orderBy('id', 'desc').limit(most);
+      return cursor === undefined
+        ? page(tables, { shape: 'first', build: () => newest, parameters: [most] })
+        : page(tables, { shape: 'next', build: () => newest.where('id', '<', cursor), parameters: [cursor, most] });
+    });
+    const users = rows.slice(0, limit);
+    const last = users.at(-1);
+    return { users, ...(rows.length > limit && last && { nextCursor: last.id }) };
+  };
+
+  const rowsByEmail = preparedRead<CredentialRow>();
+  const replaceProfile = createProfileReplacement(database);
 
   return {
-    /** One row by its key: the read behind every authenticated request, so its SQL is compiled once. */
-    find(id: string): Promise<Account | undefined> {
-      return database.query(async (tables) => {
-        byId ??= tables.selectFrom('users').select(columns).where('id', '=', '').compile();
-        const { rows } = await tables.executeQuery<AccountRow>({ ...byId, parameters: [id] });
-        return rows[0] && toAccount(rows[0]);
-      });
-    },
+    /** The read behind every authenticated request. */
+    find,
 
-    /** The existing users among the ids, in the order of the ids, by one query. */
+    /** The existing users among the ids, in the order of the ids. */
     async findAll(ids: readonly string[]): Promise<Account[]> {
-      if (ids.length === 0) return [];
-      const rows = await database.query((tables) =>
-        tables.selectFrom('users').select(columns).where('id', 'in', ids).execute(),
-      );
-      const found = new Map(rows.map((row) => [row.id, toAccount(row)]));
-      return ids.flatMap((id) => found.get(id) ?? []);
+      const users = await Promise.all(ids.map(find));
+      return users.filter((user) => user !== undefined);
     },
 
     /** For a login. The password hash is not part of the user, which callers pass on. `email` must be normalized. */
     async findCredential(email: string): Promise<{ user: Account; passwordHash: string | null } | undefined> {
-      const found = await database.query((tables) =>
-        tables
-          .selectFrom('users')
-          .select([...columns, 'password_hash as passwordHash'])
-          .where('email', '=', email)
-          .executeTakeFirst(),
+      const [found] = await database.query((tables) =>
+        rowsByEmail(tables, {
+          shape: 'one',
+          build: () =>
+            tables
+              .selectFrom('users')
+              .select([...columns, 'password_hash as passwordHash'])
+              .where('email', '=', email),
+          parameters: [email],
+        }),
       );
       if (!found) return undefined;
       const { passwordHash, ...row } = found;
@@ -88,34 +126,31 @@ export const createUsers = (database: Database, avatarChanged: AvatarChanged = a
     },
 
     /** Newest first; ids are time-ordered, so a page is a range of the primary key, whatever the number of users. */
-    async list({ limit, cursor }: { limit: number; cursor?: string | undefined }) {
-      const rows = await database.query((tables) => {
-        const newest = tables
-          .selectFrom('users')
-          .select(columns)
-          .orderBy('id', 'desc')
-          .limit(limit + 1);
-        return (cursor === undefined ? newest : newest.where('id', '<', cursor)).execute();
-      });
-      const users = rows.slice(0, limit).map(toAccount);
-      const last = users.at(-1);
-      return { users, ...(rows.length > limit && last && { nextCursor: last.id }) } satisfies UserPage;
-    },
+    list: inBatches(
+      (pages: readonly PageRequest[]) =>
+        Promise.all(pages.map((page) => readPage(page).catch((error: unknown) => error as Error))),
+      { most: MOST_PAGES },
+    ),
 
     /**
-     * Changes only the given fields. `epoch` is that of the caller's session: UNAUTHENTICATED if
+     * Changes only the given fields of the user, who is given as the caller's session has read it. UNAUTHENTICATED if
      * that session has ended in the meantime.
      */
-    update: (id: string, epoch: number, change: ProfileChange): Promise<Account> =>
-      database.transaction(async (em, tables) => {
-        const user = await lockUser(em, { id });
-        if (user?.sessionEpoch !== epoch) throw new ServiceError('UNAUTHENTICATED');
-        const former = user.avatar ?? null;
-        user.changeProfile(change);
-        const next = user.avatar ?? null;
-        if (next !== former) await avatarChanged(tables, { userId: id, former, next });
-        return accountOf(user);
-      }, id),
+    update: (user: Account, change: ProfileChange): Promise<Account> =>
+      database.attempt({
+        row: user.id,
+        statement: (tables, latest) => replaceProfile(tables, { user, change, latest }),
+        async otherwise(em, tables) {
+          const { id, sessionEpoch } = user;
+          const stored = await lockUser(em, { id });
+          if (stored?.sessionEpoch !== sessionEpoch) throw new ServiceError('UNAUTHENTICATED');
+          const former = stored.profile.avatar;
+          stored.changeProfile(change);
+          const next = stored.profile.avatar;
+          if (next !== former) await avatarChanged(tables, { userId: id, former, next });
+          return accountOf(stored);
+        },
+      }),
 
     /** Ends every session of the user, at once on every instance. Returns whether the user exists. */
     endSessions: (id: string): Promise<boolean> =>

@@ -1,3 +1,4 @@
+import { isIPv4 } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import type { Middleware } from 'koa';
 import type { Log } from '../log.ts';
@@ -14,9 +15,15 @@ export function clientAddress(
 ): string {
   const entries = forwardedFor ? forwardedFor.split(',') : [];
   const entry = trustedProxies > 0 ? entries.at(-Math.min(trustedProxies, entries.length)) : undefined;
-  const forwarded = entry === undefined ? '' : withoutPort(entry.trim().slice(0, MAX_ENTRY));
-  const address = ipaddr.isValid(forwarded) ? forwarded : (socketAddress ?? '');
-  return ipaddr.isValid(address) ? ipaddr.process(address).toString() : 'unknown';
+  const forwarded = entry && normalized(withoutPort(entry.trim().slice(0, MAX_ENTRY)));
+  return forwarded || normalized(socketAddress ?? '') || 'unknown';
+}
+
+/** Undefined for a text that is no address. */
+function normalized(text: string): string | undefined {
+  // Most are, and the library takes longer than a whole read of the store.
+  if (isIPv4(text)) return text;
+  return ipaddr.isValid(text) ? ipaddr.process(text).toString() : undefined;
 }
 
 /** Enough for an IPv6 address with its zone, brackets and port. */

@@ -3,6 +3,7 @@ import packageJson from '../../package.json' with { type: 'json' };
 import type { Context } from '../../routers/context.ts';
 import { newBrowserId } from '../accounts/browsers.ts';
 import type { Accounts } from '../accounts/index.ts';
+import type { Session } from '../accounts/sessions.ts';
 import type { Config } from '../config/index.ts';
 import type { Database } from '../parts/database/contract.ts';
 import type { Uploads } from '../uploads/index.ts';
@@ -13,50 +14,97 @@ import { readStateCookie, stateCookies } from './cookies/state.ts';
 
 export const version: string = packageJson.version;
 
-/** Makes a procedure's view of a Koa request. */
+interface Parts {
+  accounts: Accounts;
+  uploads: Uploads;
+  database: Database;
+}
+
+export type ContextFactory = (ctx: KoaContext) => Context;
+
+/** Makes a procedure's view of a Koa request, one for each call. */
 export const contextFactory =
-  (config: Config, { accounts, uploads, database }: { accounts: Accounts; uploads: Uploads; database: Database }) =>
-  (ctx: KoaContext): Context => {
-    let browser: string | undefined;
-    return {
-      accounts,
-      uploads,
-      clientAddress: () =>
-        clientAddress(ctx.req.socket.remoteAddress, ctx.get('X-Forwarded-For'), config.trustedProxies),
-      sessionToken: readSessionCookie(ctx.get('Cookie')),
-      stateCookie: (provider) => readStateCookie(ctx.get('Cookie'), provider),
-      ownUrl: () => ownUrl(config, ctx.get('Host')),
-      browser() {
-        browser ??= readBrowserCookie(ctx.get('Cookie'), config) ?? newBrowserId();
-        return browser;
-      },
-      service: serviceOf(accounts, ctx.get('Authorization')),
-      cookies: { ...sessionCookies(ctx, config), ...stateCookies(ctx), ...browserCookie(ctx, config) },
-      setLogUser(userId) {
-        ctx.state['userId'] = userId;
-      },
-      setLogService(name) {
-        ctx.state['service'] = name;
-      },
-      pingDatabase: () => database.ping(),
-      setStatus(status) {
-        ctx.status = status;
-      },
-      version,
-    };
-  };
+  (config: Config, parts: Parts): ContextFactory =>
+  (ctx) =>
+    new RequestContext(ctx, config, parts);
 
-/** One of the fixed list of our own addresses, whatever the request names. */
-const ownUrl = ({ appUrl, ownUrls }: Config, host: string) =>
-  ownUrls.find((url) => new URL(url).host === host) ?? appUrl;
+/** Everything is worked out when a procedure asks for it: most ask for little. */
+class RequestContext implements Context {
+  readonly #ctx: KoaContext;
+  readonly #config: Config;
+  readonly #parts: Parts;
+  session: Session | undefined;
 
-function serviceOf({ serviceTokens }: Accounts, authorization: string): string | undefined {
-  const token = bearerToken(authorization);
-  return token && serviceTokens.nameOf(token);
+  constructor(ctx: KoaContext, config: Config, parts: Parts) {
+    this.#ctx = ctx;
+    this.#config = config;
+    this.#parts = parts;
+  }
+
+  get accounts() {
+    return this.#parts.accounts;
+  }
+
+  get uploads() {
+    return this.#parts.uploads;
+  }
+
+  get version() {
+    return version;
+  }
+
+  clientAddress() {
+    const { socket } = this.#ctx.req;
+    return clientAddress(socket.remoteAddress, this.#ctx.get('X-Forwarded-For'), this.#config.trustedProxies);
+  }
+
+  get sessionToken() {
+    return readSessionCookie(this.#ctx.get('Cookie'));
+  }
+
+  get service() {
+    const token = bearerToken(this.#ctx.get('Authorization'));
+    return token && this.#parts.accounts.serviceTokens.nameOf(token);
+  }
+
+  browser() {
+    const { state } = this.#ctx;
+    state['browser'] ??= readBrowserCookie(this.#ctx.get('Cookie'), this.#config) ?? newBrowserId();
+    return state['browser'] as string;
+  }
+
+  stateCookie(provider: string) {
+    return readStateCookie(this.#ctx.get('Cookie'), provider);
+  }
+
+  /** One of the fixed list of our own addresses, whatever the request names. */
+  ownUrl() {
+    const host = this.#ctx.get('Host');
+    return this.#config.ownUrls.find((url) => new URL(url).host === host) ?? this.#config.appUrl;
+  }
+
+  get cookies() {
+    const [ctx, config] = [this.#ctx, this.#config];
+    return { ...sessionCookies(ctx, config), ...stateCookies(ctx), ...browserCookie(ctx, config) };
+  }
+
+  setLogUser(userId: string) {
+    this.#ctx.state['userId'] = userId;
+  }
+
+  setLogService(name: string) {
+    this.#ctx.state['service'] = name;
+  }
+
+  pingDatabase() {
+    return this.#parts.database.ping();
+  }
+
+  setStatus(status: number) {
+    this.#ctx.status = status;
+  }
 }
 
 /** RFC 6750 section 2.1. */
 export const bearerToken = (authorization: string): string | undefined =>
   /^Bearer {1,8}(\S{1,1024})$/i.exec(authorization)?.[1];
-
-export type ContextFactory = ReturnType<typeof contextFactory>;

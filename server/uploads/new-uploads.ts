@@ -3,8 +3,10 @@ import type { Config } from '../config/index.ts';
 import { ServiceError } from '../errors.ts';
 import { extensionOf, isUploadType, type UploadType } from '../media-types.ts';
 import type { ObjectStorage } from '../parts/object-storage/contract.ts';
-import type { ImagePurpose, Images, SentImage } from './images.ts';
-import type { Records, Reservation } from './records.ts';
+import type { ImagePurpose } from './conversion.ts';
+import type { Images, SentImage } from './images.ts';
+import type { Records } from './records.ts';
+import type { Reservation } from './reservations.ts';
 import { FIRST_CHECK_MS } from './schedule.ts';
 import { QuotaExceeded, type UsageCounter } from './usage.ts';
 

@@ -1,5 +1,6 @@
-import type { Upload, UploadPurpose } from '../../entities/index.ts';
+import type { Upload } from '../../entities/index.ts';
 import { type Database, type ReadTables, sql } from '../parts/database/contract.ts';
+import { createReservations } from './reservations.ts';
 import type { UsageCounter } from './usage.ts';
 
 export type UploadRecord = Pick<
@@ -10,47 +11,12 @@ export type UploadRecord = Pick<
   expiredForMs: number;
 };
 
-export interface Reservation {
-  objectKey: string;
-  userId: string;
-  purpose: UploadPurpose;
-  contentType: string;
-  size: number;
-  /** How long the object may take to arrive, and how much later it is inspected. */
-  lifeMs: number;
-  marginMs: number;
-}
-
 /** Where a page of a user's uploads begins: after this one. */
 export type UploadCursor = Pick<Upload, 'createdAt' | 'objectKey'>;
 
 /** The rows of `uploads`. Times are by the database's clock. */
 export const createRecords = (database: Database, usage: UsageCounter) => ({
-  /**
-   * Writes the row before anything can be stored under the key: whatever happens then, the row leads to the object.
-   * Rejects with QuotaExceeded, and writes nothing, where the user would keep more than the quota.
-   */
-  async reserve({ objectKey, userId, purpose, contentType, size, lifeMs, marginMs }: Reservation): Promise<void> {
-    await usage.prepare(userId);
-    await database.transaction(async (_em, tables) => {
-      await tables
-        .insertInto('uploads')
-        .values({
-          object_key: objectKey,
-          user_id: userId,
-          purpose,
-          content_type: contentType,
-          size,
-          state: 'expected',
-          expires_at: sql`${database.now} + ${lifeMs}`,
-          due_at: sql`${database.now} + ${lifeMs + marginMs}`,
-          created_at: database.now,
-        })
-        .execute();
-      // Last, so that a user's reservations wait for each other no longer than a commit takes.
-      await usage.add(tables, { userId, size });
-    }, userId);
-  },
+  reserve: createReservations(database, usage),
 
   /** Keeps the object for good. Answers false where its deletion has started meanwhile. */
   async commit(objectKey: string): Promise<boolean> {

@@ -1,7 +1,7 @@
 import { unavailable } from '../errors.ts';
 import { lazy } from '../lazy.ts';
 
-/** sharp, set up for bytes from anybody. Loaded with the first image: a process that gets none is spared time and memory. */
+/** sharp, set up for bytes from anybody. Loaded with the first image, by the conversion process. */
 export const loadSharp = lazy(async () => {
   const { default: sharp } = await import('sharp').catch((error: unknown) => {
     // An installation without the library for this machine: no image is at fault.

@@ -1,5 +1,5 @@
 import { type Upload, UploadUsage } from '../../entities/index.ts';
-import { type AllTables, type Database, sql } from '../parts/database/contract.ts';
+import { type AllTables, type Database, preparedRead, sql } from '../parts/database/contract.ts';
 
 export interface Usage {
   /** Bytes declared and kept. */
@@ -7,8 +7,10 @@ export interface Usage {
   files: number;
 }
 
-/** Thrown in the transaction of a reservation, to roll it back. */
+/** There is no room for a reservation. */
 export class QuotaExceeded extends Error {}
+
+type File = Pick<Upload, 'userId' | 'size'>;
 
 /** Counts what each user keeps. `quota`: bytes that one user may keep. */
 export const createUsage = (database: Database, { quota }: { quota: number }) => {
@@ -17,21 +19,61 @@ export const createUsage = (database: Database, { quota }: { quota: number }) =>
       tables.selectFrom('upload_usage').select(['used', 'files']).where('user_id', '=', userId).executeTakeFirst(),
     );
 
+  const lockedCounters = preparedRead<{ userId: string; used: number }>();
+
   return {
     async of(userId: string): Promise<Usage> {
       const { used = 0, files = 0 } = (await find(userId)) ?? {};
       return { used: Number(used), files: Number(files) };
     },
 
-    /** Inserts the user's counter where there is none, before the transaction that adds to it. */
+    /** Inserts the user's counter where there is none: not in a transaction that adds to it, of which two could deadlock. */
     async prepare(userId: string): Promise<void> {
       if (await find(userId)) return;
       const none = { userId, used: 0, files: 0 };
       await database.transaction((em) => em.upsert(UploadUsage, none, { onConflictAction: 'ignore' }));
     },
 
-    /** Counts a new file. Throws QuotaExceeded: the database compares and counts in one statement. */
-    async add(tables: AllTables, { userId, size }: Pick<Upload, 'userId' | 'size'>): Promise<void> {
+    /**
+     * Locks the users' counters until the transaction ends. Answers the bytes that each user may still declare; leaves out
+     * those who have no counter, and those whose counter another transaction holds.
+     */
+    async lock(tables: AllTables, userIds: readonly string[]): Promise<Map<string, number>> {
+      const rows = await lockedCounters(tables, {
+        shape: userIds.length,
+        build: () =>
+          tables
+            .selectFrom('upload_usage')
+            .select(['user_id as userId', 'used'])
+            .where('user_id', 'in', userIds)
+            .modifyEnd(database.skipLocked),
+        parameters: userIds,
+      });
+      return new Map(rows.map(({ userId, used }) => [userId, quota - Number(used)]));
+    },
+
+    /** Counts new files of users whose counters are locked. */
+    async add(tables: AllTables, files: readonly File[]): Promise<void> {
+      const byUser = Map.groupBy(files, ({ userId }) => userId);
+      const users = [...byUser].map(([userId, own]) => ({
+        userId,
+        bytes: own.reduce((sum, { size }) => sum + size, 0),
+        files: own.length,
+      }));
+      const ofEach = (count: 'bytes' | 'files') =>
+        sql<number>`case user_id ${sql.join(
+          users.map((user) => sql`when ${user.userId} then ${user[count]}`),
+          sql` `,
+        )} end`;
+      await tables
+        .updateTable('upload_usage')
+        .set({ used: sql`used + ${ofEach('bytes')}`, files: sql`files + ${ofEach('files')}` })
+        .where('user_id', 'in', [...byUser.keys()])
+        .execute();
+    },
+
+    /** Counts one new file. Throws QuotaExceeded: the database compares and counts in one statement. */
+    async addWithin(tables: AllTables, { userId, size }: File): Promise<void> {
       const { numUpdatedRows } = await tables
         .updateTable('upload_usage')
         .set({ used: sql`used + ${size}`, files: sql`files + 1` })

@@ -40,7 +40,7 @@ export const createLeases = <Selected, Row>(
 
   return {
     take: (most) =>
-      database.transaction(async (_em, tables) => {
+      database.change(async (tables) => {
         const selected = await select(tables)
           .where('due_at', '<=', database.now)
           .orderBy('due_at')

@@ -22,20 +22,31 @@ interface Job<Row> {
   log: Log;
 }
 
-interface Worker {
+interface Worker<Row> {
   start(): void;
   /** Polls at once, or in `delayMs`. */
   wake(delayMs?: number): void;
+  /**
+   * Keeps a place free for a row that the caller is about to insert with a lease, until the answer is called, right before
+   * `begin`. Undefined where there is no place.
+   */
+  reserve(): (() => void) | undefined;
+  /** Begins work on a row that this process has inserted with a lease, in a place that was reserved. */
+  begin(row: Row): void;
   /** Takes no more rows and waits for those in work. */
   stop(): Promise<void>;
 }
 
 /** Leases rows and works on them until it is stopped. */
-export function createWorker<Row>({ name, atOnce, leases, work, sweep, log }: Job<Row>): Worker {
+export function createWorker<Row>({ name, atOnce, leases, work, sweep, log }: Job<Row>): Worker<Row> {
   const inWork = new Map<Row, Promise<void>>();
   const timers: NodeJS.Timeout[] = [];
   let wakeUp = Promise.withResolvers<void>();
   let stopping = false;
+  /** Places for rows that are being inserted. */
+  let reserved = 0;
+  /** Whether rows may be waiting for a place. */
+  let mayBeMore = false;
   let loop: Promise<void> | undefined;
 
   const outage = (message: string) => createOutage({ began: (error) => log.warn({ job: name, err: error }, message) });
@@ -64,7 +75,7 @@ export function createWorker<Row>({ name, atOnce, leases, work, sweep, log }: Jo
       .then(working.succeeded, working.failed)
       .finally(() => {
         inWork.delete(row);
-        wake();
+        if (mayBeMore) wake();
       });
     inWork.set(row, done);
   };
@@ -72,13 +83,13 @@ export function createWorker<Row>({ name, atOnce, leases, work, sweep, log }: Jo
   const run = async () => {
     let pause = POLL_MS;
     while (!stopping) {
-      const free = atOnce - inWork.size;
+      const free = atOnce - inWork.size - reserved;
       wakeUp = Promise.withResolvers();
       const rows = free > 0 ? await take(free) : [];
       rows?.forEach(begin);
       pause = rows ? POLL_MS : Math.min(pause * 2, LONGEST_BACKOFF_MS);
-      const mayBeMore = rows !== undefined && free > 0 && rows.length === free;
-      if (!mayBeMore) await Promise.race([wakeUp.promise, elapsed(pause)]);
+      mayBeMore = free <= 0 || rows?.length === free;
+      if (free <= 0 || !mayBeMore) await Promise.race([wakeUp.promise, elapsed(pause)]);
     }
   };
 
@@ -88,6 +99,15 @@ export function createWorker<Row>({ name, atOnce, leases, work, sweep, log }: Jo
 
   return {
     wake,
+    begin,
+
+    reserve() {
+      if (loop === undefined || stopping || inWork.size + reserved >= atOnce) return undefined;
+      reserved++;
+      return () => {
+        reserved--;
+      };
+    },
 
     start(): void {
       loop = run();

@@ -1,4 +1,4 @@
-import { Agent, type IncomingHttpHeaders, type RequestOptions, request } from 'node:http';
+import { Agent, type IncomingHttpHeaders, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 
 /** Idle connections are kept, as a proxy in front of the service keeps them. */
@@ -10,42 +10,31 @@ export interface Answer {
 }
 
 interface Options {
+  /** GET, or POST with a body, unless given. */
+  method?: string;
   headers?: Record<string, string>;
-  /** Sent as JSON, by POST. */
+  /** Sent as JSON, or as it is if it is bytes. */
   body?: unknown;
+  /** 200 unless given. */
+  status?: number;
 }
 
-/** One request over a kept connection. Rejects unless it is answered with 200. */
-export async function call(url: string, { headers = {}, body }: Options = {}): Promise<Answer> {
-  const options: RequestOptions = { agent, headers };
-  if (body !== undefined) {
-    options.method = 'POST';
-    options.headers = { ...headers, 'Content-Type': 'application/json' };
-  }
+/** One request over a kept connection. Rejects unless it is answered with the status that it must have. */
+export async function call(url: string, { method, headers = {}, body, status = 200 }: Options = {}): Promise<Answer> {
+  const hasBody = body !== undefined;
+  const isBytes = body instanceof Uint8Array;
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-  request(url, options, async (response) => {
-    const answer = await text(response);
-    if (response.statusCode === 200) resolve({ headers: response.headers, body: answer });
-    else reject(new Error(`${url} answered ${response.statusCode}: ${answer}`));
+  request(url, {
+    agent,
+    method: method ?? (hasBody ? 'POST' : 'GET'),
+    headers: { ...(hasBody && { 'Content-Type': 'application/json' }), ...headers },
   })
+    .once('response', async (response) => {
+      const answer = await text(response);
+      if (response.statusCode === status) resolve({ headers: response.headers, body: answer });
+      else reject(new Error(`${url} answered ${response.statusCode}: ${answer}`));
+    })
     .once('error', reject)
-    .end(body === undefined ? undefined : JSON.stringify(body));
+    .end(isBytes || !hasBody ? body : JSON.stringify(body));
   return promise;
-}
-
-/** Does the work again and again, so many at a time, while `goesOn` says so; resolves to how often it was done. */
-export async function repeat(
-  concurrency: number,
-  goesOn: (done: number) => boolean,
-  work: () => Promise<unknown>,
-): Promise<number> {
-  let begun = 0;
-  const worker = async () => {
-    while (goesOn(begun)) {
-      begun++;
-      await work();
-    }
-  };
-  await Promise.all(Array.from({ length: concurrency }, worker));
-  return begun;
 }

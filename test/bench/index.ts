@@ -1,47 +1,96 @@
 import { requireBinaries } from '../rig/debian.ts';
 import type { Case, Result } from './case.ts';
-import { enumeration } from './enumeration.ts';
-import { flood } from './flood.ts';
-import { login } from './login.ts';
-import { type Parts, startParts } from './parts.ts';
-import { profile } from './profile.ts';
-import { machine, table } from './report.ts';
-import { start } from './start.ts';
-import { uploads } from './uploads.ts';
-import { users } from './users.ts';
+import { enumeration } from './cases/enumeration.ts';
+import { growth } from './cases/growth.ts';
+import { images } from './cases/images.ts';
+import { isolation } from './cases/isolation.ts';
+import { memory } from './cases/memory.ts';
+import { login, register } from './cases/passwords.ts';
+import { list, profile } from './cases/reads.ts';
+import { start } from './cases/start.ts';
+import { presign, update } from './cases/writes.ts';
+import { startMachine } from './parts.ts';
+import { describeMachine, table } from './report.ts';
+import { type Regression, regressions, writeResults } from './results.ts';
+import { type Servers, startServers } from './servers.ts';
 
 /**
- * `npm run bench`, or `npm run bench -- profile login` for some of the cases: a report of ratios, each against a baseline
- * of the same run. A goal that is missed fails nothing; only what cannot be measured does.
+ * `npm run bench`, or `npm run bench -- profile login` for some of the cases, `--quick` for two minutes: a report of ratios,
+ * each against others in the same run. A goal that is missed fails nothing; a wrong answer does, and a ratio that is worse
+ * than the committed one.
  */
-const cases: Case[] = [profile, login, enumeration, users, uploads, flood, start];
+const cases: Case[] = [
+  profile,
+  list,
+  update,
+  presign,
+  login,
+  register,
+  isolation,
+  images,
+  start,
+  memory,
+  growth,
+  enumeration,
+];
 
-async function bench(names: string[]): Promise<void> {
+/** How often a case is measured again whose ratios have become worse. */
+const AGAIN = 2;
+
+async function bench(names: string[], quick: boolean): Promise<void> {
   const unknown = names.filter((name) => !cases.some((known) => known.name === name));
   if (unknown.length > 0)
     throw new Error(`No such case: ${unknown.join(', ')}. There are ${cases.map(({ name }) => name).join(', ')}.`);
+  const chosen =
+    names.length > 0
+      ? cases.filter(({ name }) => names.includes(name))
+      : cases.filter(({ isLong }) => !(quick && isLong));
   requireBinaries();
-  const parts = await startParts();
+  const machine = await startMachine();
+  const shared = machine.open();
   try {
-    console.log(machine(parts.databaseVersion));
-    const results: Result[] = [];
-    for (const { name, run } of cases.filter((known) => names.length === 0 || names.includes(known.name))) {
+    console.log(describeMachine(machine.databaseVersion));
+    let servers: Promise<Servers> | undefined;
+    const measure = async ({ name, run }: Case): Promise<Result[]> => {
       const started = performance.now();
-      results.push(...(await measured(run, parts)));
-      console.log(`${name}: ${((performance.now() - started) / 1000).toFixed(0)} s`);
+      const parts = machine.open();
+      try {
+        const measured = await run({ parts, servers: () => (servers ??= startServers(shared)), quick });
+        console.log(`\n${name}, ${((performance.now() - started) / 1000).toFixed(0)} s\n${table(measured)}`);
+        return measured;
+      } finally {
+        await parts.release();
+      }
+    };
+    const results: Result[] = [];
+    const worse: Regression[] = [];
+    for (const each of chosen) {
+      const measured = await measure(each);
+      results.push(...measured);
+      let found = regressions(measured);
+      // What a busy machine does to a ratio is not the same each time: a regression is.
+      for (let again = AGAIN; again > 0 && found.length > 0; again--) {
+        const next = regressions(await measure(each));
+        found = found.filter(({ name }) => next.some((other) => other.name === name));
+      }
+      worse.push(...found);
     }
-    console.log(`\n${table(results)}`);
+    if (chosen.length > 1) console.log(`\n${table(results)}`);
+    if (worse.length > 0) {
+      const lines = worse.map(
+        ({ name, value, former }) => `${name}: ${value.toFixed(2)}, and it was ${former.toFixed(2)}`,
+      );
+      throw new Error(`Worse than in results.json:\n${lines.join('\n')}`);
+    }
+    if (names.length === 0 && !quick) writeResults(results, describeMachine(machine.databaseVersion));
   } finally {
-    await parts.stop();
+    await shared.release();
+    await machine.stop();
   }
 }
 
-async function measured(run: Case['run'], parts: Parts): Promise<Result[]> {
-  try {
-    return await run(parts);
-  } finally {
-    await parts.release();
-  }
-}
-
-await bench(process.argv.slice(2));
+const options = process.argv.slice(2);
+await bench(
+  options.filter((option) => option !== '--quick'),
+  options.includes('--quick'),
+);

@@ -1,14 +1,45 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 
 /** USER_HZ, which Linux keeps at 100 for every program to read. */
 const MS_PER_TICK = 10;
 
 /** The CPU time that a process has used so far, in ms: user and system time of all its threads. Linux only. */
-export function cpuTime(pid: number): number {
+export const cpuTime = (pid: number): number => statOf(pid).cpu;
+
+/** The same of a process with all processes below it, those included that have ended. */
+export function cpuOfTree(pid: number): number {
+  return treeOf(pid).reduce((sum, each) => sum + statOf(each).cpu + statOf(each).cpuOfEnded, 0);
+}
+
+/** Resident memory in MB of a process with all processes below it. */
+export const memoryOfTree = (pid: number): number => treeOf(pid).reduce((sum, each) => sum + memory(each), 0);
+
+function treeOf(pid: number): number[] {
+  const children = new Map<number, number[]>();
+  for (const each of readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)) {
+    try {
+      const { parent } = statOf(each);
+      children.set(parent, [...(children.get(parent) ?? []), each]);
+    } catch {
+      // It has ended meanwhile.
+    }
+  }
+  const below = (parent: number): number[] => [parent, ...(children.get(parent) ?? []).flatMap(below)];
+  return below(pid);
+}
+
+function statOf(pid: number) {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  // proc_pid_stat(5): utime and stime are fields 14 and 15; the name before field 3 may hold anything.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK;
+  // proc_pid_stat(5): the name before field 3 may hold anything.
+  const fields = stat
+    .slice(stat.lastIndexOf(')') + 2)
+    .split(' ')
+    .map(Number);
+  const [, parent = 0] = fields;
+  const [utime = 0, stime = 0, cutime = 0, cstime = 0] = fields.slice(11);
+  return { parent, cpu: (utime + stime) * MS_PER_TICK, cpuOfEnded: (cutime + cstime) * MS_PER_TICK };
 }
 
 /** Resident memory of a process in MB: `now`, or the `peak` since it began or was last reset. Linux only. */
@@ -32,30 +63,4 @@ export function median(values: number[]): number {
   const middle = sorted.length >> 1;
   const [low = Number.NaN, high = Number.NaN] = [sorted.at(Math.ceil(sorted.length / 2) - 1), sorted.at(middle)];
   return (low + high) / 2;
-}
-
-export interface Comparison {
-  ours: number;
-  baseline: number;
-  ratio: number;
-}
-
-/**
- * Measures both in turn, A B A B …, so that a machine which is slow for a while is slow for both. Medians of the single
- * measurements; the ratio is the median of the ratios within a pair.
- */
-export async function compare(
-  rounds: number,
-  measure: { ours: () => Promise<number>; baseline: () => Promise<number> },
-): Promise<Comparison> {
-  const pairs: { ours: number; baseline: number }[] = [];
-  for (let round = 0; round < rounds; round++) {
-    const ours = await measure.ours();
-    pairs.push({ ours, baseline: await measure.baseline() });
-  }
-  return {
-    ours: median(pairs.map(({ ours }) => ours)),
-    baseline: median(pairs.map(({ baseline }) => baseline)),
-    ratio: median(pairs.map(({ ours, baseline }) => ours / baseline)),
-  };
 }

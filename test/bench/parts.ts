@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { type DatabaseView, viewMysql } from '../rig/database-view.ts';
 import { createDatabase, dropDatabase, startMysql } from '../rig/mysql.ts';
@@ -8,7 +7,9 @@ import { accepts, freePort } from '../rig/port.ts';
 import { spawnGroup, whenGone, whenReady } from '../rig/process-group.ts';
 import { startSlowProxy } from '../rig/proxy.ts';
 import { nextDatabase, startRedis } from '../rig/redis.ts';
+import { type S3, startS3 } from '../rig/s3.ts';
 import { type Service, startService } from '../rig/service.ts';
+import { type SmtpSink, startSmtpSink } from '../rig/smtp.ts';
 
 /** A service as in production, with its database to look into. */
 export interface Production {
@@ -16,10 +17,18 @@ export interface Production {
   database: DatabaseView;
 }
 
-/** What the cases run on. Whatever a case starts here is stopped by `release`, its data deleted. */
-export interface Parts {
+/** The database servers that all cases share. */
+export interface Machine {
   /** Such as `10.11.6-MariaDB`. */
   readonly databaseVersion: string;
+  /** For a case, or for what several of them share. */
+  open(): Parts;
+  /** Ends the database servers. */
+  stop(): Promise<void>;
+}
+
+/** What is started here is stopped by `release`, its data deleted. */
+export interface Parts {
   /** The service on fresh, embedded parts. */
   startEmbedded(): Promise<Service>;
   /**
@@ -27,11 +36,13 @@ export interface Parts {
    * answer of the database reaches it so much later.
    */
   startProduction(env?: Record<string, string>, options?: { databaseDelayMs?: number }): Promise<Production>;
-  /** A server in this directory, which listens at PORT. */
-  startBaseline(file: string, env: Record<string, string>): Promise<{ url: string; pid: number }>;
+  /** A server that is one file and listens at PORT. */
+  startServer(file: string, env: Record<string, string>): Promise<{ url: string; pid: number }>;
+  /** DATABASE_URL and REDIS_URL of a fresh database in each. */
+  emptyStores(): Promise<{ DATABASE_URL: string; REDIS_URL: string }>;
+  /** A mail server and an object storage. */
+  startSinks(): Promise<{ smtp: SmtpSink; s3: S3 }>;
   release(): Promise<void>;
-  /** Ends the database servers. */
-  stop(): Promise<void>;
 }
 
 /** No case needs these to answer, but production needs their names. */
@@ -46,56 +57,78 @@ const unused = {
   S3_PUBLIC_URL: 'http://127.0.0.1:9/bench',
 };
 
-export async function startParts(): Promise<Parts> {
+export async function startMachine(): Promise<Machine> {
   const mysql = await startMysql();
   const redis = await startRedis().catch(async (error: unknown) => {
     await mysql.stop();
     throw error;
   });
+  return {
+    databaseVersion: await versionOf(mysql.url),
+    open: () => openParts(mysql.url, redis.url),
+    async stop() {
+      await Promise.all([mysql.stop(), redis.stop()]);
+    },
+  };
+}
+
+function openParts(mysqlUrl: string, redisUrl: string): Parts {
   const closers: (() => Promise<unknown>)[] = [];
 
   const started = async (env: Record<string, string>) => {
-    const service = await startService({ env, npm: true });
+    // Written, as in production, but by nobody read: a pipe would cost the load generator's time.
+    const service = await startService({ env, npm: true, stdout: '/dev/null' });
     closers.push(() => rm(service.dataDir, { recursive: true, force: true }));
     closers.push(() => service.stop());
     return service;
   };
 
+  const emptyStores = async () => {
+    const databaseUrl = await createDatabase(mysqlUrl);
+    closers.push(() => dropDatabase(databaseUrl));
+    const emptyUrl = await nextDatabase(redisUrl);
+    closers.push(() => emptyRedis(emptyUrl));
+    return { DATABASE_URL: databaseUrl, REDIS_URL: emptyUrl };
+  };
+
   return {
-    databaseVersion: await versionOf(mysql.url),
+    emptyStores,
+
+    async startSinks() {
+      const [smtp, s3] = await Promise.all([startSmtpSink(), startS3({ cors: true })]);
+      closers.push(() => Promise.all([smtp.stop(), s3.stop()]));
+      return { smtp, s3 };
+    },
 
     startEmbedded: () => started({}),
 
     async startProduction(env = {}, { databaseDelayMs = 0 } = {}) {
-      const databaseUrl = await createDatabase(mysql.url);
-      closers.push(() => dropDatabase(databaseUrl));
-      const seenByService = new URL(databaseUrl);
+      const { DATABASE_URL, REDIS_URL } = await emptyStores();
+      const seenByService = new URL(DATABASE_URL);
       if (databaseDelayMs > 0) {
         const proxy = await startSlowProxy(Number(seenByService.port), databaseDelayMs);
         closers.push(() => proxy.stop());
         seenByService.port = String(proxy.port);
       }
-      const redisUrl = await nextDatabase(redis.url);
-      closers.push(() => emptyRedis(redisUrl));
       const service = await started({
         ...unused,
         NODE_ENV: 'production',
         LOG_LEVEL: 'info',
         APP_SECRET: randomBytes(32).toString('hex'),
         DATABASE_URL: seenByService.href,
-        REDIS_URL: redisUrl,
+        REDIS_URL,
         ...env,
       });
-      const database = viewMysql(databaseUrl);
+      const database = viewMysql(DATABASE_URL);
       closers.push(() => database.close());
       return { service, database };
     },
 
-    async startBaseline(file, env) {
+    async startServer(file, env) {
       const port = await freePort();
       const group = spawnGroup({
         file: process.execPath,
-        args: [join(import.meta.dirname, file)],
+        args: [file],
         env: { NODE_ENV: 'production', PORT: String(port), ...env },
       });
       closers.push(() => {
@@ -109,10 +142,6 @@ export async function startParts(): Promise<Parts> {
     async release() {
       // The last one first: databases are dropped once nobody uses them.
       for (const close of closers.splice(0).reverse()) await close();
-    },
-
-    async stop() {
-      await Promise.all([mysql.stop(), redis.stop()]);
     },
   };
 }

@@ -1,30 +1,39 @@
 import { arch, availableParallelism, cpus } from 'node:os';
-import type { Result } from './case.ts';
+import type { Figures, Ratio, Result } from './case.ts';
 
 /** What the numbers were measured on. */
-export const machine = (databaseVersion: string): string =>
+export const describeMachine = (databaseVersion: string): string =>
   `${cpus()[0]?.model ?? arch()}, ${availableParallelism()} cores · Node ${process.version} · ${databaseVersion}`;
 
-/** A table for people: one line a result, its goal beside it. */
+const HEAD = ['', 'req/s', 'p50', 'p99', 'CPU/req', 'to the limit', 'goal', '', 'to the peer', 'goal', ''];
+
+/** A table for people and for Markdown: one line a result, its goals beside it, what it is compared with below it. */
 export function table(results: Result[]): string {
-  const lines = [
-    ['', 'ours', 'baseline', 'ratio', 'goal', ''],
-    ...results.map((result) => [
-      result.what,
-      result.ours,
-      result.baseline,
-      result.unit ? `${result.value.toFixed(2)} ${result.unit}` : result.value.toFixed(2),
-      ...verdict(result),
-    ]),
-  ];
-  const widths = lines[0]?.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0))) ?? [];
-  const align = (cell: string, column: number) =>
-    column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0);
-  return lines.map((line) => line.map(align).join('  ').trimEnd()).join('\n');
+  const rows = results.flatMap(({ what, ours, others = {}, toLimit, toPeer }) => [
+    [what, ...cells(ours), ...verdict(toLimit), ...verdict(toPeer)],
+    ...Object.entries(others).map(([name, each]) => [`· ${name}`, ...cells(each), '', '', '', '', '', '']),
+  ]);
+  const widths = HEAD.map((head, column) => Math.max(3, head.length, ...rows.map((row) => row[column]?.length ?? 0)));
+  const line = (row: string[]) =>
+    `| ${row.map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0))).join(' | ')} |`;
+  const rule = widths.map((width, column) => (column === 0 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`));
+  return [line(HEAD), line(rule), ...rows.map(line)].join('\n');
 }
 
-function verdict({ value, goal }: Result): [goal: string, met: string] {
-  if (!goal) return ['–', ''];
-  if ('atMost' in goal) return [`≤ ${goal.atMost}`, value <= goal.atMost ? 'ok' : 'missed'];
-  return [`≥ ${goal.atLeast}`, value >= goal.atLeast ? 'ok' : 'missed'];
+const cells = ({ perSecond, p50, p99, cpu, other }: Figures): string[] =>
+  other === undefined
+    ? [perSecond?.toFixed(perSecond < 100 ? 1 : 0) ?? '', ms(p50, 1), ms(p99, 1), ms(cpu, 3)]
+    : [other, ms(p50, 1), ms(p99, 1), ms(cpu, 3)];
+
+const ms = (value: number | undefined, digits: number): string =>
+  value === undefined ? '' : `${value.toFixed(digits)} ms`;
+
+function verdict(ratio: Ratio | undefined): string[] {
+  if (!ratio) return ['', '', ''];
+  const { value, unit, goal } = ratio;
+  const text = unit ? `${value.toFixed(0)} ${unit}` : value.toFixed(2);
+  if (!goal) return [text, '', ''];
+  const isMet = 'atMost' in goal ? value <= goal.atMost : value >= goal.atLeast;
+  const bound = 'atMost' in goal ? `≤ ${goal.atMost}` : `≥ ${goal.atLeast}`;
+  return [text, unit ? `${bound} ${unit}` : bound, isMet ? 'ok' : 'missed'];
 }

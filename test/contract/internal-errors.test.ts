@@ -9,7 +9,7 @@ onBothStacks((stack) => {
       const response = await fetch(stack().url + path, { headers: { 'x-forwarded-for': clientAddress() } });
       return { status: response.status, id: response.headers.get('x-request-id') ?? '', body: await response.json() };
     };
-    await stack().database('alter table users rename column bio to former_bio');
+    await stack().database('alter table users rename column avatar to former_avatar');
     try {
       const message = 'Something went wrong on our side';
       const rest = await ask('/api/users');
@@ -24,9 +24,9 @@ onBothStacks((stack) => {
         // Its line of the request, and the error with its stack.
         await until(() => logged() >= 3, { what: 'the error in the log' });
       }
-      expect(stack().services[0]?.output()).toMatch(/bio[\s\S]*\n\s+at /);
+      expect(stack().services[0]?.output()).toMatch(/avatar[\s\S]*\n\s+at /);
     } finally {
-      await stack().database('alter table users rename column former_bio to bio');
+      await stack().database('alter table users rename column former_avatar to avatar');
     }
     expect((await ask('/api/users')).status).toBe(200);
   });

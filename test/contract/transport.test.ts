@@ -192,31 +192,27 @@ onBothStacks((stack) => {
     expect(own.headers.get('access-control-allow-credentials')).toBe('true');
   });
 
-  test.each([
-    ['text/plain', 415],
-    ['application/x-www-form-urlencoded', 415],
-    // Over /trpc a form is the input, of another shape.
-    ['multipart/form-data; boundary=x', 400],
-    ['', 415],
-    [undefined, 415],
-  ])('JSON that comes as %j is not read', async (type, overRpc) => {
-    const before = await countUsers();
-    const statusOf = async (path: string, fields: object = person(), method = 'POST', cookie = '') => {
-      const body = new TextEncoder().encode(JSON.stringify(fields));
-      return (
-        await send(path, { method, headers: { cookie, ...(type !== undefined && { 'content-type': type }) }, body })
-      ).status;
-    };
-    const { session, id, name } = await loggedIn({ stack: stack(), call: callerOf('rest', stack().url) });
-    const change = () => statusOf('/api/profile', { name: 'Mallory' }, 'PUT', `auth_session=${session}`);
-    expect(await statusOf('/auth/register')).toBe(415);
-    expect(await statusOf('/trpc/auth.register')).toBe(overRpc);
-    expect(await statusOf('/auth/login')).toBe(415);
-    expect(await change()).toBe(415);
-    expect(await stack().database('select name from users where id = ?', [id])).toEqual([{ name }]);
-    // The one that is logged in.
-    expect(await countUsers()).toBe(Number(before) + 1);
-  });
+  test.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', '', undefined])(
+    'JSON that comes as %j is not read',
+    async (type) => {
+      const before = await countUsers();
+      const statusOf = async (path: string, fields: object = person(), method = 'POST', cookie = '') => {
+        const body = new TextEncoder().encode(JSON.stringify(fields));
+        return (
+          await send(path, { method, headers: { cookie, ...(type !== undefined && { 'content-type': type }) }, body })
+        ).status;
+      };
+      const { session, id, name } = await loggedIn({ stack: stack(), call: callerOf('rest', stack().url) });
+      const change = () => statusOf('/api/profile', { name: 'Mallory' }, 'PUT', `auth_session=${session}`);
+      expect(await statusOf('/auth/register')).toBe(415);
+      expect(await statusOf('/trpc/auth.register')).toBe(415);
+      expect(await statusOf('/auth/login')).toBe(415);
+      expect(await change()).toBe(415);
+      expect(await stack().database('select name from users where id = ?', [id])).toEqual([{ name }]);
+      // The one that is logged in.
+      expect(await countUsers()).toBe(Number(before) + 1);
+    },
+  );
 
   test('a charset with the content type is no offence', async () => {
     const response = await send('/auth/register', {
@@ -273,10 +269,11 @@ onBothStacks((stack) => {
     expect(await besideARegistration('/trpc/auth.register', more)).toEqual({ status: 200, rows: plainUser });
   });
 
-  test('a prototype beside what is asked for is refused, or changes nothing', async () => {
+  test('a prototype beside what is asked for is refused', async () => {
     const prototype = '{"__proto__":{"emailVerified":true,"role":"admin"}}';
-    expect(await besideARegistration('/auth/register', prototype)).toEqual({ status: 400, rows: [] });
-    expect(await besideARegistration('/trpc/auth.register', prototype)).toEqual({ status: 200, rows: plainUser });
+    for (const path of ['/auth/register', '/trpc/auth.register']) {
+      expect(await besideARegistration(path, prototype)).toEqual({ status: 400, rows: [] });
+    }
     const { session, id } = await loggedIn({ stack: stack(), call: callerOf('rest', stack().url) });
     const sendWith = async (method: string, path: string, fields: string) => {
       const headers = { ...json, cookie: `auth_session=${session}` };
@@ -284,11 +281,11 @@ onBothStacks((stack) => {
     };
     const file = '"filename":"a.png","contentType":"image/png","size":10}';
     expect(await sendWith('PUT', '/api/profile', '"bio":"changed"}')).toBe(400);
-    expect(await sendWith('POST', '/trpc/profile.update', '"bio":"Mine"}')).toBe(200);
+    expect(await sendWith('POST', '/trpc/profile.update', '"bio":"changed"}')).toBe(400);
     expect(await sendWith('POST', '/api/upload/presign', file)).toBe(400);
-    expect(await sendWith('POST', '/trpc/upload.presign', file)).toBe(200);
+    expect(await sendWith('POST', '/trpc/upload.presign', file)).toBe(400);
     const rows = await stack().database('select bio, role from users where id = ?', [id]);
-    expect(rows).toEqual([{ bio: 'Mine', role: 'user' }]);
+    expect(rows).toEqual([{ bio: null, role: 'user' }]);
     // Nor anything for the next request.
     expect(await besideARegistration('/auth/register', '{"k":1}')).toEqual({ status: 201, rows: plainUser });
   });

@@ -2,6 +2,7 @@ import { createConnection, type RowDataPacket } from 'mysql2/promise';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { User } from '../../entities/index.ts';
 import { createUserSearch } from '../../server/accounts/user-search.ts';
+import { type Account, createUsers, type Users } from '../../server/accounts/users.ts';
 import { type Database, sql } from '../../server/parts/database/contract.ts';
 import { openDatabase } from '../../server/parts/database/index.ts';
 import { type Call, callerOf } from '../contract/callers.ts';
@@ -68,6 +69,30 @@ const nameOf = async (id: string) => {
 const rename = (id: string, name: string) =>
   database.write((tables) => tables.updateTable('users').set({ name }).where('id', '=', id).execute());
 
+/** As a session has read it, once changes are made by one statement: the database's clock is known then. */
+const readUser = async (users = createUsers(database)): Promise<Account> => {
+  const { id } = await addUser();
+  const read = async () => (await users.find(id)) as Account;
+  await until(async () => {
+    const statements = await statementsOf(async () => users.update(await read(), { location: `${Math.random()}` }));
+    return statements['Com_begin'] === 0;
+  });
+  return read();
+};
+
+/** How many statements of each kind the server runs meanwhile. */
+const statementsOf = async (work: () => Promise<unknown>): Promise<Record<string, number>> => {
+  const counted = async () => {
+    const rows = await view.query<{ Variable_name: string; Value: string }>(
+      "show global status where Variable_name in ('Com_begin', 'Com_update', 'Com_select', 'Com_commit')",
+    );
+    return rows.map(({ Variable_name, Value }) => [Variable_name, Number(Value)] as const);
+  };
+  const before = new Map(await counted());
+  await work();
+  return Object.fromEntries((await counted()).map(([name, count]) => [name, count - (before.get(name) ?? 0)]));
+};
+
 /** Would take for ever. */
 const everyPairOfColumns = sql`select count(*) from information_schema.columns a, information_schema.columns b,
   information_schema.columns c, information_schema.columns d where a.column_name < b.column_comment`;
@@ -95,6 +120,16 @@ describe('what is given up ends in the database too', () => {
     await until(async () => (await running()).length === 0, { within: 5000 });
     await release();
     expect(await nameOf(id)).toBe('Ada');
+  }, 20_000);
+
+  test('a profile that a frozen server has received, which changes nothing later', async () => {
+    const read = await readUser();
+    mysql.pause();
+    await expect(createUsers(database).update(read, { name: 'Eve' })).rejects.toMatchObject(unavailable);
+    mysql.resume();
+    await until(() => database.ping().then(() => true));
+    await until(async () => (await running()).length === 0);
+    expect(await nameOf(read.id)).toBe('Ada');
   }, 20_000);
 
   test('a change that a frozen server has received, which changes nothing later', async () => {
@@ -140,6 +175,47 @@ test('a single change that loses a deadlock is tried again', async () => {
   const rows = await view.query('select location from users where id in (?, ?)', [first.id, second.id]);
   expect(rows).toEqual([{ location: 'London' }, { location: 'London' }]);
 }, 20_000);
+
+describe('a change of a profile', () => {
+  let own: Database;
+  let users: Users;
+  beforeAll(async () => {
+    own = await openDatabase({ databaseUrl, dataDir: '' });
+    await own.migrate();
+    users = createUsers(own);
+  });
+  afterAll(() => own.close());
+
+  test('is one statement', async () => {
+    const read = await readUser(users);
+    const work = () => users.update(read, { name: 'Grace', bio: 'x', website: '' });
+    expect(await statementsOf(work)).toEqual({ Com_begin: 0, Com_update: 1, Com_select: 0, Com_commit: 0 });
+    expect(await view.query('select name, search_name, bio, website from users where id = ?', [read.id])).toEqual([
+      { name: 'Grace', search_name: 'grace', bio: 'x', website: null },
+    ]);
+  });
+
+  test.each([
+    { name: 'Grace' },
+    { name: 'ADA' },
+    { bio: 'x' },
+    { website: 'https://example.test' },
+    { avatar: 'https://example.test/a.png' },
+  ])('answers what another has made of it since the session was read: %j', async (other) => {
+    const read = await readUser(users);
+    await users.update(read, other);
+    const answer = await users.update(read, { location: 'London' });
+    expect(answer).toEqual({ ...read, ...other, location: 'London' });
+    expect(answer).toEqual(await users.find(read.id));
+  });
+
+  test('is refused once its session has ended, and changes nothing', async () => {
+    const read = await readUser(users);
+    await users.endSessions(read.id);
+    await expect(users.update(read, { name: 'Eve' })).rejects.toMatchObject({ code: 'UNAUTHENTICATED' });
+    expect(await nameOf(read.id)).toBe('Ada');
+  });
+});
 
 test('reading and writing are two ways into the database: what reads cannot write', () => {
   const neverCalled = () => [

@@ -1,7 +1,7 @@
 import { pbkdf2Sync, randomBytes } from 'node:crypto';
 import { createConnection, type RowDataPacket } from 'mysql2/promise';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { migrations } from '../../entities/migrations/index.ts';
+import { migrationNames } from '../../entities/migrations/index.ts';
 import { type Call, callerOf, type Reply } from '../contract/callers.ts';
 import {
   isAlive,
@@ -161,7 +161,7 @@ test('instances that start at once on an empty database all come up', async () =
     for (const { url } of services) expect((await callerOf('rest', url)('users.list')).status).toBe(200);
     await registered({ stack: fresh, call: callerOf('rest', services[2]?.url ?? '') });
     expect(await fresh.database('select name from mikro_orm_migrations')).toEqual(
-      migrations.map(({ name }) => ({ name })),
+      migrationNames.map((name) => ({ name })),
     );
     await Promise.all(services.map((service) => service.stop()));
   } finally {
@@ -193,5 +193,17 @@ test('an instance that starts while another migrates changes nothing in the sche
     await service?.stop({ by: 'SIGINT' });
     await other.end();
     await dropDatabase(databaseUrl);
+  }
+});
+
+test('an instance that starts on an up-to-date schema takes no lock for it', async () => {
+  const { PORT, DATA_DIR, APP_URL, ...env } = stack.services[0]?.env ?? {};
+  const other = await createConnection({ uri: env.DATABASE_URL ?? '' });
+  try {
+    await other.query("select get_lock(concat(database(), '.migrations'), 0)");
+    const service = await startService({ env });
+    expect(await service.stop({ by: 'SIGINT' })).toBe(0);
+  } finally {
+    await other.end();
   }
 });

@@ -27,7 +27,7 @@ export async function startInProcess(env: Record<string, string>) {
     return service;
   };
   let service = await launch();
-  // The service blocks what it does not decode itself; the test decodes what was stored.
+  // What tests of single modules load here blocks all that the service does not decode; others decode what was stored.
   sharp.unblock({ operation: ['VipsForeignLoadWebp'] });
   const stop = async () => {
     await service.stop({ lingerMs: 0 });

@@ -13,6 +13,7 @@ const row: LeasedMail = {
   detail: null,
   attempts: 0,
   expired: false,
+  isNew: false,
 };
 const message = { to: { address: row.email }, subject: 'Hello', text: 'Hello', html: '<p>Hello</p>' };
 const admit = vi.fn();

@@ -24,6 +24,7 @@ const row = (kind: MailKind, changes: Partial<LeasedMail> = {}): LeasedMail => (
   detail: null,
   attempts: 0,
   expired: false,
+  isNew: false,
   ...changes,
 });
 
@@ -108,11 +109,17 @@ test('without the address, which rows of the release before lack, a mail goes to
     expect(await compose(row('password-changed', { email: '', userId }))).toBeUndefined();
 });
 
-test('no link is mailed to a deleted user, nor with a token that was replaced, nor without one', async () => {
+test('no link is mailed with a token that was replaced, or deleted with its user, nor without one', async () => {
   for (const kind of ['verify-email', 'reset-password'] as const) {
-    for (const changes of [{ userId: null }, { userId: 'user_2' }, { tokenId: null }, { tokenId: 'token-0' }])
+    for (const changes of [{ tokenId: null }, { tokenId: 'token-0' }])
       expect(await compose(row(kind, changes))).toBeUndefined();
   }
+});
+
+test('the token of a mail that was queued just now needs no look-up', async () => {
+  isCurrent.mockClear();
+  expect(await compose(row('verify-email', { isNew: true }))).toMatchObject({ to: { address: email } });
+  expect(isCurrent).not.toHaveBeenCalled();
 });
 
 test('a notice needs neither user nor token', async () => {

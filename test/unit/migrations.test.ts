@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { MikroORM } from '@mikro-orm/sql';
 import { describe, expect, inject, test } from 'vitest';
-import { databaseOptions } from '../../server/parts/database/options.ts';
+import { isUpToDate } from '../../server/parts/database/migration.ts';
+import { migrationOptions } from '../../server/parts/database/options.ts';
 import { createDatabase, dropDatabase } from '../rig/mysql.ts';
 
 type Sql = (query: string) => Promise<object[]>;
@@ -14,7 +15,7 @@ function onEachDatabase(title: string, run: (orm: MikroORM, sql: Sql) => Promise
     test(title, async () => {
       const dataDir = mkdtempSync(join(tmpdir(), 'account-migrations-'));
       const databaseUrl = kind === 'MySQL' ? await createDatabase(inject('mysqlUrl')) : undefined;
-      const orm = await MikroORM.init(await databaseOptions({ databaseUrl, dataDir }));
+      const orm = await MikroORM.init(await migrationOptions({ databaseUrl, dataDir }));
       try {
         await run(orm, (query) => orm.em.fork().execute(query));
       } finally {
@@ -102,3 +103,19 @@ onEachDatabase('every migration goes down and up again', async (orm, sql) => {
   await migrator.up();
   expect(await sql('select id from users')).toEqual([]);
 });
+
+onEachDatabase(
+  'a schema is up to date only with every migration, whatever a newer release has added',
+  async (orm, sql) => {
+    await orm.connect();
+    const upToDate = () => isUpToDate(orm.em.fork().getKysely());
+    const { migrator } = orm;
+    expect(await upToDate()).toBe(false);
+    await migrator.up();
+    expect(await upToDate()).toBe(true);
+    await sql("insert into mikro_orm_migrations (name) values ('9999-newer')");
+    expect(await upToDate()).toBe(true);
+    await sql("delete from mikro_orm_migrations where name = '0003-uploads'");
+    expect(await upToDate()).toBe(false);
+  },
+);

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, inject, test, vi } from 'vitest';
+import { createInboxTurns } from '../../server/accounts/inbox-turns.ts';
 import { createOutbox } from '../../server/accounts/outbox.ts';
 import { openDatabase } from '../../server/parts/database/index.ts';
 import { stackNames } from '../contract/scenario.ts';
@@ -39,7 +40,8 @@ describe.each(stackNames)('on %s parts', (kind) => {
       vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
       const outbox = createOutbox({
         ...{ database, log, rates: { mail: rate, inbox: rate } },
-        ...{ admit: async (due) => due, compose: async () => undefined },
+        ...{ turns: createInboxTurns(), compose: async () => undefined },
+        admission: { admit: async (due) => due, issueWithinLimits: async () => undefined },
         mail: { send: async () => undefined, close: () => undefined },
       });
       outbox.start();

@@ -3,12 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { MikroORM } from '@mikro-orm/sql';
 import { afterEach, beforeEach, describe, expect, inject, test, vi } from 'vitest';
-import { migrations } from '../../entities/migrations/index.ts';
-import { databaseOptions } from '../../server/parts/database/options.ts';
+import { migrationNames as names } from '../../entities/migrations/index.ts';
+import { migrationOptions } from '../../server/parts/database/options.ts';
 import { createDatabase, dropDatabase } from '../rig/mysql.ts';
 
 const NAME = '0006-search';
-const names = migrations.map(({ name }) => name);
 const before = names[names.indexOf(NAME) - 1] ?? '';
 
 describe.each(['embedded', 'real'])('names get their search keys, on %s parts', (kind) => {
@@ -19,7 +18,7 @@ describe.each(['embedded', 'real'])('names get their search keys, on %s parts', 
   beforeEach(async () => {
     dataDir = mkdtempSync(join(tmpdir(), 'account-migration-'));
     databaseUrl = kind === 'real' ? await createDatabase(inject('mysqlUrl')) : undefined;
-    orm = await MikroORM.init(await databaseOptions({ databaseUrl, dataDir }));
+    orm = await MikroORM.init(await migrationOptions({ databaseUrl, dataDir }));
     await orm.migrator.up({ to: before });
   });
   afterEach(async () => {

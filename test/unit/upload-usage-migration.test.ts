@@ -1,6 +1,6 @@
 import { MikroORM } from '@mikro-orm/sql';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { databaseOptions } from '../../server/parts/database/options.ts';
+import { migrationOptions } from '../../server/parts/database/options.ts';
 import { temporaryDirectory } from '../rig/custodian.ts';
 import { createDatabase, dropDatabase } from '../rig/mysql.ts';
 
@@ -14,7 +14,7 @@ describe.each(['embedded', 'real'])(
 
     beforeAll(async () => {
       databaseUrl = kind === 'real' ? await createDatabase(inject('mysqlUrl')) : undefined;
-      orm = await MikroORM.init(await databaseOptions({ databaseUrl, dataDir: temporaryDirectory('migration') }));
+      orm = await MikroORM.init(await migrationOptions({ databaseUrl, dataDir: temporaryDirectory('migration') }));
       await orm.migrator.up();
       const row = (key: string, user: string, size: number, state: string) =>
         execute(

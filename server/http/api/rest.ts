@@ -1,12 +1,11 @@
-import { callTRPCProcedure, type TRPCProcedureType } from '@trpc/server';
+import type { TRPCProcedureType } from '@trpc/server';
 import type { Context, Middleware } from 'koa';
-import { koaBody } from 'koa-body';
-import { appRouter, restProcedures } from '../../../routers/index.ts';
+import { restProcedures } from '../../../routers/index.ts';
 import type { Accounts } from '../../accounts/index.ts';
-import { ServiceError } from '../../errors.ts';
-import { hasBody, receiveBody } from '../body.ts';
 import type { ContextFactory } from '../context.ts';
-import { toServiceError } from '../failures.ts';
+import { callProcedure } from './call.ts';
+import { decode } from './decode.ts';
+import { readJson } from './json-body.ts';
 import { readForm } from './multipart.ts';
 
 interface Route {
@@ -33,8 +32,6 @@ interface Match {
 /** The values of parameters that are fixed when the process starts. */
 type ParameterLists = Pick<Accounts, 'identityProviders'>;
 
-const JSON_LIMIT = '100kb';
-
 /**
  * The OpenAPI adapter: every procedure that declares a method and a path is a route. A request is matched by look-up. Its
  * input is read only when the procedure asks for it, so that one may refuse before a byte of the body is received.
@@ -53,13 +50,11 @@ export function rest(lists: ParameterLists, createContext: ContextFactory): Midd
     }
     ctx.state['errorField'] = route.errorField;
     ctx.status = route.status;
-    const output: unknown = await callTRPCProcedure({
-      router: appRouter,
+    const output: unknown = await callProcedure({
       path: route.procedure,
       type: route.type,
       ctx: createContext(ctx),
-      getRawInput: () => (route.takesForm ? readForm(ctx) : readInput(ctx, route.type, parameters)),
-      signal: undefined,
+      getRawInput: async () => (route.takesForm ? readForm(ctx) : readInput(ctx, route.type, parameters)),
       batchIndex: 0,
     });
     if (route.isRedirect) redirect(ctx, output);
@@ -115,37 +110,8 @@ function find(routes: Map<string, Route>, method: string, path: string): Match |
   return undefined;
 }
 
-/** RFC 3986 section 2.1; a malformed encoding matches no path. */
-function decode(segment: string): string {
-  try {
-    return decodeURIComponent(segment);
-  } catch (error) {
-    throw new ServiceError('NOT_FOUND', { cause: error });
-  }
-}
-
-const parseJson = koaBody({ jsonLimit: JSON_LIMIT, multipart: false, urlencoded: false, text: false });
-
 /** The query of a read, else the JSON object in the body; with the parameters of the path, which take precedence. */
 async function readInput(ctx: Context, type: TRPCProcedureType, parameters?: object): Promise<object> {
   const input = type === 'query' ? ctx.query : await readJson(ctx);
   return parameters ? { ...input, ...parameters } : input;
-}
-
-async function readJson(ctx: Context): Promise<object> {
-  if (!hasBody(ctx.req)) return {};
-  if (!ctx.is('application/json')) throw new ServiceError('UNSUPPORTED_MEDIA_TYPE');
-  const read = () => parseJson(ctx, async () => undefined);
-  await receiveBody(ctx.req, read).catch((error: Error & { status?: number }) => {
-    // An error without a status comes from decompression: the body is not in the encoding that its Content-Encoding
-    // names.
-    throw error.status === undefined ? new ServiceError('VALIDATION_FAILED', { cause: error }) : toServiceError(error);
-  });
-  const { body } = ctx.request;
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    throw new ServiceError('VALIDATION_FAILED', {
-      details: { body: { message: 'Must be a JSON object', rule: 'invalid_type' } },
-    });
-  }
-  return body;
 }

@@ -4,19 +4,23 @@ import { type Kysely, sql } from 'kysely';
 import type { Config } from '../../config/index.ts';
 import { unavailable } from '../../errors.ts';
 import { retryingConflicts, withinDeadline } from '../deadline.ts';
-import type { Database } from './contract.ts';
-import { migrate } from './migration.ts';
-import { limitStatements } from './mysql-connections.ts';
+import { createClock } from './clock.ts';
+import type { AllTables, Database, EntityManager } from './contract.ts';
+import { isUpToDate, migrate } from './migration.ts';
+import { LONGEST_WAIT_MS, limitStatements } from './mysql-connections.ts';
 import { databaseOptions } from './options.ts';
 import { createRowQueue } from './row-queue.ts';
 import type { Tables } from './tables.ts';
 
 /** The longest a request waits for the database, waiting for a connection and for its turn included. */
 const DEADLINE = { ms: 4000, what: 'the database' };
+/** How far the database's clock may have stepped back since it was asked for. */
+const CLOCK_MARGIN_MS = 250;
 const PING_DEADLINE = { ...DEADLINE, ms: 1500 };
 
 export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir'>): Promise<Database> {
-  const orm = await MikroORM.init(await databaseOptions(config));
+  // Not by `init`, which loads every extension that is installed.
+  const orm = new MikroORM(await databaseOptions(config));
   const isMySql = Boolean(config.databaseUrl);
   if (isMySql) await limitStatements(orm.driver.getConnection() as MySqlConnection);
   let shared: Kysely<Tables> | undefined;
@@ -27,11 +31,25 @@ export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir
     return shared;
   };
   const change = createTransactions(ready);
+  const now = isMySql
+    ? sql<number>`(timestampdiff(microsecond, '1970-01-01', utc_timestamp(3)) div 1000)`
+    : sql<number>`cast(unixepoch('subsec') * 1000 as integer)`;
+  const clock = createClock(async () => {
+    const { time } = await ready().selectNoFrom(now.as('time')).executeTakeFirstOrThrow();
+    return Number(time);
+  });
+  const inTransaction =
+    <T>(work: (em: EntityManager, tables: AllTables) => Promise<T>) =>
+    async (tables: AllTables): Promise<T> => {
+      const em = orm.em.fork();
+      em.setTransactionContext(tables);
+      const result = await work(em, tables);
+      await em.flush();
+      return result;
+    };
 
   return {
-    now: isMySql
-      ? sql<number>`(timestampdiff(microsecond, '1970-01-01', utc_timestamp(3)) div 1000)`
-      : sql<number>`cast(unixepoch('subsec') * 1000 as integer)`,
+    now,
 
     // SQLite has one writer at a time: no other transaction can hold a row.
     skipLocked: isMySql ? sql`for update skip locked` : sql``,
@@ -40,23 +58,27 @@ export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir
 
     write: (statement, row) => change(row, statement),
 
-    transaction: (work, row) =>
-      change(row, async (tables) => {
-        const em = orm.em.fork();
-        em.setTransactionContext(tables);
-        const result = await work(em, tables);
-        await em.flush();
-        return result;
-      }),
+    change: (work, row) => change(row, work),
+
+    transaction: (work, row) => change(row, inTransaction(work)),
+
+    attempt({ statement, otherwise, row }) {
+      const time = clock();
+      if (time === undefined) return change(row, inTransaction(otherwise));
+      // One that begins by then has ended at the deadline, also if it has to wait for its row.
+      const latest = Math.floor(time + DEADLINE.ms - LONGEST_WAIT_MS - CLOCK_MARGIN_MS);
+      return change(row, inTransaction(otherwise), (tables) => statement(tables, latest));
+    },
 
     ping: () => withinDeadline(PING_DEADLINE, () => sql`select 1`.execute(ready())).then(() => undefined),
 
     async migrate() {
       try {
-        const applied = await migrate(config);
         // Not within the first transaction, which would wait for the connection that it holds itself.
         await orm.connect();
-        shared = orm.em.fork().getKysely<Tables>();
+        const tables = orm.em.fork().getKysely<Tables>();
+        const applied = (await isUpToDate(tables)) ? [] : await migrate(config);
+        shared = tables;
         return applied;
       } catch (error) {
         notReady = error;
@@ -71,14 +93,18 @@ export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir
 
 /**
  * Transactions on the tables, each within the deadline and in the turn of its row. One that is not committed at the
- * deadline is rolled back.
+ * deadline is rolled back. Where `statement`, outside a transaction, has a result, there is none.
  */
-const createTransactions = (ready: () => Kysely<Tables>) => {
+const createTransactions = (ready: () => AllTables) => {
   const inTurn = createRowQueue();
 
-  return <T>(row: string | undefined, work: (tables: Kysely<Tables>) => Promise<T>): Promise<T> =>
+  return <T>(
+    row: string | undefined,
+    work: (tables: AllTables) => Promise<T>,
+    statement?: (tables: AllTables) => Promise<T | undefined>,
+  ): Promise<T> =>
     withinDeadline(DEADLINE, (signal) => {
-      const attempt = () =>
+      const transact = () =>
         ready()
           .transaction()
           .execute(async (tables) => {
@@ -90,7 +116,7 @@ const createTransactions = (ready: () => Kysely<Tables>) => {
           });
       return inTurn(row, () => {
         signal.throwIfAborted();
-        return retryingConflicts(signal, attempt);
+        return retryingConflicts(signal, async () => (await statement?.(ready())) ?? transact());
       });
     });
 };

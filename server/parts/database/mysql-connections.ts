@@ -3,13 +3,16 @@ import type { MySqlConnection } from '@mikro-orm/mysql';
 
 /** Longer than any statement takes. A connection that is silent for this long may be broken. */
 const SILENCE_MS = 10_000;
+const LOCK_WAIT_SECONDS = 2;
+/** The longest a statement waits for a row: MySQL looks once a second for waits that have lasted too long. */
+export const LONGEST_WAIT_MS = (LOCK_WAIT_SECONDS + 1) * 1000;
 
 /**
  * A statement whose caller has passed its deadline soon ends in the database too: a read at its time limit, a write at
  * its limit for lock waits (on MariaDB also at its time limit). Each executable comment applies to one flavour.
  */
 export async function limitStatements(connection: MySqlConnection): Promise<void> {
-  const limits = `set session innodb_lock_wait_timeout = 3
+  const limits = `set session innodb_lock_wait_timeout = ${LOCK_WAIT_SECONDS}
     /*!50720 , max_execution_time = 3500, transaction_isolation = 'READ-COMMITTED' */
     /*M!100100 , max_statement_time = 3.5, tx_isolation = 'READ-COMMITTED' */`;
   const pool = await connection.getNativeClient();

@@ -1,16 +1,15 @@
 import { join } from 'node:path';
-import { Migrator } from '@mikro-orm/migrations';
 import { type Options, SqliteDriver } from '@mikro-orm/sql';
 import { schemas } from '../../../entities/index.ts';
-import { migrations } from '../../../entities/migrations/index.ts';
+import { loadMigrations } from '../../../entities/migrations/index.ts';
 import type { Config } from '../../config/index.ts';
 
 const CONNECTIONS = 10;
+/** Where MikroORM writes the names of the migrations that were applied. */
+export const MIGRATIONS_TABLE = 'mikro_orm_migrations';
 
 const common = {
   entities: schemas,
-  extensions: [Migrator],
-  migrations: { migrationsList: migrations, snapshot: false, silent: true },
   /** Migrations are written by hand: the command line derives no changes from the entities. */
   schemaGenerator: { skipTables: [/.*/] },
   /** Opening sends nothing to the server, which may not be up yet: `migrate` creates the database. */
@@ -42,4 +41,14 @@ export async function databaseOptions({
     // The queue is bounded: past it a request is refused at once, instead of waiting in memory.
     driverOptions: { connectTimeout: 3000, queueLimit: 1000, enableKeepAlive: true },
   }) as Options;
+}
+
+/** The same with the migrations, whose library a start on an up-to-date schema does not load. */
+export async function migrationOptions(config: Pick<Config, 'databaseUrl' | 'dataDir'>): Promise<Options> {
+  const [{ Migrator }, migrationsList] = await Promise.all([import('@mikro-orm/migrations'), loadMigrations()]);
+  return {
+    ...(await databaseOptions(config)),
+    extensions: [Migrator],
+    migrations: { migrationsList, tableName: MIGRATIONS_TABLE, snapshot: false, silent: true },
+  };
 }

@@ -25,3 +25,12 @@ export const columnsOf = <Field extends string>(fields: readonly Field[]) =>
     const column = naming.propertyToColumnName(field);
     return (column === field ? field : `${column} as ${field}`) as ColumnOf<Field>;
   });
+
+/** The row of an entity of that table; booleans as 0 or 1. */
+export const rowOf = <Table extends keyof Tables>(_table: Table, entity: object): Tables[Table] =>
+  Object.fromEntries(
+    Object.entries(entity).map(([field, value]) => [
+      naming.propertyToColumnName(field),
+      typeof value === 'boolean' ? Number(value) : value,
+    ]),
+  ) as Tables[Table];

@@ -13,7 +13,7 @@ export interface Consumption {
 }
 
 /**
- * Sessions, flow states and counters. Every operation concerns one key, as a cluster demands, is atomic, and rejects
+ * Sessions, flow states and counters. Every operation concerns one key, is atomic, and rejects
  * with SERVICE_UNAVAILABLE when the store does not answer within its deadline.
  */
 export interface KeyValueStore {

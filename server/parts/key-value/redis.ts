@@ -1,11 +1,15 @@
 import { Redis } from 'ioredis';
 import { RateLimiterRedis } from 'rate-limiter-flexible';
+import { inBatches } from '../../batches.ts';
 import { unavailable } from '../../errors.ts';
 import type { Log } from '../../log.ts';
 import { createOutage } from '../../outage.ts';
 import { isRefused } from '../refusal.ts';
 import type { KeyValueStore } from './contract.ts';
 import { counterOf } from './counter.ts';
+
+/** The most keys of one MGET. */
+const MOST_KEYS = 100;
 
 /**
  * Redis through ioredis. Its defaults wait for ever on a server that hangs; with these a command fails within half a
@@ -49,7 +53,7 @@ export function redisStore(url: string, log: Log): KeyValueStore {
     });
 
   return {
-    get: (key) => orUnavailable(redis.get(key)),
+    get: inBatches((keys) => orUnavailable(redis.mget(...keys)), { most: MOST_KEYS }),
 
     async set(key, value, { ttlMs, ifExists }) {
       const stored = ifExists ? redis.set(key, value, 'PX', ttlMs, 'XX') : redis.set(key, value, 'PX', ttlMs);

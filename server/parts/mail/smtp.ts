@@ -1,19 +1,26 @@
-import { createTransport, type SendMailOptions } from 'nodemailer';
+import type { SendMailOptions, Transporter } from 'nodemailer';
+import { lazy } from '../../lazy.ts';
 import { DELIVERIES_AT_ONCE, type Mail, MailDeferred, MailRefused, type MailTransport } from './contract.ts';
 
 /** The deadline for the whole delivery of one mail. */
 const DELIVERY_LIMIT_MS = 45_000;
 
 export function smtpTransport(url: string, from: string, limitMs = DELIVERY_LIMIT_MS): MailTransport {
-  const transport = createTransport({
-    url,
-    pool: true,
-    maxConnections: DELIVERIES_AT_ONCE,
-    connectionTimeout: 10_000,
-    greetingTimeout: 10_000,
-    socketTimeout: limitMs,
-    disableFileAccess: true,
-    disableUrlAccess: true,
+  let opened: Transporter | undefined;
+  // Loaded with the first mail.
+  const transport = lazy(async () => {
+    const { createTransport } = await import('nodemailer');
+    opened = createTransport({
+      url,
+      pool: true,
+      maxConnections: DELIVERIES_AT_ONCE,
+      connectionTimeout: 10_000,
+      greetingTimeout: 10_000,
+      socketTimeout: limitMs,
+      disableFileAccess: true,
+      disableUrlAccess: true,
+    });
+    return opened;
   });
   const sender = /<([^>]+)>/.exec(from)?.[1] ?? from;
   const domain = sender.slice(sender.lastIndexOf('@') + 1);
@@ -36,7 +43,7 @@ export function smtpTransport(url: string, from: string, limitMs = DELIVERY_LIMI
         signal: abort.signal,
       };
       try {
-        await transport.sendMail(message);
+        await (await transport()).sendMail(message);
       } catch (error) {
         throw verdictOnRecipient(error) ?? error;
       } finally {
@@ -44,7 +51,7 @@ export function smtpTransport(url: string, from: string, limitMs = DELIVERY_LIMI
       }
     },
 
-    close: () => transport.close(),
+    close: () => opened?.close(),
   };
 }
 

@@ -1,6 +1,5 @@
 import { createHmac } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
-import { koaBody } from 'koa-body';
 import { callbackPath, type IdentityProviderClient } from '../../../config/identity-providers.ts';
 import type { Config } from '../../../config/index.ts';
 import { ServiceError } from '../../../errors.ts';
@@ -60,7 +59,7 @@ export function devIdentityProvider(config: Config, { store, secret, log }: Part
   };
 
   const submitForm = async (ctx: Context) => {
-    await receiveBody(ctx.req, () => parseForm(ctx, async () => undefined));
+    await receiveBody(ctx.req, async () => (await formParser())(ctx, async () => undefined));
     const submitted = ctx.request.body as Record<string, unknown>;
     const user = testUserIn(submitted);
     const isCancelled = submitted['action'] === 'cancel';
@@ -121,7 +120,10 @@ function expired(error: unknown): never {
   throw isTheirs ? new ServiceError('NOT_FOUND', { message: 'This login has ended, please begin a new one' }) : error;
 }
 
-const parseForm = koaBody({ json: false, multipart: false, text: false, urlencoded: true });
+const formParser = lazy(async () => {
+  const { koaBody } = await import('koa-body');
+  return koaBody({ json: false, multipart: false, text: false, urlencoded: true });
+});
 
 const form = `<p>It accepts any entry without a check. It exists for development only, while no other is configured.</p>
 <form method="post">

@@ -1,0 +1,32 @@
+import type { Context } from 'koa';
+import { ServiceError } from '../../errors.ts';
+import { lazy } from '../../lazy.ts';
+import { hasBody, receiveBody } from '../body.ts';
+import { toServiceError } from '../failures.ts';
+
+const LIMIT = '100kb';
+
+const parser = lazy(async () => {
+  const { koaBody } = await import('koa-body');
+  return koaBody({ jsonLimit: LIMIT, multipart: false, urlencoded: false, text: false });
+});
+
+/** The JSON object in the body of a request, empty where it has no body. Rejects with ServiceError. */
+export async function readJson(ctx: Context): Promise<object> {
+  if (!hasBody(ctx.req)) return {};
+  if (!ctx.is('application/json')) throw new ServiceError('UNSUPPORTED_MEDIA_TYPE');
+  const parse = await parser();
+  const read = () => parse(ctx, async () => undefined);
+  await receiveBody(ctx.req, read).catch((error: Error & { status?: number }) => {
+    // An error without a status comes from decompression: the body is not in the encoding that its Content-Encoding
+    // names.
+    throw error.status === undefined ? new ServiceError('VALIDATION_FAILED', { cause: error }) : toServiceError(error);
+  });
+  const { body } = ctx.request;
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw new ServiceError('VALIDATION_FAILED', {
+      details: { body: { message: 'Must be a JSON object', rule: 'invalid_type' } },
+    });
+  }
+  return body;
+}

@@ -1,0 +1,146 @@
+import { fork } from 'node:child_process';
+import { getCompileCacheDir } from 'node:module';
+import { availableParallelism } from 'node:os';
+import { dirname, join } from 'node:path';
+import { ServiceError, unavailable } from '../errors.ts';
+import type { ImageType } from '../image-limits.ts';
+import { releaseMemory } from '../memory.ts';
+import { type ImagePurpose, MAX_SECONDS, type WebpImage } from './conversion.ts';
+import type { Answer, Request } from './conversion-process.ts';
+
+/** Without an image for so long the process ends, and its memory is free. The next image then takes 0.2 s more. */
+const IDLE_MS = 10_000;
+/** A conversion ends by itself before that, unless a decoder hangs. */
+const HANGING_MS = (MAX_SECONDS + 5) * 1000;
+
+/** An image that the conversion process holds and has found affordable. */
+export interface OpenImage {
+  /** Whether it needs so much memory that it is to be converted alone. */
+  isHeavy: boolean;
+  /** To be called once at most. Rejects with ServiceError. */
+  convert(purpose: ImagePurpose): Promise<WebpImage>;
+  /** To be called in the end, whatever happened. */
+  close(): void;
+}
+
+/**
+ * Images in a process of their own, at the lowest priority: no request waits for a core behind them, the memory that
+ * decoders take goes with the process, and if one crashes only the images there fail. The process is started by an image
+ * and takes any number; the caller says when each is converted.
+ */
+export function createConverter({ idleMs = IDLE_MS, hangingMs = HANGING_MS } = {}) {
+  let current: ReturnType<typeof startProcess> | undefined;
+
+  return {
+    /**
+     * Sends an image and has it judged at once, however many wait. Rejects with ServiceError: as `requireAffordable`
+     * does, or with SERVICE_UNAVAILABLE where the process cannot be started, ends or hangs.
+     */
+    async open(bytes: Buffer, type: ImageType): Promise<OpenImage> {
+      try {
+        if (!current?.isUsable()) current = startProcess(idleMs, hangingMs);
+        return await current.open(bytes, type);
+      } catch (error) {
+        throw error instanceof ServiceError ? error : unavailable(error);
+      }
+    },
+  };
+}
+
+/** Nothing of our own environment, which holds secrets: decoders read what strangers send. */
+const environment = (): NodeJS.ProcessEnv => {
+  const compiled = getCompileCacheDir();
+  return {
+    // Without the folder that Node adds for its version.
+    NODE_COMPILE_CACHE: compiled && dirname(compiled),
+    // One for each conversion, and others that judge images meanwhile.
+    UV_THREADPOOL_SIZE: String(availableParallelism() + 2),
+    // Threads that take turns with an arena each would keep half as much memory again (glibc).
+    MALLOC_ARENA_MAX: '2',
+  };
+};
+
+function startProcess(idleMs: number, hangingMs: number) {
+  const child = fork(join(import.meta.dirname, 'conversion-process.ts'), {
+    execArgv: [],
+    env: environment(),
+    serialization: 'advanced',
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  });
+  const waiting = new Map<number, PromiseWithResolvers<unknown>>();
+  let lastId = 0;
+  let images = 0;
+  let idle: NodeJS.Timeout | undefined;
+
+  child.on('message', (answer: Answer) => {
+    if ('result' in answer) return waiting.get(answer.id)?.resolve(answer.result);
+    const { code, ...details } = answer.failure;
+    waiting.get(answer.id)?.reject(new ServiceError(code, details));
+  });
+  const failAll = (error: Error) => {
+    for (const { reject } of waiting.values()) reject(unavailable(error));
+  };
+  child.on('error', (error) => {
+    failAll(error);
+    if (child.connected) child.disconnect();
+  });
+  child.on('exit', (code, signal) => failAll(new Error(`the conversion process ended: ${signal ?? code}`)));
+
+  const send = (request: Request) =>
+    child.send(request, (error) => error && waiting.get(request.id)?.reject(unavailable(error)));
+
+  const ask = async <Result>(request: Request): Promise<Result> => {
+    const answered = Promise.withResolvers<unknown>();
+    waiting.set(request.id, answered);
+    const hanging = setTimeout(() => child.kill('SIGKILL'), hangingMs);
+    try {
+      send(request);
+      return (await answered.promise) as Result;
+    } finally {
+      clearTimeout(hanging);
+      waiting.delete(request.id);
+    }
+  };
+
+  // While it has images, and only then, it keeps this process from its end.
+  child.unref();
+  const begin = () => {
+    clearTimeout(idle);
+    if (images++ === 0) child.channel?.ref();
+  };
+  const end = () => {
+    if (--images > 0) return;
+    child.channel?.unref();
+    idle = setTimeout(() => {
+      if (child.connected) child.disconnect();
+      releaseMemory();
+    }, idleMs).unref();
+  };
+
+  return {
+    isUsable: () => child.connected && !child.killed,
+
+    async open(bytes: Buffer, type: ImageType): Promise<OpenImage> {
+      const id = ++lastId;
+      let isHeld = true;
+      begin();
+      try {
+        const isHeavy = await ask<boolean>({ id, step: 'open', bytes, type });
+        return {
+          isHeavy,
+          convert(purpose) {
+            isHeld = false;
+            return ask({ id, step: 'convert', purpose });
+          },
+          close() {
+            if (isHeld) send({ id, step: 'close' });
+            end();
+          },
+        };
+      } catch (error) {
+        end();
+        throw error;
+      }
+    },
+  };
+}

@@ -1,0 +1,160 @@
+import { photograph } from '../../uploads/corpus.ts';
+import type { Case, Figures } from '../case.ts';
+import { call } from '../client.ts';
+import { type Ask, load, percentile } from '../load.ts';
+import { median } from '../measure.ts';
+import { openLoop } from '../open-loop.ts';
+import { nodeHttpFile, type Person } from '../servers.ts';
+import { logInAs } from './passwords.ts';
+
+const LOGINS = 8;
+const IMAGES = 16;
+const PER_SECOND = 200;
+
+/**
+ * One kind of work does not starve another. Load generator, databases and service share the cores, so that part of each wait
+ * is the machine's: the same server at the same load without the other work is what it is compared with.
+ */
+export const isolation: Case = {
+  name: 'isolation',
+  async run({ parts, servers, quick }) {
+    const { service, people, env } = await servers();
+    const seconds = quick ? 3 : 8;
+    const personOf = (n: number) => people[n % people.length] as Person;
+    const read = (n: number): Ask => ({
+      path: '/api/profile',
+      headers: { Cookie: personOf(n).cookie },
+      isRight: (text) => text.startsWith('{"user":'),
+    });
+    const reads = (url: string) => openLoop((n) => send(url, read(n)), { perSecond: PER_SECOND, seconds });
+    const most = (url: string) => load(url, read, { amount: quick ? 1000 : 3000 });
+    const logIn = (url: string) => (n: number) => send(url, logInAs(people, n));
+    const upload = await imageForm();
+
+    const besideLogins = async (url: string) => {
+      const alone = await reads(url);
+      const { perSecond } = await most(url);
+      const logins = await inFlight(LOGINS, logIn(url));
+      const beside = await reads(url);
+      const rate = (await most(url)).perSecond / perSecond;
+      await logins.stop();
+      return { alone, beside, ratio: beside.p99 / alone.p99, rate };
+    };
+    const besideImages = async () => {
+      const images = await inFlight(IMAGES, (n) => upload(service.url, personOf(n)));
+      const beside = await reads(service.url);
+      const logins = await oneByOne(logIn(service.url), seconds);
+      await images.stop();
+      return { beside, logins };
+    };
+
+    const nice = quick ? undefined : await parts.startServer(nodeHttpFile, { ...env, HASHING_NICE: '19' });
+    const ours: Awaited<ReturnType<typeof besideLogins>>[] = [];
+    const byHand: typeof ours = [];
+    const images: Awaited<ReturnType<typeof besideImages>>[] = [];
+    await most(service.url); // reaches its compiled code
+    if (nice) await most(nice.url);
+    for (let round = 0; round < (quick ? 1 : 3); round++) {
+      ours.push(await besideLogins(service.url));
+      if (nice) byHand.push(await besideLogins(nice.url));
+      images.push(await besideImages());
+    }
+
+    const what = `GET /api/profile at ${PER_SECOND}/s`;
+    const alone = { alone: latencyOf(ours.map((round) => round.alone)) };
+    const niceFigures = byHand.length > 0 && {
+      'node:http by hand, hashing at nice 19, alone': latencyOf(byHand.map((round) => round.alone)),
+      'node:http by hand, hashing at nice 19': latencyOf(byHand.map((round) => round.beside)),
+    };
+    const logins = latencyOf(images.map((round) => round.logins));
+    return [
+      {
+        what: `${what}, ${LOGINS} logins in flight (ratio of p99 to alone)`,
+        ours: latencyOf(ours.map(({ beside }) => beside)),
+        others: { ...alone, ...niceFigures },
+        toLimit: { value: median(ours.map(({ ratio }) => ratio)), goal: { atMost: 2 } },
+      },
+      {
+        what: `${what}, ${IMAGES} images of 12 megapixels in flight (ratio of p99 to alone)`,
+        ours: latencyOf(images.map(({ beside }) => beside)),
+        others: alone,
+        toLimit: {
+          value: median(images.map(({ beside }, n) => beside.p99 / (ours[n]?.alone.p99 ?? Number.NaN))),
+          goal: { atMost: 3 },
+        },
+      },
+      {
+        what: `GET /api/profile, ${LOGINS} logins in flight (ratio of the rate to alone)`,
+        ours: {},
+        toLimit: { value: median(ours.map(({ rate }) => rate)), goal: { atLeast: 0.5 } },
+      },
+      {
+        what: `POST /auth/login, ${IMAGES} images of 12 megapixels in flight (p99)`,
+        ours: logins,
+        toLimit: { value: logins.p99, unit: 'ms', goal: { atMost: 500 } },
+      },
+    ];
+  },
+};
+
+interface Latency {
+  p50: number;
+  p99: number;
+}
+
+const latencyOf = (rounds: Latency[]) =>
+  ({ p50: median(rounds.map(({ p50 }) => p50)), p99: median(rounds.map(({ p99 }) => p99)) }) satisfies Figures;
+
+/** Always so many at once, each followed by the next, until it is stopped. Resolves once the first is done. */
+async function inFlight(atOnce: number, work: (n: number) => Promise<unknown>) {
+  const first = Promise.withResolvers<void>();
+  let stopped = false;
+  let begun = 0;
+  const repeated = async () => {
+    while (!stopped) {
+      await work(begun++);
+      first.resolve();
+    }
+  };
+  const all = Promise.all(Array.from({ length: atOnce }, repeated));
+  all.catch(first.reject);
+  await first.promise;
+  return {
+    /** Rejects if one has failed. */
+    async stop() {
+      stopped = true;
+      await all;
+    },
+  };
+}
+
+async function oneByOne(work: (n: number) => Promise<unknown>, seconds: number): Promise<Latency> {
+  const times: number[] = [];
+  const end = performance.now() + seconds * 1000;
+  for (let started = performance.now(); started < end; ) {
+    await work(times.length);
+    const now = performance.now();
+    times.push(now - started);
+    started = now;
+  }
+  return { p50: percentile(times, 0.5), p99: percentile(times, 0.99) };
+}
+
+/** Sends one request beside those of `load`; rejects if its answer is another than it must be. */
+async function send(url: string, { path, headers = {}, body, isRight }: Ask): Promise<void> {
+  const answer = await call(url + path, { headers, body });
+  if (!isRight(answer.body)) throw new Error(`${url}${path} answered ${answer.body}`);
+}
+
+/** The form of an upload, made once: the load generator must not be busy with it while it measures. */
+export async function imageForm() {
+  const form = new FormData();
+  const bytes = new Uint8Array(await photograph(4000, 3000, 90));
+  form.set('file', new File([bytes], 'photo.jpg', { type: 'image/jpeg' }));
+  form.set('type', 'post');
+  const request = new Response(form);
+  const type = request.headers.get('Content-Type') ?? '';
+  const body = new Uint8Array(await request.arrayBuffer());
+  return (url: string, { cookie }: Person) =>
+    call(`${url}/api/upload/image`, { headers: { Cookie: cookie, 'Content-Type': type }, body });
+}

@@ -1,0 +1,71 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { until } from '../../rig/until.ts';
+import type { Case } from '../case.ts';
+import { load } from '../load.ts';
+import { memoryOfTree } from '../measure.ts';
+import { type Person, startServers } from '../servers.ts';
+import { imageForm } from './isolation.ts';
+
+const IMAGES = 100;
+const AT_ONCE = 16;
+/** How long after the last image memory may be returned. */
+const RETURNED_WITHIN_MS = 60_000;
+
+/** Resident memory in MB of all processes of a service: idle, after images, and over many requests. */
+export const memory: Case = {
+  name: 'memory',
+  isLong: true,
+  async run({ parts, quick }) {
+    const { service, people } = await startServers(parts);
+    const { pid, url } = service;
+    const now = () => memoryOfTree(pid);
+    await pause(5_000);
+    const idle = now();
+
+    const upload = await imageForm();
+    const personOf = (n: number) => people[n % people.length] as Person;
+    for (let n = 0; n < IMAGES; n += AT_ONCE) {
+      await Promise.all(Array.from({ length: Math.min(AT_ONCE, IMAGES - n) }, (_, i) => upload(url, personOf(n + i))));
+    }
+    const busy = now();
+    let least = busy;
+    const returned = () => {
+      least = Math.min(least, now());
+      return least <= idle + 60;
+    };
+    await until(returned, { every: 500, within: RETURNED_WITHIN_MS }).catch(() => undefined);
+
+    const amount = quick ? 100_000 : 1_000_000;
+    const sizes: number[] = [];
+    for (let tenth = 0; tenth < 10; tenth++) {
+      await load(
+        url,
+        (n) => ({
+          path: '/api/profile',
+          headers: { Cookie: personOf(n).cookie },
+          isRight: (text) => text.startsWith('{"user":'),
+        }),
+        { amount: amount / 10 },
+      );
+      sizes.push(now());
+    }
+    const [early = Number.NaN, late = Number.NaN] = [sizes[1], sizes.at(-1)];
+    return [
+      {
+        what: `memory after ${IMAGES} images of 12 megapixels, above idle`,
+        ours: { other: `${least.toFixed(0)} MB` },
+        others: {
+          idle: { other: `${idle.toFixed(0)} MB` },
+          'right after the last': { other: `${busy.toFixed(0)} MB` },
+        },
+        toLimit: { value: least - idle, unit: 'MB', goal: { atMost: 60 } },
+      },
+      {
+        what: `memory after ${amount.toLocaleString('en')} profile reads, to that after a fifth of them`,
+        ours: { other: `${late.toFixed(0)} MB` },
+        others: { 'after a fifth': { other: `${early.toFixed(0)} MB` } },
+        toLimit: { value: late / early, goal: { atMost: 1.1 } },
+      },
+    ];
+  },
+};

@@ -1,0 +1,60 @@
+import type { Figures, Ratio } from './case.ts';
+import { type Ask, type Load, load } from './load.ts';
+import { cpuOfTree, median } from './measure.ts';
+
+/** One server under load. */
+export interface Contender {
+  url: string;
+  pid: number;
+  ask(n: number): Ask;
+  /** Calls in one request, of which each is counted; 1 unless given. */
+  calls?: number;
+  /** Resolves once what the requests have set off is done. */
+  settled?(): Promise<unknown>;
+}
+
+type Round = Load & { cpu: number };
+
+export interface Extent {
+  /** Before the rounds that count, so that each server reaches its compiled code; 2 unless given. */
+  warmUp?: number;
+  rounds: number;
+  /** Requests of one round, of each server. */
+  amount: number;
+}
+
+/**
+ * Loads the servers in turn, A B C A B C …, so that a machine which is slow for a while is slow for all. CPU
+ * and rate are those of a call.
+ */
+export async function inTurn<Name extends string>(
+  contenders: Record<Name, Contender>,
+  { warmUp = 2, rounds, amount }: Extent,
+): Promise<Record<Name, Round[]>> {
+  const entries = Object.entries<Contender>(contenders);
+  const measured = Object.fromEntries(entries.map(([name]) => [name, [] as Round[]]));
+  for (let round = -warmUp; round < rounds; round++) {
+    for (const [name, { url, pid, ask, calls = 1, settled }] of entries) {
+      const before = cpuOfTree(pid);
+      const { perSecond, ...latency } = await load(url, ask, { amount, settled });
+      const cpu = (cpuOfTree(pid) - before) / amount / calls;
+      if (round >= 0) measured[name]?.push({ perSecond: perSecond * calls, cpu, ...latency });
+    }
+  }
+  return measured as Record<Name, Round[]>;
+}
+
+/** The median of each figure. */
+export const figures = (rounds: Round[]): Figures => ({
+  perSecond: median(rounds.map(({ perSecond }) => perSecond)),
+  p50: median(rounds.map(({ p50 }) => p50)),
+  p99: median(rounds.map(({ p99 }) => p99)),
+  cpu: median(rounds.map(({ cpu }) => cpu)),
+});
+
+/** The median of the ratios of `a` to `b` within a round. */
+export const ratio = (of: 'cpu' | 'perSecond', a: Round[], b: Round[], goal?: Ratio['goal']): Ratio => ({
+  value: median(a.map((round, n) => round[of] / (b[n]?.[of] ?? Number.NaN))),
+  ...(goal && { goal }),
+  ...(of === 'cpu' && { isStable: true }),
+});

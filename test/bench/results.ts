@@ -1,0 +1,56 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Ratio, Result } from './case.ts';
+import { table } from './report.ts';
+
+const page = join(import.meta.dirname, 'RESULTS.md');
+/** The ratios of the last full run, by what they are of. */
+const committed = join(import.meta.dirname, 'results.json');
+/** A ratio that is worse by a larger part is a regression. */
+const TOLERANCE = 0.15;
+
+export interface Regression {
+  name: string;
+  value: number;
+  former: number;
+}
+
+/**
+ * The ratios that are worse than the committed ones. Only those that differ little from run to run are compared, and only
+ * those that are in the file: without its entry a ratio that was made worse on purpose is accepted.
+ */
+export function regressions(results: Result[]): Regression[] {
+  const before: Record<string, number> = existsSync(committed) ? JSON.parse(readFileSync(committed, 'utf8')) : {};
+  return stableRatios(results).flatMap(({ name, value, goal }) => {
+    const former = before[name];
+    if (former === undefined) return [];
+    const loss = goal && 'atLeast' in goal ? former / value : value / former;
+    return loss > 1 + TOLERANCE ? [{ name, value, former }] : [];
+  });
+}
+
+/** Replaces what the last full run has left. */
+export function writeResults(results: Result[], machine: string): void {
+  const ratios = Object.fromEntries(stableRatios(results).map(({ name, value }) => [name, Number(value.toFixed(3))]));
+  writeFileSync(committed, `${JSON.stringify(ratios, null, 2)}\n`);
+  writeFileSync(
+    page,
+    `# Results of \`npm run bench\`
+
+${machine} · ${new Date().toISOString().slice(0, 10)}
+
+Medians of the rounds, and of the ratios within a round. The limit is the server in the line below, or the value itself where it
+has a unit. How it is measured: [test/README.md](../README.md#the-bench).
+
+${table(results)}
+`,
+  );
+}
+
+const stableRatios = (results: Result[]): (Ratio & { name: string })[] =>
+  results
+    .flatMap(({ what, toLimit, toPeer }) => [
+      { ...toLimit, name: `${what}, to the limit` },
+      { ...toPeer, name: `${what}, to the peer` },
+    ])
+    .filter((ratio): ratio is Ratio & { name: string } => ratio.isStable === true);

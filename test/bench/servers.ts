@@ -1,0 +1,81 @@
+import { join } from 'node:path';
+import type { DatabaseView } from '../rig/database-view.ts';
+import type { SmtpSink } from '../rig/smtp.ts';
+import { call } from './client.ts';
+import type { Parts } from './parts.ts';
+import { addPeople, PASSWORD, personEmail } from './people.ts';
+
+export interface Server {
+  url: string;
+  pid: number;
+}
+
+/** The service in production mode and what it is compared with, all of them warm and idle but the one that is measured. */
+export interface Servers {
+  service: Server;
+  /** Reads by hand, on the service's own data. */
+  koa: Server;
+  /** What hashes and what writes by hand, on the service's own data. */
+  nodeHttp: Server;
+  /** With a database of its own. */
+  betterAuth: Server;
+  /** What a further server by hand needs to share the service's data. */
+  env: Record<string, string>;
+  /** Where the service's mails and those of `nodeHttp` arrive. */
+  smtp: SmtpSink;
+  /** Users who are logged in, at the service and so at the baselines. */
+  people: Person[];
+  /** As many who are logged in at better-auth. */
+  peerPeople: Person[];
+}
+
+export interface Person {
+  email: string;
+  cookie: string;
+}
+
+/** As many as connections, and more: the calls of one moment are those of different users. */
+const PEOPLE = 64;
+
+export const nodeHttpFile = join(import.meta.dirname, 'baselines/node-http.ts');
+
+export async function startServers(parts: Parts): Promise<Servers> {
+  const { smtp, s3 } = await parts.startSinks();
+  // A user uploads more often here than any may.
+  const limits = { LIMIT_UPLOAD: '1000000/3600', UPLOAD_QUOTA: String(2 ** 40) };
+  const { service, database } = await parts.startProduction({ SMTP_URL: smtp.url, ...s3.env, ...limits });
+  await addPeople(database, 3);
+  const { DATABASE_URL = '', REDIS_URL = '' } = service.env;
+  const env = { DATABASE_URL, REDIS_URL, SMTP_URL: smtp.url };
+  const koa = await parts.startServer(join(import.meta.dirname, 'baselines/koa.ts'), env);
+  const nodeHttp = await parts.startServer(nodeHttpFile, env);
+  const own = await parts.emptyStores();
+  const betterAuth = await parts.startServer(join(import.meta.dirname, 'peers/better-auth.ts'), own);
+  if (service.pid === undefined) throw new Error('the service does not run');
+  return {
+    service: { url: service.url, pid: service.pid },
+    koa,
+    nodeHttp,
+    betterAuth,
+    env,
+    smtp,
+    people: await Promise.all(Array.from({ length: PEOPLE }, (_, n) => logIn(service.url, database, n))),
+    peerPeople: await Promise.all(Array.from({ length: PEOPLE }, (_, n) => signUp(betterAuth.url, n))),
+  };
+}
+
+async function logIn(url: string, database: DatabaseView, n: number): Promise<Person> {
+  const email = await personEmail(database, n);
+  const headers = { 'X-Forwarded-For': `198.51.100.${n}` };
+  const answer = await call(`${url}/auth/login`, { headers, body: { email, password: PASSWORD } });
+  return { email, cookie: cookieOf(answer.headers['set-cookie']) };
+}
+
+async function signUp(url: string, n: number): Promise<Person> {
+  const email = `person-${n}@example.test`;
+  const body = { name: `Person ${n}`, email, password: PASSWORD };
+  const answer = await call(`${url}/api/auth/sign-up/email`, { headers: { Origin: url }, body });
+  return { email, cookie: cookieOf(answer.headers['set-cookie']) };
+}
+
+const cookieOf = (lines: string[] = []): string => lines.map((line) => line.split(';')[0]).join('; ');

@@ -1,0 +1,21 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+/** The processes that a process has started and that run, those of their own not among them. Linux only. */
+export function childrenOf(pid: number): number[] {
+  return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+    readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
+  );
+}
+
+/** The nice values of a process's threads, by their names. Linux only. */
+export function priorities(pid: number): Map<string, Set<number>> {
+  const found = new Map<string, Set<number>>();
+  for (const thread of readdirSync(`/proc/${pid}/task`)) {
+    const stat = readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8');
+    // proc_pid_stat(5): the nice value is field 19; the name before field 3 may hold anything.
+    const name = stat.slice(stat.indexOf('(') + 1, stat.lastIndexOf(')'));
+    const nice = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16]);
+    found.set(name, (found.get(name) ?? new Set()).add(nice));
+  }
+  return found;
+}

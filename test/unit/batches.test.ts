@@ -1,0 +1,74 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { inBatches } from '../../server/batches.ts';
+
+/** Look-ups that answer `key:n`, n the number of the read, each read held until `answer` is called. */
+function heldReads(most = 100) {
+  const reads: { keys: readonly string[]; answer: () => void }[] = [];
+  const find = inBatches(
+    (keys: readonly string[]) =>
+      new Promise<string[]>((resolve) => {
+        const n = reads.length + 1;
+        reads.push({ keys, answer: () => resolve(keys.map((key) => `${key}:${n}`)) });
+      }),
+    { most },
+  );
+  return { find, reads };
+}
+
+test('the look-ups of one turn are one read, with each key once', async () => {
+  const { find, reads } = heldReads();
+  const values = Promise.all(['a', 'b', 'a'].map(find));
+  await nextTurn();
+  expect(reads.map(({ keys }) => keys)).toEqual([['a', 'b']]);
+  reads[0]?.answer();
+  expect(await values).toEqual(['a:1', 'b:1', 'a:1']);
+});
+
+test('a look-up that begins after a read has begun is another read, answered or not', async () => {
+  const { find, reads } = heldReads();
+  const first = find('a');
+  await nextTurn();
+  const second = find('a');
+  await nextTurn();
+  expect(reads).toHaveLength(2);
+  for (const { answer } of reads) answer();
+  expect(await Promise.all([first, second])).toEqual(['a:1', 'a:2']);
+  const third = find('a');
+  await nextTurn();
+  reads[2]?.answer();
+  expect(await third).toBe('a:3');
+});
+
+test('a read has at most so many keys', async () => {
+  const { find, reads } = heldReads(2);
+  const values = Promise.all(['a', 'b', 'c'].map(find));
+  await nextTurn();
+  for (const { answer } of reads) answer();
+  expect(await values).toEqual(['a:1', 'b:1', 'c:2']);
+});
+
+test('a read that fails fails its own look-ups only', async () => {
+  let fails = true;
+  const find = inBatches(
+    async (keys: readonly string[]) => {
+      if (fails) throw new Error('down');
+      return [...keys];
+    },
+    { most: 100 },
+  );
+  const both = await Promise.allSettled([find('a'), find('b')]);
+  expect(both.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+  fails = false;
+  expect(await find('a')).toBe('a');
+});
+
+test('a value that is an error fails the look-ups of its key only', async () => {
+  const find = inBatches(
+    async (keys: readonly string[]) => keys.map((key) => (key === 'bad' ? new Error('not this one') : key)),
+    { most: 100 },
+  );
+  const [good, bad] = await Promise.allSettled([find('good'), find('bad')]);
+  expect(good).toEqual({ status: 'fulfilled', value: 'good' });
+  expect(bad).toMatchObject({ status: 'rejected', reason: { message: 'not this one' } });
+});

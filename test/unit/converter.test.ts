@@ -1,0 +1,109 @@
+import { readFileSync } from 'node:fs';
+import { afterEach, expect, test } from 'vitest';
+import type { ImageType } from '../../server/image-limits.ts';
+import { createConverter } from '../../server/uploads/converter.ts';
+import { cpuTime } from '../bench/measure.ts';
+import { signalIfThere } from '../rig/process-group.ts';
+import { childrenOf, priorities } from '../rig/process-tree.ts';
+import { until } from '../rig/until.ts';
+import { jpeg, photograph, png } from '../uploads/corpus.ts';
+
+const conversionProcesses = () =>
+  childrenOf(process.pid).filter((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('conversion-process'));
+
+/** The process of the only converter that a test uses. */
+function processOf(): number {
+  const [pid, ...others] = conversionProcesses();
+  if (pid === undefined || others.length > 0) throw new Error('not one conversion process');
+  return pid;
+}
+
+async function convert({ open }: ReturnType<typeof createConverter>, bytes: Buffer, type: ImageType = 'image/png') {
+  const image = await open(bytes, type);
+  try {
+    return await image.convert('post');
+  } finally {
+    image.close();
+  }
+}
+
+const unavailable = { code: 'SERVICE_UNAVAILABLE', retryAfter: expect.any(Number) };
+
+afterEach(async () => {
+  for (const pid of conversionProcesses()) signalIfThere(pid, 'SIGKILL');
+  await until(async () => conversionProcesses().length === 0);
+});
+
+test('one process converts all images, at the lowest priority', async () => {
+  const converter = createConverter();
+  const converted = await Promise.all(
+    Array.from({ length: 5 }, async () => convert(converter, await jpeg(), 'image/jpeg')),
+  );
+  for (const { bytes, width, height } of converted) {
+    expect([bytes.toString('latin1', 8, 12), width, height]).toEqual(['WEBP', 300, 200]);
+  }
+  const threads = priorities(processOf());
+  expect(threads.get('libuv-worker')).toEqual(new Set([19]));
+  expect(threads.get('MainThread') ?? threads.get('node')).toEqual(new Set([19]));
+});
+
+test('without an image it ends, and the next image starts another', async () => {
+  const converter = createConverter({ idleMs: 1 });
+  await convert(converter, await png());
+  await until(async () => conversionProcesses().length === 0);
+  expect(await convert(converter, await png())).toMatchObject({ width: 300 });
+});
+
+test('an image that is open keeps it', async () => {
+  const converter = createConverter({ idleMs: 1 });
+  const open = await converter.open(await png(), 'image/png');
+  const pid = processOf();
+  await convert(converter, await png());
+  expect(await open.convert('post')).toMatchObject({ width: 300 });
+  expect(processOf()).toBe(pid);
+  open.close();
+});
+
+test('if it is killed, its images fail with 503, and the next starts another', async () => {
+  const converter = createConverter();
+  const open = await converter.open(await png(), 'image/png');
+  const pid = processOf();
+  const before = cpuTime(pid);
+  const running = convert(converter, await photograph(5000, 4000), 'image/jpeg');
+  await until(async () => cpuTime(pid) > before + 100, { every: 1 });
+  process.kill(pid, 'SIGKILL');
+  await expect(running).rejects.toMatchObject({
+    ...unavailable,
+    cause: { message: expect.stringMatching(/SIGKILL$/) },
+  });
+  await expect(open.convert('post')).rejects.toMatchObject(unavailable);
+  open.close();
+  expect(await convert(converter, await png())).toMatchObject({ width: 300 });
+});
+
+test('if it gives no answer in time, it is killed', async () => {
+  // No process starts within a millisecond.
+  const { open } = createConverter({ hangingMs: 1 });
+  await expect(open(await png(), 'image/png')).rejects.toMatchObject({
+    ...unavailable,
+    cause: { message: expect.stringMatching(/SIGKILL$/) },
+  });
+});
+
+test('signals to the process group are not for it', async () => {
+  const converter = createConverter();
+  const open = await converter.open(await png(), 'image/png');
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.kill(processOf(), signal);
+  expect(await open.convert('post')).toMatchObject({ width: 300 });
+  open.close();
+});
+
+test('a refusal reaches the caller as it was made', async () => {
+  const converter = createConverter();
+  await expect(convert(converter, (await png()).subarray(0, 60))).rejects.toMatchObject({
+    code: 'VALIDATION_FAILED',
+    message: 'The image is damaged',
+    details: { file: { message: 'The image is damaged', rule: 'damaged' } },
+    cause: { message: expect.any(String) },
+  });
+});

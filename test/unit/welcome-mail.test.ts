@@ -1,0 +1,98 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { User } from '../../entities/index.ts';
+import { createInboxTurns } from '../../server/accounts/inbox-turns.ts';
+import { createMailAdmission } from '../../server/accounts/mail-requests.ts';
+import { createMailComposer } from '../../server/accounts/mails.ts';
+import { createOneTimeTokens } from '../../server/accounts/one-time-tokens.ts';
+import { createOutbox, type Outbox } from '../../server/accounts/outbox.ts';
+import { createUsers } from '../../server/accounts/users.ts';
+import { type AllTables, type Database, rowOf } from '../../server/parts/database/contract.ts';
+import { openDatabase } from '../../server/parts/database/index.ts';
+import { temporaryDirectory } from '../rig/custodian.ts';
+import { until } from '../rig/until.ts';
+
+const log = { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn(), fatal: vi.fn() };
+const rates = { mail: { points: 10, seconds: 3600 }, inbox: { points: 2, seconds: 3600 } };
+const send = vi.fn(async () => undefined);
+let database: Database;
+let outbox: Outbox;
+
+beforeEach(async () => {
+  send.mockReset();
+  database = await openDatabase({ databaseUrl: undefined, dataDir: temporaryDirectory('welcome') });
+  await database.migrate();
+  const tokens = createOneTimeTokens({ database, secret: 'secret' });
+  const turns = createInboxTurns();
+  outbox = createOutbox({
+    ...{ database, log, rates, turns },
+    admission: createMailAdmission({ database, tokens, rates, turns }),
+    compose: createMailComposer({ appUrl: 'https://accounts.test', database, tokens, users: createUsers(database) }),
+    mail: { send, close: () => undefined },
+  });
+});
+afterEach(async () => {
+  await outbox.stop();
+  await database.close();
+});
+
+const newUser = (email: string) => User.register({ email, name: 'Ada', passwordHash: null });
+const insert = (tables: AllTables, user: User) => tables.insertInto('users').values(rowOf('users', user)).execute();
+const welcome = (user: User) =>
+  outbox.welcoming(user, 'verify-email', (queue) =>
+    database.change(async (tables) => {
+      await insert(tables, user);
+      await queue(tables);
+    }),
+  );
+const rows = () =>
+  database.query((tables) =>
+    tables
+      .selectFrom('outbox')
+      .select(['email', 'state', 'attempts', 'user_id as userId', 'token_id as tokenId'])
+      .execute(),
+  );
+const whenSettled = () => until(async () => (await rows()).every(({ state }) => state !== 'pending'));
+
+test('the first mail to a user goes out without another look into the table', async () => {
+  outbox.start();
+  const user = newUser('ada@example.test');
+  const looks = vi.spyOn(database, 'transaction');
+  await welcome(user);
+  await whenSettled();
+  expect(await rows()).toMatchObject([{ state: 'sent', attempts: 1, userId: user.id, tokenId: expect.any(String) }]);
+  expect(send).toHaveBeenCalledOnce();
+  expect(looks).not.toHaveBeenCalled();
+});
+
+test('a user who is not stored after all is sent nothing', async () => {
+  outbox.start();
+  const user = newUser('ada@example.test');
+  const failing = outbox.welcoming(user, 'verify-email', (queue) =>
+    database.change(async (tables) => {
+      await insert(tables, user);
+      await queue(tables);
+      throw new Error('rolled back');
+    }),
+  );
+  await expect(failing).rejects.toThrow('rolled back');
+  expect(await rows()).toEqual([]);
+  expect(send).not.toHaveBeenCalled();
+  await welcome(user);
+  await whenSettled();
+  expect(send).toHaveBeenCalledOnce();
+});
+
+test('users who come at once share the limit of their inbox', async () => {
+  outbox.start();
+  await Promise.all([1, 2, 3, 4].map((tag) => welcome(newUser(`ada+${tag}@example.test`))));
+  await whenSettled();
+  expect((await rows()).map(({ state }) => state).sort()).toEqual(['dropped', 'dropped', 'sent', 'sent']);
+});
+
+test('where this process delivers nothing, the mail waits as a request for one that does', async () => {
+  await welcome(newUser('ada@example.test'));
+  expect(await rows()).toMatchObject([{ state: 'pending', attempts: 0, userId: null, tokenId: null }]);
+  outbox.start();
+  await whenSettled();
+  expect(send).toHaveBeenCalledOnce();
+});

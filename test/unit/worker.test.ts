@@ -1,0 +1,56 @@
+import { expect, test, vi } from 'vitest';
+import { createWorker } from '../../server/workers/worker.ts';
+import { until } from '../rig/until.ts';
+
+const log = { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn(), fatal: vi.fn() };
+
+/** A worker of two places, without rows in its table; each row in work waits for `finish`. */
+async function started() {
+  const taken: number[] = [];
+  const inWork: (() => void)[] = [];
+  const worker = createWorker<string>({
+    name: 'test',
+    atOnce: 2,
+    leases: {
+      take: async (most) => {
+        taken.push(most);
+        return [];
+      },
+      renew: async () => undefined,
+    },
+    work: () => new Promise((resolve) => inWork.push(resolve)),
+    log,
+  });
+  worker.start();
+  await until(() => taken.length > 0);
+  return { worker, taken, finish: () => inWork.splice(0).forEach((resolve) => void resolve()) };
+}
+
+test('no more places are reserved than there are, those in work included', async () => {
+  const { worker, finish } = await started();
+  const [first, second, third] = [worker.reserve(), worker.reserve(), worker.reserve()];
+  expect([typeof first, typeof second, third]).toEqual(['function', 'function', undefined]);
+  first?.();
+  worker.begin('a row');
+  expect(worker.reserve()).toBeUndefined();
+  second?.();
+  expect(worker.reserve()).toBeTypeOf('function');
+  finish();
+  await worker.stop();
+});
+
+test('rows are taken only for places that are neither in use nor reserved', async () => {
+  const { worker, taken, finish } = await started();
+  worker.reserve();
+  worker.wake();
+  await until(() => taken.at(-1) === 1);
+  worker.begin('a row');
+  finish();
+  await worker.stop();
+});
+
+test('a worker that does not run, or is ending, has no place', async () => {
+  const { worker } = await started();
+  await worker.stop();
+  expect(worker.reserve()).toBeUndefined();
+});
