@@ -5,6 +5,8 @@ import { QuotaExceeded, type UsageCounter } from './usage.ts';
 
 /** The most reservations of one transaction. */
 const MOST_AT_ONCE = 50;
+/** A transaction of reservations may hang: those after it wait no longer. */
+const GATHER_MS = 50;
 
 export interface Reservation {
   objectKey: string;
@@ -38,9 +40,9 @@ export function createReservations(database: Database, usage: UsageCounter): (wa
   };
 
   /**
-   * The reservations of one turn of the event loop, in one transaction. It takes the counters that it can lock at once: it
-   * waits for no other transaction, so none of its users waits for another's. Answers false for a user whose counter
-   * it could not lock.
+   * Reservations in one transaction: those that come while others are being made. It takes the counters that it can lock
+   * at once: it waits for no other transaction, so none of its users waits for another's. Answers false for a user whose
+   * counter it could not lock.
    */
   const reserveTogether = inBatches(
     (wanted: readonly Reservation[]): Promise<(boolean | QuotaExceeded)[]> =>
@@ -60,7 +62,7 @@ export function createReservations(database: Database, usage: UsageCounter): (wa
         }
         return outcomes;
       }),
-    { most: MOST_AT_ONCE },
+    { most: MOST_AT_ONCE, gatherMs: GATHER_MS },
   );
 
   /** Waits its turn for the user's counter, which it makes where there is none. */

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { inBatches } from '../../server/batches.ts';
 
 /** Look-ups that answer `key:n`, n the number of the read, each read held until `answer` is called. */
-function heldReads(most = 100) {
+function heldReads(options: { most?: number; gatherMs?: number } = {}) {
   const reads: { keys: readonly string[]; answer: () => void }[] = [];
   const find = inBatches(
     (keys: readonly string[]) =>
@@ -11,7 +11,7 @@ function heldReads(most = 100) {
         const n = reads.length + 1;
         reads.push({ keys, answer: () => resolve(keys.map((key) => `${key}:${n}`)) });
       }),
-    { most },
+    { most: 100, ...options },
   );
   return { find, reads };
 }
@@ -41,11 +41,37 @@ test('a look-up that begins after a read has begun is another read, answered or 
 });
 
 test('a read has at most so many keys', async () => {
-  const { find, reads } = heldReads(2);
+  const { find, reads } = heldReads({ most: 2 });
   const values = Promise.all(['a', 'b', 'c'].map(find));
   await nextTurn();
   for (const { answer } of reads) answer();
   expect(await values).toEqual(['a:1', 'b:1', 'c:2']);
+});
+
+test('a read that gathers has whatever came during the one before it', async () => {
+  const { find, reads } = heldReads({ gatherMs: 60_000 });
+  const first = find('a');
+  while (reads.length === 0) await nextTurn();
+  const others = [find('b')];
+  await nextTurn();
+  others.push(find('c'));
+  await nextTurn();
+  expect(reads).toHaveLength(1);
+  reads[0]?.answer();
+  expect(await first).toBe('a:1');
+  while (reads.length === 1) await nextTurn();
+  reads[1]?.answer();
+  expect(await Promise.all(others)).toEqual(['b:2', 'c:2']);
+});
+
+test('a read that gathers does not wait for one that hangs', async () => {
+  const { find, reads } = heldReads({ gatherMs: 1 });
+  void find('a');
+  while (reads.length === 0) await nextTurn();
+  const second = find('b');
+  while (reads.length === 1) await nextTurn();
+  reads[1]?.answer();
+  expect(await second).toBe('b:2');
 });
 
 test('a read that fails fails its own look-ups only', async () => {
