@@ -1,9 +1,10 @@
-import { availableParallelism } from 'node:os';
-import pLimit from 'p-limit';
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
 import sharp from 'sharp';
-import { EFFORT } from '../../../server/uploads/conversion.ts';
 import { createImages } from '../../../server/uploads/images.ts';
 import { photograph, png } from '../../uploads/corpus.ts';
+import type { Batch } from '../baselines/sharp.ts';
 import type { Case } from '../case.ts';
 import { duration, median } from '../measure.ts';
 
@@ -16,41 +17,31 @@ interface Conversion {
   ratio: number;
 }
 
-const BATCH = 8;
-
-/** Conversion as an upload meets it (checks, header, queue), against sharp alone with the same settings and as many at once. */
+/** Conversion as an upload meets it (checks, header, queue), against sharp alone. */
 async function conversions(rounds: number): Promise<Conversion[]> {
   const images = createImages();
+  const bareSharp = startBareSharp();
   const samples = [
-    ['JPEG, 12 megapixels', await photograph(4000, 3000), 'image/jpeg'],
-    ['JPEG, 1 megapixel', await photograph(1200, 900), 'image/jpeg'],
-    ['PNG, 2 megapixels', await photograph(1600, 1200).then((image) => sharp(image).png().toBuffer()), 'image/png'],
-    ['PNG, icon', await png(64, 64), 'image/png'],
+    ['JPEG, 12 megapixels', await photograph(4000, 3000), 'image/jpeg', 8],
+    ['JPEG, 1 megapixel', await photograph(1200, 900), 'image/jpeg', 16],
+    ['PNG, 2 megapixels', await photograph(1600, 1200).then((image) => sharp(image).png().toBuffer()), 'image/png', 8],
+    ['PNG, icon', await png(64, 64), 'image/png', 32],
   ] as const;
   const results: Conversion[] = [];
-  for (const [name, bytes, type] of samples) {
+  for (const [name, bytes, type, amount] of samples) {
     const file = new File([new Uint8Array(bytes)], 'a', { type });
-    const batch = (convert: () => Promise<unknown>) => () => Promise.all(Array.from({ length: BATCH }, convert));
-    const ours = batch(() => images.convert('user', file, 'post'));
-    const limit = pLimit(availableParallelism());
-    const bare = batch(() =>
-      limit(() =>
-        sharp(bytes, { limitInputPixels: 24e6, failOn: 'error', pages: 1 })
-          .autoOrient()
-          .resize({ width: 1600, height: 1600, fit: 'inside', withoutEnlargement: true })
-          .toColourspace('srgb')
-          .webp({ effort: EFFORT })
-          .toBuffer(),
-      ),
-    );
-    await Promise.all([ours(), bare()]);
+    const ours = () =>
+      duration(() => Promise.all(Array.from({ length: amount }, () => images.convert('user', file, 'post'))));
+    const bare = () => bareSharp.convert({ bytes, amount });
+    await ours();
+    await bare();
     const times: [ours: number[], bare: number[]] = [[], []];
     // In turns, so that whatever else the machine does hits both.
     for (let round = 0; round < rounds; round++) {
-      times[0].push(await duration(ours));
-      times[1].push(await duration(bare));
+      times[0].push(await ours());
+      times[1].push(await bare());
     }
-    const [a, b] = times.map((each) => (BATCH / median(each)) * 1000) as [number, number];
+    const [a, b] = times.map((each) => (amount / median(each)) * 1000) as [number, number];
     results.push({
       name,
       ours: a,
@@ -58,7 +49,21 @@ async function conversions(rounds: number): Promise<Conversion[]> {
       ratio: median(times[1].map((ms, round) => ms / (times[0][round] ?? Number.NaN))),
     });
   }
+  bareSharp.stop();
   return results;
+}
+
+function startBareSharp() {
+  const child = fork(join(import.meta.dirname, '../baselines/sharp.ts'), { serialization: 'advanced' });
+  return {
+    /** Milliseconds. */
+    async convert(batch: Batch): Promise<number> {
+      child.send(batch);
+      const [ms] = (await once(child, 'message')) as [number];
+      return ms;
+    },
+    stop: () => child.disconnect(),
+  };
 }
 
 /** Conversion against bare sharp. */

@@ -1,0 +1,30 @@
+import { availableParallelism, constants, setPriority } from 'node:os';
+import { performance } from 'node:perf_hooks';
+import pLimit from 'p-limit';
+import sharp from 'sharp';
+import { MAX_PIXELS } from '../../../server/image-limits.ts';
+import { EFFORT } from '../../../server/uploads/conversion.ts';
+
+/** An image, to be converted so many times. */
+export interface Batch {
+  bytes: Buffer;
+  amount: number;
+}
+
+// As the service's conversions, and before sharp starts its threads.
+setPriority(constants.priority.PRIORITY_LOW);
+
+/** sharp alone: the same settings as the service's, as many at once, in a process of the same priority. Answers milliseconds. */
+process.on('message', async ({ bytes, amount }: Batch) => {
+  const limit = pLimit(availableParallelism());
+  const convert = () =>
+    sharp(bytes, { limitInputPixels: MAX_PIXELS, failOn: 'error', pages: 1 })
+      .autoOrient()
+      .resize({ width: 1600, height: 1600, fit: 'inside', withoutEnlargement: true })
+      .toColourspace('srgb')
+      .webp({ effort: EFFORT })
+      .toBuffer();
+  const started = performance.now();
+  await Promise.all(Array.from({ length: amount }, () => limit(convert)));
+  process.send?.(performance.now() - started);
+});
