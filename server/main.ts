@@ -1,10 +1,11 @@
 import { ConfigError, loadConfig } from './config/index.ts';
 import { createLog } from './log.ts';
 import { releaseMemory } from './memory.ts';
+import { createSecrets } from './secrets.ts';
 import { createService } from './service.ts';
 import { banner } from './start/banner.ts';
 import { prepareDataDir } from './start/data-dir.ts';
-import { applicationSecret } from './start/secret.ts';
+import { applicationSecrets } from './start/secret.ts';
 import { onStopSignal } from './start/stop-signals.ts';
 
 /** From the signal to the exit, at most. */
@@ -12,12 +13,12 @@ const SHUTDOWN_MS = 9500;
 
 async function start(): Promise<void> {
   const config = loadConfig();
-  const embedded = !config.databaseUrl || !config.redisUrl || !config.smtpUrl || !config.s3 || !config.appSecret;
+  const embedded = !config.databaseUrl || !config.redisUrl || !config.smtpUrl || !config.s3 || !config.appSecrets;
   if (embedded) prepareDataDir(config.dataDir);
 
   const log = await createLog(config);
   for (const warning of config.warnings) log.warn(warning);
-  const service = await createService(config, { secret: applicationSecret(config), log });
+  const service = await createService(config, { secrets: createSecrets(applicationSecrets(config)), log });
 
   await service.listen();
 

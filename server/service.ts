@@ -14,6 +14,7 @@ import { openKeyValueStore } from './parts/key-value/index.ts';
 import { openMail } from './parts/mail/index.ts';
 import type { ObjectStorage } from './parts/object-storage/contract.ts';
 import { openObjectStorage } from './parts/object-storage/index.ts';
+import type { Secrets } from './secrets.ts';
 import { createUploads } from './uploads/index.ts';
 
 /** The time for all requests, then for the workers. */
@@ -42,14 +43,17 @@ interface Service {
  * The whole service on the parts that are configured. It knows no process: neither signals nor the exit. Where it cannot be
  * made, or cannot listen, parts stay open: the process is to end.
  */
-export async function createService(config: Config, { secret, log }: { secret: string; log: Log }): Promise<Service> {
+export async function createService(
+  config: Config,
+  { secrets, log }: { secrets: Secrets; log: Log },
+): Promise<Service> {
   const database = await openDatabase(config);
   const store = await openKeyValueStore(config, log);
   const mail = await openMail(config);
-  const objects = await openObjectStorage(config, secret);
+  const objects = await openObjectStorage(config, secrets);
   const uploads = createUploads(config, { database, objects, log });
   const { avatarChanged, userDeleted } = uploads;
-  const embeddedProvider = devIdentityProvider(config, { store, secret, log });
+  const embeddedProvider = devIdentityProvider(config, { store, secrets, log });
   const identityProviders = openIdentityProviders(embeddedProvider?.clients ?? config.identityProviders);
   const accounts = createAccounts(config, {
     database,
@@ -58,7 +62,7 @@ export async function createService(config: Config, { secret, log }: { secret: s
     avatarChanged,
     userDeleted,
     identityProviders,
-    secret,
+    secrets,
     log,
   });
   const stopping = new AbortController();

@@ -4,6 +4,7 @@ import type { AllTables, Database } from '../parts/database/contract.ts';
 import type { IdentityProvider } from '../parts/identity-provider/contract.ts';
 import type { KeyValueStore } from '../parts/key-value/contract.ts';
 import type { MailTransport } from '../parts/mail/contract.ts';
+import type { Secrets } from '../secrets.ts';
 import type { Deps } from './deps.ts';
 import { createExternalLogin } from './external-login.ts';
 import { createInboxTurns } from './inbox-turns.ts';
@@ -31,18 +32,17 @@ interface Parts {
   userDeleted(tables: AllTables, userId: string): Promise<void>;
   /** By name. Empty where none is configured or embedded. */
   identityProviders: ReadonlyMap<string, IdentityProvider>;
-  /** The key of all derived values. */
-  secret: string;
+  secrets: Secrets;
   log: Log;
 }
 
 /** The account rules, on the given parts. `outbox.start` starts the worker. */
 export function createAccounts(
   config: Config,
-  { database, store, mail, avatarChanged, userDeleted, identityProviders, secret, log }: Parts,
+  { database, store, mail, avatarChanged, userDeleted, identityProviders, secrets, log }: Parts,
 ) {
   const users = createUsers(database, avatarChanged);
-  const tokens = createOneTimeTokens({ database, secret });
+  const tokens = createOneTimeTokens({ database, secrets });
   const compose = createMailComposer({ appUrl: config.appUrl, database, users, tokens });
   const { rates } = config;
   const turns = createInboxTurns();

@@ -44,12 +44,19 @@ export function createMailDelivery({ admit, compose, mail, log }: Parts): (row: 
     return { state: 'dropped' };
   };
 
+  // While instances are replaced one after another, the next that has that secret sends it.
+  const leave = ({ id, kind, attempts }: LeasedMail): Outcome => {
+    log.warn({ mail: id, kind }, 'a mail waits for a process whose APP_SECRET holds the secret of its token');
+    return { retryInMs: backoff(attempts + 1) };
+  };
+
   return async (row) => {
     if (row.expired) return drop(row);
     const admitted = await admit(row);
     if (admitted === 'unwanted') return 'unwanted';
     const message = admitted === 'limited' ? undefined : await compose(admitted);
     if (!message) return drop(row);
+    if (message === 'foreign') return leave(row);
     try {
       await mail.send({ id: row.id, ...message });
     } catch (error) {

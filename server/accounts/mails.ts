@@ -16,12 +16,13 @@ interface Parts {
   tokens: OneTimeTokens;
 }
 
-export type MailComposer = (row: LeasedMail) => Promise<Message | undefined>;
-
 /**
- * Makes the mail of an outbox row, or undefined when the token was replaced, or deleted with its user. Links start with
- * the configured public address, never with the Host of a request.
+ * The mail of an outbox row; undefined when the token was used, replaced, or deleted with its user; `foreign` when only a
+ * process with another APP_SECRET can derive it.
  */
+export type MailComposer = (row: LeasedMail) => Promise<Message | 'foreign' | undefined>;
+
+/** Links start with the configured public address, never with the Host of a request. */
 export const createMailComposer = ({ appUrl, database, users, tokens }: Parts): MailComposer => {
   const site = new URL(appUrl).host;
 
@@ -35,8 +36,11 @@ export const createMailComposer = ({ appUrl, database, users, tokens }: Parts): 
     const setting = { site, appUrl, link: '', detail: detail ?? '' };
     if (!linked || !isTokenPurpose(kind)) return render(email, content(setting));
     if (!tokenId) return undefined;
-    if (!isNew && !(await database.query((tables) => tokens.isCurrent(tables, tokenId)))) return undefined;
-    const link = appUrl + linked.page(tokens.derive(kind, tokenId), email);
+    const found = isNew
+      ? { token: tokens.derive(kind, tokenId) }
+      : await database.query((tables) => tokens.deriveAgain(tables, kind, tokenId));
+    if (!found || found === 'foreign') return found;
+    const link = appUrl + linked.page(found.token, email);
     return render(email, content({ ...setting, link }));
   };
 };

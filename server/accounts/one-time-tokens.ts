@@ -1,5 +1,6 @@
-import { createHash, createHmac, randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { type AllTables, type Database, type ReadTables, sql } from '../parts/database/contract.ts';
+import type { Secrets } from '../secrets.ts';
 import { mailKinds, type TokenPurpose } from './mail-kinds.ts';
 import { createTokenReservations } from './token-reservations.ts';
 
@@ -21,12 +22,13 @@ const hashOf = (token: string) => createHash('sha256').update(token).digest('bas
  * when its mail is sent, and neither the table nor the mail queue contains it. A caller that uses or replaces a
  * token holds the lock on its user (`lockUser`), so that a token works once, also under a race.
  */
-export const createOneTimeTokens = ({ database, secret }: { database: Database; secret: string }) => {
-  const derive = (purpose: TokenPurpose, id: string) =>
-    createHmac('sha256', secret).update(`one-time-token:${purpose}:${id}`).digest('base64url');
+export const createOneTimeTokens = ({ database, secrets }: { database: Database; secrets: Secrets }) => {
+  const deriveAll = (purpose: TokenPurpose, id: string) => secrets.derive(`one-time-token:${purpose}:${id}`);
+  const derive = (purpose: TokenPurpose, id: string) => deriveAll(purpose, id)[0];
 
   return {
     ...createTokenReservations(database),
+    /** The token of an id that this process has issued. */
     derive,
 
     /** Issues a token, which replaces the older one of the same purpose. Answers its id, for `derive`. */
@@ -69,10 +71,23 @@ export const createOneTimeTokens = ({ database, secret }: { database: Database; 
       return row && { ...row, used: row.used === 1, expired: row.expired === 1 };
     },
 
-    /** Whether the token of this id is unused and still the newest: a newer one deletes it. */
-    async isCurrent(tables: ReadTables, id: string): Promise<boolean> {
-      const row = await tables.selectFrom('one_time_tokens').select('used').where('id', '=', id).executeTakeFirst();
-      return row?.used === 0;
+    /**
+     * The token of an id, under the secret that it was issued with. Undefined if it was used or replaced: a newer one
+     * deletes it; `foreign` if it was issued with a secret that this process does not have.
+     */
+    async deriveAgain(
+      tables: ReadTables,
+      purpose: TokenPurpose,
+      id: string,
+    ): Promise<{ token: string } | 'foreign' | undefined> {
+      const row = await tables
+        .selectFrom('one_time_tokens')
+        .select(['used', 'token_hash as hash'])
+        .where('id', '=', id)
+        .executeTakeFirst();
+      if (row?.used !== 0) return undefined;
+      const token = deriveAll(purpose, id).find((each) => hashOf(each) === row.hash);
+      return token === undefined ? 'foreign' : { token };
     },
 
     async markUsed(tables: AllTables, id: string): Promise<void> {

@@ -11,6 +11,7 @@ import {
   optionalRate,
   origins,
   rate,
+  secrets,
   serviceTokens,
   uploadTypes,
   whole,
@@ -39,7 +40,7 @@ const variables = {
       'must be a host or an origin',
     )
     .optional(),
-  APP_SECRET: z.string().min(32, 'must have at least 32 characters').optional(),
+  APP_SECRET: secrets.optional(),
   DATABASE_URL: addressOf('mysql:')
     .refine(
       (text) => !URL.canParse(text) || new URL(text).pathname.length > 1,
@@ -186,8 +187,8 @@ function assemble(env: z.output<typeof schema>) {
     /** Origins whose browsers may call us: our own, and the further front ends. */
     origins: new Set([...ownUrls.map((url) => new URL(url).origin), ...env.ALLOWED_ORIGINS]),
     apiHost: env.API_HOST ?? new URL(appUrl).host,
-    /** Undefined outside production: then a secret is made once and kept in dataDir. */
-    appSecret: env.APP_SECRET,
+    /** The current one first. Undefined outside production: then a secret is made once and kept in dataDir. */
+    appSecrets: env.APP_SECRET,
     databaseUrl: env.DATABASE_URL,
     redisUrl: env.REDIS_URL,
     smtpUrl: env.SMTP_URL,

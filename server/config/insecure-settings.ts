@@ -2,7 +2,7 @@ import { deflateRawSync } from 'node:zlib';
 import { getPublicSuffix } from 'tldts';
 import { isInTheClear, isLoopback } from '../loopback.ts';
 import { areDevToolsExposed, isOnThisMachine } from './dev-tools.ts';
-import type { Environment } from './values.ts';
+import { type Environment, secretsIn } from './values.ts';
 
 /**
  * Settings that are well formed and undo security all the same. A rule answers the problem with its variable's value;
@@ -28,7 +28,7 @@ const insecure: Rules = {
       : undefined,
   API_HOST: (value) => (matchesAnySite(value) ? 'must name a host: this lets pages send data anywhere' : undefined),
   APP_SECRET: (value) =>
-    isGuessable(value) ? 'can be guessed: `openssl rand -base64 32` makes one that cannot' : undefined,
+    secretsIn(value).some(isGuessable) ? 'can be guessed: `openssl rand -base64 32` makes one that cannot' : undefined,
   COOKIE_DOMAIN: cookieDomainProblem,
   PASSWORD_ITERATIONS: (value) =>
     Number(value) < FEWEST_ITERATIONS ? `must be at least ${FEWEST_ITERATIONS}` : undefined,

@@ -65,6 +65,16 @@ const entriesOf = (text: string): string[] =>
     .map((entry) => entry.trim())
     .filter(Boolean);
 
+/** One or more: spaces count as part of a secret, but for those around a comma. */
+export const secretsIn = (text: string) => text.split(/\s*,\s*/) as [string, ...string[]];
+
+export const secrets = z
+  .string()
+  .transform(secretsIn)
+  .refine((list) => list.every((secret) => secret.length >= 32), {
+    error: 'must have at least 32 characters, and so must each of several that are separated by commas',
+  });
+
 export const origins = z
   .string()
   .default('')

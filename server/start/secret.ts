@@ -2,13 +2,14 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Config, ConfigError } from '../config/index.ts';
+import type { SecretParts } from '../secrets.ts';
 
 /** 32 bytes in base64url. */
 const LENGTH = 43;
 
-/** The configured secret, or outside production a random one, created once in DATA_DIR. */
-export function applicationSecret({ appSecret, dataDir }: Pick<Config, 'appSecret' | 'dataDir'>): string {
-  if (appSecret) return appSecret;
+/** The configured secrets, or outside production a random one, created once in DATA_DIR. */
+export function applicationSecrets({ appSecrets, dataDir }: Pick<Config, 'appSecrets' | 'dataDir'>): SecretParts {
+  if (appSecrets) return appSecrets;
   const file = join(dataDir, 'secret');
   if (!existsSync(file)) create(file);
   const secret = readFileSync(file, 'utf8');
@@ -17,7 +18,7 @@ export function applicationSecret({ appSecret, dataDir }: Pick<Config, 'appSecre
       `${file} is not the secret that was written there: restore it, or delete it to get a new one`,
     ]);
   }
-  return secret;
+  return [secret];
 }
 
 function create(file: string): void {

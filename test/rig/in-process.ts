@@ -2,9 +2,10 @@ import { Writable } from 'node:stream';
 import sharp from 'sharp';
 import { parseConfig } from '../../server/config/index.ts';
 import { createLog } from '../../server/log.ts';
+import { createSecrets } from '../../server/secrets.ts';
 import { createService } from '../../server/service.ts';
 import { banner } from '../../server/start/banner.ts';
-import { applicationSecret } from '../../server/start/secret.ts';
+import { applicationSecrets } from '../../server/start/secret.ts';
 import { outsideMutationRun } from './outside-mutation-run.ts';
 
 /** The service in the process of the test, as server/main.ts starts it in one of its own. */
@@ -20,7 +21,7 @@ export async function startInProcess(env: Record<string, string>) {
   const launch = async () => {
     const log = await createLog(config, collected);
     for (const warning of config.warnings) log.warn(warning);
-    const service = await createService(config, { secret: applicationSecret(config), log });
+    const service = await createService(config, { secrets: createSecrets(applicationSecrets(config)), log });
     await service.listen();
     await service.work();
     output += banner(config, service);
@@ -49,7 +50,8 @@ export async function startInProcess(env: Record<string, string>) {
     stop,
     kill: () => outsideMutationRun('a process of the service'),
     signal: () => outsideMutationRun('a process of the service'),
-    async restart() {
+    async restart(changes?: object) {
+      if (changes) outsideMutationRun('another environment');
       await stop();
       service = await launch();
     },

@@ -133,6 +133,7 @@ describe('in production', () => {
     ['APP_SECRET', 'abcdefghijklmnopqrstuvwxyz0123456789'],
     ['APP_SECRET', 'qwertyuiopasdfghjklzxcvbnmqwertyuiop'],
     ['APP_SECRET', 'insert-your-application-secret-here!'],
+    ['APP_SECRET', `${production.APP_SECRET},${'x'.repeat(44)}`],
   ])('%s=%s stops the start', (name, value) => {
     expect(problemsOf({ ...production, [name]: value })).toMatch(new RegExp(`^  ${name} `, 'm'));
   });
@@ -188,6 +189,9 @@ test.each([
   ['API_HOST', 'a*.example.com'],
   ['DEV_TOOLS', 'yes'],
   ['APP_SECRET', 'short'],
+  ['APP_SECRET', `${'x'.repeat(32)},short`],
+  ['APP_SECRET', `${'x'.repeat(32)},`],
+  ['APP_SECRET', `,${'x'.repeat(32)}`],
   ['DATABASE_URL', 'postgres://127.0.0.1/x'],
   ['REDIS_URL', '127.0.0.1:6379'],
   ['REDIS_URL', 'redis://127.0.0.1/accounts'],

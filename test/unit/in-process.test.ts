@@ -14,6 +14,7 @@ import type { KeyValueStore } from '../../server/parts/key-value/contract.ts';
 import { openKeyValueStore } from '../../server/parts/key-value/index.ts';
 import { openMail } from '../../server/parts/mail/index.ts';
 import { openObjectStorage } from '../../server/parts/object-storage/index.ts';
+import { createSecrets } from '../../server/secrets.ts';
 import { createUploads } from '../../server/uploads/index.ts';
 
 const DAY = 24 * 60 * 60 * 1000;
@@ -28,14 +29,14 @@ let caller: ReturnType<typeof inProcessCaller>;
 beforeAll(async () => {
   const config = parseConfig({ DATA_DIR: dataDir, LOG_LEVEL: 'silent' });
   const log = await createLog(config);
-  const secret = 'x'.repeat(32);
+  const secrets = createSecrets(['x'.repeat(32)]);
   database = await openDatabase(config);
   await database.migrate();
   await database.transaction(async (em) => {
     await em.insertMany([ada, charles]);
   });
   store = await openKeyValueStore(config, log);
-  const uploads = createUploads(config, { database, objects: await openObjectStorage(config, secret), log });
+  const uploads = createUploads(config, { database, objects: await openObjectStorage(config, secrets), log });
   const { avatarChanged, userDeleted } = uploads;
   const mail = await openMail(config);
   accounts = createAccounts(config, {
@@ -45,7 +46,7 @@ beforeAll(async () => {
     avatarChanged,
     userDeleted,
     identityProviders: new Map(),
-    secret,
+    secrets,
     log,
   });
   caller = inProcessCaller('worker', { accounts, uploads, pingDatabase: () => database.ping(), version: '1' });

@@ -45,6 +45,12 @@ test('what has expired, was superseded or is past a limit is dropped, and a requ
   expect(send).not.toHaveBeenCalled();
 });
 
+test('a mail whose token this process cannot derive waits for one that can', async () => {
+  compose.mockResolvedValueOnce('foreign');
+  expect(await deliver(row)).toEqual({ retryInMs: expect.any(Number) });
+  expect(send).not.toHaveBeenCalled();
+});
+
 test('what is admitted is what is composed', async () => {
   const admitted = { ...row, tokenId: 'token-2' };
   admit.mockResolvedValueOnce(admitted);

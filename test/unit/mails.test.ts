@@ -7,12 +7,15 @@ import type { LeasedMail } from '../../server/accounts/outbox-rows.ts';
 const HOUR = 3_600_000;
 const email = 'ada+a&b@example.test';
 const find = vi.fn(async (id: string) => (id === 'user_1' ? { email: 'stored@example.test' } : undefined));
-const isCurrent = vi.fn(async (_tables: unknown, id: string) => id === 'token-1');
+const deriveAgain = vi.fn(async (_tables: unknown, purpose: string, id: string) => {
+  if (id === 'token-of-another') return 'foreign';
+  return id === 'token-1' ? { token: `${purpose}_${id}` } : undefined;
+});
 const compose = createMailComposer({
   appUrl: 'https://accounts.test:8443',
   database: { query: (work: (tables: unknown) => unknown) => work({}) },
   users: { find },
-  tokens: { isCurrent, derive: (purpose: string, id: string) => `${purpose}_${id}` },
+  tokens: { deriveAgain, derive: (purpose: string, id: string) => `${purpose}_${id}` },
 } as unknown as Parameters<typeof createMailComposer>[0]);
 
 const row = (kind: MailKind, changes: Partial<LeasedMail> = {}): LeasedMail => ({
@@ -88,7 +91,7 @@ describe.each(mails)('a mail of the kind %s', (kind, lifeMs, subject, text, link
   });
 
   test('says the same in HTML, where all of it is escaped', async () => {
-    const { html = '' } = (await compose(row(kind, { detail: 'password,<acme>' }))) ?? {};
+    const { html } = (await compose(row(kind, { detail: 'password,<acme>' }))) as { html: string };
     const [, words] = /<body[^>]*>(.*)<\/body>/s.exec(html) ?? [];
     const spoken = words?.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
     const parts = text.split('\n\n').map((part) => {
@@ -116,10 +119,14 @@ test('no link is mailed with a token that was replaced, or deleted with its user
   }
 });
 
+test('a token that only another process can derive is told from one that is gone', async () => {
+  expect(await compose(row('verify-email', { tokenId: 'token-of-another' }))).toBe('foreign');
+});
+
 test('the token of a mail that was queued just now needs no look-up', async () => {
-  isCurrent.mockClear();
+  deriveAgain.mockClear();
   expect(await compose(row('verify-email', { isNew: true }))).toMatchObject({ to: { address: email } });
-  expect(isCurrent).not.toHaveBeenCalled();
+  expect(deriveAgain).not.toHaveBeenCalled();
 });
 
 test('a notice needs neither user nor token', async () => {

@@ -8,8 +8,10 @@ import { createOneTimeTokens, isMailedToken, type OneTimeTokens } from '../../se
 import { parseConfig } from '../../server/config/index.ts';
 import type { AllTables, Database } from '../../server/parts/database/contract.ts';
 import { openDatabase } from '../../server/parts/database/index.ts';
+import { createSecrets, type SecretParts } from '../../server/secrets.ts';
 
 const MINUTE = 60_000;
+const [SECRET, OTHER] = ['x'.repeat(32), 'y'.repeat(32)] as const;
 const dataDir = mkdtempSync(join(tmpdir(), 'account-tokens-'));
 const [ada, charles] = ['ada', 'charles'].map((name) =>
   User.register({ email: `${name}@example.test`, name, passwordHash: 'x' }),
@@ -23,7 +25,7 @@ beforeAll(async () => {
   await database.transaction(async (em) => {
     await em.insertMany([ada, charles]);
   });
-  tokens = createOneTimeTokens({ database, secret: 'x'.repeat(32) });
+  tokens = createOneTimeTokens({ database, secrets: createSecrets([SECRET]) });
 });
 afterAll(async () => {
   await database.close();
@@ -38,7 +40,8 @@ const issue = async (user: User, purpose: 'verify-email' | 'reset-password' = 'r
 };
 const find = (token: string, purpose: 'verify-email' | 'reset-password' = 'reset-password') =>
   using((tables) => tokens.find(tables, purpose, token));
-const isCurrent = (id: string) => using((tables) => tokens.isCurrent(tables, id));
+const again = (id: string, purpose: 'verify-email' | 'reset-password' = 'reset-password') =>
+  using((tables) => tokens.deriveAgain(tables, purpose, id));
 const age = (ms: number) =>
   using((tables) =>
     tables
@@ -51,7 +54,9 @@ test('a token is derived from its id, its purpose and the secret, and stored as 
   const { id, token } = await issue(ada);
   expect(isMailedToken(token)).toBe(true);
   expect(tokens.derive('verify-email', id)).not.toBe(token);
-  expect(createOneTimeTokens({ database, secret: 'y'.repeat(32) }).derive('reset-password', id)).not.toBe(token);
+  expect(createOneTimeTokens({ database, secrets: createSecrets([OTHER]) }).derive('reset-password', id)).not.toBe(
+    token,
+  );
   const rows = await using((tables) => tables.selectFrom('one_time_tokens').selectAll().execute());
   expect(rows).toMatchObject([{ token_hash: createHash('sha256').update(token).digest('base64url') }]);
   expect(JSON.stringify(rows)).not.toContain(token);
@@ -69,22 +74,35 @@ test('a newer one replaces the older of the same user and purpose, and no other'
   const [older, ofCharles, toVerify] = [await issue(ada), await issue(charles), await issue(ada, 'verify-email')];
   const newer = await issue(ada);
   expect(await find(older.token)).toBeUndefined();
-  expect(await isCurrent(older.id)).toBe(false);
-  for (const { id } of [newer, ofCharles, toVerify]) expect(await isCurrent(id)).toBe(true);
+  const known = async () => [
+    await again(older.id),
+    await again(newer.id),
+    await again(ofCharles.id),
+    await again(toVerify.id, 'verify-email'),
+  ];
+  const [ofNewer, ...others] = [newer, ofCharles, toVerify].map(({ token }) => ({ token }));
+  expect(await known()).toEqual([undefined, ofNewer, ...others]);
   await using((tables) => tokens.revoke(tables, ada.id, 'reset-password'));
-  expect([await isCurrent(newer.id), await isCurrent(ofCharles.id), await isCurrent(toVerify.id)]).toEqual([
-    false,
-    true,
-    true,
-  ]);
+  expect(await known()).toEqual([undefined, undefined, ...others]);
 });
 
-test('a used one is found as that, and is current no more', async () => {
+test('a used one is found as that, and derived no more', async () => {
   const [{ id, token }, other] = [await issue(ada), await issue(charles)];
   await using((tables) => tokens.markUsed(tables, id));
   expect(await find(token)).toMatchObject({ used: true });
-  expect(await isCurrent(id)).toBe(false);
+  expect(await again(id)).toBeUndefined();
   expect(await find(other.token)).toMatchObject({ used: false });
+});
+
+test('one is derived again under the secret of its time, as long as that is known', async () => {
+  const { id, token } = await issue(ada);
+  const under = (...parts: SecretParts) => createOneTimeTokens({ database, secrets: createSecrets(parts) });
+  const rotated = under(OTHER, SECRET);
+  expect(await using((tables) => rotated.deriveAgain(tables, 'reset-password', id))).toEqual({ token });
+  expect(await using((tables) => under(OTHER).deriveAgain(tables, 'reset-password', id))).toBe('foreign');
+  const newer = await using((tables) => rotated.issue(tables, ada.id, 'reset-password'));
+  expect(rotated.derive('reset-password', newer)).toBe(under(OTHER).derive('reset-password', newer));
+  expect(await again(newer)).toBe('foreign');
 });
 
 test('a reset token lives for an hour, one to verify for a day', async () => {

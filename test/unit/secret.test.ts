@@ -1,14 +1,14 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { applicationSecret } from '../../server/start/secret.ts';
+import { applicationSecrets } from '../../server/start/secret.ts';
 import { temporaryDirectory } from '../rig/custodian.ts';
 
 test('a secret is made once and kept, for its owner alone', () => {
   const dataDir = temporaryDirectory('secret');
-  const secret = applicationSecret({ appSecret: undefined, dataDir });
+  const [secret] = applicationSecrets({ appSecrets: undefined, dataDir });
   expect(Buffer.from(secret, 'base64url')).toHaveLength(32);
-  expect(applicationSecret({ appSecret: undefined, dataDir })).toBe(secret);
+  expect(applicationSecrets({ appSecrets: undefined, dataDir })).toEqual([secret]);
   expect(readFileSync(join(dataDir, 'secret'), 'utf8')).toBe(secret);
   expect(readdirSync(dataDir)).toEqual(['secret']);
 });
@@ -16,5 +16,5 @@ test('a secret is made once and kept, for its owner alone', () => {
 test.each(['', 'half of a secr'])('a file that holds %j is no secret', (content) => {
   const dataDir = temporaryDirectory('secret');
   writeFileSync(join(dataDir, 'secret'), content);
-  expect(() => applicationSecret({ appSecret: undefined, dataDir })).toThrow(/restore it, or delete it/);
+  expect(() => applicationSecrets({ appSecrets: undefined, dataDir })).toThrow(/restore it, or delete it/);
 });

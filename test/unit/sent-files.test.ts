@@ -9,6 +9,7 @@ import Koa from 'koa';
 import { afterAll, afterEach, expect, test, vi } from 'vitest';
 import { memoryFile } from '../../server/http/web/memory-file.ts';
 import { diskStorage } from '../../server/parts/object-storage/disk.ts';
+import { createSecrets } from '../../server/secrets.ts';
 import { openFiles } from '../uploads/storage.ts';
 
 vi.mock('node:zlib', async (load) => {
@@ -44,7 +45,7 @@ test('a compression that failed is tried again at the next request', async () =>
 });
 
 test.skipIf(process.platform !== 'linux')('a file whose size cannot be read is closed', async () => {
-  const storage = diskStorage({ dataDir, appUrl: 'http://localhost', secret: 'x' });
+  const storage = diskStorage({ dataDir, appUrl: 'http://localhost', secrets: createSecrets(['x']) });
   const file = join(dataDir, 'objects/uploads/a.png');
   mkdirSync(join(dataDir, 'objects/uploads'));
   writeFileSync(file, 'x');

@@ -8,6 +8,7 @@ import { createOutbox, type Outbox } from '../../server/accounts/outbox.ts';
 import { createUsers } from '../../server/accounts/users.ts';
 import { type AllTables, type Database, rowOf } from '../../server/parts/database/contract.ts';
 import { openDatabase } from '../../server/parts/database/index.ts';
+import { createSecrets } from '../../server/secrets.ts';
 import { temporaryDirectory } from '../rig/custodian.ts';
 import { until } from '../rig/until.ts';
 
@@ -21,7 +22,7 @@ beforeEach(async () => {
   send.mockReset();
   database = await openDatabase({ databaseUrl: undefined, dataDir: temporaryDirectory('welcome') });
   await database.migrate();
-  const tokens = createOneTimeTokens({ database, secret: 'secret' });
+  const tokens = createOneTimeTokens({ database, secrets: createSecrets(['secret']) });
   const turns = createInboxTurns();
   outbox = createOutbox({
     ...{ database, log, rates, turns },

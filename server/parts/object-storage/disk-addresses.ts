@@ -1,18 +1,19 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { timingSafeEqual } from 'node:crypto';
 import { ServiceError } from '../../errors.ts';
+import type { Secrets } from '../../secrets.ts';
 import type { IncomingFile, PutAddress } from './contract.ts';
 
 type Signed = Pick<PutAddress, 'key' | 'contentType' | 'size'> & { expires: number };
 
 /** Addresses of the service itself, each for one PUT, signed with an HMAC over the same fields as those of S3. */
-export function diskAddresses({ appUrl, secret }: { appUrl: string; secret: string }) {
-  const signatureOf = ({ key, contentType, size, expires }: Signed): string =>
-    createHmac('sha256', secret).update(['put-object', key, contentType, size, expires].join('\n')).digest('base64url');
+export function diskAddresses({ appUrl, secrets }: { appUrl: string; secrets: Secrets }) {
+  const signaturesOf = ({ key, contentType, size, expires }: Signed) =>
+    secrets.derive(`put-object\n${[key, contentType, size, expires].join('\n')}`);
 
   return {
     presign({ key, contentType, size, expiresInSeconds }: PutAddress): string {
       const expires = Math.floor(Date.now() / 1000) + expiresInSeconds;
-      const signature = signatureOf({ key, contentType, size, expires });
+      const [signature] = signaturesOf({ key, contentType, size, expires });
       const query = new URLSearchParams({ contentType, size: String(size), expires: String(expires), signature });
       return `${appUrl}/${key}?${query}`;
     },
@@ -22,7 +23,8 @@ export function diskAddresses({ appUrl, secret }: { appUrl: string; secret: stri
       const size = Number(query.get('size'));
       const expires = Number(query.get('expires'));
       const signed = { key, contentType: query.get('contentType') ?? '', size, expires };
-      if (!isEqual(query.get('signature') ?? '', signatureOf(signed))) throw forbidden('The address is not valid');
+      const signature = query.get('signature') ?? '';
+      if (!signaturesOf(signed).some((valid) => isEqual(signature, valid))) throw forbidden('The address is not valid');
       if (Date.now() >= expires * 1000) throw forbidden('The address has expired');
       if (contentType.toLowerCase() !== signed.contentType.toLowerCase())
         throw forbidden(`The content type must be ${signed.contentType}`);

@@ -3,21 +3,22 @@ import { access, type FileHandle, link, mkdir, open, rm } from 'node:fs/promises
 import { basename, dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { ServiceError, unavailable } from '../../errors.ts';
+import type { Secrets } from '../../secrets.ts';
 import type { FoundObject, ObjectStorage, ServedFile } from './contract.ts';
 import { diskAddresses, forbidden } from './disk-addresses.ts';
 
 interface Options {
   dataDir: string;
   appUrl: string;
-  secret: string;
+  secrets: Secrets;
 }
 
 /**
  * The embedded form: files in DATA_DIR/objects. A file appears whole or not at all, and never replaces another; drafts
  * that a crash left are deleted at start.
  */
-export function diskStorage({ dataDir, appUrl, secret }: Options): ObjectStorage {
-  const addresses = diskAddresses({ appUrl, secret });
+export function diskStorage({ dataDir, appUrl, secrets }: Options): ObjectStorage {
+  const addresses = diskAddresses({ appUrl, secrets });
   const root = join(dataDir, 'objects');
   const unfinished = join(root, '.unfinished');
   rmSync(unfinished, { recursive: true, force: true });

@@ -1,4 +1,3 @@
-import { createHmac } from 'node:crypto';
 import type { Context, Middleware } from 'koa';
 import { callbackPath, type IdentityProviderClient } from '../../../config/identity-providers.ts';
 import type { Config } from '../../../config/index.ts';
@@ -6,6 +5,7 @@ import { ServiceError } from '../../../errors.ts';
 import { lazy } from '../../../lazy.ts';
 import type { Log } from '../../../log.ts';
 import type { KeyValueStore } from '../../../parts/key-value/contract.ts';
+import type { Secrets } from '../../../secrets.ts';
 import { receiveBody } from '../../body.ts';
 import { ownAddress } from '../own-address.ts';
 import { devPage } from '../page.ts';
@@ -22,7 +22,7 @@ export interface DevIdentityProvider {
 
 interface Parts {
   store: KeyValueStore;
-  secret: string;
+  secrets: Secrets;
   log: Log;
 }
 
@@ -31,7 +31,7 @@ interface Parts {
  * page. One of the development tools, while no other provider is configured, and only where npm has installed
  * oidc-provider (a development dependency).
  */
-export function devIdentityProvider(config: Config, { store, secret, log }: Parts): DevIdentityProvider | undefined {
+export function devIdentityProvider(config: Config, { store, secrets, log }: Parts): DevIdentityProvider | undefined {
   const { embeddedProvider, appUrl, ownUrls } = config;
   if (!embeddedProvider) return undefined;
   if (!isInstalled()) {
@@ -42,14 +42,14 @@ export function devIdentityProvider(config: Config, { store, secret, log }: Part
     kind: 'oidc',
     issuer: appUrl + MOUNT,
     clientId: 'account-service',
-    clientSecret: createHmac('sha256', secret).update('dev-idp:client').digest('base64url'),
+    clientSecret: secrets.derive('dev-idp:client')[0],
     scopes: embeddedProvider.scopes,
     address: ownAddress(config),
   };
   const testUsers = createTestUsers(store);
   const provider = lazy(() => {
     const redirectUris = ownUrls.map((url) => url + callbackPath(embeddedProvider.name));
-    return createProvider({ client, redirectUris, mount: MOUNT, testUsers, store, secret, log });
+    return createProvider({ client, redirectUris, mount: MOUNT, testUsers, store, secrets, log });
   });
 
   const showForm = async (ctx: Context) => {

@@ -1,9 +1,10 @@
-import { createHmac, createPrivateKey } from 'node:crypto';
+import { createPrivateKey } from 'node:crypto';
 import type { JWK, KoaContextWithOIDC, Provider } from 'oidc-provider';
 import { escapeHtml } from '../../../accounts/mails.ts';
 import type { IdentityProviderClient } from '../../../config/identity-providers.ts';
 import type { Log } from '../../../log.ts';
 import type { KeyValueStore } from '../../../parts/key-value/contract.ts';
+import type { Secrets } from '../../../secrets.ts';
 import { devPage } from '../page.ts';
 import { storeAdapter } from './adapter.ts';
 import type { TestUsers } from './test-users.ts';
@@ -19,7 +20,7 @@ interface Parts {
   mount: string;
   testUsers: TestUsers;
   store: KeyValueStore;
-  secret: string;
+  secrets: Secrets;
   log: Log;
 }
 
@@ -30,7 +31,7 @@ export async function createProvider({
   mount,
   testUsers,
   store,
-  secret,
+  secrets,
   log,
 }: Parts): Promise<Provider> {
   const { default: OidcProvider } = await import('oidc-provider');
@@ -44,12 +45,12 @@ export async function createProvider({
         id_token_signed_response_alg: 'EdDSA',
       },
     ],
-    jwks: { keys: [signingKey(secret)] },
+    jwks: { keys: [signingKey(secrets)] },
     enabledJWA: { idTokenSigningAlgValues: ['EdDSA'] },
     claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
     pkce: { required: () => true },
     cookies: {
-      keys: [createHmac('sha256', secret).update('dev-idp:cookies').digest('base64url')],
+      keys: secrets.derive('dev-idp:cookies'),
       names: { session: SESSION_COOKIE, interaction: 'dev_idp_interaction', resume: 'dev_idp_resume' },
       long: { signed: true, httpOnly: true, sameSite: 'lax', path: mount },
     },
@@ -96,11 +97,14 @@ async function grantAll({ oidc }: KoaContextWithOIDC) {
   return grant;
 }
 
-/** An Ed25519 key with a derived seed: every instance and every start has the same key, and none is stored. */
-function signingKey(secret: string): JWK {
-  const seed = createHmac('sha256', secret).update('dev-idp:signing-key').digest();
+/**
+ * An Ed25519 key with a derived seed: every start has the same key, and none is stored. Of the current secret alone: the
+ * process that redeems a code asks itself for the ID token, and checks it at once.
+ */
+function signingKey(secrets: Secrets): JWK {
+  const [seed] = secrets.derive('dev-idp:signing-key');
   // RFC 8410 section 7: the bytes before the 32 octets of an Ed25519 private key.
-  const der = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), seed]);
+  const der = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), Buffer.from(seed, 'base64url')]);
   const { kty, crv, x, d } = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' }).export({ format: 'jwk' });
   return { kty, crv, x, d, alg: 'EdDSA', use: 'sig', kid: 'embedded' };
 }
