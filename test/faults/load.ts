@@ -238,6 +238,17 @@ export async function outcomeOf({ stack, objects }: Uploading, crashes: number[]
   };
 }
 
+/** Calls that failed, where no instance was killed: without an answer, or refused although nothing was wrong with them. */
+export const failures = (history: Entry[]): string[] =>
+  history
+    .filter(({ action, status = 0, token, start }) => {
+      // Whether a session had ended, `violations` knows.
+      if ((status >= 200 && status < 300) || status === 401) return false;
+      const isSpent = history.some((one) => one.token === token && one.status === 200 && one.end < start);
+      return !(action === 'reset' && status === 400 && isSpent);
+    })
+    .map(({ action, user, status = 'none' }) => `${action} of ${user}: ${status}`);
+
 /** How many acknowledged calls of each kind a history has, and how many have no answer. */
 export function summary(history: Entry[]): string {
   const done = Map.groupBy(

@@ -19,6 +19,14 @@ export interface ServiceOptions {
   stdout?: string;
 }
 
+/** What is different from a restart on. */
+export interface Changes {
+  /** Beside, or in place of, the environment until now. */
+  env?: Record<string, string>;
+  /** The directory of the release that runs. */
+  tree?: string;
+}
+
 /** One process of the service under test. */
 export interface Service {
   /** Where it listens: http://127.0.0.1:port. */
@@ -46,8 +54,8 @@ export interface Service {
   kill(): Promise<void>;
   /** To the service's own process, not to npm. */
   signal(name: NodeJS.Signals): void;
-  /** Stops it if it runs, and starts it again on the same port, data and environment. */
-  restart(): Promise<void>;
+  /** Stops it if it runs, and starts it again on the same port and data. */
+  restart(changes?: Changes): Promise<void>;
 }
 
 /**
@@ -60,7 +68,8 @@ export async function startService({
   npm = false,
   stdout,
 }: ServiceOptions = {}): Promise<Service> {
-  const env = await environment(changes);
+  let env = await environment(changes);
+  let tree = root;
   // What is preloaded into a process needs one of its own.
   if (isMutationRun && !env.NODE_OPTIONS) {
     const { startInProcess } = await import('./in-process.ts');
@@ -71,7 +80,7 @@ export async function startService({
   let earlierOutput = '';
   const launch = async () => {
     const command = npm ? { file: 'npm', args: ['start'] } : { file: node, args: ['server/main.ts'] };
-    const group = spawnGroup({ ...command, env, cwd: root, ...(stdout && { stdout }) });
+    const group = spawnGroup({ ...command, env, cwd: tree, ...(stdout && { stdout }) });
     const condition = ready ? () => isReady(url) : () => accepts(port);
     await whenReady(group, condition, { what: `the service on port ${port}`, within: 20_000 });
     return group;
@@ -97,7 +106,9 @@ export async function startService({
       return ownProcess();
     },
     dataDir: env.DATA_DIR ?? '',
-    env,
+    get env() {
+      return env;
+    },
     get exited() {
       return group.exited;
     },
@@ -108,9 +119,11 @@ export async function startService({
       await group.exited;
     },
     signal,
-    async restart() {
+    async restart(next = {}) {
       await stop();
       earlierOutput += group.output();
+      env = { ...env, ...next.env };
+      tree = next.tree ?? tree;
       group = await launch();
     },
   };
