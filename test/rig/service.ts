@@ -5,7 +5,8 @@ import { isMutationRun } from './mutation-run.ts';
 import { accepts, freePort } from './port.ts';
 import { type ProcessGroup, signalIfThere, spawnGroup, whenGone, whenReady } from './process-group.ts';
 
-const root = join(import.meta.dirname, '../..');
+/** The directory of the code as it is. */
+export const root = join(import.meta.dirname, '../..');
 const node = join(root, 'node_modules/.bin/node');
 
 export interface ServiceOptions {
@@ -17,15 +18,12 @@ export interface ServiceOptions {
   npm?: boolean;
   /** A file for its log, instead of `output`. */
   stdout?: string;
+  /** The directory of the release that runs, instead of the code as it is. */
+  tree?: string | undefined;
 }
 
-/** What is different from a restart on. */
-export interface Changes {
-  /** Beside, or in place of, the environment until now. */
-  env?: Record<string, string>;
-  /** The directory of the release that runs. */
-  tree?: string;
-}
+/** What is different from a restart on: `env` goes beside, or in place of, what it was until then. */
+export type Changes = { env?: Record<string, string> } & Pick<ServiceOptions, 'tree'>;
 
 /** One process of the service under test. */
 export interface Service {
@@ -67,9 +65,9 @@ export async function startService({
   ready = true,
   npm = false,
   stdout,
+  tree = root,
 }: ServiceOptions = {}): Promise<Service> {
   let env = await environment(changes);
-  let tree = root;
   // What is preloaded into a process needs one of its own.
   if (isMutationRun && !env.NODE_OPTIONS) {
     const { startInProcess } = await import('./in-process.ts');

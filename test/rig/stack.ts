@@ -23,6 +23,8 @@ export interface StackOptions {
   /** Servers of the test's own, to freeze or kill; else those of the whole run. */
   mysqlUrl?: string;
   redisUrl?: string;
+  /** The directory of the release that runs, instead of the code as it is. */
+  tree?: string | undefined;
 }
 
 export interface Stack {
@@ -59,16 +61,16 @@ interface Parts {
 
 /** Starts the service on fresh, empty parts; resolves once every process is ready. */
 export async function startStack(name: StackName, options: StackOptions = {}): Promise<Stack> {
-  const { env = {}, instances = 1 } = options;
+  const { env = {}, instances = 1, tree } = options;
   if (name === 'embedded' && instances !== 1) throw new Error('the embedded form is one process');
   if (isMutationRun && name === 'real') outsideMutationRun('MySQL, Redis and SMTP');
   const parts = name === 'real' ? await realParts(options) : embeddedParts();
   const services: Service[] = [];
   try {
-    const first = await startService({ env: { ...parts.env, ...env } });
+    const first = await startService({ env: { ...parts.env, ...env }, tree });
     services.push(first);
     const shared = { ...parts.env, APP_URL: first.appUrl, ...env };
-    for (let i = 1; i < instances; i++) services.push(await startService({ env: shared }));
+    for (let i = 1; i < instances; i++) services.push(await startService({ env: shared, tree }));
     return assemble(name, parts, first, services);
   } catch (error) {
     await stopAll(services);

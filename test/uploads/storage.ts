@@ -71,6 +71,7 @@ export async function startUploading(
   name: StorageName,
   changes: Record<string, string> = {},
   instances = 1,
+  tree?: string,
 ): Promise<Uploading> {
   if (name === 'disk') {
     const stack = await startStack('embedded', { env: { ...env, ...changes } });
@@ -78,7 +79,7 @@ export async function startUploading(
   }
   if (isMutationRun) outsideMutationRun('S3');
   const s3 = await startS3({ cors: 'API_HOST' in changes });
-  const stack = await startStack('real', { env: { ...env, ...s3.env, ...changes }, instances });
+  const stack = await startStack('real', { env: { ...env, ...s3.env, ...changes }, instances, tree });
   return { stack, s3, objects: { ...s3, has: async (key) => (await s3.keys()).includes(key) } };
 }
 

@@ -1,0 +1,41 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { violations } from '../rig/history.ts';
+import { lastRelease, type Release } from '../rig/release.ts';
+import { root } from '../rig/service.ts';
+import { until } from '../rig/until.ts';
+import { startUploading, type Uploading } from '../uploads/storage.ts';
+import { failures, outcomeOf, summary, unlimited } from './load.ts';
+import { rollingLoad } from './rolling.ts';
+
+/** Calls that both versions answer side by side, in each state of an upgrade. */
+const CALLS = 200;
+
+let release: Release;
+let uploading: Uploading;
+beforeAll(async () => {
+  release = await lastRelease();
+  uploading = await startUploading('S3', unlimited, 2, release.tree);
+});
+afterAll(async () => {
+  await uploading?.stack.stop();
+  await uploading?.s3?.stop();
+});
+
+test('F23: an upgrade from the last release, and back, under load fails no call', async () => {
+  const { load, replace } = rollingLoad(uploading, { users: 8 });
+  const further = () => {
+    const { length } = load.history;
+    return until(() => load.history.length > length + CALLS, { within: 30_000, what: `${CALLS} calls` });
+  };
+  await further();
+  for (const tree of [root, release.tree]) {
+    for (const service of uploading.stack.services) {
+      await replace(service, { tree });
+      await further();
+    }
+  }
+  await load.finish();
+  expect(failures(load.history)).toEqual([]);
+  expect(violations(load.history, await outcomeOf(uploading))).toEqual([]);
+  console.log(`F23: ${release.name} to this state and back; ${summary(load.history)}; failed 0`);
+}, 120_000);

@@ -1,0 +1,41 @@
+import { execFile } from 'node:child_process';
+import { symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { temporaryDirectory } from './custodian.ts';
+
+const root = join(import.meta.dirname, '../..');
+const run = promisify(execFile);
+const git = async (...args: string[]) => (await run('git', args, { cwd: root, maxBuffer: 1e8 })).stdout;
+
+export interface Release {
+  /** As the commit says: v1.2.3. */
+  name: string;
+  /** Its files, with the packages that it needs to run. */
+  tree: string;
+}
+
+/** The newest release before this state of the code, in a directory of its own, which is removed when this process ends. */
+export async function lastRelease(): Promise<Release> {
+  const { commit, name } = await newest();
+  const tree = temporaryDirectory('release');
+  await run('sh', ['-c', 'git archive "$0" | tar -x -C "$1"', commit, tree], { cwd: root });
+  const changed = await git('diff', '--name-only', commit, '--', 'package-lock.json');
+  if (changed === '') await symlink(join(root, 'node_modules'), join(tree, 'node_modules'));
+  else await run('npm', ['ci', '--omit=dev', '--ignore-scripts', '--prefer-offline', '--no-audit'], { cwd: tree });
+  return { name, tree };
+}
+
+/** A clone may lack tags: a release is the commit that `npm version` makes, or else what carries its tag. */
+async function newest(): Promise<{ commit: string; name: string }> {
+  const isRelease = (text = '') => /^v\d+\.\d+\.\d+$/.test(text);
+  const commits = (await git('log', '--format=%H %s')).split('\n').map((line) => line.split(/ (.*)/));
+  const tags = (await git('tag', '--merged', 'HEAD', '--sort=-v:refname', '--format=%(objectname) %(refname:short)'))
+    .split('\n')
+    .map((line) => line.split(' '));
+  const [commit, name] = [...commits, ...tags].find(([, name]) => isRelease(name)) ?? [];
+  if (commit && name) return { commit, name };
+  throw new Error(
+    'no release is known here: no commit or tag vX.Y.Z, as `npm version` makes it; is the clone shallow?',
+  );
+}
