@@ -31,7 +31,7 @@ afterAll(async () => {
   await uploading?.s3?.stop();
 });
 
-test('F22: secrets that are rotated on a running pair refuse no link, no session and no service', async () => {
+test('secrets that are rotated on a running pair refuse no link, no session and no service', async () => {
   const { stack } = uploading;
   const [first, second] = stack.services as [Service, Service];
   const at = ({ url }: Service) => ({ stack, call: callerOf('rest', url) });
@@ -92,7 +92,7 @@ test('F22: secrets that are rotated on a running pair refuse no link, no session
   expect(failures(load.history)).toEqual([]);
   expect(violations(load.history, { ...outcome, mails })).toEqual([]);
   console.log(
-    `F22: 4 restarts; ${summary(load.history)}; links ${late.length + ofOld.length + ofBoth.length}, calls of a service ${calls}: refused 0`,
+    `Rotation: 4 restarts; ${summary(load.history)}; links ${late.length + ofOld.length + ofBoth.length}, calls of a service ${calls}: refused 0`,
   );
 }, 120_000);
 

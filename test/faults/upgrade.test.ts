@@ -21,7 +21,7 @@ afterAll(async () => {
   await uploading?.s3?.stop();
 });
 
-test('F23: an upgrade from the last release, and back, under load fails no call', async () => {
+test('an upgrade from the last release, and back, under load fails no call', async () => {
   const { load, replace } = rollingLoad(uploading, { users: 8 });
   const further = () => {
     const { length } = load.history;
@@ -37,5 +37,5 @@ test('F23: an upgrade from the last release, and back, under load fails no call'
   await load.finish();
   expect(failures(load.history)).toEqual([]);
   expect(violations(load.history, await outcomeOf(uploading))).toEqual([]);
-  console.log(`F23: ${release.name} to this state and back; ${summary(load.history)}; failed 0`);
+  console.log(`Upgrade: ${release.name} to this state and back; ${summary(load.history)}; failed 0`);
 }, 120_000);
