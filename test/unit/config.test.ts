@@ -173,6 +173,13 @@ describe('in production', () => {
   });
 });
 
+test('several secrets are used in their order, without the spaces around the commas alone', () => {
+  const secretsOf = (APP_SECRET: string) => parseConfig({ APP_SECRET }).appSecrets;
+  const [current, former] = ['n'.repeat(32), 'f'.repeat(32)];
+  expect(secretsOf(`${current} , ${former}`)).toEqual([current, former]);
+  expect(secretsOf(` ${current}`)).toEqual([` ${current}`]);
+});
+
 test.each([
   ['PORT', '0'],
   ['PORT', '65536'],

@@ -9,18 +9,18 @@ const LAST_BEFORE_RULE = '0008-no-update-time';
 
 /** What the version before, which still runs, cannot live with. Each is held against a statement, or an action of `alter table`. */
 const forbidden: [pattern: RegExp, why: string][] = [
-  [/^(?:drop|truncate)\b/, 'may be in use: take it away one release after the last use'],
+  [/^(?:drop|truncate)\b/, 'it may use this: take it away one release after the last use'],
+  [/^rename (?!index|key)/, 'it asks for the old name: add a new one, write both, drop the old one a release later'],
+  [/^(?:modify|change)\b/, 'it reads and writes what was: add a column, write both, drop the old one a release later'],
+  [/^alter (?:column )?\S+ drop default/, 'it inserts rows without this'],
+  [/^convert to\b/, 'it compares as before'],
+  [/^add (?:column )?(?!.*\bdefault\b).*\bnot null\b/, 'it inserts rows without this: allow null, or give a default'],
+  [/^add .*\b(?:unique|primary key|foreign key|references|check)\b/, 'it does not know this rule'],
+  [/^create unique\b/, 'it does not know this rule'],
   [
-    /^rename (?!index|key)/,
-    'is asked for by its old name: add a new one, write both, drop the old one a release later',
+    /^create table .*\breferences \S+ \([^)]*\)(?! on delete (?:cascade|set null))/,
+    'it deletes rows without regard to this',
   ],
-  [/^(?:modify|change)\b/, 'is written and read as it was: add a column, write both, drop the old one a release later'],
-  [/^alter (?:column )?\S+ drop default/, 'is inserted without it'],
-  [/^convert to\b/, 'is compared and indexed as it was'],
-  [/^add (?:column )?(?!.*\bdefault\b).*\bnot null\b/, 'is inserted without it: let it be null, or give it a default'],
-  [/^add .*\b(?:unique|primary key|foreign key|references|check)\b/, 'breaks a rule that it does not know'],
-  [/^create unique\b/, 'breaks a rule that it does not know'],
-  [/^create table .*\breferences \S+ \([^)]*\)(?! on delete (?:cascade|set null))/, 'deletes rows without it'],
 ];
 
 /** Commas within parentheses or quotes separate no actions. */
@@ -35,7 +35,7 @@ function problemsIn(statement: string): string[] {
   return actions.flatMap((action) =>
     forbidden
       .filter(([pattern]) => pattern.test(action.trim()))
-      .map(([, why]) => `${action.trim()}: the version before ${why}`),
+      .map(([, why]) => `${action.trim()}: the version before still runs, and ${why}`),
   );
 }
 
