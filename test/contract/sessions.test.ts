@@ -1,7 +1,6 @@
-import { createHash } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { clientAddress, freshEmail } from '../rig/address.ts';
-import { entriesOf, replaceEntry } from '../rig/key-value-view.ts';
+import { entriesOf, replaceEntry, sessionKey } from '../rig/key-value-view.ts';
 import type { Stack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 import { callerOf, type Reply } from './callers.ts';
@@ -21,11 +20,8 @@ import {
 
 const DAY_MS = 24 * 60 * 60_000;
 
-/** Where the store has a session. */
-const keyOf = (session: string) => `session:${createHash('sha256').update(session).digest('base64url')}`;
-
 const entryOf = async (stack: Stack, session: string) => {
-  const entry = (await entriesOf(stack)).find(({ key }) => key === keyOf(session));
+  const entry = (await entriesOf(stack)).find(({ key }) => key === sessionKey(session));
   if (!entry) throw new Error('the store does not have the session');
   return entry;
 };

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { Stack } from './stack.ts';
@@ -9,6 +10,9 @@ export interface Entry {
   /** How long it is kept from now on; `Infinity` for ever. */
   keptMs: number;
 }
+
+/** Where the store has a session. */
+export const sessionKey = (session: string) => `session:${createHash('sha256').update(session).digest('base64url')}`;
 
 /** The file of the embedded form. */
 function inFile<T>({ services }: Stack, work: (file: DatabaseSync) => T): T {
@@ -48,4 +52,18 @@ export async function entriesOf(stack: Stack): Promise<Entry[]> {
 export async function replaceEntry(stack: Stack, key: string, value: string): Promise<void> {
   if (stack.redis) await stack.redis.set(key, value, 'KEEPTTL');
   else inFile(stack, (file) => file.prepare('update entries set value = ? where key = ?').run(value, key));
+}
+
+/** Puts entries back as they were, those that have been deleted since too: what a store does that comes from a snapshot. */
+export async function restoreEntries(stack: Stack, entries: Entry[]): Promise<void> {
+  const { redis } = stack;
+  for (const { key, value, keptMs } of entries) {
+    if (redis) await redis.set(key, value, 'PX', Math.round(keptMs));
+    else
+      inFile(stack, (file) =>
+        file
+          .prepare('insert or replace into entries values (?, ?, ?)')
+          .run(key, value, Date.now() + Math.round(keptMs)),
+      );
+  }
 }
