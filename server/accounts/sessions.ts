@@ -71,11 +71,6 @@ export function createSessions({ store, users, rows }: { store: KeyValueStore; u
   const save = (token: string, session: StoredSession, ifExists: boolean) =>
     store.set(keyOf(token), JSON.stringify(session), { ttlMs: session.expiresAt - Date.now(), ifExists });
 
-  const findUnlisted = async (userId: string) => {
-    const user = await users.find(userId);
-    return user && { user, isUseDue: false };
-  };
-
   /** Ends a session by its token. One that has a row has ended with that, also while the store is out of reach. */
   const end = async (token: string): Promise<void> => {
     const session = await read(token);
@@ -139,16 +134,17 @@ export function createSessions({ store, users, rows }: { store: KeyValueStore; u
       const now = Date.now();
       if (session === null || session.expiresAt <= now) return null;
       const { id, createdAt } = session;
-      const found = await (id === undefined ? findUnlisted(session.userId) : rows.find(id));
-      if (found?.user.sessionEpoch !== session.epoch) return null;
-      const { user, isUseDue } = found;
+      const user: (Account & { isUseDue?: number }) | undefined = await (id === undefined
+        ? users.find(session.userId)
+        : rows.find(id));
+      if (user?.sessionEpoch !== session.epoch) return null;
 
       const expiresAt = renewedExpiry(session, now);
       if (expiresAt > session.expiresAt) {
         const outcome = await renew(token, { ...session, expiresAt });
         if (outcome === 'ended') return null;
         if (outcome === 'renewed') return { id, user, createdAt, expiresAt, fresh: true };
-      } else if (isUseDue && id !== undefined) recordUse(id, expiresAt - now);
+      } else if (user.isUseDue === 1 && id !== undefined) recordUse(id, expiresAt - now);
       return { id, user, createdAt, expiresAt: session.expiresAt, fresh: false };
     },
 

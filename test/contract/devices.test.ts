@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { loginsThrough, somebody } from '../provider/login.ts';
 import { clientAddress } from '../rig/address.ts';
-import { entriesOf, replaceEntry, restoreEntries, sessionKey } from '../rig/key-value-view.ts';
+import { replaceEntry, restoreEntries, sessionEntry } from '../rig/key-value-view.ts';
 import type { Stack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 import type { Call } from './callers.ts';
@@ -183,15 +183,13 @@ everywhere(
       const { session, ...person } = await loggedIn(scenario());
       const [one, left, kept] = [await logIn(call, person), await logIn(call, person), await logIn(call, person)];
       const everywhere = await loggedIn(scenario());
-      const keys = [session, one, left, kept, everywhere.session].map(sessionKey);
-      const snapshot = (await entriesOf(stack)).filter(({ key }) => keys.includes(key));
-      expect(snapshot).toHaveLength(5);
+      const all = [session, one, left, everywhere.session, kept];
+      const snapshot = await Promise.all(all.map((each) => sessionEntry(stack, each)));
       await call('sessions.end', { id: await idOf(call, one) }, { session });
       await call('sessions.end', { id: await idOf(call, session) }, { session });
       await call('auth.logout', undefined, { session: left });
       await call('auth.logoutAll', undefined, { session: everywhere.session });
       await restoreEntries(stack, snapshot);
-      const all = [session, one, left, everywhere.session, kept];
       expect(await Promise.all(all.map((each) => isAlive(call, each)))).toEqual([false, false, false, false, true]);
     });
 
@@ -223,10 +221,10 @@ everywhere(
       const { session, ...person } = await loggedIn(scenario());
       const old = [await logIn(call, person), await logIn(call, person)];
       for (const token of old) {
-        const entry = (await entriesOf(stack)).find(({ key }) => key === sessionKey(token));
-        const { id, ...before } = JSON.parse(entry?.value ?? '');
+        const { key, value } = await sessionEntry(stack, token);
+        const { id, ...before } = JSON.parse(value);
         await stack.database('delete from sessions where id = ?', [id]);
-        await replaceEntry(stack, sessionKey(token), JSON.stringify(before));
+        await replaceEntry(stack, key, JSON.stringify(before));
       }
       expect(await Promise.all(old.map((token) => isAlive(call, token)))).toEqual([true, true]);
       expect(await listOf(call, old[0] ?? '')).toMatchObject([{ current: false }]);

@@ -8,6 +8,7 @@ import { createSessionRows, type SessionRows } from '../../server/accounts/sessi
 import { createSessions, isSessionToken, type Sessions } from '../../server/accounts/sessions.ts';
 import { accountOf, createUsers, type Users } from '../../server/accounts/users.ts';
 import { parseConfig } from '../../server/config/index.ts';
+import { unavailable } from '../../server/errors.ts';
 import { createLog } from '../../server/log.ts';
 import type { Database } from '../../server/parts/database/contract.ts';
 import { openDatabase } from '../../server/parts/database/index.ts';
@@ -110,6 +111,29 @@ describe.each(isMutationRun ? ['embedded'] : ['embedded', 'Redis'])('sessions in
     expect(await sessions.validate(token)).toBeNull();
   });
 
+  test('one that cannot be renewed now is good as it was', async () => {
+    startAt(Date.now());
+    const { token, expiresAt } = await open();
+    daysLater(3.6);
+    const rows = createSessionRows(database);
+    const recordUse = () => Promise.reject(unavailable(new Error('a full disk')));
+    const readOnly = createSessions({ store, users: createUsers(database), rows: { ...rows, recordUse } });
+    expect(await readOnly.validate(token)).toMatchObject({ fresh: false, expiresAt });
+    expect(await sessions.validate(token)).toMatchObject({ fresh: true });
+  });
+
+  test('its end needs the store to find it, and not to forget it', async () => {
+    const { token } = await open();
+    const refused = () => Promise.reject(unavailable(new Error('a replica')));
+    const parts = { users: createUsers(database), rows: createSessionRows(database) };
+    await expect(createSessions({ ...parts, store: { ...store, get: refused } }).end(token)).rejects.toMatchObject({
+      code: 'SERVICE_UNAVAILABLE',
+    });
+    expect(await sessions.validate(token)).not.toBeNull();
+    await createSessions({ ...parts, store: { ...store, delete: refused } }).end(token);
+    expect(await sessions.validate(token)).toBeNull();
+  });
+
   test('a higher epoch of the user ends it', async () => {
     const { token } = await open();
     expect(await sessions.validate(token)).not.toBeNull();
@@ -160,7 +184,7 @@ describe('over any weeks', () => {
         const user = { id: 'user', sessionEpoch: 0 };
         const inTable = new Set<string>();
         const rows = {
-          find: async (id: string) => (inTable.has(id) ? { user: { ...user }, isUseDue: true } : undefined),
+          find: async (id: string) => (inTable.has(id) ? { ...user, sessionId: id, isUseDue: 1 } : undefined),
           insert: async (_: unknown, { id }: { id: string }) => void inTable.add(id),
           recordUse: async (id: string) => inTable.has(id),
           end: async (id: string) => inTable.delete(id),
