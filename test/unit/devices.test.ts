@@ -1,5 +1,7 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { deviceOf } from '../../server/accounts/devices.ts';
+import { cases } from '../rig/random.ts';
 
 const mozilla = (system: string, rest: string) => `Mozilla/5.0 (${system}) ${rest}`;
 const webkit = 'AppleWebKit/537.36 (KHTML, like Gecko)';
@@ -30,4 +32,41 @@ test.each([
 
 test('what is beyond the length of any User-Agent is not read', async () => {
   expect(await deviceOf(`${' '.repeat(600)}Firefox/140.0`)).toBe('Unknown device');
+});
+
+test('of any text it is a short line of plain characters', async () => {
+  const piece = fc.constantFrom(
+    'Mozilla/5.0 ',
+    'Firefox/',
+    'Windows NT ',
+    'Android ',
+    'Version/',
+    '(',
+    ')',
+    ';',
+    '1.2',
+    'x',
+  );
+  const text = fc.oneof(
+    fc.string({ maxLength: 600 }),
+    fc.array(piece, { maxLength: 60 }).map((pieces) => pieces.join('')),
+  );
+  await fc.assert(
+    fc.asyncProperty(text, async (userAgent) => {
+      expect(await deviceOf(userAgent)).toMatch(/^[\w .-]{1,100}$/);
+    }),
+    cases(1000),
+  );
+});
+
+test.each(['/ (', '/', '(', ' ', 'a/ ', 'version/', 'x'])('100 kB of %j cost under 20 ms of CPU', async (piece) => {
+  const text = piece.repeat(Math.ceil(100_000 / piece.length));
+  const costs: number[] = [];
+  for (let run = 0; run < 5; run++) {
+    const before = process.threadCpuUsage();
+    await deviceOf(text);
+    const { user, system } = process.threadCpuUsage(before);
+    costs.push((user + system) / 1000);
+  }
+  expect(Math.min(...costs)).toBeLessThan(20);
 });

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import * as fields from '../../routers/fields.ts';
 import { isUserId } from '../../routers/users.ts';
-import { deviceOf } from '../../server/accounts/devices.ts';
 import { isMailedToken } from '../../server/accounts/one-time-tokens.ts';
 import { isSessionToken } from '../../server/accounts/sessions.ts';
 import { isMailAddress, isName, isWebAddress } from '../../server/accounts/text-rules.ts';
@@ -56,7 +55,6 @@ describe('100 kB of a stranger’s text cost under 5 ms of CPU, whatever is in i
     ['a session token', isSessionToken],
     ['a service token', bearerToken],
     ['a user id', isUserId],
-    ['a device', deviceOf],
   ])('%s', (_, read) => {
     const costly = texts.find((text) => !isCheap(() => read(text)));
     expect(costly && `${costly.slice(0, 20)} … ${costly.slice(-10)}`).toBeUndefined();
