@@ -14,8 +14,8 @@ const listedFields = ['id', 'createdAt', 'lastUsedAt', 'address', 'device', 'met
 export type ListedSession = Pick<Session, (typeof listedFields)[number]>;
 
 /**
- * The user of a session whose row exists. `isUseDue` is 1 where its last use was recorded in an hour before this one. Of one
- * piece, because it is read for every request: to take it apart costs as much as to read it from the connection.
+ * The user of a session whose row exists; `isUseDue` is 1 where its last use was recorded in an hour before this one. One object,
+ * because every request reads it.
  */
 interface Found {
   readonly sessionId: string;
