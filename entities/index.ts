@@ -1,6 +1,7 @@
 import { IdentitySchema } from './identity.ts';
 import { OneTimeTokenSchema } from './one-time-token.ts';
 import { OutboxMailSchema } from './outbox-mail.ts';
+import { SessionSchema } from './session.ts';
 import { UploadSchema, UploadUsageSchema } from './upload.ts';
 import { UserSchema } from './user.ts';
 
@@ -8,6 +9,7 @@ export { Identity } from './identity.ts';
 export { OneTimeToken } from './one-time-token.ts';
 export { type MailState, OutboxMail } from './outbox-mail.ts';
 export { afterPrefix, searchKey } from './search-key.ts';
+export { Session } from './session.ts';
 export { Upload, type UploadPurpose, type UploadState, UploadUsage } from './upload.ts';
 export {
   changedProfile,
@@ -25,6 +27,7 @@ export const schemas = [
   UserSchema,
   IdentitySchema,
   OneTimeTokenSchema,
+  SessionSchema,
   OutboxMailSchema,
   UploadSchema,
   UploadUsageSchema,

@@ -3,7 +3,7 @@ import type { UnprovenMethod } from '../server/accounts/login-methods.ts';
 import { ServiceError } from '../server/errors.ts';
 import * as fields from './fields.ts';
 import { idp } from './identity-provider.ts';
-import { currentSession, publicProcedure, router, sessionProcedure } from './trpc.ts';
+import { currentSession, loginRequest, publicProcedure, router, sessionProcedure } from './trpc.ts';
 
 const done = z.object({ success: z.literal(true), message: z.string() });
 const answer = (message: string) => ({ success: true as const, message });
@@ -113,10 +113,7 @@ export const auth = router({
       }),
     )
     .mutation(async ({ ctx, input }) => {
-      const login = await ctx.accounts.logIn(input, {
-        clientAddress: ctx.clientAddress(),
-        formerToken: ctx.sessionToken,
-      });
+      const login = await ctx.accounts.logIn(input, loginRequest(ctx));
       const { id, email, name, provider } = login.user;
       ctx.cookies.setSession(login);
       ctx.setLogUser(id);
@@ -159,7 +156,7 @@ export const auth = router({
     })
     .output(done)
     .mutation(async ({ ctx }) => {
-      await ctx.accounts.users.endSessions(ctx.session.user.id);
+      await ctx.accounts.sessions.endAll(ctx.session.user.id);
       ctx.cookies.clearSession();
       return answer('You are logged out on all devices.');
     }),

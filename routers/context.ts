@@ -8,6 +8,8 @@ export interface Context {
   uploads: Uploads;
   /** The client's IP address, an IPv6 address in full. */
   clientAddress(): string;
+  /** The header User-Agent, anybody's text; empty without one. */
+  userAgent(): string;
   /** The session token that the request carried, if it has the shape of one. */
   sessionToken: string | undefined;
   /** The caller's session, once `sessionProcedure` has found it. */

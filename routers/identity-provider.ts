@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { ExternalLogin } from '../server/accounts/external-login.ts';
 import { pagePaths } from '../server/page-paths.ts';
 import type { Context } from './context.ts';
-import { publicProcedure, router } from './trpc.ts';
+import { loginRequest, publicProcedure, router } from './trpc.ts';
 
 /** Where the browser is sent next: a fixed path of ours, or the provider's own page. No request chooses the target. */
 const redirect = z.object({ location: z.string().meta({ description: 'The Location of the redirect' }) });
@@ -83,7 +83,7 @@ export const idp = router({
         iss: input.iss,
         error: input.error,
         cookieState: ctx.stateCookie(name),
-        formerToken: ctx.sessionToken,
+        request: loginRequest(ctx),
         browser: ctx.browser(),
       });
       // Any page can send a browser here with a refusal: that must not end a login that the browser itself began.

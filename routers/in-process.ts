@@ -14,6 +14,7 @@ export const inProcessCaller = (
     ...parts,
     service: name,
     clientAddress: () => 'in process',
+    userAgent: () => '',
     sessionToken: undefined,
     session: undefined,
     stateCookie: () => undefined,

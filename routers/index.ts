@@ -4,12 +4,13 @@ import { auth } from './auth.ts';
 import { health } from './health.ts';
 import { profile } from './profile.ts';
 import { service } from './service.ts';
+import { sessions } from './sessions.ts';
 import { createCallerFactory, type Meta, router } from './trpc.ts';
 import { upload } from './upload.ts';
 import { users } from './users.ts';
 
 /** Every procedure of the service. REST paths: see each procedure's `openapi`. */
-export const appRouter = router({ auth, account, users, profile, upload, health, service });
+export const appRouter = router({ auth, account, sessions, users, profile, upload, health, service });
 
 export type AppRouter = typeof appRouter;
 

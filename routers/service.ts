@@ -57,7 +57,7 @@ export const service = router({
     .input(z.object({ userId }))
     .output(done)
     .mutation(async ({ ctx, input: { userId: id } }) => {
-      if (!isUserId(id) || !(await ctx.accounts.users.endSessions(id))) {
+      if (!isUserId(id) || !(await ctx.accounts.sessions.endAll(id))) {
         throw new ServiceError('NOT_FOUND', { message: 'User not found' });
       }
       return { success: true as const, message: 'Every session of the user has ended' };

@@ -2,7 +2,7 @@ import { initTRPC, TRPCError } from '@trpc/server';
 import { getHTTPStatusCodeFromError } from '@trpc/server/http';
 import { type TRPC_ERROR_CODE_KEY, TRPC_ERROR_CODES_BY_KEY } from '@trpc/server/rpc';
 import { ZodError } from 'zod';
-import type { Session } from '../server/accounts/sessions.ts';
+import type { LoginRequest, Session } from '../server/accounts/sessions.ts';
 import { type ErrorCode, type ErrorDetails, ServiceError } from '../server/errors.ts';
 import type { Context } from './context.ts';
 
@@ -100,6 +100,13 @@ export async function currentSession(ctx: Context): Promise<Session | null> {
   if (session.fresh) ctx.cookies.setSession({ token, expiresAt: session.expiresAt });
   return session;
 }
+
+/** What a session takes from the request that opens it. */
+export const loginRequest = (ctx: Context): LoginRequest => ({
+  clientAddress: ctx.clientAddress(),
+  userAgent: ctx.userAgent(),
+  formerToken: ctx.sessionToken,
+});
 
 const codeOfTrpc: Partial<Record<TRPCError['code'], ErrorCode>> = {
   BAD_REQUEST: 'VALIDATION_FAILED',

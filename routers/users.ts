@@ -138,7 +138,7 @@ export const users = router({
     .input(z.object({ id: userId }))
     .output(done)
     .mutation(async ({ ctx, input: { id } }) => {
-      if (!isUserId(id) || !(await ctx.accounts.users.endSessions(id))) {
+      if (!isUserId(id) || !(await ctx.accounts.sessions.endAll(id))) {
         throw new ServiceError('NOT_FOUND', { message: 'User not found' });
       }
       return { success: true as const, message: 'Every session of the user has ended' };

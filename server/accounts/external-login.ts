@@ -6,7 +6,7 @@ import type { KeyValueStore } from '../parts/key-value/contract.ts';
 import type { Deps } from './deps.ts';
 import { createIdentities } from './identities.ts';
 import { createLoginFlows, isSameState, newState } from './login-flows.ts';
-import type { Login } from './sessions.ts';
+import type { Login, LoginRequest } from './sessions.ts';
 
 /** The outcome of a login through a provider. `failed`: the cause is in the log. */
 export type ExternalLogin =
@@ -26,12 +26,12 @@ interface Departure {
 
 /** The request of a browser that comes back. */
 interface Return extends Omit<CallbackParameters, 'state'> {
+  request: LoginRequest;
   /** The name of the provider whose callback it is. */
   provider: string;
   state: string | undefined;
   /** The state that the browser's cookie for this provider holds. */
   cookieState: string | undefined;
-  formerToken: string | undefined;
   /** The id of the browser. */
   browser: string;
 }
@@ -61,7 +61,7 @@ export const createExternalLogin = (deps: Deps, { identityProviders, store, log 
 
   const logIn = async (
     identity: ProvidedIdentity,
-    { provider, formerToken, browser }: Pick<Return, 'provider' | 'formerToken' | 'browser'>,
+    { provider, request, browser }: Pick<Return, 'provider' | 'request' | 'browser'>,
   ): Promise<ExternalLogin> => {
     const admission = await identities.admit(identity, { provider, browser });
     if (admission.result === 'unverified') return { result: 'verification-sent' };
@@ -69,7 +69,8 @@ export const createExternalLogin = (deps: Deps, { identityProviders, store, log 
     if (admission.result === 'unusable') {
       return failedAt(provider)(new Error('subject or email address cannot be used'));
     }
-    return { result: 'logged-in', login: await deps.sessions.openSession(admission.account, formerToken) };
+    const login = await deps.sessions.openSession(admission.account, provider, request);
+    return { result: 'logged-in', login };
   };
 
   return {
@@ -104,7 +105,7 @@ export const createExternalLogin = (deps: Deps, { identityProviders, store, log 
       provider,
       state,
       cookieState,
-      formerToken,
+      request,
       browser,
       ...callback
     }: Return): Promise<ExternalLogin> {
@@ -117,7 +118,7 @@ export const createExternalLogin = (deps: Deps, { identityProviders, store, log 
       if (!isOwn) throw new ServiceError('INVALID_STATE');
       const secrets = await flows.take(state, provider);
       const outcome = await asked.finish({ ...callback, state }, secrets).catch(failedAt(provider));
-      return 'result' in outcome ? outcome : logIn(outcome, { provider, formerToken, browser });
+      return 'result' in outcome ? outcome : logIn(outcome, { provider, request, browser });
     },
   };
 };

@@ -18,6 +18,7 @@ import { createPasswords } from './passwords.ts';
 import { createRecovery } from './recovery.ts';
 import { createRegistration } from './registration.ts';
 import { createServiceTokens } from './service-tokens.ts';
+import { createSessionRows, deleteSessions } from './session-rows.ts';
 import { createSessions } from './sessions.ts';
 import { createUserSearch } from './user-search.ts';
 import { type AvatarChanged, createUsers } from './users.ts';
@@ -49,10 +50,11 @@ export function createAccounts(
   const admission = createMailAdmission({ database, tokens, rates, turns });
   const outbox = createOutbox({ database, mail, rates, admission, turns, compose, log });
   const passwords = createPasswords({ iterations: config.passwordIterations });
-  const sessions = createSessions({ store, users });
+  const sessions = createSessions({ store, users, rows: createSessionRows(database) });
   const limits = createLimits(store, rates);
   const deleteUser: Deps['deleteUser'] = async (em, tables, user) => {
     await userDeleted(tables, user.id);
+    await deleteSessions(tables, user.id);
     em.remove(user);
   };
   const deps: Deps = { database, deleteUser, limits, outbox, passwords, sessions, tokens, users };

@@ -105,17 +105,22 @@ export const createOutboxRows = (database: Database, { countedMs }: { countedMs:
     });
   },
 
-  /** Deletes settled rows that no limit counts any more, and tokens that expired a week ago. */
+  /** Deletes settled rows that no limit counts any more, tokens that expired a week ago, and expired sessions. */
   async sweep(): Promise<void> {
     const before = (ms: number) => sql<number>`${database.now} - ${ms}`;
     const countedFrom = before(Math.max(KEPT_MS, countedMs));
     await deleteInBatches(database, 'outbox', sql`created_at < ${countedFrom} and state <> 'pending'`);
     await deleteInBatches(database, 'one_time_tokens', sql`expires_at < ${before(KEPT_MS)}`);
+    await deleteInBatches(database, 'sessions', sql`expires_at < ${database.now}`);
   },
 });
 
 /** One transaction per batch, so that each ends within its deadline, however many rows there are. */
-async function deleteInBatches(database: Database, table: 'outbox' | 'one_time_tokens', isOld: RawBuilder<boolean>) {
+async function deleteInBatches(
+  database: Database,
+  table: 'outbox' | 'one_time_tokens' | 'sessions',
+  isOld: RawBuilder<boolean>,
+) {
   const deleteBatch = () =>
     database.change(async (tables) => {
       const rows = await tables.selectFrom(table).select('id').where(isOld).limit(SWEEP_BATCH).execute();

@@ -1,6 +1,7 @@
 import { ServiceError } from '../errors.ts';
 import type { Deps } from './deps.ts';
 import { removeUnprovenMethods } from './login-methods.ts';
+import { deleteSessions } from './session-rows.ts';
 import { nameFromAddress } from './text-rules.ts';
 import { lockUser } from './users.ts';
 
@@ -36,6 +37,7 @@ export const createRecovery = ({ database, passwords, tokens, outbox, limits }: 
         await tokens.revoke(tables, user.id, 'verify-email');
         if (!user.emailVerified) user.claim(nameFromAddress(user.email));
         user.changePassword(hash);
+        await deleteSessions(tables, user.id);
         await removeUnprovenMethods({ tokens, outbox }, { em, tables, user });
         await outbox.enqueue(tables, { kind: 'password-changed', email: user.email, userId: user.id });
       }, sent.userId);

@@ -29,16 +29,16 @@ export type Account = { readonly [Field in AccountField]: Exclude<User[Field], u
 
 export type ListedUser = Pick<Account, (typeof listedFields)[number]>;
 
-const columns = columnsOf(accountFields);
+export const accountColumns = columnsOf(accountFields);
 export const listedColumns = columnsOf(listedFields);
 
 export const accountOf = (user: User): Account =>
   Object.fromEntries(accountFields.map((field) => [field, user[field] ?? null])) as Account;
 
-type AccountRow = Omit<Account, 'emailVerified'> & { emailVerified: number };
+export type AccountRow = Omit<Account, 'emailVerified'> & { emailVerified: number };
 type CredentialRow = AccountRow & { passwordHash: string | null };
 
-const toAccount = <Row extends { emailVerified: number }>(row: Row) =>
+export const toAccount = <Row extends { emailVerified: number }>(row: Row) =>
   ({ ...row, emailVerified: row.emailVerified === 1 }) as Omit<Row, 'emailVerified'> & { emailVerified: boolean };
 
 /**
@@ -71,7 +71,7 @@ export const createUsers = (database: Database, avatarChanged: AvatarChanged = a
     const rows = await database.query((tables) =>
       rowsByIds(tables, {
         shape: ids.length,
-        build: () => tables.selectFrom('users').select(columns).where('id', 'in', ids),
+        build: () => tables.selectFrom('users').select(accountColumns).where('id', 'in', ids),
         parameters: ids,
       }),
     );
@@ -98,7 +98,6 @@ export const createUsers = (database: Database, avatarChanged: AvatarChanged = a
   const replaceProfile = createProfileReplacement(database);
 
   return {
-    /** The read behind every authenticated request. */
     find,
 
     /** The existing users among the ids, in the order of the ids. */
@@ -115,7 +114,7 @@ export const createUsers = (database: Database, avatarChanged: AvatarChanged = a
           build: () =>
             tables
               .selectFrom('users')
-              .select([...columns, 'password_hash as passwordHash'])
+              .select([...accountColumns, 'password_hash as passwordHash'])
               .where('email', '=', email),
           parameters: [email],
         }),
@@ -151,14 +150,6 @@ export const createUsers = (database: Database, avatarChanged: AvatarChanged = a
           return accountOf(stored);
         },
       }),
-
-    /** Ends every session of the user, at once on every instance. Returns whether the user exists. */
-    endSessions: (id: string): Promise<boolean> =>
-      database.transaction(async (em) => {
-        const user = await lockUser(em, { id });
-        user?.endSessions();
-        return user !== null;
-      }, id),
   };
 };
 

@@ -5,6 +5,7 @@ import { browserHash } from './browsers.ts';
 import type { Deps } from './deps.ts';
 import { hasProvenMethod, proveMethodsOf, removeUnprovenMethods, type UnprovenMethod } from './login-methods.ts';
 import type { FoundToken } from './one-time-tokens.ts';
+import { deleteSessions } from './session-rows.ts';
 import { lockUser } from './users.ts';
 
 interface Scope {
@@ -83,7 +84,10 @@ export const createVerification = (deps: Deps) => {
             await deleteUser(em, tables, user);
             return 'deleted';
           }
-          if (!(await removeUnprovenMethods(deps, { em, tables, user }))) user.endSessions();
+          if (!(await removeUnprovenMethods(deps, { em, tables, user }))) {
+            user.endSessions();
+            await deleteSessions(tables, user.id);
+          }
           return 'secured';
         },
       );

@@ -58,6 +58,10 @@ class RequestContext implements Context {
     return clientAddress(socket.remoteAddress, this.#ctx.get('X-Forwarded-For'), this.#config.trustedProxies);
   }
 
+  userAgent() {
+    return this.#ctx.get('User-Agent');
+  }
+
   get sessionToken() {
     return readSessionCookie(this.#ctx.get('Cookie'));
   }

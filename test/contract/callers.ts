@@ -45,6 +45,8 @@ export const paths: Record<string, [method: string, path: string]> = {
   'auth.resendVerification': ['POST', '/auth/resend-verification'],
   'auth.forgotPassword': ['POST', '/auth/forgot-password'],
   'auth.resetPassword': ['POST', '/auth/reset-password'],
+  'sessions.list': ['GET', '/api/sessions'],
+  'sessions.end': ['DELETE', '/api/sessions/{id}'],
   'users.list': ['GET', '/api/users'],
   'users.get': ['GET', '/api/users/{id}'],
   'users.endSessions': ['POST', '/api/users/{id}/end-sessions'],

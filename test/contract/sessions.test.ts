@@ -1,8 +1,6 @@
-import { createHash } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { clientAddress, freshEmail } from '../rig/address.ts';
-import { entriesOf, replaceEntry } from '../rig/key-value-view.ts';
-import type { Stack } from '../rig/stack.ts';
+import { ageSession, entriesOf, sessionEntry } from '../rig/key-value-view.ts';
 import { until } from '../rig/until.ts';
 import { callerOf, type Reply } from './callers.ts';
 import {
@@ -20,22 +18,6 @@ import {
 } from './scenario.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
-
-/** Where the store has a session. */
-const keyOf = (session: string) => `session:${createHash('sha256').update(session).digest('base64url')}`;
-
-const entryOf = async (stack: Stack, session: string) => {
-  const entry = (await entriesOf(stack)).find(({ key }) => key === keyOf(session));
-  if (!entry) throw new Error('the store does not have the session');
-  return entry;
-};
-
-/** Makes a session so much older, as if it had not been used meanwhile. */
-async function age(stack: Stack, session: string, ms: number): Promise<void> {
-  const { key, value } = await entryOf(stack, session);
-  const { createdAt, expiresAt, ...rest } = JSON.parse(value) as { createdAt: number; expiresAt: number };
-  await replaceEntry(stack, key, JSON.stringify({ ...rest, createdAt: createdAt - ms, expiresAt: expiresAt - ms }));
-}
 
 onBothStacks((stack, name) => {
   overBoth(stack, (scenario) => {
@@ -172,13 +154,13 @@ onBothStacks((stack, name) => {
         expect(status).toBe(200);
         return setCookies;
       };
-      await age(stack, session, 3 * DAY_MS);
+      await ageSession(stack, session, 3 * DAY_MS);
       expect(await cookiesOnUse()).toEqual([]);
-      await age(stack, session, DAY_MS);
+      await ageSession(stack, session, DAY_MS);
       const renewed = `auth_session=${session}; Path=/; HttpOnly; SameSite=Strict; Max-Age=604800`;
       expect(await cookiesOnUse()).toEqual([renewed]);
       expect(await cookiesOnUse()).toEqual([]);
-      await age(stack, session, 7 * DAY_MS);
+      await ageSession(stack, session, 7 * DAY_MS);
       expectRefusal(await call('profile.get', undefined, { session }), 401, 'UNAUTHENTICATED');
     });
 
@@ -187,14 +169,14 @@ onBothStacks((stack, name) => {
       const { session } = await loggedIn(scenario());
       const days: number[] = [];
       for (let i = 0; i < 6; i++) {
-        await age(stack, session, 4 * DAY_MS);
+        await ageSession(stack, session, 4 * DAY_MS);
         const { setCookies } = await call('profile.get', undefined, { session });
         days.push(Math.ceil(Number(/Max-Age=(\d+)/.exec(setCookies[0] ?? '')?.[1]) / (24 * 60 * 60)));
       }
       expect(days).toEqual([7, 7, 7, 7, 7, 6]);
-      await age(stack, session, 5 * DAY_MS);
+      await ageSession(stack, session, 5 * DAY_MS);
       expect(await call('profile.get', undefined, { session })).toMatchObject({ status: 200, setCookies: [] });
-      await age(stack, session, DAY_MS);
+      await ageSession(stack, session, DAY_MS);
       expectRefusal(await call('profile.get', undefined, { session }), 401, 'UNAUTHENTICATED');
     });
 
@@ -246,7 +228,7 @@ onBothStacks((stack, name) => {
 
   test('the store keeps a session for its seven days, under the hash of its token', async () => {
     const { session } = await loggedIn({ stack: stack(), call: callerOf('rest', stack().url) });
-    const { keptMs } = await entryOf(stack(), session);
+    const { keptMs } = await sessionEntry(stack(), session);
     expect(keptMs).toBeGreaterThan(7 * DAY_MS - 60_000);
     expect(keptMs).toBeLessThanOrEqual(7 * DAY_MS);
   });

@@ -1,6 +1,7 @@
 import { createConnection, type RowDataPacket } from 'mysql2/promise';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { User } from '../../entities/index.ts';
+import { createSessionRows } from '../../server/accounts/session-rows.ts';
 import { createUserSearch } from '../../server/accounts/user-search.ts';
 import { type Account, createUsers, type Users } from '../../server/accounts/users.ts';
 import { type Database, sql } from '../../server/parts/database/contract.ts';
@@ -211,7 +212,7 @@ describe('a change of a profile', () => {
 
   test('is refused once its session has ended, and changes nothing', async () => {
     const read = await readUser(users);
-    await users.endSessions(read.id);
+    await createSessionRows(database).endAll(read.id);
     await expect(users.update(read, { name: 'Eve' })).rejects.toMatchObject({ code: 'UNAUTHENTICATED' });
     expect(await nameOf(read.id)).toBe('Ada');
   });

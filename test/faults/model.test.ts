@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
 import { type Call, type CallOptions, callerOf, type Surface } from '../contract/callers.ts';
@@ -130,6 +130,16 @@ class World {
     else expect(found).toEqual(expected);
   }
 
+  async endSession(surface: Surface, session: Session, other: Session) {
+    // The list shows its id. Of one that has ended unseen, any will do.
+    if (other.alive && !other.id.isKnown) {
+      await this.call(surface, 'sessions.list', undefined, this.model.listSessions(other), { session: other.token });
+    }
+    const id = other.id.isKnown ? other.id.value : randomUUID();
+    const expected = this.model.endSession(session, other);
+    await this.call(surface, 'sessions.end', { id }, expected, { session: session.token });
+  }
+
   async kept(surface: Surface, session: Session) {
     const expected = this.model.kept(session);
     const rows = (expected.data as { data: Upload[] } | undefined)?.data ?? [];
@@ -189,6 +199,8 @@ class World {
         'select used, files from upload_usage where user_id = ?',
         [account.id.value],
       );
+      const stored = await database<{ id: string }>('select id from sessions where user_id = ?', [account.id.value]);
+      expect(stored, 'rows of sessions').toHaveLength(this.model.sessionsOf(account).length);
       const counted = this.model.countedOf(account);
       const used = counted.reduce((sum, upload) => sum + bytesOf(upload), 0);
       expect([Number(usage?.used ?? 0), Number(usage?.files ?? 0)]).toEqual([used, counted.length]);
@@ -389,6 +401,16 @@ const commands: [weight: number, fc.Arbitrary<Command>][] = [
   [2, throughProvider],
   [2, ofSession('auth.logout', nothing, (model, session) => model.logout(session))],
   [1, ofSession('auth.logoutAll', nothing, (model, session) => model.logoutAll(session))],
+  [1, ofSession('sessions.list', nothing, (model, session) => model.listSessions(session))],
+  [
+    2,
+    command(
+      'sessions.end',
+      fc.record({ surface, index, other: index }),
+      (world, { surface, index, other }) => world.endSession(surface, world.session(index), world.session(other)),
+      hasSession,
+    ),
+  ],
   [2, ofSession('profile.get', nothing, (model, session) => model.profile(session))],
   [
     3,

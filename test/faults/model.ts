@@ -61,7 +61,10 @@ export interface Account {
 }
 
 export interface Session {
+  id: Chosen;
   account: Account;
+  /** How it was opened. */
+  method: string;
   alive: boolean;
   token: string;
 }
@@ -157,7 +160,7 @@ export class Model {
       return { status: 401, code: 'INVALID_CREDENTIALS', message: 'Invalid email or password' };
     if (!account.verified)
       return { status: 403, code: 'EMAIL_NOT_VERIFIED', message: 'Please verify your email before logging in' };
-    return ok({ ...done, user: view(account) }, this.#open(account, former));
+    return ok({ ...done, user: view(account) }, this.#open(account, 'password', former));
   }
 
   logout(session: Session): Answer {
@@ -170,6 +173,28 @@ export class Model {
     if (!session.alive) return noSession;
     this.#endSessions(session.account);
     return ok(done, 'cleared');
+  }
+
+  sessionsOf(account: Account): Session[] {
+    return this.sessions.filter((session) => session.account === account && session.alive);
+  }
+
+  listSessions(session: Session): Answer {
+    if (!session.alive) return noSession;
+    const text = expect.any(String);
+    const time = expect.any(Number);
+    const rows = this.sessionsOf(session.account).map(({ id, method }) => ({
+      ...{ id, method, address: text, device: text, createdAt: time, lastUsedAt: time },
+      current: id === session.id,
+    }));
+    return ok({ data: rows.reverse() });
+  }
+
+  endSession(session: Session, other: Session): Answer {
+    if (!session.alive) return noSession;
+    if (other.account !== session.account || !other.alive) return notFound;
+    other.alive = false;
+    return ok(done, other === session ? 'cleared' : undefined);
   }
 
   endSessionsOf(session: Session): Answer {
@@ -243,7 +268,7 @@ export class Model {
       this.#mailToken(account, 'verify-email');
       return redirect('/verify-email');
     }
-    return redirect('/dashboard', this.#open(account, former));
+    return redirect('/dashboard', this.#open(account, 'acme', former));
   }
 
   profile(session: Session): Answer {
@@ -372,9 +397,9 @@ export class Model {
     return account;
   }
 
-  #open(account: Account, former?: Session) {
+  #open(account: Account, method: string, former?: Session) {
     if (former) former.alive = false;
-    const session = { account, alive: true, token: '' };
+    const session = { id: new Chosen(/^[\da-f-]{36}$/), account, method, alive: true, token: '' };
     this.sessions.push(session);
     return session;
   }

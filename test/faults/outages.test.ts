@@ -48,6 +48,8 @@ const slack = async (): Promise<number> => {
 
 const somebody = () => ({ name: 'Ada Lovelace', email: freshEmail(), password: PASSWORD });
 
+const SOME_ID = '01931b6e-7a54-7c3c-9d0a-3f4f5f6a7b8c';
+
 /** Each kind of request that needs the database. */
 const databaseRequests = (session: string): [string, unknown][] => [
   ['profile.get', undefined],
@@ -58,6 +60,8 @@ const databaseRequests = (session: string): [string, unknown][] => [
   ['auth.resetPassword', { token: 'x'.repeat(43), email: freshEmail(), password: PASSWORD }],
   ['profile.update', { name: session.slice(0, 8) }],
   ['auth.logoutAll', undefined],
+  ['sessions.list', undefined],
+  ['sessions.end', { id: SOME_ID }],
 ];
 
 const expectUnavailable = async (session: string, requests: [string, unknown][], within: number) => {
@@ -122,6 +126,8 @@ describe('Redis', () => {
     ['profile.update', { name: 'Ada' }],
     ['auth.logout', undefined],
     ['auth.logoutAll', undefined],
+    ['sessions.list', undefined],
+    ['sessions.end', { id: SOME_ID }],
     ['auth.login', { email: freshEmail(), password: PASSWORD }],
   ];
 

@@ -14,6 +14,7 @@ import { Browser } from '../provider/browser.ts';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { atInstance, begin, identitiesOf, somebody, usersWith } from '../provider/login.ts';
 import { freshEmail } from '../rig/address.ts';
+import { ageSession, type Entry, restoreEntries, sessionEntry } from '../rig/key-value-view.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 import { unlimited } from './load.ts';
@@ -21,6 +22,7 @@ import { unlimited } from './load.ts';
 /** One race, many times over, at two instances: what goes wrong once in a hundred times is found. */
 const ROUNDS = 200;
 const SESSION_ROUNDS = 500;
+const HALF_A_LIFE_MS = 3.6 * 24 * 60 * 60_000;
 /** Rounds that run beside each other: each waits for its mail. */
 const AT_ONCE = 20;
 // A bound for a machine that does much else: a minute is enough on a quiet one.
@@ -208,6 +210,43 @@ describe(`F15: in ${SESSION_ROUNDS} rounds`, () => {
     expect(raced).toBeGreaterThan(SESSION_ROUNDS / 10);
     console.log(
       `F15: ${raced} sessions were opened beside ${SESSION_ROUNDS} logouts everywhere, none from before survived`,
+    );
+  });
+
+  test('no session that was ended outlives it, beside its use and renewal, nor does it come back with a snapshot of Redis', async () => {
+    const users = await Promise.all(Array.from({ length: AT_ONCE }, () => loggedIn({ stack, call })));
+    const ended: { session: string; id: string }[] = [];
+    const snapshot: Entry[] = [];
+    let renewed = 0;
+    const outcomes = await inRounds(SESSION_ROUNDS, async (round, player) => {
+      const user = users[player] ?? (await loggedIn({ stack, call }));
+      const session = await opened(round, user);
+      const { data } = await call('sessions.list', undefined, { session });
+      const { id } = data.data.find(({ current }: { current: boolean }) => current);
+      await ageSession(stack, session, HALF_A_LIFE_MS);
+      snapshot.push(await sessionEntry(stack, session));
+      const [end, ...uses] = await Promise.all([
+        round % 2
+          ? soon().then(() => caller(round)('auth.logout', undefined, { session }))
+          : soon().then(() => caller(round)('sessions.end', { id }, { session: user.session })),
+        ...[0, 1, 2, 3].map((i) => soon().then(() => caller(i)('profile.get', undefined, { session }))),
+      ]);
+      ended.push({ session, id });
+      if (uses.some(sessionIn)) renewed++;
+      const alive = await lives(session);
+      return [end?.status, uses.every(({ status }) => status === 200 || status === 401), alive.filter(Boolean).length];
+    });
+    expect(tally(outcomes)).toEqual({ '[200,true,0]': SESSION_ROUNDS });
+    expect(renewed).toBeGreaterThan(SESSION_ROUNDS / 10);
+
+    await restoreEntries(stack, snapshot);
+    const alive = await Promise.all(ended.map(({ session }) => lives(session)));
+    expect(alive.flat().filter(Boolean)).toEqual([]);
+    const marks = ended.map(() => '?').join(', ');
+    const ids = ended.map(({ id }) => id);
+    expect(await stack.database(`select id from sessions where id in (${marks})`, ids)).toEqual([]);
+    console.log(
+      `F15: ${renewed} of ${SESSION_ROUNDS} sessions were renewed beside their end, 0 survived, nor with Redis as it was before`,
     );
   });
 });

@@ -3,8 +3,8 @@ import { createRequire } from 'node:module';
 import type { AxeResults } from 'axe-core';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { loggedIn, registered } from '../contract/scenario.ts';
-import { inBrowser, mailedLink, press } from './browser.ts';
+import { loggedIn, logIn, registered } from '../contract/scenario.ts';
+import { inBrowser, mailedLink, press, said } from './browser.ts';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -43,6 +43,14 @@ const states: { path: string; steps?: (page: Page) => Promise<void>; title: stri
       await failed('Save')(page);
     },
   },
+  {
+    path: '/dashboard',
+    title: 'Your profile',
+    async steps(page) {
+      await page.getByRole('button', { name: 'End session' }).first().click();
+      await said(page, 'status', 'The session has ended.');
+    },
+  },
   { path: '/nowhere', title: 'Page not found' },
   { path: '/dev/mail', title: 'Mailbox' },
 ];
@@ -57,7 +65,9 @@ inBrowser(['embedded'], (scenario) => {
     'axe-core finds nothing on any page, and nothing is wider than the screen: $colorScheme, $viewport',
     async (look) => {
       const { visit } = scenario();
-      const { session } = await loggedIn(scenario());
+      const { session, ...person } = await loggedIn(scenario());
+      // Further devices, one of which is ended.
+      for (let i = 0; i < 3; i++) await logIn(scenario().call, person);
       await visit(
         async (page) => {
           for (const { path, steps, title } of states) {

@@ -82,6 +82,37 @@ inBrowser(['embedded', 'real'], (scenario) => {
     });
   });
 
+  test('a person sees the other devices, ends one by keyboard, then all others, and stays logged in', async () => {
+    const { call, visit } = scenario();
+    const { session, ...person } = await loggedIn(scenario());
+    const [phone, ...others] = await Promise.all(
+      ['curl/8.5.0', 'wget/1.24', 'okhttp/4.12'].map((agent) =>
+        logIn(call, person, { headers: { 'user-agent': agent } }),
+      ),
+    );
+    await visit(
+      async (page) => {
+        await page.goto('/dashboard');
+        const devices = page.getByRole('region', { name: 'Devices' }).getByRole('listitem');
+        await devices.nth(3).waitFor();
+        expect(await devices.filter({ hasText: 'this device' }).count()).toBe(1);
+        const other = devices.filter({ hasText: 'curl' });
+        await other.getByRole('button', { name: 'End session' }).focus();
+        await page.keyboard.press('Enter');
+        await said(page, 'status', 'The session has ended.');
+        await devices.nth(3).waitFor({ state: 'detached' });
+        expect(await other.count()).toBe(0);
+        expect(await isAlive(call, phone ?? '')).toBe(false);
+        await press(page, 'End all others');
+        await said(page, 'status', 'All other sessions have ended.');
+        expect(await devices.count()).toBe(1);
+        expect(await Promise.all(others.map((each) => isAlive(call, each)))).toEqual([false, false]);
+        expect(await isAlive(call, session)).toBe(true);
+      },
+      { session },
+    );
+  });
+
   test('opening a mailed link changes nothing, its button does, and a used link says so', async () => {
     const { stack, call, visit } = scenario();
     const person = await registered(scenario());

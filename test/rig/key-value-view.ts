@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { Stack } from './stack.ts';
@@ -20,14 +21,16 @@ function inFile<T>({ services }: Stack, work: (file: DatabaseSync) => T): T {
   }
 }
 
-/** Every entry, those of counters too. */
-export async function entriesOf(stack: Stack): Promise<Entry[]> {
+/** Every entry whose key matches, those of counters too. `pattern` is a key with `*` for any text. */
+export async function entriesOf(stack: Stack, pattern = '*'): Promise<Entry[]> {
   const { redis } = stack;
   if (!redis) {
     return inFile(stack, (file) =>
       file
-        .prepare('select key, value, expires_at from entries union all select key, points, expire from counters')
-        .all()
+        .prepare(
+          'select * from (select key, value, expires_at from entries union all select key, points, expire from counters) where key glob ?',
+        )
+        .all(pattern)
         .map(({ key, value, expires_at }) => ({
           key: String(key),
           value: String(value),
@@ -35,17 +38,46 @@ export async function entriesOf(stack: Stack): Promise<Entry[]> {
         })),
     );
   }
-  const keys = await redis.keys('*');
-  return Promise.all(
+  const keys = pattern.includes('*') ? await redis.keys(pattern) : [pattern];
+  const entries = await Promise.all(
     keys.map(async (key) => {
       const [value, ms] = await Promise.all([redis.get(key), redis.pttl(key)]);
-      return { key, value: value ?? '', keptMs: ms === -1 ? Infinity : ms };
+      return value === null ? [] : { key, value, keptMs: ms === -1 ? Infinity : ms };
     }),
   );
+  return entries.flat();
+}
+
+/** Where the store has a session. */
+export async function sessionEntry(stack: Stack, session: string): Promise<Entry> {
+  const key = `session:${createHash('sha256').update(session).digest('base64url')}`;
+  const [entry] = await entriesOf(stack, key);
+  if (!entry) throw new Error('the store does not have the session');
+  return entry;
+}
+
+/** Makes a session so much older in the store, as if it had not been used meanwhile. */
+export async function ageSession(stack: Stack, session: string, ms: number): Promise<void> {
+  const { key, value } = await sessionEntry(stack, session);
+  const { createdAt, expiresAt, ...rest } = JSON.parse(value) as { createdAt: number; expiresAt: number };
+  await replaceEntry(stack, key, JSON.stringify({ ...rest, createdAt: createdAt - ms, expiresAt: expiresAt - ms }));
 }
 
 /** Replaces a value; it is kept for as long as the one before. */
 export async function replaceEntry(stack: Stack, key: string, value: string): Promise<void> {
   if (stack.redis) await stack.redis.set(key, value, 'KEEPTTL');
   else inFile(stack, (file) => file.prepare('update entries set value = ? where key = ?').run(value, key));
+}
+
+/** Puts entries back as they were, deleted ones too: what the store has that comes back from a snapshot. */
+export async function restoreEntries(stack: Stack, entries: Entry[]): Promise<void> {
+  for (const { key, value, keptMs } of entries) {
+    const ms = Math.round(keptMs);
+    if (stack.redis) await stack.redis.set(key, value, 'PX', ms);
+    else {
+      inFile(stack, (file) =>
+        file.prepare('insert or replace into entries values (?, ?, ?)').run(key, value, Date.now() + ms),
+      );
+    }
+  }
 }

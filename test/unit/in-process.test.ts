@@ -62,7 +62,11 @@ afterAll(async () => {
 
 /** A session in the epoch of now: another test may have raised it. */
 const open = async () =>
-  accounts.sessions.openSession((await accounts.users.find(ada.id)) ?? accountOf(ada), undefined);
+  accounts.sessions.openSession((await accounts.users.find(ada.id)) ?? accountOf(ada), 'password', {
+    clientAddress: 'in process',
+    userAgent: '',
+    formerToken: undefined,
+  });
 
 test('a session is known without HTTP; used in its second half it is prolonged, and the answer says so', async () => {
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() });

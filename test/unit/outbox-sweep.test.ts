@@ -14,7 +14,7 @@ const rate = { points: 1, seconds: 1 };
 const log = { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn(), fatal: vi.fn() };
 
 describe.each(stackNames)('on %s parts', (kind) => {
-  test('settled mails of a week ago are deleted, however many they are, and no others', async () => {
+  test('settled mails of a week ago and expired sessions are deleted, however many they are, and no others', async () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'account-sweep-'));
     const databaseUrl = kind === 'real' ? await createDatabase(inject('mysqlUrl')) : undefined;
     const database = await openDatabase({ databaseUrl, dataDir });
@@ -37,6 +37,12 @@ describe.each(stackNames)('on %s parts', (kind) => {
             .execute(),
         );
       }
+      const session = (id: string, expires_at: number) => ({
+        ...{ id, user_id: 'ada', epoch: 0, method: 'password', address: '', device: '' },
+        ...{ created_at: 1, authenticated_at: 1, last_used_at: 1, expires_at },
+      });
+      const sessions = [session('expired', 1), session('alive', Date.now() + 60_000)];
+      await database.write((tables) => tables.insertInto('sessions').values(sessions).execute());
       vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
       const outbox = createOutbox({
         ...{ database, log, rates: { mail: rate, inbox: rate } },
@@ -49,6 +55,9 @@ describe.each(stackNames)('on %s parts', (kind) => {
       const left = () => database.query((tables) => tables.selectFrom('outbox').select('id').orderBy('id').execute());
       await until(async () => (await left()).length === 2, { what: 'the end of the sweep' });
       expect((await left()).map(({ id }) => id)).toEqual(['new', 'old-pending']);
+      const sessionsLeft = () => database.query((tables) => tables.selectFrom('sessions').select('id').execute());
+      await until(async () => (await sessionsLeft()).length === 1, { what: 'the end of the sweep of sessions' });
+      expect(await sessionsLeft()).toEqual([{ id: 'alive' }]);
       await outbox.stop();
     } finally {
       vi.useRealTimers();

@@ -4,9 +4,11 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { User } from '../../entities/index.ts';
+import { createSessionRows, type SessionRows } from '../../server/accounts/session-rows.ts';
 import { createSessions, isSessionToken, type Sessions } from '../../server/accounts/sessions.ts';
 import { accountOf, createUsers, type Users } from '../../server/accounts/users.ts';
 import { parseConfig } from '../../server/config/index.ts';
+import { unavailable } from '../../server/errors.ts';
 import { createLog } from '../../server/log.ts';
 import type { Database } from '../../server/parts/database/contract.ts';
 import { openDatabase } from '../../server/parts/database/index.ts';
@@ -17,6 +19,7 @@ import { cases } from '../rig/random.ts';
 import { nextDatabase } from '../rig/redis.ts';
 
 const DAY = 24 * 60 * 60 * 1000;
+const request = { clientAddress: '192.0.2.1', userAgent: '', formerToken: undefined };
 
 /** A session over weeks: the clock of the process is moved, database and store are real. */
 describe.each(isMutationRun ? ['embedded'] : ['embedded', 'Redis'])('sessions in the %s store', (kind) => {
@@ -36,7 +39,7 @@ describe.each(isMutationRun ? ['embedded'] : ['embedded', 'Redis'])('sessions in
     });
     store = await openKeyValueStore(config, await createLog(config));
     await vi.waitFor(() => store.ping());
-    sessions = createSessions({ store, users: createUsers(database) });
+    sessions = createSessions({ store, users: createUsers(database), rows: createSessionRows(database) });
   });
   afterEach(() => {
     vi.useRealTimers();
@@ -48,7 +51,7 @@ describe.each(isMutationRun ? ['embedded'] : ['embedded', 'Redis'])('sessions in
 
   /** A session in the user's epoch of now: another test may have raised it. */
   const open = async () =>
-    sessions.openSession((await createUsers(database).find(user.id)) ?? accountOf(user), undefined);
+    sessions.openSession((await createUsers(database).find(user.id)) ?? accountOf(user), 'password', request);
   const startAt = (time: number) => vi.useFakeTimers({ toFake: ['Date'], now: time });
   const daysLater = (days: number) => vi.setSystemTime(Date.now() + days * DAY);
 
@@ -99,16 +102,42 @@ describe.each(isMutationRun ? ['embedded'] : ['embedded', 'Redis'])('sessions in
       await sessions.end(token);
       return store.set(...session);
     };
-    const overtaken = createSessions({ store: { ...store, set }, users: createUsers(database) });
+    const overtaken = createSessions({
+      store: { ...store, set },
+      users: createUsers(database),
+      rows: createSessionRows(database),
+    });
     expect(await overtaken.validate(token)).toBeNull();
     expect(await sessions.validate(token)).toBeNull();
   });
 
+  test('one that cannot be renewed now is good as it was', async () => {
+    startAt(Date.now());
+    const { token, expiresAt } = await open();
+    daysLater(3.6);
+    const rows = createSessionRows(database);
+    const recordUse = () => Promise.reject(unavailable(new Error('a full disk')));
+    const readOnly = createSessions({ store, users: createUsers(database), rows: { ...rows, recordUse } });
+    expect(await readOnly.validate(token)).toMatchObject({ fresh: false, expiresAt });
+    expect(await sessions.validate(token)).toMatchObject({ fresh: true });
+  });
+
+  test('its end needs the store to find it, and not to forget it', async () => {
+    const { token } = await open();
+    const refused = () => Promise.reject(unavailable(new Error('a replica')));
+    const parts = { users: createUsers(database), rows: createSessionRows(database) };
+    await expect(createSessions({ ...parts, store: { ...store, get: refused } }).end(token)).rejects.toMatchObject({
+      code: 'SERVICE_UNAVAILABLE',
+    });
+    expect(await sessions.validate(token)).not.toBeNull();
+    await createSessions({ ...parts, store: { ...store, delete: refused } }).end(token);
+    expect(await sessions.validate(token)).toBeNull();
+  });
+
   test('a higher epoch of the user ends it', async () => {
-    const users = createUsers(database);
     const { token } = await open();
     expect(await sessions.validate(token)).not.toBeNull();
-    await users.endSessions(user.id);
+    await sessions.endAll(user.id);
     expect(await sessions.validate(token)).toBeNull();
   });
 });
@@ -153,10 +182,20 @@ describe('over any weeks', () => {
           delete: async (key: string) => void stored.delete(key),
         };
         const user = { id: 'user', sessionEpoch: 0 };
-        const sessions = createSessions({ store: store as never, users: { find: async () => ({ ...user }) } as never });
+        const inTable = new Set<string>();
+        const rows = {
+          find: async (id: string) => (inTable.has(id) ? { ...user, sessionId: id, isUseDue: 1 } : undefined),
+          insert: async (_: unknown, { id }: { id: string }) => void inTable.add(id),
+          recordUse: async (id: string) => inTable.has(id),
+          end: async (id: string) => inTable.delete(id),
+        };
+        const sessions = createSessions({ store: store as never, users: {} as never, rows: rows as never });
         const known: { token: string; createdAt: number; expiresAt: number; ended: boolean }[] = [];
         const open = async (former?: string) => {
-          const { token, expiresAt } = await sessions.openSession({ ...user } as never, former);
+          const { token, expiresAt } = await sessions.openSession({ ...user } as never, 'password', {
+            ...request,
+            formerToken: former,
+          });
           expect(expiresAt).toBe(Date.now() + 7 * DAY);
           known.push({ token, createdAt: Date.now(), expiresAt, ended: false });
         };
@@ -198,7 +237,7 @@ describe('over any weeks', () => {
   });
 });
 
-describe('a session that the store still has', () => {
+describe('a session without a row, of the version before, that the store still has', () => {
   afterEach(() => {
     vi.useRealTimers();
   });
@@ -209,7 +248,8 @@ describe('a session that the store still has', () => {
     vi.useFakeTimers({ toFake: ['Date'], now });
     const stored = { userId: user.id, epoch: user.sessionEpoch, createdAt: 0, expiresAt };
     const store = { get: async () => JSON.stringify(stored), set: async () => true } as unknown as KeyValueStore;
-    return createSessions({ store, users: { find: async () => user } as unknown as Users }).validate(token);
+    const users = { find: async () => user } as unknown as Users;
+    return createSessions({ store, users, rows: {} as SessionRows }).validate(token);
   };
 
   test('has ended at its end, also where the clock of the store is behind', async () => {

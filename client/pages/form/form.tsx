@@ -40,15 +40,18 @@ interface ButtonProps {
   isBusy: boolean;
   onClick?: () => void;
   kind?: 'primary' | 'secondary';
+  /** The id of what tells buttons of one label apart. */
+  describedBy?: string;
 }
 
 /** A busy button keeps the focus: a disabled one would lose it. */
-export function Button({ children, busy, isBusy, onClick, kind = 'primary' }: ButtonProps) {
+export function Button({ children, busy, isBusy, onClick, kind = 'primary', describedBy }: ButtonProps) {
   return (
     <button
       type={onClick ? 'button' : 'submit'}
       class={kind}
       aria-disabled={isBusy}
+      aria-describedby={describedBy}
       onClick={() => {
         if (!isBusy) onClick?.();
       }}

@@ -4,6 +4,7 @@ import { api, type Profile, type Refusal, refusalIn } from '../api.ts';
 import { date } from '../in-readers-language.ts';
 import { Page } from '../page.tsx';
 import { AvatarPicker } from './avatar-picker.tsx';
+import { Devices } from './devices.tsx';
 import { LogOut } from './log-out.tsx';
 import { ProfileForm } from './profile-form.tsx';
 import { providerLabel } from './provider-links.tsx';
@@ -50,6 +51,7 @@ export function Dashboard() {
       <section class="card">
         <ProfileForm profile={profile} onChange={setProfile} picture={picture} />
       </section>
+      <Devices />
       <section class="card" aria-labelledby="account">
         <h2 id="account">Account</h2>
         <Facts profile={profile} />

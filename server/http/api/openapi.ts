@@ -12,6 +12,7 @@ const SESSION = 'session';
 /** What the tags of the procedures stand for. */
 const tags = [
   { name: 'Authentication', description: 'Registration, login and logout, mailed links, identity provider' },
+  { name: 'Sessions', description: 'The devices where the user is logged in' },
   { name: 'Users', description: 'The public view of users' },
   { name: 'Profile', description: 'The profile of the logged-in user' },
   { name: 'Uploads', description: 'Files and images of the logged-in user' },

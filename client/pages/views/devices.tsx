@@ -1,0 +1,107 @@
+import type { SessionsListOutput } from 'account-client';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { api, type Refusal, refusalIn } from '../api.ts';
+import { Alert, Button, Notice } from '../form/form.tsx';
+import { sentenceFor } from '../form/use-form.ts';
+import { date, dateTime } from '../in-readers-language.ts';
+import { providerLabel } from './provider-links.tsx';
+import { sessionEnded } from './session-ended.tsx';
+
+type Session = SessionsListOutput['data'][number];
+
+/** Where the user is logged in. Any session but the one here can be ended: that one has its button at the top. */
+export function Devices() {
+  const [sessions, setSessions] = useState<Session[]>();
+  const [refusal, setRefusal] = useState<Refusal>();
+  /** The ids that are being ended. */
+  const [ending, setEnding] = useState<string[]>([]);
+  const [notice, setNotice] = useState('');
+  const heading = useRef<HTMLHeadingElement>(null);
+
+  const load = async () => setSessions((await api.sessions.list.query()).data);
+  useEffect(() => {
+    load().catch((error: unknown) => setRefusal(refusalIn(error)));
+  }, []);
+
+  const end = async (ids: string[], done: string) => {
+    setRefusal(undefined);
+    setNotice('');
+    setEnding(ids);
+    try {
+      for (const id of ids) await endOne(id);
+      await load();
+      setNotice(done);
+      // The button that was pressed is gone.
+      heading.current?.focus();
+    } catch (error) {
+      setRefusal(refusalIn(error));
+    } finally {
+      setEnding([]);
+    }
+  };
+
+  const others = sessions?.filter(({ current }) => !current).map(({ id }) => id) ?? [];
+  return (
+    <section class="card" aria-labelledby="devices">
+      <h2 id="devices" ref={heading} tabIndex={-1}>
+        Devices
+      </h2>
+      <div class="stack">
+        {refusal && <Alert>{sessionEnded(refusal)?.message ?? sentenceFor(refusal)}</Alert>}
+        {notice && <Notice>{notice}</Notice>}
+        {!sessions && !refusal && <p aria-busy="true">One moment …</p>}
+        <ul class="devices">
+          {sessions?.map((session) => (
+            <li key={session.id}>
+              <Device session={session} />
+              {!session.current && (
+                <Button
+                  kind="secondary"
+                  isBusy={ending.includes(session.id)}
+                  busy="Ending …"
+                  describedBy={`device-${session.id}`}
+                  onClick={() => void end([session.id], 'The session has ended.')}
+                >
+                  End session
+                </Button>
+              )}
+            </li>
+          ))}
+        </ul>
+        {others.length > 1 && (
+          <Button
+            kind="secondary"
+            isBusy={ending.length > 1}
+            busy="Ending …"
+            onClick={() => void end(others, 'All other sessions have ended.')}
+          >
+            End all others
+          </Button>
+        )}
+      </div>
+    </section>
+  );
+}
+
+function Device({ session }: { session: Session }) {
+  const { id, device, current, address, method, createdAt, lastUsedAt } = session;
+  const how = method === 'password' ? 'with a password' : `with ${providerLabel(method)}`;
+  return (
+    <div id={`device-${id}`}>
+      <strong>{device}</strong>
+      {current && ' – this device'}
+      <p class="hint">
+        Logged in {how} on {date(createdAt)} from {address}, last used about {dateTime(lastUsedAt)}.
+      </p>
+    </div>
+  );
+}
+
+/** One that has ended meanwhile is what was asked for. */
+async function endOne(id: string): Promise<void> {
+  try {
+    await api.sessions.end.mutate({ id });
+  } catch (error) {
+    if (refusalIn(error).code !== 'NOT_FOUND') throw error;
+  }
+}

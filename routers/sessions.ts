@@ -1,0 +1,71 @@
+import { validate as isUuid } from 'uuid';
+import { z } from 'zod';
+import type { ListedSession } from '../server/accounts/session-rows.ts';
+import { ServiceError } from '../server/errors.ts';
+import { router, sessionProcedure } from './trpc.ts';
+import { done } from './users.ts';
+
+const unixSeconds = z.int().meta({ description: 'Unix seconds', example: 1_700_000_000 });
+const sessionId = z.string().meta({ example: '01931b6e-7a54-7c3c-9d0a-3f4f5f6a7b8c' });
+
+const listed = z.object({
+  id: sessionId,
+  createdAt: unixSeconds,
+  lastUsedAt: unixSeconds.meta({ description: 'Unix seconds, of the hour of the last use' }),
+  address: z.string().meta({ description: 'The IP address of the login', example: '203.0.113.7' }),
+  device: z.string().meta({ description: 'As its program named itself', example: 'Firefox on Linux' }),
+  method: z.string().meta({ description: '`password`, or the name of an identity provider', example: 'password' }),
+  current: z.boolean().meta({ description: 'Whether it is the session of this call' }),
+});
+
+const toListed = ({ id, createdAt, lastUsedAt, address, device, method }: ListedSession) => ({
+  id,
+  createdAt: Math.floor(createdAt / 1000),
+  lastUsedAt: Math.floor(lastUsedAt / 1000),
+  address,
+  device,
+  method,
+});
+
+export const sessions = router({
+  list: sessionProcedure
+    .meta({
+      openapi: {
+        method: 'GET',
+        path: '/api/sessions',
+        summary: 'Where the user is logged in, newest first',
+        description: 'At most 100, the newest.',
+        tags: ['Sessions'],
+        protect: true,
+        errors: [],
+      },
+    })
+    .output(z.object({ data: z.array(listed) }))
+    .query(async ({ ctx }) => {
+      const found = await ctx.accounts.sessions.list(ctx.session.user);
+      return { data: found.map((session) => ({ ...toListed(session), current: session.id === ctx.session.id })) };
+    }),
+
+  end: sessionProcedure
+    .meta({
+      openapi: {
+        method: 'DELETE',
+        path: '/api/sessions/{id}',
+        summary: 'End a session of the logged-in user',
+        description: 'The current one too, whose cookie is then cleared.',
+        tags: ['Sessions'],
+        protect: true,
+        setsCookie: true,
+        errors: ['NOT_FOUND'],
+      },
+    })
+    .input(z.object({ id: sessionId }))
+    .output(done)
+    .mutation(async ({ ctx, input: { id } }) => {
+      if (!isUuid(id) || !(await ctx.accounts.sessions.endOf(ctx.session.user, id))) {
+        throw new ServiceError('NOT_FOUND', { message: 'You have no such session' });
+      }
+      if (id === ctx.session.id) ctx.cookies.clearSession();
+      return { success: true as const, message: 'The session has ended' };
+    }),
+});

@@ -1,0 +1,20 @@
+import { lazy } from '../lazy.ts';
+
+/** Longer than the User-Agent of any browser; the library's patterns take quadratic time. */
+const MOST_READ = 512;
+
+/** Loaded at the first login. */
+const loadParser = lazy(async () => (await import('bowser')).default);
+
+/** A header is anybody's text: of anything but a plain name nothing is shown. */
+const plainName = (name: string | undefined): string => /^[\w .-]{1,40}$/.exec(name ?? '')?.[0].trim() ?? '';
+
+/** The device of a User-Agent header in words, such as `Firefox on Linux`; at most 100 characters of ASCII. */
+export async function deviceOf(userAgent: string): Promise<string> {
+  const text = userAgent.slice(0, MOST_READ);
+  if (text === '') return 'Unknown device';
+  const parser = (await loadParser()).getParser(text);
+  // Programs that are no browsers begin with their name: `curl/8.5.0`.
+  const browser = plainName(parser.getBrowserName()) || plainName(text.split('/', 1)[0]);
+  return [browser, plainName(parser.getOSName())].filter(Boolean).join(' on ') || 'Unknown device';
+}
