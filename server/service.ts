@@ -43,7 +43,7 @@ interface Service {
  * made, or cannot listen, parts stay open: the process is to end.
  */
 export async function createService(config: Config, { secret, log }: { secret: string; log: Log }): Promise<Service> {
-  const database = await openDatabase(config);
+  const database = await openDatabase(config, log);
   const store = await openKeyValueStore(config, log);
   const mail = await openMail(config);
   const objects = await openObjectStorage(config, secret);

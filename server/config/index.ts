@@ -7,6 +7,7 @@ import { insecureSettings, settingsToWarnOf } from './insecure-settings.ts';
 import {
   addressOf,
   baseAddress,
+  databaseAddress,
   type Environment,
   optionalRate,
   origins,
@@ -40,12 +41,7 @@ const variables = {
     )
     .optional(),
   APP_SECRET: z.string().min(32, 'must have at least 32 characters').optional(),
-  DATABASE_URL: addressOf('mysql:')
-    .refine(
-      (text) => !URL.canParse(text) || new URL(text).pathname.length > 1,
-      'must name a database: mysql://…/accounts',
-    )
-    .optional(),
+  DATABASE_URL: databaseAddress.optional(),
   // ioredis would take a database that is no number for 0.
   REDIS_URL: addressOf('redis:', 'rediss:')
     .refine(

@@ -58,5 +58,7 @@ export interface Database {
    * Answers the migrations that it applied.
    */
   migrate(): Promise<string[]>;
+  /** The names of the migrations that `migrate` would apply. Changes nothing in a database that exists. */
+  pendingMigrations(): Promise<string[]>;
   close(): Promise<void>;
 }

@@ -1,28 +1,29 @@
-import type { MySqlConnection } from '@mikro-orm/mysql';
 import { MikroORM } from '@mikro-orm/sql';
 import { type Kysely, sql } from 'kysely';
 import type { Config } from '../../config/index.ts';
 import { unavailable } from '../../errors.ts';
+import type { Log } from '../../log.ts';
 import { retryingConflicts, withinDeadline } from '../deadline.ts';
 import { createClock } from './clock.ts';
 import type { AllTables, Database, EntityManager } from './contract.ts';
-import { isUpToDate, migrate } from './migration.ts';
-import { LONGEST_WAIT_MS, limitStatements } from './mysql-connections.ts';
+import { migrate, pendingMigrations } from './migration.ts';
 import { databaseOptions } from './options.ts';
 import { createRowQueue } from './row-queue.ts';
 import type { Tables } from './tables.ts';
 
 /** The longest a request waits for the database, waiting for a connection and for its turn included. */
 const DEADLINE = { ms: 4000, what: 'the database' };
+const LOCK_WAIT_SECONDS = 2;
+/** The longest a statement waits for a row: MySQL looks once a second for waits that have lasted too long. */
+const LONGEST_WAIT_MS = (LOCK_WAIT_SECONDS + 1) * 1000;
 /** How far the database's clock may have stepped back since it was asked for. */
 const CLOCK_MARGIN_MS = 250;
 const PING_DEADLINE = { ...DEADLINE, ms: 1500 };
 
-export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir'>): Promise<Database> {
+export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir'>, log?: Log): Promise<Database> {
   // Not by `init`, which loads every extension that is installed.
-  const orm = new MikroORM(await databaseOptions(config));
+  const orm = new MikroORM(await databaseOptions(config, { limits: { lockWaitSeconds: LOCK_WAIT_SECONDS }, log }));
   const isMySql = Boolean(config.databaseUrl);
-  if (isMySql) await limitStatements(orm.driver.getConnection() as MySqlConnection);
   let shared: Kysely<Tables> | undefined;
   let notReady: unknown = new Error('the schema is not up to date yet');
 
@@ -72,12 +73,18 @@ export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir
 
     ping: () => withinDeadline(PING_DEADLINE, () => sql`select 1`.execute(ready())).then(() => undefined),
 
+    async pendingMigrations() {
+      await orm.connect();
+      return pendingMigrations(orm.em.fork().getKysely());
+    },
+
     async migrate() {
       try {
         // Not within the first transaction, which would wait for the connection that it holds itself.
         await orm.connect();
         const tables = orm.em.fork().getKysely<Tables>();
-        const applied = (await isUpToDate(tables)) ? [] : await migrate(config);
+        const isUpToDate = (await pendingMigrations(tables)).length === 0;
+        const applied = isUpToDate ? [] : await migrate(config, now);
         shared = tables;
         return applied;
       } catch (error) {
