@@ -2,6 +2,7 @@ import { ConfigError, loadConfig } from './config/index.ts';
 import { createLog } from './log.ts';
 import { releaseMemory } from './memory.ts';
 import { createService } from './service.ts';
+import { trustAuthorities } from './start/authorities.ts';
 import { banner } from './start/banner.ts';
 import { prepareDataDir } from './start/data-dir.ts';
 import { applicationSecret } from './start/secret.ts';
@@ -12,6 +13,7 @@ const SHUTDOWN_MS = 9500;
 
 async function start(): Promise<void> {
   const config = loadConfig();
+  trustAuthorities(config);
   const embedded = !config.databaseUrl || !config.redisUrl || !config.smtpUrl || !config.s3 || !config.appSecret;
   if (embedded) prepareDataDir(config.dataDir);
 

@@ -2,13 +2,16 @@ import { parseArgs } from 'node:util';
 import { ConfigError, loadConfig } from '../config/index.ts';
 import { describeFailure } from '../parts/database/failure.ts';
 import { openDatabase } from '../parts/database/index.ts';
+import { trustAuthorities } from '../start/authorities.ts';
 
 /**
  * `npm run migrate` brings the schema up to date and ends, for deployments that do so before they start instances. With
  * `--check` it names what would run and changes nothing: the exit code is 1 if there is something, 2 after a failure.
  */
 async function migrate({ check }: { check: boolean }): Promise<void> {
-  const database = await openDatabase(loadConfig());
+  const config = loadConfig();
+  trustAuthorities(config);
+  const database = await openDatabase(config);
   const names = await (check ? database.pendingMigrations() : database.migrate()).finally(() => database.close());
   const list = `${check ? 'To apply:' : 'Applied'} ${names.join(', ')}`;
   process.stdout.write(`${names.length > 0 ? list : 'The schema is up to date'}\n`);

@@ -8,6 +8,7 @@ import {
   addressOf,
   baseAddress,
   databaseAddress,
+  databaseAddresses,
   type Environment,
   optionalRate,
   origins,
@@ -42,6 +43,7 @@ const variables = {
     .optional(),
   APP_SECRET: z.string().min(32, 'must have at least 32 characters').optional(),
   DATABASE_URL: databaseAddress.optional(),
+  DATABASE_REPLICA_URLS: databaseAddresses,
   // ioredis would take a database that is no number for 0.
   REDIS_URL: addressOf('redis:', 'rediss:')
     .refine(
@@ -73,6 +75,7 @@ const variables = {
     .optional(),
   TRUST_PROXY: whole(0, 16).default(0),
   SERVICE_TOKENS: serviceTokens,
+  CA_FILE: z.string().optional(),
   DATA_DIR: z.string().default('.data'),
   PAGES: z.enum(['on', 'off']).default('on'),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('info'),
@@ -150,6 +153,9 @@ export function parseConfig(environment: Environment) {
       problems.push(...s3.filter(isMissing).map((name) => `${name} is missing: the others of S3 need it`));
     }
   }
+  if (isMissing('DATABASE_URL') && !isMissing('DATABASE_REPLICA_URLS')) {
+    problems.push('DATABASE_URL is missing: DATABASE_REPLICA_URLS are copies of it');
+  }
   const identityProviders = identityProvidersIn(env, { devTools: hasDevTools(env) });
   problems.push(...identityProviders.problems);
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
@@ -185,6 +191,8 @@ function assemble(env: z.output<typeof schema>) {
     /** Undefined outside production: then a secret is made once and kept in dataDir. */
     appSecret: env.APP_SECRET,
     databaseUrl: env.DATABASE_URL,
+    /** Copies of the database, which may be a little behind. */
+    databaseReplicaUrls: env.DATABASE_REPLICA_URLS,
     redisUrl: env.REDIS_URL,
     smtpUrl: env.SMTP_URL,
     mailFrom: env.MAIL_FROM ?? 'Account service <no-reply@localhost>',
@@ -200,6 +208,8 @@ function assemble(env: z.output<typeof schema>) {
     trustedProxies: env.TRUST_PROXY,
     /** Other services that may call `service.*`; one may have several tokens. */
     serviceTokens: env.SERVICE_TOKENS,
+    /** Certificate authorities to trust beside Node's own, in PEM. */
+    caFile: env.CA_FILE,
     dataDir: env.DATA_DIR,
     /** Whether the account pages are served; a team's own front end at appUrl takes their place otherwise. */
     pages: env.PAGES === 'on',

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { z } from 'zod';
 import { defaultUploadTypes, isUploadType } from '../media-types.ts';
 
@@ -38,7 +39,7 @@ export type SslMode = (typeof sslModes)[number];
 
 const isSslMode = (text: string): text is SslMode => sslModes.some((mode) => mode === text);
 
-/** The mode of an address that `databaseAddress` has accepted, or undefined. */
+/** The mode of an address that `databaseAddress` has accepted. */
 export const sslModeOf = (text: string): SslMode =>
   (URL.parse(addressPerHost(text)[0] ?? '')?.searchParams.get('ssl-mode') ?? 'DISABLED') as SslMode;
 
@@ -50,7 +51,16 @@ export const databaseAddress = z.string().superRefine((text, context) => {
     report('must be an address that starts with mysql://');
   else if (urls.some((url) => (url?.pathname.length ?? 0) < 2)) report('must name a database: mysql://…/accounts');
   else if (!isSslMode(sslModeOf(text))) report(`has an ssl-mode other than ${sslModes.join(', ')}`);
+  // mysql2 would compare the certificate with `localhost`.
+  else if (
+    sslModeOf(text) === 'VERIFY_IDENTITY' &&
+    urls.some((url) => url && isIP(url.hostname.replace(/^\[|\]$/g, '')))
+  )
+    report('must name hosts, not their IP addresses, for ssl-mode=VERIFY_IDENTITY');
 });
+
+/** Separated by commas, and so each of one host. */
+export const databaseAddresses = z.string().default('').transform(entriesOf).pipe(z.array(databaseAddress));
 
 const withoutTrailingSlash = (text: string) => text.replace(/\/+$/, '');
 

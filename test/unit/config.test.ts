@@ -193,6 +193,8 @@ test.each([
   ['DATABASE_URL', 'mysql://a,b:port/x'],
   ['DATABASE_URL', 'mysql://a,b'],
   ['DATABASE_URL', 'mysql://a/x?ssl-mode=PREFERRED'],
+  ['DATABASE_URL', 'mysql://a,[::1]:3307/x?ssl-mode=VERIFY_IDENTITY'],
+  ['DATABASE_REPLICA_URLS', 'mysql://a/x,mysql://b'],
   ['REDIS_URL', '127.0.0.1:6379'],
   ['REDIS_URL', 'redis://127.0.0.1/accounts'],
   ['SMTP_URL', 'http://127.0.0.1'],

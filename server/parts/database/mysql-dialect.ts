@@ -1,6 +1,6 @@
 import { MysqlDialect, type MysqlPoolConnection } from 'kysely';
 import type { PoolOptions, SslOptions } from 'mysql2';
-import { addressPerHost, type SslMode } from '../../config/values.ts';
+import { addressPerHost, type SslMode, sslModeOf } from '../../config/values.ts';
 import type { Log } from '../../log.ts';
 import { isRefusal } from '../sql-errors.ts';
 import { type ConnectionUse, type MysqlServer, openServer } from './mysql-connections.ts';
@@ -72,7 +72,7 @@ const sslOptions: Record<SslMode, SslOptions | undefined> = {
 /** Of an address with one host. */
 function optionsOf(address: string): PoolOptions {
   const url = new URL(address);
-  const ssl = sslOptions[(url.searchParams.get('ssl-mode') ?? 'DISABLED') as SslMode];
+  const ssl = sslOptions[sslModeOf(address)];
   return {
     host: url.hostname.replace(/^\[|\]$/g, ''),
     port: Number(url.port || 3306),
