@@ -8,22 +8,28 @@ import { createClock } from './clock.ts';
 import type { AllTables, Database, EntityManager } from './contract.ts';
 import { migrate, pendingMigrations } from './migration.ts';
 import { databaseOptions } from './options.ts';
+import { openReplicas } from './replicas.ts';
 import { createRowQueue } from './row-queue.ts';
 import type { Tables } from './tables.ts';
 
 /** The longest a request waits for the database, waiting for a connection and for its turn included. */
 const DEADLINE = { ms: 4000, what: 'the database' };
-const LOCK_WAIT_SECONDS = 2;
+const limits = { lockWaitSeconds: 2 };
 /** The longest a statement waits for a row: MySQL looks once a second for waits that have lasted too long. */
-const LONGEST_WAIT_MS = (LOCK_WAIT_SECONDS + 1) * 1000;
+const LONGEST_WAIT_MS = (limits.lockWaitSeconds + 1) * 1000;
 /** How far the database's clock may have stepped back since it was asked for. */
 const CLOCK_MARGIN_MS = 250;
 const PING_DEADLINE = { ...DEADLINE, ms: 1500 };
 
-export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir'>, log?: Log): Promise<Database> {
+export async function openDatabase(
+  config: Pick<Config, 'databaseUrl' | 'dataDir'> & Partial<Pick<Config, 'databaseReplicaUrls'>>,
+  log?: Log,
+): Promise<Database> {
   // Not by `init`, which loads every extension that is installed.
-  const orm = new MikroORM(await databaseOptions(config, { limits: { lockWaitSeconds: LOCK_WAIT_SECONDS }, log }));
+  const orm = new MikroORM(await databaseOptions(config, { limits, log }));
   const isMySql = Boolean(config.databaseUrl);
+  const replicaUrls = config.databaseReplicaUrls ?? [];
+  const replicas = replicaUrls.length > 0 ? await openReplicas(replicaUrls, { limits, log }) : undefined;
   let shared: Kysely<Tables> | undefined;
   let notReady: unknown = new Error('the schema is not up to date yet');
 
@@ -56,6 +62,15 @@ export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir
     skipLocked: isMySql ? sql`for update skip locked` : sql``,
 
     query: (read) => withinDeadline(DEADLINE, (signal) => retryingConflicts(signal, () => read(ready()))),
+
+    hasReplicas: replicas !== undefined,
+
+    queryReplica: (read) =>
+      withinDeadline(DEADLINE, (signal) => {
+        const tables = ready();
+        const primary = () => retryingConflicts(signal, () => read(tables));
+        return replicas ? replicas.query(read, primary) : primary();
+      }),
 
     write: (statement, row) => change(row, statement),
 
@@ -94,7 +109,9 @@ export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir
     },
 
     // A connection that breaks while it is closed is closed.
-    close: () => orm.close(true).catch(() => undefined),
+    async close() {
+      await Promise.all([replicas?.close(), orm.close(true).catch(() => undefined)]);
+    },
   };
 }
 
