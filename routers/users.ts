@@ -119,7 +119,10 @@ export const users = router({
     .input(z.object({ id: userId }))
     .output(z.object({ data: publicUser }))
     .query(async ({ ctx, input: { id } }) => {
-      const user = isUserId(id) ? await ctx.accounts.users.find(id) : undefined;
+      const { find, findPublic } = ctx.accounts.users;
+      // Users see what they have just changed; whose session it is would have to be looked up.
+      const look = ctx.sessionToken === undefined ? findPublic : find;
+      const user = isUserId(id) ? await look(id) : undefined;
       if (!user) throw new ServiceError('NOT_FOUND', { message: 'User not found' });
       return { data: toPublicUser(user) };
     }),

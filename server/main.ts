@@ -3,6 +3,7 @@ import { createLog } from './log.ts';
 import { releaseMemory } from './memory.ts';
 import { createSecrets } from './secrets.ts';
 import { createService } from './service.ts';
+import { trustAuthorities } from './start/authorities.ts';
 import { banner } from './start/banner.ts';
 import { prepareDataDir } from './start/data-dir.ts';
 import { applicationSecrets } from './start/secret.ts';
@@ -13,6 +14,7 @@ const SHUTDOWN_MS = 9500;
 
 async function start(): Promise<void> {
   const config = loadConfig();
+  trustAuthorities(config);
   const embedded = !config.databaseUrl || !config.redisUrl || !config.smtpUrl || !config.s3 || !config.appSecrets;
   if (embedded) prepareDataDir(config.dataDir);
 

@@ -47,7 +47,7 @@ export async function createService(
   config: Config,
   { secrets, log }: { secrets: Secrets; log: Log },
 ): Promise<Service> {
-  const database = await openDatabase(config);
+  const database = await openDatabase(config, log);
   const store = await openKeyValueStore(config, log);
   const mail = await openMail(config);
   const objects = await openObjectStorage(config, secrets);

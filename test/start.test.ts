@@ -4,9 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, inject, test } from 'vitest';
+import { migrationNames } from '../entities/migrations/index.ts';
 import { callerOf } from './contract/callers.ts';
 import { expectRefusal, isAlive, loggedIn, logIn, onStack, PASSWORD, sessionIn } from './contract/scenario.ts';
 import { clientAddress, freshEmail } from './rig/address.ts';
+import { viewMysql } from './rig/database-view.ts';
 import { createDatabase } from './rig/mysql.ts';
 import { noS3 } from './rig/s3.ts';
 import { startService } from './rig/service.ts';
@@ -75,11 +77,24 @@ test('the banner says where everything is and which parts are embedded', async (
   }
 });
 
-test('npm run migrate brings an empty database up to date, and a second time changes nothing', async () => {
+test('npm run migrate brings an empty database up to date, a second time changes nothing, and with --check never', async () => {
   const env = { ...process.env, DATABASE_URL: await createDatabase(inject('mysqlUrl')) };
-  const migrate = () => promisify(execFile)('npm', ['run', 'migrate'], { env });
-  expect((await migrate()).stdout).toContain('Applied 0001-accounts');
-  expect((await migrate()).stdout).toContain('up to date');
+  const migrate = (...args: string[]) =>
+    promisify(execFile)('npm', ['run', 'migrate', '--', ...args], { env }).then(
+      ({ stdout }) => ({ code: 0, stdout }),
+      ({ code, stdout }: { code: number; stdout: string }) => ({ code, stdout }),
+    );
+  const answer = (code: number, text: string) => ({ code, stdout: expect.stringContaining(text) });
+  const view = viewMysql(env.DATABASE_URL);
+  const tables = () => view.query('select 1 from information_schema.tables where table_schema = database()');
+  expect(await migrate('--check')).toEqual(answer(1, `To apply: ${migrationNames.join(', ')}\n`));
+  expect(await tables()).toEqual([]);
+  expect(await migrate()).toEqual(answer(0, 'Applied 0001-accounts'));
+  expect(await migrate()).toEqual(answer(0, 'up to date'));
+  expect(await migrate('--check')).toEqual(answer(0, 'up to date'));
+  env.DATABASE_URL = env.DATABASE_URL.replace(/:[^:@]*@/, ':wrong@');
+  expect(await migrate('--check')).toMatchObject({ code: 2 });
+  await view.close();
 });
 
 describe('after a restart', () => {

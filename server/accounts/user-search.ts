@@ -47,7 +47,7 @@ export const isSearchCursor = (cursor: string, q: string): boolean => decode(cur
 export const createUserSearch =
   (database: Database) =>
   ({ q, cursor, limit }: { q: string; cursor?: string | undefined; limit: number }): Promise<UserPage> =>
-    database.query(async (tables) => {
+    database.queryReplica(async (tables) => {
       const key = searchKey(q);
       const after = (cursor === undefined ? undefined : decode(cursor, key)) ?? beginning;
 

@@ -67,23 +67,26 @@ export interface UserPage {
 
 export const createUsers = (database: Database, avatarChanged: AvatarChanged = async () => undefined) => {
   const rowsByIds = preparedRead<AccountRow>();
-  const readByIds = async (ids: readonly string[]): Promise<(Account | undefined)[]> => {
-    const rows = await database.query((tables) =>
-      rowsByIds(tables, {
-        shape: ids.length,
-        build: () => tables.selectFrom('users').select(accountColumns).where('id', 'in', ids),
-        parameters: ids,
-      }),
-    );
-    const found = new Map(rows.map((row) => [row.id, toAccount(row)]));
-    return ids.map((id) => found.get(id));
-  };
-  const find = inBatches(readByIds, { most: MOST_IDS });
+  const readByIds =
+    (way: 'query' | 'queryReplica') =>
+    async (ids: readonly string[]): Promise<(Account | undefined)[]> => {
+      const rows = await database[way]((tables) =>
+        rowsByIds(tables, {
+          shape: ids.length,
+          build: () => tables.selectFrom('users').select(accountColumns).where('id', 'in', ids),
+          parameters: ids,
+        }),
+      );
+      const found = new Map(rows.map((row) => [row.id, toAccount(row)]));
+      return ids.map((id) => found.get(id));
+    };
+  const find = inBatches(readByIds('query'), { most: MOST_IDS });
+  const findOnReplica = inBatches(readByIds('queryReplica'), { most: MOST_IDS });
 
   const page = preparedRead<ListedUser>();
   const readPage = async ({ limit, cursor }: PageRequest): Promise<UserPage> => {
     const most = limit + 1;
-    const rows = await database.query((tables) => {
+    const rows = await database.queryReplica((tables) => {
       const newest = tables.selectFrom('users').select(listedColumns).orderBy('id', 'desc').limit(most);
       return cursor === undefined
         ? page(tables, { shape: 'first', build: () => newest, parameters: [most] })
@@ -99,6 +102,9 @@ export const createUsers = (database: Database, avatarChanged: AvatarChanged = a
 
   return {
     find,
+
+    /** For the public, maybe a little behind. A user whom a replica does not know yet is looked for in the primary. */
+    findPublic: database.hasReplicas ? async (id: string) => (await findOnReplica(id)) ?? find(id) : find,
 
     /** The existing users among the ids, in the order of the ids. */
     async findAll(ids: readonly string[]): Promise<Account[]> {

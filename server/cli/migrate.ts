@@ -1,16 +1,27 @@
+import { parseArgs } from 'node:util';
 import { ConfigError, loadConfig } from '../config/index.ts';
 import { describeFailure } from '../parts/database/failure.ts';
 import { openDatabase } from '../parts/database/index.ts';
+import { trustAuthorities } from '../start/authorities.ts';
 
-/** `npm run migrate`: brings the schema up to date and ends, for deployments that do so before they start instances. */
-async function migrate(): Promise<void> {
-  const database = await openDatabase(loadConfig());
-  const applied = await database.migrate().finally(() => database.close());
-  process.stdout.write(applied.length > 0 ? `Applied ${applied.join(', ')}\n` : 'The schema is up to date\n');
+/**
+ * `npm run migrate` brings the schema up to date and ends, for deployments that do so before they start instances. With
+ * `--check` it names what would run and changes nothing: the exit code is 1 if there is something, 2 after a failure.
+ */
+async function migrate({ check }: { check: boolean }): Promise<void> {
+  const config = loadConfig();
+  trustAuthorities(config);
+  const database = await openDatabase(config);
+  const names = await (check ? database.pendingMigrations() : database.migrate()).finally(() => database.close());
+  const list = `${check ? 'To apply:' : 'Applied'} ${names.join(', ')}`;
+  process.stdout.write(`${names.length > 0 ? list : 'The schema is up to date'}\n`);
+  if (check && names.length > 0) process.exitCode = 1;
 }
 
-migrate().catch((error: unknown) => {
+const { values } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
+
+migrate(values).catch((error: unknown) => {
   const explanation = error instanceof ConfigError ? error.message : describeFailure(error);
   process.stderr.write(`${explanation ?? (error as Error).stack}\n`);
-  process.exitCode = 1;
+  process.exitCode = values.check ? 2 : 1;
 });

@@ -7,6 +7,8 @@ import { insecureSettings, settingsToWarnOf } from './insecure-settings.ts';
 import {
   addressOf,
   baseAddress,
+  databaseAddress,
+  databaseAddresses,
   type Environment,
   optionalRate,
   origins,
@@ -41,12 +43,8 @@ const variables = {
     )
     .optional(),
   APP_SECRET: secrets.optional(),
-  DATABASE_URL: addressOf('mysql:')
-    .refine(
-      (text) => !URL.canParse(text) || new URL(text).pathname.length > 1,
-      'must name a database: mysql://…/accounts',
-    )
-    .optional(),
+  DATABASE_URL: databaseAddress.optional(),
+  DATABASE_REPLICA_URLS: databaseAddresses,
   // ioredis would take a database that is no number for 0.
   REDIS_URL: addressOf('redis:', 'rediss:')
     .refine(
@@ -78,6 +76,7 @@ const variables = {
     .optional(),
   TRUST_PROXY: whole(0, 16).default(0),
   SERVICE_TOKENS: serviceTokens,
+  CA_FILE: z.string().optional(),
   DATA_DIR: z.string().default('.data'),
   PAGES: z.enum(['on', 'off']).default('on'),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('info'),
@@ -155,6 +154,9 @@ export function parseConfig(environment: Environment) {
       problems.push(...s3.filter(isMissing).map((name) => `${name} is missing: the others of S3 need it`));
     }
   }
+  if (isMissing('DATABASE_URL') && !isMissing('DATABASE_REPLICA_URLS')) {
+    problems.push('DATABASE_URL is missing: DATABASE_REPLICA_URLS are copies of it');
+  }
   const identityProviders = identityProvidersIn(env, { devTools: hasDevTools(env) });
   problems.push(...identityProviders.problems);
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
@@ -190,6 +192,8 @@ function assemble(env: z.output<typeof schema>) {
     /** The current one first. Undefined outside production: then a secret is made once and kept in dataDir. */
     appSecrets: env.APP_SECRET,
     databaseUrl: env.DATABASE_URL,
+    /** Copies of the database, which may be a little behind. */
+    databaseReplicaUrls: env.DATABASE_REPLICA_URLS,
     redisUrl: env.REDIS_URL,
     smtpUrl: env.SMTP_URL,
     mailFrom: env.MAIL_FROM ?? 'Account service <no-reply@localhost>',
@@ -205,6 +209,8 @@ function assemble(env: z.output<typeof schema>) {
     trustedProxies: env.TRUST_PROXY,
     /** Other services that may call `service.*`; one may have several tokens. */
     serviceTokens: env.SERVICE_TOKENS,
+    /** Certificate authorities to trust beside Node's own, in PEM. */
+    caFile: env.CA_FILE,
     dataDir: env.DATA_DIR,
     /** Whether the account pages are served; a team's own front end at appUrl takes their place otherwise. */
     pages: env.PAGES === 'on',

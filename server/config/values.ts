@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { z } from 'zod';
 import { defaultUploadTypes, isUploadType } from '../media-types.ts';
 
@@ -14,10 +15,52 @@ export interface Rate {
   seconds: number;
 }
 
+/** Comma-separated entries; surrounding spaces and empty entries are ignored. */
+const entriesOf = (text: string): string[] =>
+  text
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter(Boolean);
+
 export const addressOf = (...protocols: string[]) =>
   z.string().refine((text) => URL.canParse(text) && protocols.includes(new URL(text).protocol), {
     error: `must be an address that starts with ${protocols.map((protocol) => `${protocol}//`).join(' or ')}`,
   });
+
+/** An address for each host of `mysql://user:password@host1,host2:3307/database`. */
+export function addressPerHost(text: string): string[] {
+  const [, before = '', hosts = '', after = ''] = /^([^/?#]*\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/s.exec(text) ?? [];
+  return hosts.split(',').map((host) => before + host + after);
+}
+
+const sslModes = ['DISABLED', 'REQUIRED', 'VERIFY_CA', 'VERIFY_IDENTITY'] as const;
+/** As MySQL's own clients name them. REQUIRED encrypts, for whichever server there is. */
+export type SslMode = (typeof sslModes)[number];
+
+const isSslMode = (text: string): text is SslMode => sslModes.some((mode) => mode === text);
+
+/** The mode of an address that `databaseAddress` has accepted. */
+export const sslModeOf = (text: string): SslMode =>
+  (URL.parse(addressPerHost(text)[0] ?? '')?.searchParams.get('ssl-mode') ?? 'DISABLED') as SslMode;
+
+/** `mysql://user:password@host1,host2/database?ssl-mode=VERIFY_IDENTITY`. */
+export const databaseAddress = z.string().superRefine((text, context) => {
+  const report = (message: string) => context.addIssue({ code: 'custom', message });
+  const urls = addressPerHost(text).map((address) => URL.parse(address));
+  if (!urls.every((url) => url?.protocol === 'mysql:' && url.hostname))
+    report('must be an address that starts with mysql://');
+  else if (urls.some((url) => (url?.pathname.length ?? 0) < 2)) report('must name a database: mysql://…/accounts');
+  else if (!isSslMode(sslModeOf(text))) report(`has an ssl-mode other than ${sslModes.join(', ')}`);
+  // mysql2 would compare the certificate with `localhost`.
+  else if (
+    sslModeOf(text) === 'VERIFY_IDENTITY' &&
+    urls.some((url) => url && isIP(url.hostname.replace(/^\[|\]$/g, '')))
+  )
+    report('must name hosts, not their IP addresses, for ssl-mode=VERIFY_IDENTITY');
+});
+
+/** Separated by commas, and so each of one host. */
+export const databaseAddresses = z.string().default('').transform(entriesOf).pipe(z.array(databaseAddress));
 
 const withoutTrailingSlash = (text: string) => text.replace(/\/+$/, '');
 
@@ -57,13 +100,6 @@ export const rate = (points: number, seconds: number) => rateText.default(`${poi
 
 /** A rate without a default: zero points, the value where it is not set, mean no limit. */
 export const optionalRate = rateText.transform(toRate).default({ points: 0, seconds: 0 });
-
-/** Comma-separated entries; surrounding spaces and empty entries are ignored. */
-const entriesOf = (text: string): string[] =>
-  text
-    .split(',')
-    .map((entry) => entry.trim())
-    .filter(Boolean);
 
 /** One or more: spaces count as part of a secret, but for those around a comma. */
 export const secretsIn = (text: string) => text.split(/\s*,\s*/) as [string, ...string[]];

@@ -1,8 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError, unavailable } from '../errors.ts';
-import { isConflict, isOutage } from './sql-errors.ts';
+import { isConflict, isMisdirected, isOutage } from './sql-errors.ts';
 
 const LONGEST_BACKOFF_MS = 300;
+/** How many servers may refuse a transaction before it fails. */
+const MOST_MOVES = 3;
 
 interface Deadline {
   ms: number;
@@ -28,13 +30,18 @@ export async function withinDeadline<T>({ ms, what }: Deadline, work: (signal: A
   }
 }
 
-/** Retries conflicts between transactions, after a pause that doubles, until the signal aborts. */
+/**
+ * Retries what has not happened, after a pause that doubles, until the signal aborts: a transaction that conflicted with
+ * another, or that this server refused. A connection that is lost is no such case: its transaction may be committed.
+ */
 export async function retryingConflicts<T>(signal: AbortSignal, attempt: () => Promise<T>): Promise<T> {
+  let moves = 0;
   for (let pause = 10; ; pause = Math.min(pause * 2, LONGEST_BACKOFF_MS)) {
     try {
       return await attempt();
     } catch (error) {
-      if (!isConflict(error) || signal.aborted) throw error;
+      const mayRetry = isConflict(error) || (isMisdirected(error) && moves++ < MOST_MOVES);
+      if (!mayRetry || signal.aborted) throw error;
     }
     await delay(Math.random() * 2 * pause);
     signal.throwIfAborted();

@@ -13,13 +13,18 @@ const connectionCodes = new Set([
 ]);
 
 /**
- * MySQL: too many connections, shutting down, killed, disk or table full, read-only, crashed engine, statement timeout
- * (1969 is MariaDB's).
+ * MySQL: too many connections, shutting down, killed, disk or table full, crashed engine, statement timeout (1969 is
+ * MariaDB's).
  */
 const mysqlOutages = new Set([
-  3, 1021, 1026, 1030, 1040, 1053, 1077, 1114, 1152, 1158, 1159, 1160, 1161, 1180, 1203, 1290, 1317, 1836, 1927, 1969,
-  3024, 4031,
+  3, 1021, 1026, 1030, 1040, 1053, 1077, 1114, 1152, 1158, 1159, 1160, 1161, 1180, 1203, 1317, 1927, 1969, 3024, 4031,
 ]);
+
+/**
+ * MySQL: read-only (1290, 1836, and 1792 where the begin already was), not part of the cluster's majority (1047 from
+ * Galera, 3100 from InnoDB Cluster).
+ */
+const mysqlMisdirected = new Set([1047, 1290, 1792, 1836, 3100]);
 
 /**
  * MySQL: access denied to the server or the database (with and without a password), no such database, host blocked or
@@ -29,12 +34,19 @@ const mysqlRefusals = new Set([
   1044, 1045, 1049, 1129, 1130, 1142, 1143, 1227, 1251, 1698, 1820, 1862, 3118, 3159, 4151,
 ]);
 
+/** MySQL: no such database, no such table. SQLite has one code for all mistakes. */
+const mysqlMissing = new Set([1049, 1146]);
+const sqliteMissing = /no such table/;
+
 const MYSQL_DUPLICATE = 1062;
 /** SQLite, by extended result code: a unique key, a primary key. */
 const sqliteDuplicates = new Set([2067, 1555]);
 
-/** MySQL: lock wait timeout, deadlock. */
-const mysqlConflicts = new Set([1205, 1213]);
+/**
+ * MySQL: lock wait timeout; deadlock, or with Galera a conflict with another node; a conflict with another node of an
+ * InnoDB Cluster; TiDB's conflicts.
+ */
+const mysqlConflicts = new Set([1205, 1213, 3101, 8002, 8022, 8028, 9007]);
 
 /** SQLite, by primary result code: busy, locked. */
 const sqliteConflicts = new Set([5, 6]);
@@ -69,11 +81,29 @@ export function isDuplicate(error: unknown): boolean {
   return mysql === MYSQL_DUPLICATE || sqliteDuplicates.has(sqliteExtended);
 }
 
+/** Whether migrations have yet to create what the statement names. */
+export const isMissingSchema = (error: unknown): boolean =>
+  error instanceof Error && (mysqlMissing.has(numbersOf(error).mysql) || sqliteMissing.test(error.message));
+
 /** Whether the statement conflicted with another transaction: a retry may succeed. */
 export function isConflict(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { mysql, sqlite } = numbersOf(error);
   return mysqlConflicts.has(mysql) || sqliteConflicts.has(sqlite);
+}
+
+/**
+ * Whether a server of a cluster has refused the statement, and with it the transaction, as not its own to run: on a new
+ * connection it may reach one that will.
+ */
+export const isMisdirected = (error: unknown): boolean =>
+  error instanceof Error && mysqlMisdirected.has(numbersOf(error).mysql);
+
+/** Whether the connection failed: what its last statement has done is not known. */
+export function isLostConnection(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { code, fatal } = numbersOf(error);
+  return fatal || connectionCodes.has(code);
 }
 
 /** Whether the database answers and refuses us: an operator has to change something. */
@@ -83,8 +113,8 @@ export const isRefusal = (error: unknown): boolean =>
 /** Whether an error says that the database cannot work now, rather than that a statement is wrong. */
 export function isOutage(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
-  const { code, mysql, sqlite, fatal } = numbersOf(error);
-  if (fatal || connectionCodes.has(code) || mysqlOutages.has(mysql) || sqliteOutages.has(sqlite)) return true;
-  if (isRefusal(error) || isConflict(error)) return true;
+  const { mysql, sqlite } = numbersOf(error);
+  if (mysqlOutages.has(mysql) || sqliteOutages.has(sqlite)) return true;
+  if (isLostConnection(error) || isRefusal(error) || isConflict(error) || isMisdirected(error)) return true;
   return /queue limit reached|connection is in closed state|pool is closed|database is not open/i.test(error.message);
 }

@@ -1,6 +1,6 @@
 import { pbkdf2Sync, randomBytes } from 'node:crypto';
-import { createConnection, type RowDataPacket } from 'mysql2/promise';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { type Connection, createConnection, type RowDataPacket } from 'mysql2/promise';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { migrationNames } from '../../entities/migrations/index.ts';
 import { type Call, callerOf, type Reply } from '../contract/callers.ts';
 import {
@@ -14,7 +14,8 @@ import {
   verified,
 } from '../contract/scenario.ts';
 import { clientAddress, freshEmail } from '../rig/address.ts';
-import { createDatabase, dropDatabase } from '../rig/mysql.ts';
+import { createDatabase, startMysql } from '../rig/mysql.ts';
+import type { PrivateServer } from '../rig/private-server.ts';
 import { type Service, startService } from '../rig/service.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
@@ -169,41 +170,79 @@ test('instances that start at once on an empty database all come up', async () =
   }
 });
 
-test('an instance that starts while another migrates changes nothing in the schema until that is done', async () => {
-  const databaseUrl = await createDatabase(inject('mysqlUrl'));
-  const other = await createConnection({ uri: databaseUrl });
-  const { PORT, DATA_DIR, APP_URL, ...env } = stack.services[0]?.env ?? {};
-  const count = async (from: string) => {
-    const [[row]] = await other.query<RowDataPacket[]>(`select count(*) as n from information_schema.${from}`);
-    return Number(row?.['n']);
-  };
-  const tables = () => count('tables where table_schema = database()');
-  const waits = () => count("processlist where db = database() and state = 'User lock'");
+/** As another instance that migrates leaves the lock: until `seconds` from now. */
+const lockMigrations = async (connection: Connection, seconds: number) => {
+  await connection.query(
+    'create table if not exists migration_lock (id tinyint not null primary key, owner varchar(36) not null, ends_at bigint not null)',
+  );
+  await connection.query("replace into migration_lock values (1, 'another', (unix_timestamp() + ?) * 1000)", [seconds]);
+};
+
+describe('an instance that starts while another migrates', () => {
+  /** A server of their own, whose statements are counted. */
+  let mysql: PrivateServer;
+  let other: Connection;
+  let databaseUrl: string;
   let service: Service | undefined;
-  try {
-    await other.query("select get_lock(concat(database(), '.migrations'), 0)");
-    service = await startService({ env: { ...env, DATABASE_URL: databaseUrl }, ready: false });
-    await until(async () => (await waits()) > 0 || (await tables()) > 0, { what: 'the migration or its wait' });
-    expect(await tables()).toBe(0);
-    await other.query("select release_lock(concat(database(), '.migrations'))");
-    const { url } = service;
-    await until(async () => (await fetch(`${url}/readyz`)).status === 200, { what: 'the service' });
-    expect(await tables()).toBeGreaterThan(0);
-  } finally {
+  beforeAll(async () => {
+    mysql = await startMysql();
+  });
+  beforeEach(async () => {
+    databaseUrl = await createDatabase(mysql.url);
+    other = await createConnection({ uri: databaseUrl });
+  });
+  afterEach(async () => {
     await service?.stop({ by: 'SIGINT' });
     await other.end();
-    await dropDatabase(databaseUrl);
-  }
+  });
+  afterAll(() => mysql.stop());
+
+  const count = async (sql: string) => {
+    const [[row]] = await other.query<RowDataPacket[]>(`select count(*) as n from ${sql}`);
+    return Number(row?.['n']);
+  };
+  const tables = () => count('information_schema.tables where table_schema = database()');
+  /** How often the lock was asked for: nothing else is updated there. */
+  const asked = async () => {
+    const [[row]] = await other.query<RowDataPacket[]>("show global status like 'Com_update'");
+    return Number(row?.['Value']);
+  };
+  const start = async () => {
+    const { PORT, DATA_DIR, APP_URL, ...env } = stack.services[0]?.env ?? {};
+    service = await startService({ env: { ...env, DATABASE_URL: databaseUrl }, ready: false });
+    return service.url;
+  };
+  const isReady = async (url: string) => (await fetch(`${url}/readyz`)).status === 200;
+
+  test('changes nothing in the schema until that is done', async () => {
+    await lockMigrations(other, 600);
+    const before = await asked();
+    const url = await start();
+    await until(async () => (await asked()) > before + 3, { what: 'the wait for the lock' });
+    expect(await tables()).toBe(1);
+    await other.query('update migration_lock set ends_at = 0');
+    await until(() => isReady(url), { what: 'the service' });
+    expect(await tables()).toBeGreaterThan(1);
+    expect(await count('migration_lock where ends_at = 0')).toBe(1);
+  });
+
+  test('takes over when that has crashed', async () => {
+    await lockMigrations(other, 2);
+    const url = await start();
+    await until(() => isReady(url), { what: 'the service' });
+    expect(await count("migration_lock where owner <> 'another'")).toBe(1);
+  });
 });
 
 test('an instance that starts on an up-to-date schema takes no lock for it', async () => {
   const { PORT, DATA_DIR, APP_URL, ...env } = stack.services[0]?.env ?? {};
   const other = await createConnection({ uri: env.DATABASE_URL ?? '' });
   try {
-    await other.query("select get_lock(concat(database(), '.migrations'), 0)");
+    await lockMigrations(other, 600);
     const service = await startService({ env });
     expect(await service.stop({ by: 'SIGINT' })).toBe(0);
   } finally {
+    await other.query('update migration_lock set ends_at = 0');
     await other.end();
   }
 });

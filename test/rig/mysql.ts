@@ -27,13 +27,22 @@ interface Flavour {
 
 /**
  * A private MySQL, or else MariaDB, in a fresh directory: whichever `mysqld` comes first on the PATH. With MYSQL_URL (an
- * account that may create databases) that server is used instead. `directory` is an empty one of the test's own.
+ * account that may create databases) that server is used instead. `directory` is an empty one of the test's own, `args` are further
+ * options of the server.
  */
-export async function startMysql({ directory = temporaryDirectory('mysql') } = {}): Promise<PrivateServer> {
+export async function startMysql({
+  directory = temporaryDirectory('mysql'),
+  args = [],
+}: {
+  directory?: string;
+  args?: string[];
+} = {}): Promise<PrivateServer> {
   const given = process.env.MYSQL_URL;
   if (given) return foreignServer(given, 'MYSQL_URL');
   const flavour = await findFlavour();
   await cp(await initialData(flavour), join(directory, 'data'), { recursive: true, mode: constants.COPYFILE_FICLONE });
+  // Its identity, which a primary and its replica may not share.
+  await rm(join(directory, 'data/auto.cnf'), { force: true });
   await writeFile(join(directory, 'init.sql'), accountStatements);
   const port = await freePort();
   const url = `mysql://${user}:${password}@127.0.0.1:${port}`;
@@ -42,9 +51,29 @@ export async function startMysql({ directory = temporaryDirectory('mysql') } = {
     url,
     port,
     directory,
-    command: { file: flavour.binary, args: serverArguments(flavour, directory, port), env },
+    command: { file: flavour.binary, args: [...serverArguments(flavour, directory, port), ...args], env },
     answers: () => answers(url),
   });
+}
+
+/** Options of a server that `startReplica` copies. */
+export const primaryArguments = ['--server-id=1', '--log-bin=log', '--binlog-format=ROW'];
+
+/** A private server that follows another, from its beginning, and is read-only to others than us. */
+export async function startReplica(primary: PrivateServer): Promise<PrivateServer> {
+  const replica = await startMysql({ args: ['--server-id=2', '--read-only'] });
+  const { isMysql } = await findFlavour();
+  const source = { HOST: `'127.0.0.1'`, PORT: primary.port, USER: `'${user}'`, PASSWORD: `'${password}'` };
+  const word = isMysql ? 'SOURCE' : 'MASTER';
+  const settings = Object.entries(source).map(([name, value]) => `${word}_${name} = ${value}`);
+  await execute(
+    replica.url,
+    isMysql
+      ? `CHANGE REPLICATION SOURCE TO ${settings.join(', ')}, GET_SOURCE_PUBLIC_KEY = 1`
+      : `CHANGE MASTER TO ${settings.join(', ')}`,
+  );
+  await execute(replica.url, 'START REPLICA');
+  return replica;
 }
 
 /** A fresh, empty database under a random name; resolves to its own address. */

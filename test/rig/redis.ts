@@ -9,14 +9,16 @@ const databases = 256;
 /**
  * A private Redis with an append-only file in a fresh directory. With REDIS_URL that server is used instead.
  * `appendfsync` as in redis.conf; whatever it is, what was answered survives a killed process. `directory` is an empty one of
- * the test's own.
+ * the test's own, `settings` are further ones of redis.conf.
  */
 export async function startRedis({
   appendfsync = 'everysec',
   directory = temporaryDirectory('redis'),
+  settings: further = {},
 }: {
   appendfsync?: 'always' | 'everysec' | 'no';
   directory?: string;
+  settings?: Record<string, string | number>;
 } = {}): Promise<PrivateServer> {
   const given = process.env.REDIS_URL;
   if (given) return foreignServer(given, 'REDIS_URL');
@@ -24,7 +26,8 @@ export async function startRedis({
   if (binary === undefined) throw new Error('redis-server is not installed');
   const port = await freePort();
   const url = `redis://127.0.0.1:${port}`;
-  const settings = { bind: '127.0.0.1', port, dir: directory, databases, appendonly: 'yes', appendfsync, save: '' };
+  const own = { bind: '127.0.0.1', port, dir: directory, databases, appendonly: 'yes', appendfsync, save: '' };
+  const settings = { ...own, ...further };
   return startPrivateServer({
     name: 'Redis',
     url,

@@ -1,10 +1,14 @@
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { MikroORM } from '@mikro-orm/sql';
 import { describe, expect, inject, test } from 'vitest';
-import { isUpToDate } from '../../server/parts/database/migration.ts';
+import { migrationNames } from '../../entities/migrations/index.ts';
+import { openDatabase } from '../../server/parts/database/index.ts';
+import { pendingMigrations } from '../../server/parts/database/migration.ts';
 import { migrationOptions } from '../../server/parts/database/options.ts';
+import { viewMysql } from '../rig/database-view.ts';
 import { createDatabase, dropDatabase } from '../rig/mysql.ts';
 
 type Sql = (query: string) => Promise<object[]>;
@@ -108,14 +112,48 @@ onEachDatabase(
   'a schema is up to date only with every migration, whatever a newer release has added',
   async (orm, sql) => {
     await orm.connect();
-    const upToDate = () => isUpToDate(orm.em.fork().getKysely());
+    const pending = () => pendingMigrations(orm.em.fork().getKysely());
     const { migrator } = orm;
-    expect(await upToDate()).toBe(false);
+    expect(await pending()).toEqual(migrationNames);
     await migrator.up();
-    expect(await upToDate()).toBe(true);
+    expect(await pending()).toEqual([]);
     await sql("insert into mikro_orm_migrations (name) values ('9999-newer')");
-    expect(await upToDate()).toBe(true);
+    expect(await pending()).toEqual([]);
     await sql("delete from mikro_orm_migrations where name = '0003-uploads'");
-    expect(await upToDate()).toBe(false);
+    expect(await pending()).toEqual(['0003-uploads']);
   },
 );
+
+test('every table has a primary key: a cluster replicates rows by it', async () => {
+  const databaseUrl = await createDatabase(inject('mysqlUrl'));
+  const database = await openDatabase({ databaseUrl, dataDir: '' });
+  const view = viewMysql(databaseUrl);
+  try {
+    await database.migrate();
+    const tables = await view.query<{ name: string; keys: number }>(
+      `select table_name as name, (select count(*) from information_schema.table_constraints c
+         where c.table_schema = t.table_schema and c.table_name = t.table_name and constraint_type = 'PRIMARY KEY') as \`keys\`
+       from information_schema.tables t where table_schema = database()`,
+    );
+    expect(tables.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['users', 'mikro_orm_migrations', 'migration_lock']),
+    );
+    expect(tables.filter(({ keys }) => keys !== 1)).toEqual([]);
+  } finally {
+    await Promise.all([database.close(), view.close()]);
+    await dropDatabase(databaseUrl);
+  }
+});
+
+test('a missing database is made by the migration', async () => {
+  const url = new URL(inject('mysqlUrl'));
+  url.pathname = `/account_${randomBytes(6).toString('hex')}`;
+  const database = await openDatabase({ databaseUrl: url.href, dataDir: '' });
+  try {
+    expect(await database.pendingMigrations()).toEqual(migrationNames);
+    expect(await database.migrate()).toEqual(migrationNames);
+  } finally {
+    await database.close();
+    await dropDatabase(url.href);
+  }
+});

@@ -40,8 +40,12 @@ export interface Database {
   readonly now: RawBuilder<number>;
   /** Ends a select in a transaction: locks its rows and leaves out those that other transactions hold. */
   readonly skipLocked: RawBuilder<unknown>;
-  /** Reads only: a replica may answer. */
+  /** Reads only, and all that was committed before: for whatever decides something. */
   query<T>(read: (tables: ReadTables) => Promise<T>): Promise<T>;
+  /** Whether `queryReplica` differs from `query`. */
+  readonly hasReplicas: boolean;
+  /** Reads only, from a replica where there is one: what it shows may be a little behind. */
+  queryReplica<T>(read: (tables: ReadTables) => Promise<T>): Promise<T>;
   /** One statement that changes rows. */
   write<T>(statement: (tables: WriteTables) => Promise<T>, row?: string): Promise<T>;
   /**
@@ -58,5 +62,7 @@ export interface Database {
    * Answers the migrations that it applied.
    */
   migrate(): Promise<string[]>;
+  /** The names of the migrations that `migrate` would apply. Changes nothing in a database that exists. */
+  pendingMigrations(): Promise<string[]>;
   close(): Promise<void>;
 }

@@ -1,28 +1,35 @@
-import type { MySqlConnection } from '@mikro-orm/mysql';
 import { MikroORM } from '@mikro-orm/sql';
 import { type Kysely, sql } from 'kysely';
 import type { Config } from '../../config/index.ts';
 import { unavailable } from '../../errors.ts';
+import type { Log } from '../../log.ts';
 import { retryingConflicts, withinDeadline } from '../deadline.ts';
 import { createClock } from './clock.ts';
 import type { AllTables, Database, EntityManager } from './contract.ts';
-import { isUpToDate, migrate } from './migration.ts';
-import { LONGEST_WAIT_MS, limitStatements } from './mysql-connections.ts';
+import { migrate, pendingMigrations } from './migration.ts';
 import { databaseOptions } from './options.ts';
+import { openReplicas } from './replicas.ts';
 import { createRowQueue } from './row-queue.ts';
 import type { Tables } from './tables.ts';
 
 /** The longest a request waits for the database, waiting for a connection and for its turn included. */
 const DEADLINE = { ms: 4000, what: 'the database' };
+const limits = { lockWaitSeconds: 2 };
+/** The longest a statement waits for a row: MySQL looks once a second for waits that have lasted too long. */
+const LONGEST_WAIT_MS = (limits.lockWaitSeconds + 1) * 1000;
 /** How far the database's clock may have stepped back since it was asked for. */
 const CLOCK_MARGIN_MS = 250;
 const PING_DEADLINE = { ...DEADLINE, ms: 1500 };
 
-export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir'>): Promise<Database> {
+export async function openDatabase(
+  config: Pick<Config, 'databaseUrl' | 'dataDir'> & Partial<Pick<Config, 'databaseReplicaUrls'>>,
+  log?: Log,
+): Promise<Database> {
   // Not by `init`, which loads every extension that is installed.
-  const orm = new MikroORM(await databaseOptions(config));
+  const orm = new MikroORM(await databaseOptions(config, { limits, log }));
   const isMySql = Boolean(config.databaseUrl);
-  if (isMySql) await limitStatements(orm.driver.getConnection() as MySqlConnection);
+  const replicaUrls = config.databaseReplicaUrls ?? [];
+  const replicas = replicaUrls.length > 0 ? await openReplicas(replicaUrls, { limits, log }) : undefined;
   let shared: Kysely<Tables> | undefined;
   let notReady: unknown = new Error('the schema is not up to date yet');
 
@@ -56,6 +63,15 @@ export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir
 
     query: (read) => withinDeadline(DEADLINE, (signal) => retryingConflicts(signal, () => read(ready()))),
 
+    hasReplicas: replicas !== undefined,
+
+    queryReplica: (read) =>
+      withinDeadline(DEADLINE, (signal) => {
+        const tables = ready();
+        const primary = () => retryingConflicts(signal, () => read(tables));
+        return replicas ? replicas.query(read, primary) : primary();
+      }),
+
     write: (statement, row) => change(row, statement),
 
     change: (work, row) => change(row, work),
@@ -72,12 +88,18 @@ export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir
 
     ping: () => withinDeadline(PING_DEADLINE, () => sql`select 1`.execute(ready())).then(() => undefined),
 
+    async pendingMigrations() {
+      await orm.connect();
+      return pendingMigrations(orm.em.fork().getKysely());
+    },
+
     async migrate() {
       try {
         // Not within the first transaction, which would wait for the connection that it holds itself.
         await orm.connect();
         const tables = orm.em.fork().getKysely<Tables>();
-        const applied = (await isUpToDate(tables)) ? [] : await migrate(config);
+        const isUpToDate = (await pendingMigrations(tables)).length === 0;
+        const applied = isUpToDate ? [] : await migrate(config, now);
         shared = tables;
         return applied;
       } catch (error) {
@@ -87,7 +109,9 @@ export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir
     },
 
     // A connection that breaks while it is closed is closed.
-    close: () => orm.close(true).catch(() => undefined),
+    async close() {
+      await Promise.all([replicas?.close(), orm.close(true).catch(() => undefined)]);
+    },
   };
 }
 

@@ -1,25 +1,26 @@
 import { MikroORM } from '@mikro-orm/sql';
-import { type Kysely, sql } from 'kysely';
+import { Kysely, type QueryExecutorProvider, type RawBuilder, sql } from 'kysely';
 import { migrationNames } from '../../../entities/migrations/index.ts';
 import type { Config } from '../../config/index.ts';
-import { isOutage, isRefusal } from '../sql-errors.ts';
+import { retryingConflicts } from '../deadline.ts';
+import { isMissingSchema } from '../sql-errors.ts';
+import { takeMigrationLock } from './migration-lock.ts';
 import { MIGRATIONS_TABLE, migrationOptions } from './options.ts';
-import type { Tables } from './tables.ts';
 
-const LOCK_SECONDS = 60;
+type DatabaseConfig = Pick<Config, 'databaseUrl' | 'dataDir'>;
 
-/**
- * Whether every migration was applied: one is listed only once it is complete. False also where the answer is an error that
- * `migrate` may resolve, such as a missing database; rejects where the database does not answer.
- */
-export async function isUpToDate(tables: Kysely<Tables>): Promise<boolean> {
+/** How long migrations are tried again that conflict with the instances that are at work. */
+const CONFLICTS_MS = 60_000;
+
+/** The names of the migrations that were not applied: one is listed only once it is complete. */
+export async function pendingMigrations(tables: QueryExecutorProvider): Promise<string[]> {
   try {
     const { rows } = await sql<{ name: string }>`select name from ${sql.table(MIGRATIONS_TABLE)}`.execute(tables);
     const applied = new Set(rows.map(({ name }) => name));
-    return migrationNames.every((name) => applied.has(name));
+    return migrationNames.filter((name) => !applied.has(name));
   } catch (error) {
-    if (isOutage(error) && !isRefusal(error)) throw error;
-    return false;
+    if (!isMissingSchema(error)) throw error;
+    return [...migrationNames];
   }
 }
 
@@ -27,28 +28,40 @@ export async function isUpToDate(tables: Kysely<Tables>): Promise<boolean> {
  * Applies the migrations that are missing and answers their names. On connections of its own, whose statements may take
  * as long as they need; one instance at a time.
  */
-export async function migrate(config: Pick<Config, 'databaseUrl' | 'dataDir'>): Promise<string[]> {
+export async function migrate(config: DatabaseConfig, now: RawBuilder<number>): Promise<string[]> {
+  if (config.databaseUrl) await createMissingDatabase(config.databaseUrl);
   const orm = await MikroORM.init(await migrationOptions(config));
   try {
-    const applied = await (config.databaseUrl ? lockedMigration(orm) : orm.migrator.up());
+    const applied = await (config.databaseUrl ? lockedMigration(orm, now) : orm.migrator.up());
     return applied.map(({ name }) => name);
   } finally {
     await orm.close(true);
   }
 }
 
-async function lockedMigration(orm: MikroORM) {
-  await orm.schema.ensureDatabase();
-  return orm.em.fork().transactional(async (em) => {
-    const [row] = await em.execute<{ held: number }[]>(
-      'select get_lock(concat(database(), ".migrations"), ?) as held',
-      [LOCK_SECONDS],
-    );
-    if (row?.held !== 1) throw new Error('another instance holds the migration lock');
-    try {
-      return await orm.migrator.up();
-    } finally {
-      await em.execute('select release_lock(concat(database(), ".migrations"))');
-    }
-  });
+async function lockedMigration(orm: MikroORM, now: RawBuilder<number>) {
+  const tables = orm.em.fork().getKysely();
+  const isDone = async () => (await pendingMigrations(tables)).length === 0;
+  const lock = await takeMigrationLock(tables, { now, isDone });
+  if (!lock) return [];
+  orm.migrator.on('migrating', () => lock.renew());
+  try {
+    // A migration may be repeated, as after a crash.
+    return await retryingConflicts(AbortSignal.timeout(CONFLICTS_MS), () => orm.migrator.up());
+  } finally {
+    await lock.release();
+  }
+}
+
+async function createMissingDatabase(url: string): Promise<void> {
+  const { databaseName, mysqlDialect } = await import('./mysql-dialect.ts');
+  const server = new Kysely<object>({ dialect: mysqlDialect(url, { decides: true, serverOnly: true }) });
+  const name = databaseName(url);
+  try {
+    // Asked for first: an account that may use its database only may not say `create`.
+    const { rows } = await sql`select 1 from information_schema.schemata where schema_name = ${name}`.execute(server);
+    if (rows.length === 0) await sql`create database if not exists ${sql.id(name)}`.execute(server);
+  } finally {
+    await server.destroy();
+  }
 }

@@ -3,8 +3,9 @@ import { type Options, SqliteDriver } from '@mikro-orm/sql';
 import { schemas } from '../../../entities/index.ts';
 import { loadMigrations } from '../../../entities/migrations/index.ts';
 import type { Config } from '../../config/index.ts';
+import type { Log } from '../../log.ts';
+import type { Limits } from './mysql-connections.ts';
 
-const CONNECTIONS = 10;
 /** Where MikroORM writes the names of the migrations that were applied. */
 export const MIGRATIONS_TABLE = 'mikro_orm_migrations';
 
@@ -18,28 +19,26 @@ const common = {
   allowGlobalContext: false,
 } satisfies Options;
 
-/**
- * MikroORM on MySQL or MariaDB where DATABASE_URL names one, else on a SQLite file in DATA_DIR. Only the driver that is used is
- * loaded.
- */
-export async function databaseOptions({
-  databaseUrl,
-  dataDir,
-}: Pick<Config, 'databaseUrl' | 'dataDir'>): Promise<Options> {
+/** MikroORM on MySQL or MariaDB where DATABASE_URL names one, else on a SQLite file in DATA_DIR. Only the driver that is used is loaded. */
+export async function databaseOptions(
+  { databaseUrl, dataDir }: Pick<Config, 'databaseUrl' | 'dataDir'>,
+  { limits, log }: { limits?: Limits; log?: Log | undefined } = {},
+): Promise<Options> {
   if (!databaseUrl) {
     const { sqliteDialect } = await import('./sqlite-dialect.ts');
     const file = join(dataDir, 'database.sqlite');
     return { ...common, driver: SqliteDriver, dbName: file, driverOptions: sqliteDialect(file) };
   }
-  const { defineConfig, MySqlDriver } = await import('@mikro-orm/mysql');
+  const [{ defineConfig, MySqlDriver }, { databaseName, mysqlDialect }] = await Promise.all([
+    import('@mikro-orm/mysql'),
+    import('./mysql-dialect.ts'),
+  ]);
   return defineConfig({
     ...common,
     driver: MySqlDriver,
-    clientUrl: databaseUrl,
+    dbName: databaseName(databaseUrl),
     timezone: 'Z',
-    pool: { min: 1, max: CONNECTIONS },
-    // The queue is bounded: past it a request is refused at once, instead of waiting in memory.
-    driverOptions: { connectTimeout: 3000, queueLimit: 1000, enableKeepAlive: true },
+    driverOptions: mysqlDialect(databaseUrl, { limits, decides: true, log }),
   }) as Options;
 }
 

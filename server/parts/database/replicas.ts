@@ -1,0 +1,95 @@
+import { Kysely, sql } from 'kysely';
+import type { Log } from '../../log.ts';
+import { createOutage } from '../../outage.ts';
+import { withinDeadline } from '../deadline.ts';
+import type { ReadTables } from './contract.ts';
+import type { Limits } from './mysql-connections.ts';
+import type { Tables } from './tables.ts';
+
+/** A replica that takes longer is passed over: the primary still answers in time. */
+const DEADLINE = { ms: 1000, what: 'a database replica' };
+const PROBE_EVERY_MS = 3000;
+
+type Read<T> = (tables: ReadTables) => Promise<T>;
+
+export interface Replicas {
+  /** Asks the replicas in turn; where the one whose turn it is fails, or none can be used, `primary` answers. */
+  query<T>(read: Read<T>, primary: () => Promise<T>): Promise<T>;
+  close(): Promise<void>;
+}
+
+/** Copies of the database that may be a little behind. One that fails is passed over until it answers a probe. */
+export async function openReplicas(
+  urls: readonly string[],
+  { limits, log }: { limits: Limits; log?: Log | undefined },
+): Promise<Replicas> {
+  const { mysqlDialect } = await import('./mysql-dialect.ts');
+  const closing = new AbortController();
+  const replicas = urls.map((url) => {
+    const tables = new Kysely<Tables>({ dialect: mysqlDialect(url, { limits, decides: false }) });
+    return createReplica(tables, { name: new URL(url).host, closing: closing.signal, log });
+  });
+  let turn = 0;
+
+  return {
+    async query(read, primary) {
+      const usable = replicas.filter((replica) => replica.isUsable);
+      const replica = usable[turn++ % usable.length];
+      if (!replica) return primary();
+      try {
+        return await replica.query(read);
+      } catch {
+        return primary();
+      }
+    },
+
+    async close() {
+      closing.abort();
+      await Promise.all(replicas.map((replica) => replica.close()));
+    },
+  };
+}
+
+function createReplica(
+  tables: Kysely<Tables>,
+  { name, closing, log }: { name: string; closing: AbortSignal; log?: Log | undefined },
+) {
+  let probing = false;
+  const outage = createOutage({
+    began: (error) => log?.warn({ err: error, replica: name }, 'a database replica failed, the primary answers'),
+    ended: () => log?.info({ replica: name }, 'a database replica is back'),
+  });
+
+  const probe = async () => {
+    try {
+      await withinDeadline(DEADLINE, () => sql`select id from users limit 1`.execute(tables));
+      probing = false;
+      outage.succeeded();
+    } catch {
+      probeLater();
+    }
+  };
+  const probeLater = () => {
+    if (!closing.aborted) setTimeout(probe, PROBE_EVERY_MS).unref();
+  };
+
+  return {
+    get isUsable() {
+      return !probing;
+    },
+
+    async query<T>(read: Read<T>): Promise<T> {
+      try {
+        return await withinDeadline(DEADLINE, () => read(tables));
+      } catch (error) {
+        outage.failed(error);
+        if (!probing) probeLater();
+        probing = true;
+        throw error;
+      }
+    },
+
+    // A connection that breaks while it is closed is closed.
+    close: () => tables.destroy().catch(() => undefined),
+  };
+}
