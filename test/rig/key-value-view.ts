@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { mastersOf } from './redis.ts';
 import type { Stack } from './stack.ts';
 
 /** What the service's key-value store holds under a key, seen past the service. */
@@ -35,9 +36,9 @@ export async function entriesOf(stack: Stack): Promise<Entry[]> {
         })),
     );
   }
-  const keys = await redis.keys('*');
+  const keys = await Promise.all((await mastersOf(redis)).map((server) => server.keys('*')));
   return Promise.all(
-    keys.map(async (key) => {
+    keys.flat().map(async (key) => {
       const [value, ms] = await Promise.all([redis.get(key), redis.pttl(key)]);
       return { key, value: value ?? '', keptMs: ms === -1 ? Infinity : ms };
     }),
