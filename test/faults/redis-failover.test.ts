@@ -1,4 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseConfig } from '../../server/config/index.ts';
 import { createLog } from '../../server/log.ts';
@@ -119,6 +119,29 @@ describe.each([
       expect(attempts.filter(({ allowed }) => allowed)).toHaveLength(5);
     }
     expect(await Promise.all(KEYS.map((key) => store.get(`none-${key}`)))).toEqual(KEYS.map(() => null));
+  });
+
+  test('what was sent and not answered is not sent again', async () => {
+    const count = store.counter({ name: 'once', points: 5, seconds: 60 });
+    // Every connection is in use.
+    await Promise.all(KEYS.map((key) => store.get(key)));
+    const master = await servers.master();
+    const outcomes = await withClient(master.url, async (operator) => {
+      master.pause();
+      const counts = Promise.allSettled(KEYS.map(count));
+      await nextTurn();
+      // Found together with the counts: as a rule they are executed, and their connections end before the answers leave.
+      const kill = operator.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+      await nextTurn();
+      master.resume();
+      expect(await kill).toBeGreaterThan(0);
+      return counts;
+    });
+    await until(() => Promise.all(KEYS.map((key) => store.get(key))));
+    const counted = await Promise.all(KEYS.map((key) => store.get(`once:${key}`)));
+    const isAnswered = outcomes.map(({ status }) => status === 'fulfilled');
+    expect(isAnswered).toContain(false);
+    expect(counted.filter((uses, i) => uses !== '1' && (uses !== null || isAnswered[i]))).toEqual([]);
   });
 
   test.each([
