@@ -6,6 +6,8 @@ export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal'>;
 
 /** The longest message that is searched and logged: the sender of a request may have chosen its length. */
 const MAX_LENGTH = 1024;
+/** PIPE_BUF of Linux: what is written to a pipe at once stays in one piece, whatever other processes write there. */
+const MAX_WRITE = 4096;
 const MAX_FRAMES = 20;
 const MAX_FRAME_LENGTH = 500;
 
@@ -71,12 +73,12 @@ const framesOf = (stack: string): string =>
  * To standard output, or to `output`.
  */
 export async function createLog(
-  { production, logLevel }: Pick<Config, 'production' | 'logLevel'>,
+  { production, logLevel, processes = 1 }: Pick<Config, 'production' | 'logLevel'> & Partial<Pick<Config, 'processes'>>,
   output: DestinationStream = standardOutput(production),
 ): Promise<Logger> {
   const options: LoggerOptions = {
     level: logLevel,
-    base: null,
+    base: processes > 1 ? { pid: process.pid } : null,
     serializers: { err: (error: unknown) => loggedError(error) },
   };
   return pino(options, production ? output : await readableLines(output));
@@ -84,7 +86,9 @@ export async function createLog(
 
 function standardOutput(production: boolean): DestinationStream {
   const destination = pino.destination(
-    production ? { dest: 1, sync: false, minLength: 4096, periodicFlush: 500 } : { dest: 1, sync: true },
+    production
+      ? { dest: 1, sync: false, minLength: 3072, maxWrite: MAX_WRITE, periodicFlush: 500 }
+      : { dest: 1, sync: true },
   );
   // A full disk or a closed pipe costs log lines, never requests.
   let isFailing = false;
@@ -117,7 +121,7 @@ async function readableLines(destination: DestinationStream) {
     destination: lines,
     singleLine: true,
     translateTime: 'HH:MM:ss.l',
-    ignore: 'method,route,status,ms',
+    ignore: 'pid,method,route,status,ms',
     messageFormat: ({ msg, method, route, status, ms }) =>
       route === undefined ? String(msg ?? '') : `${status} ${method} ${route} in ${ms} ms`,
   });

@@ -1,25 +1,30 @@
-import { ConfigError, loadConfig } from './config/index.ts';
-import { createLog } from './log.ts';
+import { type Config, ConfigError, loadConfig } from './config/index.ts';
+import { createLog, type Log } from './log.ts';
 import { releaseMemory } from './memory.ts';
 import { createSecrets } from './secrets.ts';
-import { createService } from './service.ts';
 import { trustAuthorities } from './start/authorities.ts';
-import { banner } from './start/banner.ts';
+import { banner, type Providers } from './start/banner.ts';
 import { prepareDataDir } from './start/data-dir.ts';
+import { isOneOfSeveral, reportReady, runProcesses } from './start/processes.ts';
 import { applicationSecrets } from './start/secret.ts';
 import { onStopSignal } from './start/stop-signals.ts';
 
 /** From the signal to the exit, at most. */
 const SHUTDOWN_MS = 9500;
+/** After which processes that do not end by themselves are killed. */
+const SHUTDOWN_ALL_MS = 9750;
 
 async function start(): Promise<void> {
   const config = loadConfig();
   trustAuthorities(config);
+  if (config.processes > 1 && !isOneOfSeveral()) return startSeveral(config);
   const embedded = !config.databaseUrl || !config.redisUrl || !config.smtpUrl || !config.s3 || !config.appSecrets;
   if (embedded) prepareDataDir(config.dataDir);
 
   const log = await createLog(config);
-  for (const warning of config.warnings) log.warn(warning);
+  if (!isOneOfSeveral()) warn(config, log);
+  // Not loaded by a process that only watches others.
+  const { createService } = await import('./service.ts');
   const service = await createService(config, { secrets: createSecrets(applicationSecrets(config)), log });
 
   await service.listen();
@@ -31,13 +36,43 @@ async function start(): Promise<void> {
     log.info('stopped');
     log.flush(() => process.exit(0));
   };
-  onStopSignal({ stop, stopAtOnce: () => process.exit(1) });
+  // Of several processes, each may get a signal twice: with the whole group, and passed on.
+  onStopSignal({ stop, stopAtOnce: () => isOneOfSeveral() || process.exit(1) });
 
   if (!(await service.work())) return;
   releaseMemory();
-  if (config.production) log.info({ host: config.host, port: config.port }, 'ready');
+  const { providers, embeddedProvider } = service;
+  if (isOneOfSeveral()) reportReady({ providers, embeddedProvider });
+  else announce(config, log, service);
+}
+
+async function startSeveral(config: Config): Promise<void> {
+  const log = await createLog(config);
+  warn(config, log);
+  const processes = runProcesses<Providers>(config.processes, {
+    log,
+    onReady: (providers) => announce(config, log, providers),
+  });
+  onStopSignal({
+    async stop({ signal }) {
+      setTimeout(() => processes.stop('SIGKILL'), SHUTDOWN_ALL_MS).unref();
+      processes.stop(signal);
+    },
+    stopAtOnce: () => processes.stop('SIGKILL'),
+  });
+  const code = await processes.ended;
+  log.flush(() => process.exit(code));
+}
+
+function warn({ warnings }: Config, log: Log): void {
+  for (const warning of warnings) log.warn(warning);
+}
+
+function announce(config: Config, log: Log, providers: Providers): void {
+  const { host, port, processes } = config;
+  if (config.production) log.info({ host, port, ...(processes > 1 && { processes }) }, 'ready');
   // A full disk or a closed pipe is no reason to end.
-  else process.stdout.on('error', () => undefined).write(banner(config, service));
+  else process.stdout.on('error', () => undefined).write(banner(config, providers));
 }
 
 /** One line for a failure that an operator can resolve; any other with its stack. */

@@ -49,7 +49,7 @@ export function createAccounts(
   const turns = createInboxTurns();
   const admission = createMailAdmission({ database, tokens, rates, turns });
   const outbox = createOutbox({ database, mail, rates, admission, turns, compose, log });
-  const passwords = createPasswords({ iterations: config.passwordIterations });
+  const passwords = createPasswords({ iterations: config.passwordIterations, cores: config.cores });
   const sessions = createSessions({ store, users, rows: createSessionRows(database) });
   const limits = createLimits(store, rates);
   const deleteUser: Deps['deleteUser'] = async (em, tables, user) => {

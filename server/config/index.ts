@@ -1,9 +1,11 @@
 import { existsSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { z } from 'zod';
 import { isUploadType } from '../media-types.ts';
 import { hasDevTools, isOnThisMachine } from './dev-tools.ts';
 import { fixedVariables, identityProvidersIn } from './identity-providers.ts';
 import { insecureSettings, settingsToWarnOf } from './insecure-settings.ts';
+import { redisSentinel, redisUrl } from './redis.ts';
 import {
   addressOf,
   baseAddress,
@@ -19,6 +21,7 @@ import {
   whole,
 } from './values.ts';
 
+export type { RedisNode, RedisSentinel } from './redis.ts';
 export { isServiceName, type Rate } from './values.ts';
 
 /**
@@ -45,13 +48,8 @@ const variables = {
   APP_SECRET: secrets.optional(),
   DATABASE_URL: databaseAddress.optional(),
   DATABASE_REPLICA_URLS: databaseAddresses,
-  // ioredis would take a database that is no number for 0.
-  REDIS_URL: addressOf('redis:', 'rediss:')
-    .refine(
-      (text) => /^(?:\/\d{0,4})?$/.test(URL.parse(text)?.pathname ?? ''),
-      'must end with the number of a database, or none',
-    )
-    .optional(),
+  REDIS_URL: redisUrl.optional(),
+  REDIS_SENTINEL: redisSentinel.optional(),
   SMTP_URL: addressOf('smtp:', 'smtps:').optional(),
   MAIL_FROM: z
     .string()
@@ -77,6 +75,7 @@ const variables = {
   TRUST_PROXY: whole(0, 16).default(0),
   SERVICE_TOKENS: serviceTokens,
   CA_FILE: z.string().optional(),
+  WEB_CONCURRENCY: whole(1, 256).default(1),
   DATA_DIR: z.string().default('.data'),
   PAGES: z.enum(['on', 'off']).default('on'),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('info'),
@@ -154,9 +153,7 @@ export function parseConfig(environment: Environment) {
       problems.push(...s3.filter(isMissing).map((name) => `${name} is missing: the others of S3 need it`));
     }
   }
-  if (isMissing('DATABASE_URL') && !isMissing('DATABASE_REPLICA_URLS')) {
-    problems.push('DATABASE_URL is missing: DATABASE_REPLICA_URLS are copies of it');
-  }
+  problems.push(...contradictions(env));
   const identityProviders = identityProvidersIn(env, { devTools: hasDevTools(env) });
   problems.push(...identityProviders.problems);
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
@@ -172,6 +169,22 @@ export function parseConfig(environment: Environment) {
     /** Warnings, for the log at the start. */
     warnings: settingsToWarnOf(env),
   });
+}
+
+/** The parts whose embedded forms are for one process: SQLite migrates without a lock, and a start removes drafts of files. */
+const sharedByProcesses = ['DATABASE_URL', 'REDIS_URL', 'S3_ENDPOINT'] as const satisfies (keyof typeof variables)[];
+
+/** Settings that do not go together. */
+function contradictions(env: Environment): string[] {
+  const { DATABASE_URL: database, DATABASE_REPLICA_URLS: replicas } = env;
+  const { REDIS_SENTINEL: sentinel, REDIS_URL: redis, WEB_CONCURRENCY: processes = '1' } = env;
+  const missing = Number(processes) > 1 ? sharedByProcesses.filter((name) => env[name] === undefined) : [];
+  return [
+    ...missing.map((name) => `WEB_CONCURRENCY needs ${name}: the embedded part is for one process`),
+    ...(replicas && !database ? ['DATABASE_URL is missing: DATABASE_REPLICA_URLS are copies of it'] : []),
+    ...(sentinel && !redis ? ['REDIS_URL is missing: it has user, password and database for REDIS_SENTINEL'] : []),
+    ...(sentinel && redis?.includes(',') ? ['REDIS_SENTINEL is for one host in REDIS_URL: several are a Cluster'] : []),
+  ];
 }
 
 function assemble(env: z.output<typeof schema>) {
@@ -194,7 +207,10 @@ function assemble(env: z.output<typeof schema>) {
     databaseUrl: env.DATABASE_URL,
     /** Copies of the database, which may be a little behind. */
     databaseReplicaUrls: env.DATABASE_REPLICA_URLS,
-    redisUrl: env.REDIS_URL,
+    /** One server, or the first node of a Redis Cluster; with Sentinels only its user, password, TLS and database count. */
+    redisUrl: env.REDIS_URL?.url,
+    redisCluster: env.REDIS_URL?.cluster,
+    redisSentinel: env.REDIS_SENTINEL,
     smtpUrl: env.SMTP_URL,
     mailFrom: env.MAIL_FROM ?? 'Account service <no-reply@localhost>',
     s3: s3Of(env),
@@ -211,6 +227,9 @@ function assemble(env: z.output<typeof schema>) {
     serviceTokens: env.SERVICE_TOKENS,
     /** Certificate authorities to trust beside Node's own, in PEM. */
     caFile: env.CA_FILE,
+    /** How many processes answer requests, and the cores that hashes and images of each may keep busy. */
+    processes: env.WEB_CONCURRENCY,
+    cores: Math.max(1, Math.floor(availableParallelism() / env.WEB_CONCURRENCY)),
     dataDir: env.DATA_DIR,
     /** Whether the account pages are served; a team's own front end at appUrl takes their place otherwise. */
     pages: env.PAGES === 'on',

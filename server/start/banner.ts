@@ -1,9 +1,15 @@
 import type { Config } from '../config/index.ts';
 
+/** The names of the identity providers, and whether the embedded one is among them. */
+export interface Providers {
+  providers: string[];
+  embeddedProvider: boolean;
+}
+
 /** The message at start for a new developer: where everything is, and which parts are embedded. */
 export function banner(
   { appUrl, databaseUrl, redisUrl, smtpUrl, s3, dataDir }: Config,
-  { providers, embeddedProvider }: { providers: string[]; embeddedProvider: boolean },
+  { providers, embeddedProvider }: Providers,
 ): string {
   const embedded = [
     !databaseUrl && 'database',

@@ -3,7 +3,7 @@ const LINGER_MS = 1000;
 const REPEATED_SIGNAL_MS = 500;
 
 interface Actions {
-  stop(options: { lingerMs: number }): Promise<void>;
+  stop(options: { signal: NodeJS.Signals; lingerMs: number }): Promise<void>;
   stopAtOnce(): void;
 }
 
@@ -14,7 +14,7 @@ export function onStopSignal({ stop, stopAtOnce }: Actions): void {
     if (firstAt === undefined) {
       firstAt = Date.now();
       // At SIGINT a user at a terminal waits, and no load balancer sends requests.
-      void stop({ lingerMs: signal === 'SIGTERM' ? LINGER_MS : 0 });
+      void stop({ signal, lingerMs: signal === 'SIGTERM' ? LINGER_MS : 0 });
       // A terminal and npm may both pass on the same keystroke.
     } else if (Date.now() - firstAt > REPEATED_SIGNAL_MS) stopAtOnce();
   };

@@ -28,7 +28,7 @@ export interface OpenImage {
  * decoders take goes with the process, and if one crashes only the images there fail. The process is started by an image
  * and takes any number; the caller says when each is converted.
  */
-export function createConverter({ idleMs = IDLE_MS, hangingMs = HANGING_MS } = {}) {
+export function createConverter({ cores = availableParallelism(), idleMs = IDLE_MS, hangingMs = HANGING_MS } = {}) {
   let current: ReturnType<typeof startProcess> | undefined;
 
   return {
@@ -38,7 +38,7 @@ export function createConverter({ idleMs = IDLE_MS, hangingMs = HANGING_MS } = {
      */
     async open(bytes: Buffer, type: ImageType): Promise<OpenImage> {
       try {
-        if (!current?.isUsable()) current = startProcess(idleMs, hangingMs);
+        if (!current?.isUsable()) current = startProcess({ cores, idleMs, hangingMs });
         return await current.open(bytes, type);
       } catch (error) {
         throw error instanceof ServiceError ? error : unavailable(error);
@@ -48,22 +48,22 @@ export function createConverter({ idleMs = IDLE_MS, hangingMs = HANGING_MS } = {
 }
 
 /** Nothing of our own environment, which holds secrets: decoders read what strangers send. */
-const environment = (): NodeJS.ProcessEnv => {
+const environment = (cores: number): NodeJS.ProcessEnv => {
   const compiled = getCompileCacheDir();
   return {
     // Without the folder that Node adds for its version.
     NODE_COMPILE_CACHE: compiled && dirname(compiled),
     // One for each conversion, and others that judge images meanwhile.
-    UV_THREADPOOL_SIZE: String(availableParallelism() + 2),
+    UV_THREADPOOL_SIZE: String(cores + 2),
     // Threads that take turns with an arena each would keep half as much memory again (glibc).
     MALLOC_ARENA_MAX: '2',
   };
 };
 
-function startProcess(idleMs: number, hangingMs: number) {
+function startProcess({ cores, idleMs, hangingMs }: Record<'cores' | 'idleMs' | 'hangingMs', number>) {
   const child = fork(join(import.meta.dirname, 'conversion-process.ts'), {
     execArgv: [],
-    env: environment(),
+    env: environment(cores),
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });

@@ -9,7 +9,6 @@ import { refusedImage } from './image-cost.ts';
 
 /** interface.md, POST /api/upload/image: these may be declared, yet only `imageTypes` are converted. */
 const declarableTypes = new Set(['image/jpeg', 'image/png', 'image/webp', 'image/gif']);
-const CORES = availableParallelism();
 /** Some seconds of work: past it a client gets 503 with Retry-After rather than a longer wait. */
 const QUEUE_PER_CORE = 16;
 
@@ -21,18 +20,18 @@ export interface SentImage {
 }
 
 /**
- * Conversions, as many at once as there are cores, in a bounded queue that is fair between users: when it is full,
+ * Conversions, as many at once as `cores`, in a bounded queue that is fair between users: when it is full,
  * SERVICE_UNAVAILABLE.
  */
-export function createImages() {
-  const queue = createFairQueue(CORES);
+export function createImages({ cores = availableParallelism() } = {}) {
+  const queue = createFairQueue(cores);
   const oneByOne = createFairQueue(1);
-  const converter = createConverter();
+  const converter = createConverter({ cores });
 
   /** Half of the queue is for users with nothing waiting, so that one user cannot fill it. */
   const requireRoom = (userId: string) => {
     const waiting = (user?: string) => queue.waiting(user) + oneByOne.waiting(user);
-    if (waiting() < CORES * QUEUE_PER_CORE * (waiting(userId) === 0 ? 2 : 1)) return;
+    if (waiting() < cores * QUEUE_PER_CORE * (waiting(userId) === 0 ? 2 : 1)) return;
     throw new ServiceError('SERVICE_UNAVAILABLE', { cause: new Error('the image queue is full'), retryAfter: 5 });
   };
 

@@ -21,7 +21,10 @@ interface Parts {
 export type ListedUpload = UploadRecord & { url: string };
 
 /** The rules about files, on the given parts. `inspection.start` starts the worker. */
-export function createUploads({ uploads: settings }: Pick<Config, 'uploads'>, { database, objects, log }: Parts) {
+export function createUploads(
+  { uploads: settings, cores }: Pick<Config, 'uploads' | 'cores'>,
+  { database, objects, log }: Parts,
+) {
   const { quota } = settings;
   const usage = createUsage(database, { quota });
   const records = createRecords(database, usage);
@@ -29,7 +32,7 @@ export function createUploads({ uploads: settings }: Pick<Config, 'uploads'>, { 
   const deletions = createDeletions({ database, objects, usage, leases });
   const avatars = createAvatars({ database, objects, deletions });
   const inspection = createInspection({ objects, records, leases, avatars, deletions, log });
-  const images = createImages();
+  const images = createImages({ cores });
   const { presign, storeImage } = createNewUploads(settings, { objects, records, usage, images });
 
   const toListed = (record: UploadRecord): ListedUpload => ({ ...record, url: objects.publicUrl(record.objectKey) });

@@ -1,10 +1,9 @@
-import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { afterAll, expect, test } from 'vitest';
 import { Browser } from '../provider/browser.ts';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { atInstance, begin, somebody } from '../provider/login.ts';
 import { clientAddress } from '../rig/address.ts';
+import { entriesOf } from '../rig/key-value-view.ts';
 import type { Stack } from '../rig/stack.ts';
 import { callerOf } from './callers.ts';
 import { expectRefusal, onBothStacks } from './scenario.ts';
@@ -13,13 +12,8 @@ const provider = await startHostileProvider();
 afterAll(() => provider.close());
 
 /** How many logins the service remembers as begun. */
-async function openFlows({ redis, services }: Stack): Promise<number> {
-  if (redis) return (await redis.keys('login-flow:*')).length;
-  const store = new DatabaseSync(join(services[0]?.dataDir ?? '', 'key-value.sqlite'), { timeout: 5_000 });
-  const [row] = store.prepare("select count(*) as flows from entries where key like 'login-flow:%'").all();
-  store.close();
-  return Number(row?.['flows']);
-}
+const openFlows = async (stack: Stack): Promise<number> =>
+  (await entriesOf(stack)).filter(({ key }) => key.startsWith('login-flow:')).length;
 
 onBothStacks(
   (stack) => {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { mastersOf } from './redis.ts';
 import type { Stack } from './stack.ts';
 
 /** What the service's key-value store holds under a key, seen past the service. */
@@ -38,7 +39,10 @@ export async function entriesOf(stack: Stack, pattern = '*'): Promise<Entry[]> {
         })),
     );
   }
-  const keys = pattern.includes('*') ? await redis.keys(pattern) : [pattern];
+  const servers = await mastersOf(redis);
+  const keys = pattern.includes('*')
+    ? (await Promise.all(servers.map((server) => server.keys(pattern)))).flat()
+    : [pattern];
   const entries = await Promise.all(
     keys.map(async (key) => {
       const [value, ms] = await Promise.all([redis.get(key), redis.pttl(key)]);

@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
-import { Redis } from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
 import { inject } from 'vitest';
 import { type DatabaseView, type Query, viewMysql, viewSqlite } from './database-view.ts';
 import { type Mail, type MailQuery, matches } from './mail.ts';
 import { isMutationRun } from './mutation-run.ts';
 import { createDatabase, dropDatabase } from './mysql.ts';
 import { outsideMutationRun } from './outside-mutation-run.ts';
-import { nextDatabase } from './redis.ts';
+import { flush, nextDatabase, redisClient } from './redis.ts';
 import { type Service, startService } from './service.ts';
 import { type SmtpSink, startSmtpSink } from './smtp.ts';
 import { inTime, until } from './until.ts';
@@ -41,7 +41,7 @@ export interface Stack {
   /** SQL on the service's own database. */
   readonly database: Query;
   /** On the service's own Redis database. Undefined where the service runs without Redis. */
-  readonly redis: Redis | undefined;
+  readonly redis: Redis | Cluster | undefined;
   /** The mail server of this stack alone. Undefined where mails are kept by the service. */
   readonly smtp: SmtpSink | undefined;
   /** Stops every process and deletes all data. */
@@ -53,7 +53,7 @@ interface Parts {
   env: Record<string, string>;
   database(dataDir: string): DatabaseView;
   mailsTo(address: string, service: Service): Promise<Mail[]>;
-  redis?: Redis;
+  redis?: Redis | Cluster;
   smtp?: SmtpSink;
   /** Frees the parts, after every service has stopped and every view is closed. */
   release(): Promise<void>;
@@ -131,9 +131,7 @@ async function realParts({
   const databaseUrl = await createDatabase(mysqlUrl);
   const redisDatabaseUrl = await nextDatabase(redisUrl);
   const smtp = await startSmtpSink();
-  const redis = new Redis(redisDatabaseUrl, { lazyConnect: true });
-  // A test may take its server down; the command that meets that tells it.
-  redis.on('error', () => undefined);
+  const redis = redisClient(redisDatabaseUrl);
   return {
     env: {
       DATABASE_URL: databaseUrl,
@@ -149,10 +147,7 @@ async function realParts({
     async release() {
       await smtp.stop();
       // A test's own servers may be gone by now, and their data with them.
-      await Promise.allSettled([
-        dropDatabase(databaseUrl),
-        inTime(redis.flushdb(), { within: 2_000, what: 'FLUSHDB' }),
-      ]);
+      await Promise.allSettled([dropDatabase(databaseUrl), inTime(flush(redis), { within: 2_000, what: 'FLUSHDB' })]);
       redis.disconnect();
     },
   };

@@ -208,6 +208,14 @@ test.each([
   ['DATABASE_REPLICA_URLS', 'mysql://a/x,mysql://b'],
   ['REDIS_URL', '127.0.0.1:6379'],
   ['REDIS_URL', 'redis://127.0.0.1/accounts'],
+  ['REDIS_URL', 'redis://127.0.0.1:6379,'],
+  ['REDIS_URL', 'redis://127.0.0.1:6379,b:x'],
+  ['REDIS_URL', 'redis://a,b/1'],
+  ['REDIS_URL', 'http://a,b'],
+  ['REDIS_SENTINEL', 'a:26379,b:26379'],
+  ['REDIS_SENTINEL', 'a:26379,/mymaster'],
+  ['WEB_CONCURRENCY', '0'],
+  ['WEB_CONCURRENCY', 'max'],
   ['SMTP_URL', 'http://127.0.0.1'],
   ['MAIL_FROM', 'nobody'],
   ['MAIL_FROM', 'a@b.test\r\nBcc: c@d.test'],
@@ -243,6 +251,65 @@ test('an object storage is configured as a whole, and shows its objects itself u
   expect(parseConfig({ ...production, S3_PUBLIC_URL: 'https://cdn.example.com/' }).s3?.publicUrl).toBe(
     'https://cdn.example.com',
   );
+});
+
+describe('Redis', () => {
+  const redisIn = (environment: Record<string, string>) => {
+    const { redisUrl, redisCluster, redisSentinel } = parseConfig(environment);
+    return { redisUrl, redisCluster, redisSentinel };
+  };
+  const nobody = { username: '', password: '' };
+
+  test.each([
+    [{ REDIS_URL: 'rediss://u:p%40@a:1/2' }, { redisUrl: 'rediss://u:p%40@a:1/2' }],
+    [
+      { REDIS_URL: 'rediss://u:p@a:1,b,[::1]:3' },
+      {
+        redisUrl: 'rediss://u:p@a:1',
+        redisCluster: [
+          { host: 'a', port: 1 },
+          { host: 'b', port: 6379 },
+          { host: '::1', port: 3 },
+        ],
+      },
+    ],
+    [
+      { REDIS_URL: 'redis://:pw@any/3', REDIS_SENTINEL: 'a,b:2/main' },
+      {
+        redisUrl: 'redis://:pw@any/3',
+        redisSentinel: {
+          nodes: [
+            { host: 'a', port: 26379 },
+            { host: 'b', port: 2 },
+          ],
+          master: 'main',
+          ...nobody,
+        },
+      },
+    ],
+    [
+      { REDIS_URL: 'redis://any', REDIS_SENTINEL: 'u:p%40@a/main' },
+      {
+        redisUrl: 'redis://any',
+        redisSentinel: { nodes: [{ host: 'a', port: 26379 }], master: 'main', username: 'u', password: 'p@' },
+      },
+    ],
+  ])('%o', (environment, expected) => {
+    expect(redisIn(environment)).toEqual({ redisCluster: undefined, redisSentinel: undefined, ...expected });
+  });
+
+  test('Sentinels need the credentials of a master, and know no Cluster', () => {
+    expect(problemsOf({ REDIS_SENTINEL: 'a/main' })).toContain('REDIS_URL is missing');
+    expect(problemsOf({ REDIS_SENTINEL: 'a/main', REDIS_URL: 'redis://a,b' })).toContain('REDIS_SENTINEL');
+  });
+});
+
+test('several processes share the cores, and only parts that they can share', () => {
+  const several = parseConfig({ ...production, WEB_CONCURRENCY: '10' });
+  expect(several).toMatchObject({ processes: 10 });
+  expect(several.cores).toBe(Math.max(1, Math.floor(parseConfig({}).cores / 10)));
+  const message = problemsOf({ WEB_CONCURRENCY: '2' });
+  for (const name of ['DATABASE_URL', 'REDIS_URL', 'S3_ENDPOINT']) expect(message).toContain(name);
 });
 
 test('an address is spelled as browsers spell it, so that others can be compared with it', () => {

@@ -31,7 +31,7 @@ let uploads: ReturnType<typeof createUploads>;
 beforeAll(async () => {
   database = await openDatabase({ databaseUrl: undefined, dataDir: temporaryDirectory('data') });
   await database.migrate();
-  const config = { uploads: { types: [], maxBytes: 1, quota: 1e9 } };
+  const config = { cores: 1, uploads: { types: [], maxBytes: 1, quota: 1e9 } };
   uploads = createUploads(config, { database, objects, log: silent });
   uploads.inspection.start();
 });

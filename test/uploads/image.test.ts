@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createTRPCUntypedClient, httpLink } from '@trpc/client';
+import { Redis } from 'ioredis';
 import sharp, { type Sharp } from 'sharp';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { cpuTime, memory, resetPeak } from '../bench/measure.ts';
@@ -102,19 +103,21 @@ onBothStorages((uploading, storage) => {
   if (storage === 'S3')
     test('a session is looked up once for an image', async () => {
       const key = `session:${createHash('sha256').update(session()).digest('base64url')}`;
-      const listener = await uploading().stack.redis?.monitor();
+      const { redis } = uploading().stack;
+      if (!(redis instanceof Redis)) throw new Error('only one server can be listened to');
+      const listener = await redis.monitor();
       const lookUps: string[] = [];
-      listener?.on('monitor', (_time: string, [command = '', ...keys]: string[]) => {
+      listener.on('monitor', (_time: string, [command = '', ...keys]: string[]) => {
         if (command.toLowerCase() === 'mget') lookUps.push(...keys.filter((name) => name === key));
       });
       expect((await send({ bytes: await png() })).status).toBe(200);
       // What Redis was asked before this one has been heard once this one is.
       const heard = new Promise((resolve) =>
-        listener?.on('monitor', (_time, [, name]) => name === 'end' && resolve(name)),
+        listener.on('monitor', (_time: string, [, name]: string[]) => name === 'end' && resolve(name)),
       );
-      await uploading().stack.redis?.get('end');
+      await redis.get('end');
       await heard;
-      listener?.disconnect();
+      listener.disconnect();
       expect(lookUps).toEqual([key]);
     });
 

@@ -1,0 +1,62 @@
+import { z } from 'zod';
+
+/** The syntax of REDIS_URL and REDIS_SENTINEL. Each error completes a sentence that begins with the variable's name. */
+
+export interface RedisNode {
+  host: string;
+  port: number;
+}
+
+export interface RedisSentinel {
+  nodes: RedisNode[];
+  /** The name under which the Sentinels watch the master. */
+  master: string;
+  /** For the Sentinels themselves, '' without; the servers' are in REDIS_URL. */
+  username: string;
+  password: string;
+}
+
+/** Scheme with user and password, hosts, path. A password may contain an @. */
+const address = /^(rediss?:\/\/(?:.*@)?)([^/?#]*)(.*)$/i;
+
+/** Undefined unless each of the hosts, separated by commas, is one. */
+function nodesIn(hosts: string, defaultPort: number): RedisNode[] | undefined {
+  const urls = hosts.split(',').map((host) => URL.parse(`redis://${host}`));
+  return urls.every((url) => url?.host && url.href === `redis://${url.host}`)
+    ? urls.map((url) => ({
+        // A URL has an IPv6 address in brackets, a socket has not.
+        host: url?.hostname.replace(/^\[|\]$/g, '') ?? '',
+        port: Number(url?.port || defaultPort),
+      }))
+    : undefined;
+}
+
+/** `cluster`: the nodes, where there are several; `url` is then that of the first. */
+export const redisUrl = z.string().transform((text, { addIssue }) => {
+  const [, start = '', hosts = '', path = ''] = address.exec(text) ?? [];
+  const [first, ...others] = hosts.split(',');
+  const url = `${start}${first}${path}`;
+  const cluster = others.length > 0 ? nodesIn(hosts, 6379) : undefined;
+  if (!URL.canParse(url) || (others.length > 0 && !cluster)) {
+    addIssue('must be an address that starts with redis:// or rediss://, or several hosts: redis://a:6379,b:6379');
+  } else if (cluster && !/^\/?0?$/.test(new URL(url).pathname)) {
+    addIssue('must name no database: several hosts are a Redis Cluster, which has only one');
+    // ioredis would take a database that is no number for 0.
+  } else if (!/^(?:\/\d{0,4})?$/.test(new URL(url).pathname)) {
+    addIssue('must end with the number of a database, or none');
+  }
+  return { url, cluster };
+});
+
+export const redisSentinel = z.string().transform((text, { addIssue }): RedisSentinel => {
+  const [, credentials = '', hosts = '', master = ''] = /^(?:(.*)@)?([^/@]*)\/([\w.-]+)$/.exec(text) ?? [];
+  const nodes = nodesIn(hosts, 26379);
+  if (!nodes) addIssue('must be the Sentinels and the name of the master: host:26379,host:26379,host:26379/mymaster');
+  const { username, password } = URL.parse(`redis://${credentials}@host`) ?? { username: '', password: '' };
+  return {
+    nodes: nodes ?? [],
+    master,
+    username: decodeURIComponent(username),
+    password: decodeURIComponent(password),
+  };
+});

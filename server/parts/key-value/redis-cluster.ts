@@ -1,0 +1,96 @@
+import { Cluster } from 'ioredis';
+import type { RedisNode } from '../../config/index.ts';
+import { ServiceError, unavailable } from '../../errors.ts';
+import type { Log } from '../../log.ts';
+import { withinDeadline } from '../deadline.ts';
+import { COMMAND_MS, type RedisConnection, reportOutage, retryDelay, serverOptions } from './redis-connection.ts';
+
+const DEADLINE = { ms: COMMAND_MS, what: 'the Redis Cluster' };
+
+/**
+ * A Redis Cluster, found by any of `nodes`. Commands go to the master of their key; redirections (MOVED, ASK), which say that
+ * a command was not executed, are followed. All other failures are the caller's: nothing is sent twice.
+ */
+export function connectToCluster({ url, nodes }: { url: string; nodes: RedisNode[] }, log: Log): RedisConnection {
+  const { protocol, username, password } = new URL(url);
+  const cluster = new Cluster(nodes, {
+    redisOptions: {
+      ...serverOptions,
+      ...(username && { username: decodeURIComponent(username) }),
+      ...(password && { password: decodeURIComponent(password) }),
+      ...(protocol === 'rediss:' && { tls: {} }),
+    },
+    // TLS checks names, not the addresses that they stand for.
+    dnsLookup: (host, done) => done(null, host),
+    clusterRetryStrategy: retryDelay,
+    // By zero delay ioredis sends nothing again after a lost connection, whatever became of it, or in a broken cluster.
+    retryDelayOnFailover: 0,
+    retryDelayOnClusterDown: 0,
+    maxRedirections: 5,
+    slotsRefreshInterval: 5000,
+  });
+
+  /** The nodes that were reported. */
+  const failing = new Set<string>();
+  let nodeError: Error | undefined;
+  // Without a listener ioredis prints it. The errors of the nodes, of which it consists, are reported below.
+  cluster.on('error', () => undefined);
+  cluster.on('node error', (error: Error, node: string) => {
+    nodeError = error;
+    if (!failing.has(node)) reportOutage(log, error, `Redis at ${node}`);
+    failing.add(node);
+  });
+  // Some node has answered, every few seconds.
+  cluster.on('refresh', () => {
+    nodeError = undefined;
+    for (const { status, options } of cluster.nodes()) {
+      const node = `${options.host}:${options.port}`;
+      if (status === 'ready' && failing.delete(node)) log.info(`Redis at ${node} is back`);
+    }
+  });
+
+  /** Unlike the nodes, which queue commands while they connect, the cluster would queue them without an end. */
+  const requireReady = () => {
+    if (cluster.status !== 'ready') throw unavailable(nodeError ?? new Error(`the Redis Cluster is ${cluster.status}`));
+  };
+  const run: RedisConnection['run'] = (command) =>
+    withinDeadline(DEADLINE, async () => {
+      requireReady();
+      return command();
+    }).catch((error: unknown) => {
+      throw error instanceof ServiceError ? error : unavailable(error);
+    });
+
+  let isCorked = false;
+  /** Sends what this turn of the event loop writes in one packet to each master. */
+  const cork = () => {
+    if (isCorked) return;
+    isCorked = true;
+    const sockets = cluster.nodes('master').map(({ stream }) => stream);
+    for (const socket of sockets) socket?.cork();
+    setImmediate(() => {
+      isCorked = false;
+      for (const socket of sockets) socket?.uncork();
+    });
+  };
+
+  return {
+    commands: cluster,
+    run,
+
+    get(key) {
+      cork();
+      return run(() => cluster.get(key));
+    },
+
+    /** By the word of any master that the cluster serves: with one of them gone it may say so still, or not. */
+    async ping() {
+      const serves = async (state: Promise<unknown>) => {
+        if (!String(await state).includes('cluster_state:ok')) throw new Error('the Redis Cluster does not serve');
+      };
+      await run(() => Promise.any(cluster.nodes('master').map((node) => serves(node.cluster('INFO')))));
+    },
+
+    close: () => cluster.disconnect(),
+  };
+}
