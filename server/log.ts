@@ -1,6 +1,7 @@
 import { Writable } from 'node:stream';
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino';
 import type { Config } from './config/index.ts';
+import { traceFields } from './telemetry/traces.ts';
 
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal'>;
 
@@ -71,12 +72,13 @@ const framesOf = (stack: string): string =>
  * To standard output, or to `output`.
  */
 export async function createLog(
-  { production, logLevel }: Pick<Config, 'production' | 'logLevel'>,
+  { production, logLevel, traces }: Pick<Config, 'production' | 'logLevel'> & Partial<Pick<Config, 'traces'>>,
   output: DestinationStream = standardOutput(production),
 ): Promise<Logger> {
   const options: LoggerOptions = {
     level: logLevel,
     base: null,
+    ...(traces && { mixin: traceFields }),
     serializers: { err: (error: unknown) => loggedError(error) },
   };
   return pino(options, production ? output : await readableLines(output));

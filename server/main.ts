@@ -6,6 +6,7 @@ import { banner } from './start/banner.ts';
 import { prepareDataDir } from './start/data-dir.ts';
 import { applicationSecret } from './start/secret.ts';
 import { onStopSignal } from './start/stop-signals.ts';
+import { startTelemetry } from './telemetry/index.ts';
 
 /** From the signal to the exit, at most. */
 const SHUTDOWN_MS = 9500;
@@ -17,6 +18,7 @@ async function start(): Promise<void> {
 
   const log = await createLog(config);
   for (const warning of config.warnings) log.warn(warning);
+  const telemetry = await startTelemetry(config, log);
   const service = await createService(config, { secret: applicationSecret(config), log });
 
   await service.listen();
@@ -25,6 +27,7 @@ async function start(): Promise<void> {
     log.info('stopping: requests in flight are completed');
     setTimeout(() => process.exit(1), SHUTDOWN_MS).unref();
     await service.stop({ lingerMs });
+    await telemetry.stop();
     log.info('stopped');
     log.flush(() => process.exit(0));
   };
@@ -41,7 +44,8 @@ async function start(): Promise<void> {
 function explain(error: unknown): string {
   if (error instanceof ConfigError) return error.message;
   const { code, path, port, syscall, stack } = error as NodeJS.ErrnoException & { port?: number };
-  if (code === 'EADDRINUSE') return `Port ${port} is taken: set PORT to another one, or stop what listens there.`;
+  if (code === 'EADDRINUSE')
+    return `Port ${port} is taken: set PORT (or METRICS_PORT) to another one, or stop what listens there.`;
   if (syscall === 'listen' || syscall === 'getaddrinfo')
     return `HOST or PORT cannot be used: ${(error as Error).message}`;
   if (path) return `DATA_DIR cannot be used: ${(error as Error).message}`;

@@ -14,6 +14,7 @@ import { openKeyValueStore } from './parts/key-value/index.ts';
 import { openMail } from './parts/mail/index.ts';
 import type { ObjectStorage } from './parts/object-storage/contract.ts';
 import { openObjectStorage } from './parts/object-storage/index.ts';
+import { gauges } from './telemetry/metrics.ts';
 import { createUploads } from './uploads/index.ts';
 
 /** The time for all requests, then for the workers. */
@@ -61,6 +62,8 @@ export async function createService(config: Config, { secret, log }: { secret: s
     secret,
     log,
   });
+  gauges(async () => ({ account_database_up: await isUp(database) }));
+  gauges(async () => ({ account_key_value_store_up: await isUp(store) }));
   const stopping = new AbortController();
   const app = createApp(config, {
     accounts,
@@ -101,6 +104,12 @@ export async function createService(config: Config, { secret, log }: { secret: s
     },
   };
 }
+
+const isUp = (part: { ping(): Promise<void> }): Promise<0 | 1> =>
+  part.ping().then(
+    () => 1,
+    () => 0,
+  );
 
 /**
  * Waits for a database that cannot be used yet, as long as it takes; resolves to false if stopped before. Logs a problem when

@@ -7,6 +7,7 @@ const migrations = {
   '0006-search': async () => (await import('./0006-search.ts')).Search,
   '0007-upload-usage': async () => (await import('./0007-upload-usage.ts')).UploadUsages,
   '0008-no-update-time': async () => (await import('./0008-no-update-time.ts')).NoUpdateTime,
+  '0010-trace-of-mails': async () => (await import('./0010-trace-of-mails.ts')).TraceOfMails,
 };
 
 /** In the order in which they run. Listed rather than discovered: nothing is read from disk at start. */

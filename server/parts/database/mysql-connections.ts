@@ -1,5 +1,7 @@
 import type { Socket } from 'node:net';
 import type { MySqlConnection } from '@mikro-orm/mysql';
+import { gauges } from '../../telemetry/metrics.ts';
+import { traceStatements } from './mysql-spans.ts';
 
 /** Longer than any statement takes. A connection that is silent for this long may be broken. */
 const SILENCE_MS = 10_000;
@@ -16,6 +18,8 @@ export async function limitStatements(connection: MySqlConnection): Promise<void
     /*!50720 , max_execution_time = 3500, transaction_isolation = 'READ-COMMITTED' */
     /*M!100100 , max_statement_time = 3.5, tx_isolation = 'READ-COMMITTED' */`;
   const pool = await connection.getNativeClient();
+  watchPool(pool);
+  traceStatements();
   pool.on('connection', (fresh) => {
     // Sent before anything else on a new connection.
     fresh.query(limits, (error) => error && fresh.destroy());
@@ -24,6 +28,22 @@ export async function limitStatements(connection: MySqlConnection): Promise<void
     const { stream } = fresh as typeof fresh & { stream: Socket };
     stream.setTimeout(SILENCE_MS, () => stream.destroy(new SilentConnection()));
   });
+}
+
+/** mysql2 has these lists, of its own kinds, and publishes neither them nor their lengths. */
+interface PoolLists {
+  _allConnections: { length: number };
+  _freeConnections: { length: number };
+  _connectionQueue: { length: number };
+}
+
+function watchPool(pool: object): void {
+  const { _allConnections: all, _freeConnections: free, _connectionQueue: waiting } = pool as PoolLists;
+  gauges(() => ({
+    account_database_connections_used: all.length - free.length,
+    account_database_connections_free: free.length,
+    account_database_waiting: waiting.length,
+  }));
 }
 
 class SilentConnection extends Error {
