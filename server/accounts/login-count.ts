@@ -3,7 +3,8 @@ import { count } from '../telemetry/metrics.ts';
 import type { ExternalLogin } from './external-login.ts';
 import type { Login } from './sessions.ts';
 
-type Outcome = 'success' | 'wrong_password' | 'unverified' | 'limited' | 'unavailable' | 'cancelled' | 'failed';
+const outcomes = ['success', 'wrong_password', 'unverified', 'limited', 'unavailable', 'cancelled', 'failed'] as const;
+type Outcome = (typeof outcomes)[number];
 
 const outcomeOfResult: Record<ExternalLogin['result'], Outcome> = {
   'logged-in': 'success',
@@ -20,16 +21,17 @@ const outcomeOfCode: Partial<Record<ErrorCode, Outcome>> = {
   SERVICE_UNAVAILABLE: 'unavailable',
 };
 
+const add = (method: string, outcome: Outcome, by?: number) => count('account_logins_total', { method, outcome }, by);
+
 /** Counts a login by its outcome, also where it rejects. */
 function counted<T>(method: string, login: Promise<T>, outcomeOf: (result: T) => Outcome): Promise<T> {
-  const add = (outcome: Outcome) => count('account_logins_total', { method, outcome });
   return login.then(
     (result) => {
-      add(outcomeOf(result));
+      add(method, outcomeOf(result));
       return result;
     },
     (error: unknown) => {
-      add((error instanceof ServiceError && outcomeOfCode[error.code]) || 'failed');
+      add(method, (error instanceof ServiceError && outcomeOfCode[error.code]) || 'failed');
       throw error;
     },
   );
@@ -43,13 +45,16 @@ interface Logins<Password extends unknown[], Return extends { provider: string }
 /** The same logins, counted for the metrics. `providers`: a caller may name another over tRPC. */
 export const countLogins = <Password extends unknown[], Return extends { provider: string }>(
   { logIn, finishExternalLogin }: Logins<Password, Return>,
-  providers: { has(name: string): boolean },
-): Logins<Password, Return> => ({
-  logIn: (...given) => counted('password', logIn(...given), () => 'success'),
+  providers: ReadonlyMap<string, unknown>,
+): Logins<Password, Return> => {
+  for (const method of ['password', ...providers.keys()]) for (const outcome of outcomes) add(method, outcome, 0);
+  return {
+    logIn: (...given) => counted('password', logIn(...given), () => 'success'),
 
-  finishExternalLogin(returned) {
-    const finished = finishExternalLogin(returned);
-    const { provider } = returned;
-    return providers.has(provider) ? counted(provider, finished, ({ result }) => outcomeOfResult[result]) : finished;
-  },
-});
+    finishExternalLogin(returned) {
+      const finished = finishExternalLogin(returned);
+      const { provider } = returned;
+      return providers.has(provider) ? counted(provider, finished, ({ result }) => outcomeOfResult[result]) : finished;
+    },
+  };
+};

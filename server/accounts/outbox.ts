@@ -49,9 +49,12 @@ export function createOutbox({ database, rates, mail, admission, turns, compose,
     };
   });
 
+  const countAttempt = (outcome: string, by?: number) => count('account_mail_attempts_total', { outcome }, by);
+  for (const outcome of outcomes) countAttempt(outcome, 0);
+
   const deliver = async (row: LeasedMail) => {
     const outcome = await attempt(row);
-    count('account_mail_attempts_total', { outcome: nameOf(outcome) });
+    countAttempt(nameOf(outcome));
     await rows.settle(row, outcome);
   };
 
@@ -112,6 +115,9 @@ export function createOutbox({ database, rates, mail, admission, turns, compose,
     stop: worker.stop,
   };
 }
+
+/** For the metrics. */
+const outcomes = ['sent', 'retried', 'dead', 'dropped', 'unwanted'] as const;
 
 const nameOf = (outcome: Outcome): string => {
   if (outcome === 'unwanted') return outcome;

@@ -5,7 +5,7 @@ type Gauges = Partial<Record<GaugeName, number>>;
 export type ReadGauges = () => Gauges | Promise<Gauges>;
 
 export interface Recorder {
-  count(name: CounterName, labels: Record<string, string>): void;
+  count(name: CounterName, labels: Record<string, string>, by: number): void;
   observe(name: HistogramName, labels: Record<string, string>, seconds: number): void;
   gauges(read: ReadGauges): void;
 }
@@ -19,8 +19,9 @@ export const recordWith = (to: Recorder): void => {
 
 export const isRecording = (): boolean => recorder !== undefined;
 
-export function count<Name extends CounterName>(name: Name, labels: Labels<(typeof counters)[Name]>): void {
-  recorder?.count(name, labels);
+/** `by` 0 makes a series known before anything is counted: what compares it with another finds it. */
+export function count<Name extends CounterName>(name: Name, labels: Labels<(typeof counters)[Name]>, by = 1): void {
+  recorder?.count(name, labels, by);
 }
 
 export function observe<Name extends HistogramName>(

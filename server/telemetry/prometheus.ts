@@ -52,7 +52,7 @@ export function createRecorder(version: string): { recorder: Recorder; registry:
   return {
     registry,
     recorder: {
-      count: (name, labels) => countersByName[name].inc(labels),
+      count: (name, labels, by) => countersByName[name].inc(labels, by),
       observe: (name, labels, seconds) => histogramsByName[name].observe(labels, seconds),
       gauges: add,
     },
