@@ -102,9 +102,13 @@ describe('on MySQL, Redis, SMTP and S3', () => {
       const reply = await call('auth.login', { email: freshEmail(), password: PASSWORD }, { headers });
       expect(reply.status).toBe(401);
     }
-    const spans = await traceWith(seen.traceId, 'POST /auth/login');
+    const spans = await traceWith(seen.traceId, 'POST /auth/login', 'auth.login');
     expect(spans.find(({ name }) => name === 'POST /auth/login')).toMatchObject({
       attributes: { 'http.response.status_code': 401 },
+      failed: false,
+    });
+    expect(spans.find(({ name }) => name === 'auth.login')).toMatchObject({
+      attributes: { 'error.type': expect.stringMatching(/^[A-Z_]+$/) },
       failed: false,
     });
     expect(collector.spans().filter(({ traceId }) => traceId === unseen.traceId)).toEqual([]);

@@ -3,7 +3,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import {
   type Context,
   context,
-  isSpanContextValid,
   propagation,
   ROOT_CONTEXT,
   type Span,
@@ -15,7 +14,7 @@ import { detectResources, envDetector, resourceFromAttributes } from '@opentelem
 import { BatchSpanProcessor, NodeTracerProvider, type SpanExporter } from '@opentelemetry/sdk-trace-node';
 import type { Log } from '../log.ts';
 import { createOutage } from '../outage.ts';
-import { type Describe, type Tracer, traceWith } from './traces.ts';
+import { type Describe, type SpanOptions, type Tracer, traceWith } from './traces.ts';
 
 const NAME = 'account-service';
 /** The longest that the end of the process waits for the last spans to be sent. */
@@ -61,8 +60,8 @@ function tracerOf(version: string): Tracer {
 
   return {
     inSpan(name, { kind = 'internal', attributes = {}, continues }, work) {
-      const around = continues ? propagation.extract(ROOT_CONTEXT, continues) : context.active();
-      if (kind === 'client' && !isWithinSpan(around)) return work(undefined);
+      if (!continues && !isWanted(kind)) return work(undefined);
+      const around = continues ? contextOf(continues) : context.active();
       return tracer.startActiveSpan(name, { kind: kinds[kind], attributes }, around, async (span) => {
         try {
           return await work(span);
@@ -79,7 +78,7 @@ function tracerOf(version: string): Tracer {
       const spans = new WeakMap<object, Span>();
       tracingChannel<unknown, Message>(channel).subscribe({
         start(message) {
-          if (!isWithinSpan(context.active())) return;
+          if (!isWanted('client')) return;
           const { name, attributes } = describe(message);
           spans.set(message, tracer.startSpan(name, { kind: SpanKind.CLIENT, attributes }));
         },
@@ -93,17 +92,22 @@ function tracerOf(version: string): Tracer {
       });
     },
 
-    active() {
-      const span = trace.getActiveSpan()?.spanContext();
-      if (!span || !isSpanContextValid(span)) return undefined;
+    active: () => trace.getActiveSpan()?.spanContext(),
+
+    traceparent() {
       const carrier: { traceparent?: string } = {};
       propagation.inject(context.active(), carrier);
-      return { traceId: span.traceId, spanId: span.spanId, traceparent: carrier.traceparent ?? '' };
+      return carrier.traceparent;
     },
   };
 }
 
-const isWithinSpan = (around: Context): boolean => trace.getSpan(around) !== undefined;
+/** Nothing below a span that is not recorded, and no call of another part outside of any: workers poll. */
+const isWanted = (kind: keyof typeof kinds): boolean => trace.getActiveSpan()?.isRecording() ?? kind !== 'client';
+
+/** Extracting costs as much as a span: most requests have nothing to continue. */
+const contextOf = (continues: NonNullable<SpanOptions['continues']>): Context =>
+  continues['traceparent'] === undefined ? ROOT_CONTEXT : propagation.extract(ROOT_CONTEXT, continues);
 
 /** Without the message of the error, which may quote what a user has sent. */
 function markFailed(span: Span, error: unknown): void {

@@ -1,6 +1,6 @@
 import type { Attributes, Span } from '@opentelemetry/api';
 
-interface SpanOptions {
+export interface SpanOptions {
   /** `client`: a call to another part, of which there is a span only within another. */
   kind?: 'internal' | 'server' | 'client' | 'consumer';
   attributes?: Attributes;
@@ -12,7 +12,8 @@ export interface Tracer {
   inSpan<T>(name: string, options: SpanOptions, work: (span: Span | undefined) => Promise<T>): Promise<T>;
   /** Makes client spans from what a driver publishes on a tracing channel of `node:diagnostics_channel`. */
   spansOf<Message extends object>(channel: string, describe: Describe<Message>): void;
-  active(): { traceId: string; spanId: string; traceparent: string } | undefined;
+  active(): { traceId: string; spanId: string } | undefined;
+  traceparent(): string | undefined;
 }
 
 /** The span of one call of a driver. Must take no values from the message: they may be personal or secret. */
@@ -39,7 +40,7 @@ export function spansOf<Message extends object>(channel: string, describe: Descr
 }
 
 /** The active span in the form of W3C Trace Context, to be continued elsewhere. */
-export const traceparent = (): string | undefined => tracer?.active()?.traceparent;
+export const traceparent = (): string | undefined => tracer?.traceparent();
 
 /** The fields of a log line that belongs to a span. */
 export function traceFields(): { trace_id?: string; span_id?: string } {

@@ -31,11 +31,13 @@ export async function callProcedure({ path, type, ...call }: Call): Promise<unkn
   const procedure = Object.hasOwn(procedures, path) ? procedures[path]?._def : undefined;
   if (procedure?.type !== type) throw new TRPCError({ code: 'NOT_FOUND' });
   const { middlewares, meta } = procedure;
-  return inSpan(path, {}, async () => {
-    const outcome = await run(middlewares, 0, { ...call, path, type, meta, input: undefined, signal: undefined });
-    if (!outcome.ok) throw outcome.error;
-    return outcome.data;
+  const outcome = await inSpan(path, {}, async (span) => {
+    const ended = await run(middlewares, 0, { ...call, path, type, meta, input: undefined, signal: undefined });
+    if (!ended.ok) span?.setAttribute('error.type', ended.error.code);
+    return ended;
   });
+  if (!outcome.ok) throw outcome.error;
+  return outcome.data;
 }
 
 async function run(steps: Step[], index: number, options: object): Promise<Outcome> {
