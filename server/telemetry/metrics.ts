@@ -1,7 +1,7 @@
 import type { CounterName, counters, GaugeName, HistogramName, histograms, Labels } from './catalogue.ts';
 
 /** Values at the time of a scrape, in the unit that the name ends with. What is left out is not known now. */
-type Gauges = Partial<Record<GaugeName, number>>;
+export type Gauges = Partial<Record<GaugeName, number>>;
 export type ReadGauges = () => Gauges | Promise<Gauges>;
 
 export interface Recorder {

@@ -57,6 +57,7 @@ export async function startTraces({ protocol, version, log }: Settings): Promise
 
 function tracerOf(version: string): Tracer {
   const tracer = trace.getTracer(NAME, version);
+  const subscribed = new Set<string>();
 
   return {
     inSpan(name, { kind = 'internal', attributes = {}, continues }, work) {
@@ -75,6 +76,8 @@ function tracerOf(version: string): Tracer {
     },
 
     spansOf<Message extends object>(channel: string, describe: Describe<Message>) {
+      if (subscribed.has(channel)) return;
+      subscribed.add(channel);
       const spans = new WeakMap<object, Span>();
       tracingChannel<unknown, Message>(channel).subscribe({
         start(message) {
@@ -92,7 +95,10 @@ function tracerOf(version: string): Tracer {
       });
     },
 
-    active: () => trace.getActiveSpan()?.spanContext(),
+    active() {
+      const span = trace.getActiveSpan();
+      return span?.isRecording() ? span.spanContext() : undefined;
+    },
 
     traceparent() {
       const carrier: { traceparent?: string } = {};

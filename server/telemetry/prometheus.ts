@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { counters, type GaugeName, gauges, histograms } from './catalogue.ts';
-import type { ReadGauges, Recorder } from './metrics.ts';
+import type { Gauges, ReadGauges, Recorder } from './metrics.ts';
 
 /** For so long the values of gauges are taken for the present ones: scrapers, however many, cost one query. */
 const FRESH_MS = 2000;
@@ -65,20 +65,26 @@ function mapEntries<Name extends string, From, To>(entries: Record<Name, From>, 
   ) as Record<Name, To>;
 }
 
-/** Reads all gauges together. One that cannot be read in time is missing, and holds up no other. */
+/** Reads all gauges together, and adds the values of one name: a process may have several pools. One that cannot be read in time is missing, and holds up no other. */
 function createGaugeReader() {
   const sources: ReadGauges[] = [];
-  let latest: Promise<Partial<Record<GaugeName, number>>> | undefined;
+  let latest: Promise<Gauges> | undefined;
   let readAt = 0;
 
   const readAll = async () => {
     const inTime = (read: ReadGauges) =>
       Promise.race([
         // Within a function that is async: one that throws rejects.
-        (async () => read())().catch(() => ({})),
-        delay(DEADLINE_MS, {}, { ref: false }),
+        (async () => read())().catch((): Gauges => ({})),
+        delay<Gauges>(DEADLINE_MS, {}, { ref: false }),
       ]);
-    return Object.assign({}, ...(await Promise.all(sources.map(inTime))));
+    const values: Gauges = {};
+    for (const read of await Promise.all(sources.map(inTime))) {
+      for (const [name, value] of Object.entries(read) as [GaugeName, number][]) {
+        values[name] = (values[name] ?? 0) + value;
+      }
+    }
+    return values;
   };
 
   return {

@@ -10,8 +10,9 @@ export interface SpanOptions {
 
 export interface Tracer {
   inSpan<T>(name: string, options: SpanOptions, work: (span: Span | undefined) => Promise<T>): Promise<T>;
-  /** Makes client spans from what a driver publishes on a tracing channel of `node:diagnostics_channel`. */
+  /** Makes client spans from what a driver publishes on a tracing channel of `node:diagnostics_channel`. May be repeated. */
   spansOf<Message extends object>(channel: string, describe: Describe<Message>): void;
+  /** Of a span that is kept. */
   active(): { traceId: string; spanId: string } | undefined;
   traceparent(): string | undefined;
 }
@@ -42,7 +43,7 @@ export function spansOf<Message extends object>(channel: string, describe: Descr
 /** The active span in the form of W3C Trace Context, to be continued elsewhere. */
 export const traceparent = (): string | undefined => tracer?.traceparent();
 
-/** The fields of a log line that belongs to a span. */
+/** The fields of a log line that belongs to a span which is kept. */
 export function traceFields(): { trace_id?: string; span_id?: string } {
   const active = tracer?.active();
   return active ? { trace_id: active.traceId, span_id: active.spanId } : {};
