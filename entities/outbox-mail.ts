@@ -18,6 +18,7 @@ export const OutboxMailSchema = defineEntity({
     dueAt: p.bigint('number'),
     expiresAt: p.bigint('number'),
     createdAt: p.bigint('number'),
+    traceparent: p.string().nullable(),
   },
 });
 
@@ -26,6 +27,7 @@ export const OutboxMailSchema = defineEntity({
  * `email`, and `userId` and `tokenId` are null until the worker has found the user. `kind` is one of those in
  * `server/accounts/mail-kinds.ts`. `inbox` is the address without its tag. `dueAt` is when the row may be tried next; a
  * lease moves it. Neither text nor token is stored: both are made when the mail is sent.
+ * `traceparent` is the trace that the delivery continues.
  */
 export class OutboxMail extends OutboxMailSchema.class {}
 

@@ -1,6 +1,7 @@
 import { Writable } from 'node:stream';
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino';
 import type { Config } from './config/index.ts';
+import { traceFields } from './telemetry/traces.ts';
 
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal'>;
 
@@ -73,12 +74,18 @@ const framesOf = (stack: string): string =>
  * To standard output, or to `output`.
  */
 export async function createLog(
-  { production, logLevel, processes = 1 }: Pick<Config, 'production' | 'logLevel'> & Partial<Pick<Config, 'processes'>>,
+  {
+    production,
+    logLevel,
+    traces,
+    processes = 1,
+  }: Pick<Config, 'production' | 'logLevel'> & Partial<Pick<Config, 'traces' | 'processes'>>,
   output: DestinationStream = standardOutput(production),
 ): Promise<Logger> {
   const options: LoggerOptions = {
     level: logLevel,
     base: processes > 1 ? { pid: process.pid } : null,
+    ...(traces && { mixin: traceFields }),
     serializers: { err: (error: unknown) => loggedError(error) },
   };
   return pino(options, production ? output : await readableLines(output));

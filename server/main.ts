@@ -8,6 +8,7 @@ import { prepareDataDir } from './start/data-dir.ts';
 import { isOneOfSeveral, reportReady, runProcesses } from './start/processes.ts';
 import { applicationSecrets } from './start/secret.ts';
 import { onStopSignal } from './start/stop-signals.ts';
+import { startTelemetry } from './telemetry/index.ts';
 
 /** From the signal to the exit, at most. */
 const SHUTDOWN_MS = 9500;
@@ -23,6 +24,7 @@ async function start(): Promise<void> {
 
   const log = await createLog(config);
   if (!isOneOfSeveral()) warn(config, log);
+  const telemetry = await startTelemetry(config, log);
   // Not loaded by a process that only watches others.
   const { createService } = await import('./service.ts');
   const service = await createService(config, { secrets: createSecrets(applicationSecrets(config)), log });
@@ -33,6 +35,7 @@ async function start(): Promise<void> {
     log.info('stopping: requests in flight are completed');
     setTimeout(() => process.exit(1), SHUTDOWN_MS).unref();
     await service.stop({ lingerMs });
+    await telemetry.stop();
     log.info('stopped');
     log.flush(() => process.exit(0));
   };
@@ -79,7 +82,8 @@ function announce(config: Config, log: Log, providers: Providers): void {
 function explain(error: unknown): string {
   if (error instanceof ConfigError) return error.message;
   const { code, path, port, syscall, stack } = error as NodeJS.ErrnoException & { port?: number };
-  if (code === 'EADDRINUSE') return `Port ${port} is taken: set PORT to another one, or stop what listens there.`;
+  if (code === 'EADDRINUSE')
+    return `Port ${port} is taken: set PORT (or METRICS_PORT) to another one, or stop what listens there.`;
   if (syscall === 'listen' || syscall === 'getaddrinfo')
     return `HOST or PORT cannot be used: ${(error as Error).message}`;
   if (path) return `DATA_DIR cannot be used: ${(error as Error).message}`;

@@ -15,6 +15,7 @@ import { openMail } from './parts/mail/index.ts';
 import type { ObjectStorage } from './parts/object-storage/contract.ts';
 import { openObjectStorage } from './parts/object-storage/index.ts';
 import type { Secrets } from './secrets.ts';
+import { gauges } from './telemetry/metrics.ts';
 import { createUploads } from './uploads/index.ts';
 
 /** The time for all requests, then for the workers. */
@@ -65,6 +66,8 @@ export async function createService(
     secrets,
     log,
   });
+  gauges(async () => ({ account_database_up: await isUp(database) }));
+  gauges(async () => ({ account_key_value_store_up: await isUp(store) }));
   const stopping = new AbortController();
   const app = createApp(config, {
     accounts,
@@ -105,6 +108,12 @@ export async function createService(
     },
   };
 }
+
+const isUp = (part: { ping(): Promise<void> }): Promise<0 | 1> =>
+  part.ping().then(
+    () => 1,
+    () => 0,
+  );
 
 /**
  * Waits for a database that cannot be used yet, as long as it takes; resolves to false if stopped before. Logs a problem when

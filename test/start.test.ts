@@ -195,10 +195,12 @@ describe('in production', () => {
         expect(loaded).toEqual(expect.arrayContaining(['koa', 'kysely', 'ioredis', 'mysql2']));
         const later = [
           '@mikro-orm/migrations',
+          '@opentelemetry/api',
           'koa-body',
           'minio',
           'nodemailer',
           'openid-client',
+          'prom-client',
           'sharp',
           'trpc-to-openapi',
         ];

@@ -8,6 +8,7 @@ const migrations = {
   '0007-upload-usage': async () => (await import('./0007-upload-usage.ts')).UploadUsages,
   '0008-no-update-time': async () => (await import('./0008-no-update-time.ts')).NoUpdateTime,
   '0009-sessions': async () => (await import('./0009-sessions.ts')).Sessions,
+  '0010-trace-of-mails': async () => (await import('./0010-trace-of-mails.ts')).TraceOfMails,
 };
 
 /** In the order in which they run. Listed rather than discovered: nothing is read from disk at start. */

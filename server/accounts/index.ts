@@ -10,6 +10,7 @@ import { createExternalLogin } from './external-login.ts';
 import { createInboxTurns } from './inbox-turns.ts';
 import { createLimits } from './limits.ts';
 import { createLogin } from './login.ts';
+import { countLogins } from './login-count.ts';
 import { createMailAdmission } from './mail-requests.ts';
 import { createMailComposer } from './mails.ts';
 import { createOneTimeTokens } from './one-time-tokens.ts';
@@ -58,6 +59,7 @@ export function createAccounts(
     em.remove(user);
   };
   const deps: Deps = { database, deleteUser, limits, outbox, passwords, sessions, tokens, users };
+  const logins = { ...createLogin(deps), ...createExternalLogin(deps, { identityProviders, store, log }) };
   return {
     users,
     searchUsers: createUserSearch(database),
@@ -67,8 +69,8 @@ export function createAccounts(
     outbox,
     ...createRegistration(deps),
     ...createVerification(deps),
-    ...createLogin(deps),
-    ...createExternalLogin(deps, { identityProviders, store, log }),
+    ...logins,
+    ...countLogins(logins, identityProviders),
     ...createRecovery(deps),
   };
 }

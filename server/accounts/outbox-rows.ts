@@ -2,6 +2,7 @@ import type { RawBuilder } from 'kysely';
 import { v7 as uuidv7 } from 'uuid';
 import type { MailState, OutboxMail } from '../../entities/index.ts';
 import { type Database, sql, type WriteTables } from '../parts/database/contract.ts';
+import { traceparent } from '../telemetry/traces.ts';
 import { createLeases } from '../workers/leases.ts';
 import { type MailKind, mailKinds } from './mail-kinds.ts';
 import { inboxOf } from './text-rules.ts';
@@ -22,7 +23,10 @@ export interface Mailing {
 }
 
 /** A row as the worker takes it. `attempts` does not count the one that begins. */
-export type LeasedMail = Pick<OutboxMail, 'id' | 'email' | 'userId' | 'tokenId' | 'detail' | 'attempts'> & {
+export type LeasedMail = Pick<
+  OutboxMail,
+  'id' | 'email' | 'userId' | 'tokenId' | 'detail' | 'attempts' | 'traceparent'
+> & {
   kind: MailKind;
   expired: boolean;
   /** Whether it was queued just now by this process, with its token. */
@@ -43,7 +47,15 @@ export const createOutboxRows = (database: Database, { countedMs }: { countedMs:
     { kind, email, userId, detail }: Mailing,
     { delayMs = 0, tokenId = null }: { delayMs?: number; tokenId?: string | null } = {},
   ): Promise<LeasedMail> {
-    const row = { id: uuidv7(), kind, email, detail: detail ?? null, userId: userId ?? null, tokenId };
+    const row = {
+      id: uuidv7(),
+      kind,
+      email,
+      detail: detail ?? null,
+      userId: userId ?? null,
+      tokenId,
+      traceparent: traceparent() ?? null,
+    };
     await tables
       .insertInto('outbox')
       .values({
@@ -59,6 +71,7 @@ export const createOutboxRows = (database: Database, { countedMs }: { countedMs:
         due_at: sql`${database.now} + ${tokenId ? LEASE_MS : delayMs}`,
         expires_at: sql`${database.now} + ${mailKinds[kind].lifeMs}`,
         created_at: database.now,
+        traceparent: row.traceparent,
       })
       .execute();
     return { ...row, attempts: 0, expired: false, isNew: true };
@@ -73,7 +86,16 @@ export const createOutboxRows = (database: Database, { countedMs }: { countedMs:
     select: (tables) =>
       tables
         .selectFrom('outbox')
-        .select(['id', 'kind', 'email', 'user_id as userId', 'token_id as tokenId', 'detail', 'attempts'])
+        .select([
+          'id',
+          'kind',
+          'email',
+          'user_id as userId',
+          'token_id as tokenId',
+          'detail',
+          'attempts',
+          'traceparent',
+        ])
         .select(sql<number>`expires_at <= ${database.now}`.as('expired'))
         .where('state', '=', 'pending'),
     toRow: (row) => ({ ...row, kind: row.kind as MailKind, expired: row.expired === 1, isNew: false }),
@@ -103,6 +125,22 @@ export const createOutboxRows = (database: Database, { countedMs }: { countedMs:
       statement,
       otherwise: (_em, tables) => statement(tables, Number.MAX_SAFE_INTEGER),
     });
+  },
+
+  /** What waits, for the metrics. `oldestMs`: the age of the oldest, 0 without one. */
+  async backlog(): Promise<{ pending: number; due: number; oldestMs: number }> {
+    const row = await database.query((tables) =>
+      tables
+        .selectFrom('outbox')
+        .select([
+          sql<number>`count(*)`.as('pending'),
+          sql<number>`coalesce(sum(case when due_at <= ${database.now} then 1 else 0 end), 0)`.as('due'),
+          sql<number>`coalesce(${database.now} - min(created_at), 0)`.as('oldestMs'),
+        ])
+        .where('state', '=', 'pending')
+        .executeTakeFirstOrThrow(),
+    );
+    return { pending: Number(row.pending), due: Number(row.due), oldestMs: Number(row.oldestMs) };
   },
 
   /** Deletes settled rows that no limit counts any more, tokens that expired a week ago, and expired sessions. */

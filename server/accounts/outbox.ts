@@ -3,13 +3,15 @@ import type { Rate } from '../config/index.ts';
 import type { Log } from '../log.ts';
 import type { AllTables, Database } from '../parts/database/contract.ts';
 import { DELIVERIES_AT_ONCE, type MailTransport } from '../parts/mail/contract.ts';
+import { count, gauges } from '../telemetry/metrics.ts';
+import { inSpan } from '../telemetry/traces.ts';
 import { createWorker } from '../workers/worker.ts';
 import type { InboxTurns } from './inbox-turns.ts';
 import { createMailDelivery } from './mail-delivery.ts';
 import type { TokenPurpose } from './mail-kinds.ts';
 import type { MailAdmission } from './mail-requests.ts';
 import type { MailComposer } from './mails.ts';
-import { createOutboxRows, type LeasedMail, type Mailing } from './outbox-rows.ts';
+import { createOutboxRows, type LeasedMail, type Mailing, type Outcome } from './outbox-rows.ts';
 import { inboxOf } from './text-rules.ts';
 
 /**
@@ -38,11 +40,29 @@ export function createOutbox({ database, rates, mail, admission, turns, compose,
   const rows = createOutboxRows(database, { countedMs: Math.max(rates.mail.seconds, rates.inbox.seconds) * 1000 });
   const attempt = createMailDelivery({ admit: admission.admit, compose, mail, log });
 
+  gauges(async () => {
+    const { pending, due, oldestMs } = await rows.backlog();
+    return {
+      account_outbox_pending_mails: pending,
+      account_outbox_due_mails: due,
+      account_outbox_oldest_age_seconds: oldestMs / 1000,
+    };
+  });
+
+  const countAttempt = (outcome: string, by?: number) => count('account_mail_attempts_total', { outcome }, by);
+  for (const outcome of outcomes) countAttempt(outcome, 0);
+
+  const deliver = async (row: LeasedMail) => {
+    const outcome = await attempt(row);
+    countAttempt(nameOf(outcome));
+    await rows.settle(row, outcome);
+  };
+
   const worker = createWorker({
     name: 'mails',
     atOnce: DELIVERIES_AT_ONCE,
     leases: rows.leases,
-    work: async (row) => rows.settle(row, await attempt(row)),
+    work: (row) => inSpan(`deliver ${row.kind}`, traceOf(row), () => deliver(row)),
     sweep: rows.sweep,
     log,
   });
@@ -95,5 +115,20 @@ export function createOutbox({ database, rates, mail, admission, turns, compose,
     stop: worker.stop,
   };
 }
+
+/** For the metrics. */
+const outcomes = ['sent', 'retried', 'dead', 'dropped', 'unwanted'] as const;
+
+const nameOf = (outcome: Outcome): string => {
+  if (outcome === 'unwanted') return outcome;
+  return 'state' in outcome ? outcome.state : 'retried';
+};
+
+/** The delivery is part of the trace of the request that the mail is sent for, however much later. */
+const traceOf = ({ id, traceparent }: LeasedMail) => ({
+  kind: 'consumer' as const,
+  attributes: { 'messaging.operation.name': 'deliver', 'messaging.message.id': id },
+  ...(traceparent && { continues: { traceparent } }),
+});
 
 export type Outbox = ReturnType<typeof createOutbox>;

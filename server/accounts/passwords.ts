@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os';
 import { promisify } from 'node:util';
 import pLimit from 'p-limit';
 import { ServiceError } from '../errors.ts';
+import { gauges, observe } from '../telemetry/metrics.ts';
 import { lowerPoolThreads } from './pool-threads.ts';
 
 const derive = promisify(pbkdf2);
@@ -29,12 +30,18 @@ export function createPasswords({
   // One more than cores, so that no core is idle while the event loop starts the next. Measured on two cores: 0.97 and 0.98
   // of bare PBKDF2; with as many as cores 0.87 and 0.93.
   const limit = pLimit(cores + 1);
+  gauges(() => ({
+    account_password_queue_running: limit.activeCount,
+    account_password_queue_waiting: limit.pendingCount,
+  }));
 
   const run = (password: string, salt: Buffer, rounds: number): Promise<Buffer> => {
     if (limit.pendingCount >= cores * QUEUE_PER_CORE) {
       throw new ServiceError('SERVICE_UNAVAILABLE', { cause: new Error('the password queue is full'), retryAfter: 2 });
     }
+    const queued = performance.now();
     return limit(() => {
+      observe('account_password_wait_seconds', {}, (performance.now() - queued) / 1000);
       const derived = derive(password, salt, rounds, HASH_BYTES, 'sha256');
       lowerPoolThreads();
       return derived;

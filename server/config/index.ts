@@ -79,6 +79,26 @@ const variables = {
   DATA_DIR: z.string().default('.data'),
   PAGES: z.enum(['on', 'off']).default('on'),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('info'),
+  METRICS_PORT: whole(1, 65535).optional(),
+  // OpenTelemetry's SDK reads these itself; here they are checked.
+  OTEL_EXPORTER_OTLP_ENDPOINT: baseAddress().optional(),
+  OTEL_EXPORTER_OTLP_PROTOCOL: z.enum(['http/protobuf', 'http/json']).default('http/protobuf'),
+  OTEL_EXPORTER_OTLP_HEADERS: z.string().optional(),
+  OTEL_SERVICE_NAME: z.string().optional(),
+  OTEL_TRACES_SAMPLER: z
+    .enum([
+      'always_on',
+      'always_off',
+      'traceidratio',
+      'parentbased_always_on',
+      'parentbased_always_off',
+      'parentbased_traceidratio',
+    ])
+    .optional(),
+  OTEL_TRACES_SAMPLER_ARG: z
+    .string()
+    .regex(/^(?:0(?:\.\d+)?|1(?:\.0+)?)$/, 'must be between 0 and 1')
+    .optional(),
   PASSWORD_ITERATIONS: whole(1, 10_000_000).default(100_000),
   LIMIT_LOGIN: rate(5, 15 * 60),
   LIMIT_REGISTER: rate(100, 15 * 60),
@@ -139,6 +159,8 @@ export function parseConfig(environment: Environment) {
   const isMissing = (name: string) => env[name] === undefined;
   const problems = parsed.success ? [] : parsed.error.issues.map((issue) => `${issue.path.join('.')} ${issue.message}`);
   const isProduction = env['NODE_ENV'] === 'production';
+  if (parsed.success && parsed.data.METRICS_PORT === parsed.data.PORT)
+    problems.push('METRICS_PORT must not be that of PORT');
   if (isProduction) {
     problems.push(...required.filter(isMissing).map((name) => `${name} is missing: production needs it`));
     problems.push(...insecureSettings(env));
@@ -234,6 +256,10 @@ function assemble(env: z.output<typeof schema>) {
     /** Whether the account pages are served; a team's own front end at appUrl takes their place otherwise. */
     pages: env.PAGES === 'on',
     logLevel: env.LOG_LEVEL,
+    /** Undefined: no metrics. */
+    metricsPort: env.METRICS_PORT,
+    /** Undefined: no traces. */
+    traces: env.OTEL_EXPORTER_OTLP_ENDPOINT === undefined ? undefined : { protocol: env.OTEL_EXPORTER_OTLP_PROTOCOL },
     passwordIterations: env.PASSWORD_ITERATIONS,
     rates: {
       login: env.LIMIT_LOGIN,

@@ -20,6 +20,7 @@ import { oneByOne } from './one-by-one.ts';
 import { probes } from './probes.ts';
 import { requestLog } from './request-log.ts';
 import { crossOrigin, originCheck, requireTarget, securityHeaders } from './security.ts';
+import { telemetry } from './telemetry.ts';
 import { unreadBodies } from './unread-body.ts';
 import { files } from './web/files.ts';
 import { pages } from './web/pages.ts';
@@ -53,6 +54,8 @@ export function createApp(
     // So that the client opens its next connection, to another process.
     if (stopping.aborted) ctx.set('Connection', 'close');
   });
+  const measured = telemetry();
+  if (measured) app.use(measured);
   app.use(requestLog(log));
   app.use(unreadBodies());
   app.use(answerFailures(log));

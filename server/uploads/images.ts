@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os';
 import { ServiceError } from '../errors.ts';
 import { imageTooLarge, imageTypes, MAX_IMAGE_BYTES } from '../image-limits.ts';
 import { matchesSignature } from '../media-types.ts';
+import { gauges, observe } from '../telemetry/metrics.ts';
 import type { ImagePurpose, WebpImage } from './conversion.ts';
 import { createConverter } from './converter.ts';
 import { createFairQueue } from './fair-queue.ts';
@@ -28,9 +29,11 @@ export function createImages({ cores = availableParallelism() } = {}) {
   const oneByOne = createFairQueue(1);
   const converter = createConverter({ cores });
 
+  const waiting = (user?: string) => queue.waiting(user) + oneByOne.waiting(user);
+  gauges(() => ({ account_image_queue_waiting: waiting() }));
+
   /** Half of the queue is for users with nothing waiting, so that one user cannot fill it. */
   const requireRoom = (userId: string) => {
-    const waiting = (user?: string) => queue.waiting(user) + oneByOne.waiting(user);
     if (waiting() < cores * QUEUE_PER_CORE * (waiting(userId) === 0 ? 2 : 1)) return;
     throw new ServiceError('SERVICE_UNAVAILABLE', { cause: new Error('the image queue is full'), retryAfter: 5 });
   };
@@ -55,7 +58,12 @@ export function createImages({ cores = availableParallelism() } = {}) {
       const opened = await converter.open(sent, type);
       try {
         requireRoom(userId);
-        const work = () => queue.run(userId, () => opened.convert(purpose));
+        const queued = performance.now();
+        const convert = () => {
+          observe('account_image_wait_seconds', {}, (performance.now() - queued) / 1000);
+          return opened.convert(purpose);
+        };
+        const work = () => queue.run(userId, convert);
         return await (opened.isHeavy ? oneByOne.run(userId, work) : work());
       } finally {
         opened.close();

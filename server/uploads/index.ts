@@ -3,6 +3,7 @@ import { ServiceError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { Database } from '../parts/database/contract.ts';
 import type { ObjectStorage } from '../parts/object-storage/contract.ts';
+import { gauges } from '../telemetry/metrics.ts';
 import { createAvatars } from './avatars.ts';
 import { createDeletions } from './deletions.ts';
 import { createImages } from './images.ts';
@@ -29,6 +30,7 @@ export function createUploads(
   const usage = createUsage(database, { quota });
   const records = createRecords(database, usage);
   const leases = createUploadLeases(database);
+  gauges(async () => ({ account_uploads_due: await leases.due() }));
   const deletions = createDeletions({ database, objects, usage, leases });
   const avatars = createAvatars({ database, objects, deletions });
   const inspection = createInspection({ objects, records, leases, avatars, deletions, log });

@@ -16,6 +16,18 @@ export const createUploadLeases = (database: Database) => ({
     toRow: toRecord,
   }),
 
+  /** How many rows may be taken now, and are not. */
+  async due(): Promise<number> {
+    const row = await database.query((tables) =>
+      tables
+        .selectFrom('uploads')
+        .select(sql<number>`count(*)`.as('rows'))
+        .where('due_at', '<=', database.now)
+        .executeTakeFirstOrThrow(),
+    );
+    return Number(row.rows);
+  },
+
   /** Schedules another inspection, unless the row has another state by now. */
   async postpone({ objectKey, state }: Pick<UploadRecord, 'objectKey' | 'state'>, ms: number): Promise<void> {
     await database.write((tables) =>

@@ -8,6 +8,7 @@ import { memory } from './cases/memory.ts';
 import { login, register } from './cases/passwords.ts';
 import { list, profile } from './cases/reads.ts';
 import { start } from './cases/start.ts';
+import { telemetry } from './cases/telemetry.ts';
 import { presign, update } from './cases/writes.ts';
 import { startMachine } from './parts.ts';
 import { describeMachine, table } from './report.ts';
@@ -32,6 +33,7 @@ const cases: Case[] = [
   memory,
   growth,
   enumeration,
+  telemetry,
 ];
 
 /** How often a case is measured again whose ratios have become worse. */

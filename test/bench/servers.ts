@@ -35,7 +35,7 @@ export interface Person {
 }
 
 /** As many as connections, and more: the calls of one moment are those of different users. */
-const PEOPLE = 64;
+export const PEOPLE = 64;
 
 export const nodeHttpFile = join(import.meta.dirname, 'baselines/node-http.ts');
 
@@ -64,7 +64,7 @@ export async function startServers(parts: Parts): Promise<Servers> {
   };
 }
 
-async function logIn(url: string, database: DatabaseView, n: number): Promise<Person> {
+export async function logIn(url: string, database: DatabaseView, n: number): Promise<Person> {
   const email = await personEmail(database, n);
   const headers = { 'X-Forwarded-For': `198.51.100.${n}` };
   const answer = await call(`${url}/auth/login`, { headers, body: { email, password: PASSWORD } });

@@ -11,6 +11,7 @@ const row: LeasedMail = {
   userId: 'user_1',
   tokenId: 'token-1',
   detail: null,
+  traceparent: null,
   attempts: 0,
   expired: false,
   isNew: false,

@@ -25,6 +25,7 @@ const row = (kind: MailKind, changes: Partial<LeasedMail> = {}): LeasedMail => (
   userId: 'user_1',
   tokenId: 'token-1',
   detail: null,
+  traceparent: null,
   attempts: 0,
   expired: false,
   isNew: false,

@@ -1,6 +1,7 @@
 import { getTRPCErrorFromUnknown, TRPCError, type TRPCProcedureType } from '@trpc/server';
 import type { Context } from '../../../routers/context.ts';
 import { appRouter } from '../../../routers/index.ts';
+import { inSpan } from '../../telemetry/traces.ts';
 
 interface Call {
   /** The procedure's name, such as `auth.login`. */
@@ -30,7 +31,11 @@ export async function callProcedure({ path, type, ...call }: Call): Promise<unkn
   const procedure = Object.hasOwn(procedures, path) ? procedures[path]?._def : undefined;
   if (procedure?.type !== type) throw new TRPCError({ code: 'NOT_FOUND' });
   const { middlewares, meta } = procedure;
-  const outcome = await run(middlewares, 0, { ...call, path, type, meta, input: undefined, signal: undefined });
+  const outcome = await inSpan(path, {}, async (span) => {
+    const ended = await run(middlewares, 0, { ...call, path, type, meta, input: undefined, signal: undefined });
+    if (!ended.ok) span?.setAttribute('error.type', ended.error.code);
+    return ended;
+  });
   if (!outcome.ok) throw outcome.error;
   return outcome.data;
 }

@@ -1,7 +1,9 @@
 import type { Socket } from 'node:net';
 import type { MysqlPoolConnection, MysqlQueryResult } from 'kysely';
 import { createPool, type PoolConnection, type PoolOptions, type QueryError, type RowDataPacket } from 'mysql2';
+import { gauges } from '../../telemetry/metrics.ts';
 import { isLostConnection, isMisdirected } from '../sql-errors.ts';
+import { traceStatements } from './mysql-spans.ts';
 
 /** Longer than any statement takes. A connection that is silent for this long may be broken, or its server frozen. */
 const SILENCE_MS = 5000;
@@ -41,6 +43,8 @@ export interface MysqlServer {
 export function openServer(options: PoolOptions, use: ConnectionUse): MysqlServer {
   // The queue is bounded: past it a request is refused at once, instead of waiting in memory.
   const pool = createPool({ ...options, connectTimeout: CONNECT_MS, queueLimit: 1000, enableKeepAlive: true });
+  watchPool(pool);
+  traceStatements();
   const sessions = new WeakMap<PoolConnection, Session>();
 
   return {
@@ -159,6 +163,22 @@ class ReadOnlyServer extends Error {
   constructor() {
     super('the server is read-only');
   }
+}
+
+/** mysql2 has these lists, of its own kinds, and publishes neither them nor their lengths. */
+interface PoolLists {
+  _allConnections: { length: number };
+  _freeConnections: { length: number };
+  _connectionQueue: { length: number };
+}
+
+function watchPool(pool: object): void {
+  const { _allConnections: all, _freeConnections: free, _connectionQueue: waiting } = pool as PoolLists;
+  gauges(() => ({
+    account_database_connections_used: all.length - free.length,
+    account_database_connections_free: free.length,
+    account_database_waiting: waiting.length,
+  }));
 }
 
 class SilentConnection extends Error {

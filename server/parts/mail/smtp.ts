@@ -1,5 +1,6 @@
 import type { SendMailOptions, Transporter } from 'nodemailer';
 import { lazy } from '../../lazy.ts';
+import { inSpan } from '../../telemetry/traces.ts';
 import { DELIVERIES_AT_ONCE, type Mail, MailDeferred, MailRefused, type MailTransport } from './contract.ts';
 
 /** The deadline for the whole delivery of one mail. */
@@ -23,6 +24,10 @@ export function smtpTransport(url: string, from: string, limitMs = DELIVERY_LIMI
     return opened;
   });
   const sender = /<([^>]+)>/.exec(from)?.[1] ?? from;
+  const span = {
+    kind: 'client',
+    attributes: { 'messaging.system': 'smtp', 'server.address': new URL(url).hostname },
+  } as const;
   const domain = sender.slice(sender.lastIndexOf('@') + 1);
 
   return {
@@ -43,7 +48,7 @@ export function smtpTransport(url: string, from: string, limitMs = DELIVERY_LIMI
         signal: abort.signal,
       };
       try {
-        await (await transport()).sendMail(message);
+        await inSpan('send', span, async () => (await transport()).sendMail(message));
       } catch (error) {
         throw verdictOnRecipient(error) ?? error;
       } finally {

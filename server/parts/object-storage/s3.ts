@@ -8,6 +8,7 @@ import { SignatureV4 } from '@smithy/signature-v4';
 import { type Config, ConfigError } from '../../config/index.ts';
 import { unavailable } from '../../errors.ts';
 import { lazy } from '../../lazy.ts';
+import { inSpan } from '../../telemetry/traces.ts';
 import type { ObjectStorage } from './contract.ts';
 
 /** The longest one exchange with the storage may take: two of them still fit into a client's time limit. */
@@ -66,7 +67,7 @@ export function s3Storage(s3: NonNullable<Config['s3']>, { createBucket }: { cre
 
     async put(key, bytes, contentType) {
       const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-      await exchange(async () =>
+      await exchange('PutObject', async () =>
         (await client()).putObject(bucket, key, body, body.length, {
           'Content-Type': contentType,
           'Cache-Control': `public, max-age=${YEAR_SECONDS}, immutable`,
@@ -75,7 +76,7 @@ export function s3Storage(s3: NonNullable<Config['s3']>, { createBucket }: { cre
     },
 
     find: (key, startBytes) =>
-      exchange(async () => {
+      exchange('GetObject', async () => {
         try {
           const { size } = await (await client()).statObject(bucket, key);
           if (size === 0) return { size, start: Buffer.alloc(0) };
@@ -86,16 +87,16 @@ export function s3Storage(s3: NonNullable<Config['s3']>, { createBucket }: { cre
         }
       }),
 
-    delete: (key) => exchange(async () => (await client()).removeObject(bucket, key)),
+    delete: (key) => exchange('DeleteObject', async () => (await client()).removeObject(bucket, key)),
 
     publicUrl: (key) => `${s3.publicUrl}/${key}`,
 
     async prepare() {
-      if (await exchange(bucketExists)) return;
+      if (await exchange('HeadBucket', bucketExists)) return;
       if (!createBucket)
         throw new ConfigError([`S3_BUCKET names no bucket: there is no "${bucket}" at ${s3.endpoint}`]);
       const minio = await client();
-      await exchange(() => minio.makeBucket(bucket, s3.region));
+      await exchange('CreateBucket', () => minio.makeBucket(bucket, s3.region));
       // Uploads are public. A storage without policies publishes its buckets in another way.
       await minio.setBucketPolicy(bucket, publicReading(bucket)).catch(() => undefined);
     },
@@ -179,13 +180,16 @@ function bytesOf(data: string | ArrayBuffer | ArrayBufferView): string | Uint8Ar
 }
 
 /** Retries once where the connection had died meanwhile: every exchange here may be repeated. */
-async function exchange<T>(work: () => Promise<T>): Promise<T> {
+async function exchange<T>(operation: string, work: () => Promise<T>): Promise<T> {
+  const attempt = () => inSpan(`S3 ${operation}`, { kind: 'client', attributes: attributesOf(operation) }, work);
   try {
-    return await work().catch((error: unknown) => (isDropped(error) ? work() : Promise.reject(error)));
+    return await attempt().catch((error: unknown) => (isDropped(error) ? attempt() : Promise.reject(error)));
   } catch (error) {
     throw unavailable(isClockSkew(error) ? new Error(CLOCKS_DIFFER, { cause: error }) : error);
   }
 }
+
+const attributesOf = (operation: string) => ({ 'rpc.system': 'aws-api', 'rpc.method': `S3/${operation}` });
 
 const CLOCKS_DIFFER =
   'the clocks of this machine and of the storage differ by more than it accepts: it refuses presigned addresses too';

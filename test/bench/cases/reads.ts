@@ -8,7 +8,7 @@ import type { Person } from '../servers.ts';
 const extent = (quick: boolean): Extent => (quick ? { rounds: 3, amount: 1500 } : { rounds: 5, amount: 5000 });
 
 /** Asks as each of the people in turn; the answer must be the one that the user was first given. */
-async function readAs(people: Person[], url: string, path: string): Promise<(n: number) => Ask> {
+export async function readAs(people: Person[], url: string, path: string): Promise<(n: number) => Ask> {
   const asks = await Promise.all(
     people.map(async ({ email, cookie }): Promise<Ask> => {
       const headers = { Cookie: cookie };

@@ -1,0 +1,12 @@
+import { PortableMigration } from './portable.ts';
+
+/** The trace of the request that a mail is sent for (W3C Trace Context), where there was one. */
+export class TraceOfMails extends PortableMigration {
+  override async up(): Promise<void> {
+    await this.addColumns('outbox', { traceparent: `varchar(55) ${this.key}` });
+  }
+
+  override async down(): Promise<void> {
+    await this.dropColumns('outbox', ['traceparent']);
+  }
+}

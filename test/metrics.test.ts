@@ -1,0 +1,130 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { counters, gauges, histograms } from '../server/telemetry/catalogue.ts';
+import { callerOf } from './contract/callers.ts';
+import { loggedIn, logIn, mailsSettled, registered, stackNames, verified } from './contract/scenario.ts';
+import { clientAddress, freshEmail } from './rig/address.ts';
+import { type Metrics, metricsOnFreePort } from './rig/metrics.ts';
+import { startService } from './rig/service.ts';
+import { type Stack, type StackName, startStack } from './rig/stack.ts';
+import { until } from './rig/until.ts';
+
+const PASSWORD_WRONG = 'Wrong-Password-1843';
+
+/** Where nothing of the kind is embedded, there is nothing to count. */
+const onlyReal = ['account_database_connections_used', 'account_database_connections_free', 'account_database_waiting'];
+
+describe.each(stackNames)('on %s parts', (name: StackName) => {
+  let metrics: Metrics;
+  let stack: Stack;
+  beforeAll(async () => {
+    metrics = await metricsOnFreePort();
+    stack = await startStack(name, { env: { METRICS_PORT: String(metrics.port) } });
+  });
+  afterAll(() => stack?.stop());
+
+  const requests = (labels: Record<string, string>) =>
+    metrics.value('http_server_request_duration_seconds_count', labels).then((value) => value ?? 0);
+
+  test('everything in the catalogue is there, beside the process and its event loop', async () => {
+    const call = callerOf('rest', stack.url);
+    await loggedIn({ stack, call });
+    const samples = await metrics.scrape();
+    const names = new Set(samples.map((sample) => sample.name.replace(/_(?:bucket|sum|count)$/, '')));
+    const expected = Object.keys({ ...histograms, ...counters, ...gauges }).filter(
+      (metric) => name === 'real' || !onlyReal.includes(metric),
+    );
+    expect(expected.filter((metric) => !names.has(metric))).toEqual([]);
+    for (const metric of ['process_cpu_seconds_total', 'nodejs_eventloop_lag_p99_seconds']) {
+      expect(names).toContain(metric);
+    }
+    expect(samples).toContainEqual({ name: 'account_build_info', labels: { version: '0.1.0' }, value: 1 });
+    expect(samples).toContainEqual({ name: 'account_database_up', labels: {}, value: 1 });
+    expect(samples).toContainEqual({ name: 'account_key_value_store_up', labels: {}, value: 1 });
+  });
+
+  test('logins are counted by outcome', async () => {
+    const call = callerOf('rest', stack.url);
+    const outcomes = ['success', 'wrong_password', 'unverified', 'limited'];
+    const counts = () =>
+      Promise.all(
+        outcomes.map(
+          async (outcome) => (await metrics.value('account_logins_total', { method: 'password', outcome })) ?? 0,
+        ),
+      );
+    const person = await verified({ stack, call });
+    const { email, password } = await registered({ stack, call });
+    const before = await counts();
+    await logIn(call, person);
+    const address = clientAddress();
+    for (let i = 0; i < 5; i++) await call('auth.login', { ...person, password: PASSWORD_WRONG }, { address });
+    for (let i = 0; i < 2; i++) await call('auth.login', { ...person, password: PASSWORD_WRONG }, { address });
+    await call('auth.login', { email, password });
+    const after = await counts();
+    expect(after.map((value, i) => value - (before[i] ?? 0))).toEqual([1, 5, 1, 2]);
+  });
+
+  test('a request is counted under its documented path or its procedure', async () => {
+    const [rest, trpc] = [callerOf('rest', stack.url), callerOf('trpc', stack.url)];
+    const byPath = { method: 'GET', route: '/api/users/{id}', status: '404' };
+    const byName = { method: 'GET', route: '/trpc/users.get', status: '404' };
+    const before = [await requests(byPath), await requests(byName)];
+    await rest('users.get', { id: 'nobody' });
+    await trpc('users.get', { id: 'nobody' });
+    await trpc('users.get', { id: 'nobody' });
+    expect([await requests(byPath), await requests(byName)]).toEqual([(before[0] ?? 0) + 1, (before[1] ?? 0) + 2]);
+  });
+
+  test('whatever is sent makes no series of its own', async () => {
+    const routes = async () =>
+      new Set((await metrics.scrape()).map(({ labels }) => `${labels.method} ${labels.route}`));
+    const send = (path: string, method = 'GET') => fetch(stack.url + path, { method }).then((reply) => reply.text());
+    const batchOf = (length: number) => `/trpc/${Array(length).fill('health').join(',')}?batch=1&input=%7B%7D`;
+    const once = () =>
+      Promise.all([
+        send(`/${randomUUID()}`),
+        send(`/${randomUUID()}`, 'PROPFIND'),
+        send(`/${randomUUID()}`, 'MKCOL'),
+        send(`/api/users/${randomUUID()}`),
+        send(`/auth/${randomUUID()}`),
+        send(`/trpc/${randomUUID()}`),
+        send(`/uploads/${randomUUID()}.png`),
+      ]);
+    await once();
+    await send(batchOf(2));
+    const before = await routes();
+    for (let i = 0; i < 5; i++) await once();
+    for (let i = 3; i < 9; i++) await send(batchOf(i));
+    expect(await routes()).toEqual(before);
+    expect([...before].filter((route) => /PROPFIND|MKCOL|,/.test(route))).toEqual([]);
+  });
+
+  test('mails are counted as they are delivered, and the outbox is empty afterwards', async () => {
+    const call = callerOf('rest', stack.url);
+    const sent = async () => (await metrics.value('account_mail_attempts_total', { outcome: 'sent' })) ?? 0;
+    const unwanted = async () => (await metrics.value('account_mail_attempts_total', { outcome: 'unwanted' })) ?? 0;
+    const person = await verified({ stack, call });
+    await mailsSettled(stack, person.email);
+    const before = [await sent(), await unwanted()] as const;
+    await call('auth.forgotPassword', { email: person.email });
+    await call('auth.forgotPassword', { email: freshEmail() });
+    await until(async () => (await sent()) === before[0] + 1 && (await unwanted()) === before[1] + 1);
+    await until(async () => (await metrics.value('account_outbox_pending_mails')) === 0, { within: 15_000 });
+    expect(await metrics.value('account_outbox_oldest_age_seconds')).toBe(0);
+  });
+
+  test('the port answers nothing else', async () => {
+    const ask = (path: string, method = 'GET') =>
+      fetch(`http://127.0.0.1:${metrics.port}${path}`, { method }).then(({ status }) => status);
+    expect(await Promise.all([ask('/'), ask('/api/health'), ask('/metrics', 'POST'), ask('/metrics?x=1')])).toEqual([
+      404, 404, 404, 200,
+    ]);
+    expect((await fetch(`${stack.url}/metrics`)).status).toBe(404);
+  });
+});
+
+test('without METRICS_PORT there are none', async () => {
+  const service = await startService();
+  expect((await fetch(`${service.url}/metrics`)).status).toBe(404);
+  await service.stop();
+});

@@ -1,0 +1,106 @@
+import { readFileSync } from 'node:fs';
+import { parser } from '@prometheus-io/lezer-promql';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { onStack } from './contract/scenario.ts';
+import { metricsOnFreePort, type Sample } from './rig/metrics.ts';
+
+const docs = (file: string) => readFileSync(new URL(`../docs/${file}`, import.meta.url), 'utf8');
+
+interface Rule {
+  alert: string;
+  expr: string;
+  for: string;
+  labels: { severity: string };
+  annotations: { summary: string; runbook: string };
+}
+interface Panel {
+  type: string;
+  title: string;
+  datasource?: { uid: string };
+  targets?: { expr: string }[];
+}
+const { groups } = parse(docs('alerts.yml')) as { groups: { rules: Rule[] }[] };
+const rules = groups.flatMap((group) => group.rules);
+const dashboard = JSON.parse(docs('grafana-dashboard.json')) as {
+  panels: Panel[];
+  templating: { list: { name: string; query: string }[] };
+};
+const charts = dashboard.panels.filter(({ type }) => type !== 'row');
+
+const expressions: [where: string, expression: string][] = [
+  ...rules.map(({ alert, expr }): [string, string] => [alert, expr]),
+  ...charts.flatMap(({ title, targets = [] }) => targets.map(({ expr }): [string, string] => [title, expr])),
+];
+
+/** The series that an expression asks for: the name of each, and the labels that it must have. */
+function selectorsIn(expression: string): { name: string; labels: string[] }[] {
+  // What Grafana puts in their place.
+  const text = expression.replaceAll('$__rate_interval', '5m');
+  const selectors: { name: string; labels: string[] }[] = [];
+  let isMatching = false;
+  parser.parse(text).iterate({
+    enter({ type, from, to }) {
+      if (type.isError) throw new Error(`no PromQL at ${from}: ${text}`);
+      if (type.name === 'VectorSelector') selectors.push({ name: '', labels: [] });
+      if (type.name === 'LabelMatchers') isMatching = true;
+      const current = selectors.at(-1);
+      if (type.name === 'Identifier' && current) current.name = text.slice(from, to);
+      // Others are those of `by (…)`.
+      if (type.name === 'LabelName' && isMatching) current?.labels.push(text.slice(from, to));
+    },
+    leave({ type }) {
+      if (type.name === 'LabelMatchers') isMatching = false;
+    },
+  });
+  return selectors;
+}
+
+/** Prometheus' own: of a scrape, not in it. */
+const ofTheScrape = { names: ['up'], labels: ['job', 'instance'] };
+
+const metrics = await metricsOnFreePort();
+
+describe('what is asked for exists', () => {
+  onStack(
+    'real',
+    (stack) => {
+      let samples: Sample[];
+      beforeAll(async () => {
+        await fetch(`${stack().url}/api/health`);
+        samples = await metrics.scrape();
+      });
+
+      test.each(expressions)('%s: %s', (_where, expression) => {
+        const selectors = selectorsIn(expression);
+        expect(selectors.length).toBeGreaterThan(0);
+        for (const { name, labels } of selectors) {
+          const own = labels.filter((label) => !ofTheScrape.labels.includes(label));
+          const found = samples.filter((sample) => sample.name === name);
+          if (!ofTheScrape.names.includes(name)) expect([name, found.length]).not.toEqual([name, 0]);
+          expect([name, own.filter((label) => found.some((sample) => !(label in sample.labels)))]).toEqual([name, []]);
+        }
+      });
+    },
+    { env: { METRICS_PORT: String(metrics.port) } },
+  );
+});
+
+test('each alert says for how long, how bad it is and what to do', () => {
+  expect(rules.length).toBeGreaterThan(10);
+  for (const { alert, for: duration, labels, annotations } of rules) {
+    expect([alert, duration]).toEqual([alert, expect.stringMatching(/^\d+m$/)]);
+    expect([alert, labels]).toEqual([alert, { severity: expect.stringMatching(/^(?:warning|critical)$/) }]);
+    expect([alert, annotations]).toEqual([
+      alert,
+      { summary: expect.stringMatching(/\w{3}/), runbook: expect.stringMatching(/\w{3}.*\./) },
+    ]);
+  }
+  expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
+});
+
+test('the dashboard asks the source that its user chooses', () => {
+  const [datasource] = dashboard.templating.list;
+  expect(datasource).toMatchObject({ name: 'datasource', type: 'datasource', query: 'prometheus' });
+  for (const { title, datasource } of charts) expect([title, datasource?.uid]).toEqual([title, `\${datasource}`]);
+});
