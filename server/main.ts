@@ -8,7 +8,7 @@ import { prepareDataDir } from './start/data-dir.ts';
 import { isOneOfSeveral, reportReady, runProcesses } from './start/processes.ts';
 import { applicationSecrets } from './start/secret.ts';
 import { onStopSignal } from './start/stop-signals.ts';
-import { startTelemetry } from './telemetry/index.ts';
+import { serveMetricsOfAll, startTelemetry } from './telemetry/index.ts';
 
 /** From the signal to the exit, at most. */
 const SHUTDOWN_MS = 9500;
@@ -52,6 +52,7 @@ async function start(): Promise<void> {
 async function startSeveral(config: Config): Promise<void> {
   const log = await createLog(config);
   warn(config, log);
+  await serveMetricsOfAll(config);
   const processes = runProcesses<Providers>(config.processes, {
     log,
     onReady: (providers) => announce(config, log, providers),

@@ -46,12 +46,15 @@ export function runProcesses<Report>(count: number, { log, onReady }: Options<Re
   const start = () => {
     const startedAt = performance.now();
     const worker = cluster.fork();
-    worker.on('message', (report: Report) => {
+    worker.on('message', (message: { ready?: Report }) => {
+      if (!message.ready) return;
       ready.add(worker.id);
       if (ready.size < count || isAnnounced) return;
       isAnnounced = true;
-      onReady(report);
+      onReady(message.ready);
     });
+    // Of a message that met its end: the exit says more.
+    worker.on('error', () => undefined);
     worker.once('listening', () => {
       if (isListening) return;
       isListening = true;
@@ -93,5 +96,5 @@ export const isOneOfSeveral = (): boolean => cluster.isWorker;
 
 /** Tells the process that started this one that it is ready. */
 export function reportReady<Report extends object>(report: Report): void {
-  process.send?.(report);
+  process.send?.({ ready: report });
 }

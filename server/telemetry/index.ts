@@ -1,3 +1,4 @@
+import cluster from 'node:cluster';
 import packageJson from '../../package.json' with { type: 'json' };
 import type { Config } from '../config/index.ts';
 import type { Log } from '../log.ts';
@@ -28,9 +29,22 @@ export async function startTelemetry(
   };
 }
 
-async function startMetrics(port: number, host: string): Promise<() => void> {
-  const { createRecorder, serveMetrics } = await import('./prometheus.ts');
+/** One of several processes gives its metrics to the first process, which answers for all. */
+async function startMetrics(port: number, host: string): Promise<(() => void) | undefined> {
+  const { createRecorder, giveToFirstProcess, serveMetrics } = await import('./prometheus.ts');
   const { recorder, registry } = createRecorder(version);
   recordWith(recorder);
-  return serveMetrics(registry, { port, host });
+  if (!cluster.isWorker) return serveMetrics(registry, { port, host });
+  giveToFirstProcess(registry);
+  return undefined;
+}
+
+/** In the first of several processes: serves the sums of what the others have, where METRICS_PORT is set. */
+export async function serveMetricsOfAll({
+  metricsPort: port,
+  host,
+}: Pick<Config, 'metricsPort' | 'host'>): Promise<void> {
+  if (port === undefined) return;
+  const { metricsOfAll, serveMetrics } = await import('./prometheus.ts');
+  await serveMetrics(metricsOfAll(), { port, host });
 }

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { counters, type GaugeName, gauges, histograms } from './catalogue.ts';
 import type { Gauges, ReadGauges, Recorder } from './metrics.ts';
 
@@ -103,6 +103,19 @@ function createGaugeReader() {
 export interface MetricsSource {
   contentType: string;
   metrics(): Promise<string>;
+}
+
+/** Of all processes that node:cluster has started here: sums, or what `across` says of a gauge. */
+export function metricsOfAll(): MetricsSource {
+  const all = new AggregatorRegistry();
+  return { contentType: all.contentType, metrics: () => all.clusterMetrics() };
+}
+
+/** Answers `metricsOfAll` of the process that has started this one. */
+export function giveToFirstProcess(registry: Registry): void {
+  AggregatorRegistry.setRegistries(registry);
+  // Made for its listener.
+  new AggregatorRegistry();
 }
 
 /**

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { callerOf } from '../contract/callers.ts';
 import { PASSWORD } from '../contract/scenario.ts';
 import { clientAddress, freshEmail } from '../rig/address.ts';
+import { type Metrics, metricsOnFreePort } from '../rig/metrics.ts';
 import { accepts, freePort } from '../rig/port.ts';
 import { childrenOf } from '../rig/process-tree.ts';
 import { type Service, startService } from '../rig/service.ts';
@@ -15,8 +16,10 @@ const READ = 'GET /api/users?limit=1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\
 
 let uploading: Uploading;
 let service: Service;
+let metrics: Metrics;
 beforeAll(async () => {
-  uploading = await startUploading('S3', { WEB_CONCURRENCY: String(PROCESSES) });
+  metrics = await metricsOnFreePort();
+  uploading = await startUploading('S3', { WEB_CONCURRENCY: String(PROCESSES), METRICS_PORT: String(metrics.port) });
   const [first] = uploading.stack.services;
   if (!first) throw new Error('no service');
   service = first;
@@ -77,6 +80,18 @@ test('of fifty logins at once five are looked at, whichever processes take them'
   expect(statuses).toEqual([...Array(5).fill(401), ...Array(45).fill(429)]);
 });
 
+test('their metrics are served as those of one service', async () => {
+  const answered = () =>
+    metrics.value('http_server_request_duration_seconds_count', {
+      method: 'GET',
+      route: '/api/users',
+      status: '200',
+    });
+  const before = (await answered()) ?? 0;
+  await Promise.all(Array.from({ length: 30 }, read));
+  expect(await answered()).toBe(before + 30);
+});
+
 test('one that is killed is replaced; the others answer all that comes meanwhile', async () => {
   const requests: { start: number; answer: string }[] = [];
   let isOver = false;
@@ -131,7 +146,7 @@ test('a port that is taken ends all, with one message', async () => {
   const taken = createServer();
   const port = await freePort();
   await new Promise<void>((listening) => taken.listen(port, '127.0.0.1', listening));
-  const refused = startService({ env: { ...service.env, PORT: String(port) } });
+  const refused = startService({ env: { ...service.env, PORT: String(port), METRICS_PORT: '' } });
   const { message } = await refused.then(
     () => new Error('it started'),
     (error: Error) => error,
