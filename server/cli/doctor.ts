@@ -59,8 +59,9 @@ async function doctor(): Promise<void> {
 }
 
 const lineOf = (part: string, finding: Finding): string => {
+  const text = finding.text.replace(/\.$/, '');
   const remedy = finding.level === 'ok' ? '' : `. ${finding.remedy[0]?.toUpperCase()}${finding.remedy.slice(1)}`;
-  return `${finding.level.padEnd(8)} ${part.padEnd(16)} ${finding.text}${remedy}\n`;
+  return `${finding.level.padEnd(8)} ${part.padEnd(16)} ${text}${remedy}\n`;
 };
 
 await doctor().catch((error: unknown) => {
