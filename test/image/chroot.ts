@@ -94,7 +94,7 @@ function carryOut(instruction: Instruction, image: Image, stages: Map<string, Im
 
 function run(args: string[], image: Image): void {
   const { file, args: all, env } = containerCommand(image, args, { readOnly: false });
-  execFileSync(file, all, { env: { ...env, ...registryAccess() }, stdio: ['ignore', 'inherit', 'inherit'] });
+  execFileSync(file, all, { env: { ...env, ...registryAccess(image) }, stdio: ['ignore', 'inherit', 'inherit'] });
 }
 
 /** A directory's content is copied, a file under its own name where the target is a directory. */
@@ -150,8 +150,8 @@ function baseImage(name: string, root: string): Image {
 }
 
 /** Certificates of the machine, behind whose proxy the registry may be. */
-const registryAccess = (): Record<string, string> =>
-  existsSync(CERTIFICATES) ? { NODE_EXTRA_CA_CERTS: CERTIFICATES } : {};
+const registryAccess = ({ root }: Image): Record<string, string> =>
+  existsSync(join(root, CERTIFICATES)) ? { NODE_EXTRA_CA_CERTS: CERTIFICATES } : {};
 
 /** Debian's minimal system without documentation, as in its slim image. Made once. */
 function debian(): string {
