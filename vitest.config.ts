@@ -9,6 +9,8 @@ const common = {
 // The default reporter prints the seed; `vitest --sequence.seed=N` repeats an order.
 const shuffle = { files: false, tests: true };
 const faults = ['test/faults/**/*.test.ts'];
+/** With a configuration of their own. */
+const apart = ['test/image/**'];
 // The bench's packages bring tests of their own.
 const foreign = ['test/bench/node_modules/**'];
 
@@ -24,7 +26,7 @@ export default defineConfig({
           ...common,
           name: 'service',
           include: ['test/**/*.test.ts'],
-          exclude: [...faults, ...foreign],
+          exclude: [...faults, ...apart, ...foreign],
           // More than cores: many tests wait, for a time-out or a process.
           maxWorkers: 3,
           sequence: { shuffle, groupOrder: 0 },

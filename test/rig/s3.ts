@@ -48,7 +48,8 @@ export const noS3 = {
 };
 
 /** What an operator sets, so that pages of other origins may send files. */
-const corsForAll = `<CORSConfiguration><CORSRule><AllowedOrigin>*</AllowedOrigin><AllowedMethod>PUT</AllowedMethod>
+const corsFor = (origin: string) =>
+  `<CORSConfiguration><CORSRule><AllowedOrigin>${origin}</AllowedOrigin><AllowedMethod>PUT</AllowedMethod>
 <AllowedMethod>GET</AllowedMethod><AllowedHeader>*</AllowedHeader></CORSRule></CORSConfiguration>`;
 
 /** In ms. S3 compares the clocks; s3rver means to, and cannot read the form of the date (20261121T171500Z). */
@@ -57,8 +58,17 @@ function clockDifference(amzDate: string): number {
   return iso === '' ? 0 : Math.abs(Date.now() - Date.parse(iso));
 }
 
-/** A storage on 127.0.0.1 that checks signatures, and lets nobody write without one. With `cors` the bucket is there already. */
-export async function startS3({ cors = false } = {}): Promise<S3> {
+/**
+ * A storage on 127.0.0.1 that checks signatures. Without one, everyone may read `anyoneReads` of a bucket, and no one else
+ * anything. With `cors`, for every origin or for one, the bucket is there already.
+ */
+export async function startS3({
+  cors = false,
+  anyoneReads = /^uploads\//,
+}: {
+  cors?: boolean | string;
+  anyoneReads?: RegExp;
+} = {}): Promise<S3> {
   const port = await freePort();
   const directory = temporaryDirectory('s3');
   const bucket = `uploads-${randomBytes(4).toString('hex')}`;
@@ -75,7 +85,8 @@ export async function startS3({ cors = false } = {}): Promise<S3> {
 
   const guard: Koa.Middleware = async (ctx, next) => {
     const isSigned = Boolean(ctx.get('Authorization')) || 'X-Amz-Signature' in ctx.query;
-    if (!isSigned && ctx.method !== 'GET' && ctx.method !== 'HEAD') {
+    const isOpen = ctx.method === 'OPTIONS' || anyoneReads.test(ctx.path.slice(`/${bucket}/`.length));
+    if (!isSigned && !(isOpen && ['GET', 'HEAD', 'OPTIONS'].includes(ctx.method))) {
       ctx.status = 403;
       ctx.body = '<Error><Code>AccessDenied</Code></Error>';
       return;
@@ -104,7 +115,7 @@ export async function startS3({ cors = false } = {}): Promise<S3> {
   client.setAppInfo('rig', '1');
 
   const open = async () => {
-    const configureBuckets = cors ? [{ name: bucket, configs: [corsForAll] }] : [];
+    const configureBuckets = cors ? [{ name: bucket, configs: [corsFor(cors === true ? '*' : cors)] }] : [];
     const server = new S3rver({
       address: '127.0.0.1',
       port,

@@ -6,7 +6,12 @@ import { DELIVERIES_AT_ONCE, type Mail, MailDeferred, MailRefused, type MailTran
 /** The deadline for the whole delivery of one mail. */
 const DELIVERY_LIMIT_MS = 45_000;
 
-export function smtpTransport(url: string, from: string, limitMs = DELIVERY_LIMIT_MS): MailTransport {
+interface SmtpTransport extends MailTransport {
+  /** Resolves once the server has taken our credentials; sends no mail. */
+  verify(): Promise<void>;
+}
+
+export function smtpTransport(url: string, from: string, limitMs = DELIVERY_LIMIT_MS): SmtpTransport {
   let opened: Transporter | undefined;
   // Loaded with the first mail.
   const transport = lazy(async () => {
@@ -54,6 +59,10 @@ export function smtpTransport(url: string, from: string, limitMs = DELIVERY_LIMI
       } finally {
         clearTimeout(timer);
       }
+    },
+
+    async verify() {
+      await (await transport()).verify();
     },
 
     close: () => opened?.close(),

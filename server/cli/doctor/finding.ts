@@ -1,0 +1,37 @@
+import type { Config } from '../../config/index.ts';
+
+/** What a check found out. All but an `ok` say what an operator can do. */
+export type Finding = { level: 'ok'; text: string } | { level: 'warning' | 'problem'; text: string; remedy: string };
+
+/** Looks at one part. What it has found stays found when it fails later on, or takes too long. */
+export type Check = (config: Config) => AsyncIterable<Finding>;
+
+export const ok = (text: string): Finding => ({ level: 'ok', text });
+export const warning = (text: string, remedy: string): Finding => ({ level: 'warning', text, remedy });
+export const problem = (text: string, remedy: string): Finding => ({ level: 'problem', text, remedy });
+
+/** More than a synchronized clock ever is off. */
+const CLOCK_WARNING_MS = 5000;
+
+/** A clock that was read between `asked` and `answered` of ours, in ms since 1970. */
+export interface ClockReading {
+  theirs: number;
+  asked: number;
+  answered: number;
+}
+
+/** Compares a clock with that of this machine. Differences above `tolerance` (ms) make the service fail. */
+export function clockFinding({ theirs, asked, answered }: ClockReading, tolerance = Number.POSITIVE_INFINITY): Finding {
+  const ahead = Math.max(theirs - answered, 0) - Math.max(asked - theirs, 0);
+  const difference = `${(Math.abs(ahead) / 1000).toFixed(1)} s ${ahead > 0 ? 'ahead of' : 'behind'} this machine's`;
+  const remedy = 'synchronize both machines with NTP (Debian: chrony)';
+  if (Math.abs(ahead) > tolerance) return problem(`its clock is ${difference}, which is more than it may be`, remedy);
+  if (Math.abs(ahead) > CLOCK_WARNING_MS) return warning(`its clock is ${difference}`, remedy);
+  return ok('its clock agrees with this machine’s');
+}
+
+/** The clock of an HTTP server by its Date header, which is cut to the second; undefined without one. */
+export function clockOf(response: Response, asked: number): ClockReading | undefined {
+  const date = Date.parse(response.headers.get('date') ?? '');
+  return Number.isNaN(date) ? undefined : { theirs: date, asked: asked - 1000, answered: Date.now() };
+}

@@ -1,0 +1,346 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { createServer, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { Redis } from 'ioredis';
+import { createConnection } from 'mysql2/promise';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { environmentFor, startHostileProvider } from './provider/hostile.ts';
+import { startOpenIdProvider } from './provider/openid.ts';
+import { createDatabase, dropDatabase } from './rig/mysql.ts';
+import { freePort } from './rig/port.ts';
+import type { PrivateServer } from './rig/private-server.ts';
+import { nextDatabase, startRedis } from './rig/redis.ts';
+import { type S3, startS3 } from './rig/s3.ts';
+import { startService } from './rig/service.ts';
+import { type SmtpSink, startSmtpSink } from './rig/smtp.ts';
+
+const root = join(import.meta.dirname, '..');
+const run = promisify(execFile);
+
+type Environment = Record<string, string>;
+interface Outcome {
+  code: number;
+  /** `level part text`, with single spaces. */
+  lines: string[];
+}
+
+const SMTP_PASSWORD = 'smtp-password-1843';
+const POOR_PASSWORD = 'poor-password-1843';
+
+let databaseUrl: string;
+let privateRedis: PrivateServer;
+let smtp: SmtpSink;
+let s3: S3;
+let openId: Awaited<ReturnType<typeof startOpenIdProvider>>;
+let env: Environment;
+
+async function runDoctor(changes: Environment): Promise<Outcome> {
+  const all = { ...env, ...changes };
+  const node = join(root, 'node_modules/.bin/node');
+  const { PATH = '' } = process.env;
+  const ended = await run(node, ['server/cli/doctor.ts'], { cwd: root, env: { PATH, ...all } }).then(
+    ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
+    (error: { code: number; stdout: string; stderr: string }) => error,
+  );
+  const said = ended.stdout + ended.stderr;
+  for (const secret of secretsOf(all)) expect(said).not.toContain(secret);
+  return {
+    code: ended.code,
+    lines: said
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.replace(/ +/g, ' ')),
+  };
+}
+
+const secretsOf = ({ APP_SECRET = '', IDP_CLIENT_SECRET = '' }: Environment) =>
+  [APP_SECRET, IDP_CLIENT_SECRET, SMTP_PASSWORD, POOR_PASSWORD].filter(Boolean);
+
+const onServer = async (sql: string) => {
+  const connection = await createConnection(inject('mysqlUrl'));
+  await connection.query(sql).finally(() => connection.destroy());
+};
+const inRedis = async (...command: [string, ...string[]]) => {
+  const redis = new Redis(privateRedis.url);
+  await redis.call(...command).finally(() => redis.disconnect());
+};
+const withChanges = (address: string, changes: Partial<URL>) => Object.assign(new URL(address), changes).href;
+
+beforeAll(async () => {
+  const port = await freePort();
+  const appUrl = `http://localhost:${port}`;
+  [databaseUrl, privateRedis, smtp, s3, openId] = await Promise.all([
+    createDatabase(inject('mysqlUrl')),
+    startRedis(),
+    startSmtpSink(),
+    startS3({ cors: appUrl }),
+    startOpenIdProvider(),
+  ]);
+  openId.allow(`${appUrl}/auth/acme/callback`);
+  env = {
+    PORT: String(port),
+    HOST: '127.0.0.1',
+    APP_URL: appUrl,
+    DEV_TOOLS: 'off',
+    APP_SECRET: randomBytes(32).toString('base64'),
+    DATABASE_URL: databaseUrl,
+    REDIS_URL: await nextDatabase(inject('redisUrl')),
+    SMTP_URL: withChanges(smtp.url, { username: 'accounts', password: SMTP_PASSWORD }),
+    MAIL_FROM: 'no-reply@accounts.test',
+    ...s3.env,
+    ...environmentFor(openId),
+  };
+  await run(join(root, 'node_modules/.bin/node'), ['server/cli/migrate.ts'], { cwd: root, env });
+});
+afterAll(async () => {
+  await Promise.all([privateRedis.stop(), smtp.stop(), s3.stop(), openId.close(), dropDatabase(databaseUrl)]);
+});
+
+test('a right configuration has findings that are ok only, of every part, and leaves nothing behind', async () => {
+  const { code, lines } = await runDoctor({});
+  expect(lines.filter((line) => !line.startsWith('ok '))).toEqual([]);
+  expect(code).toBe(0);
+  for (const part of ['database', 'key-value store', 'object storage', 'mail', 'provider acme', 'address']) {
+    expect(lines.filter((line) => line.startsWith(`ok ${part} `))).not.toEqual([]);
+  }
+  expect(await s3.keys()).toEqual([]);
+  expect(smtp.mails()).toEqual([]);
+});
+
+test('while the service runs, its address is found, and the proxies are not counted', async () => {
+  const service = await startService({ env });
+  const { code, lines } = await runDoctor({}).finally(() => service.stop());
+  expect(lines).toContainEqual(expect.stringMatching(/^ok address .* leads to the service\. Proxies are counted only/));
+  expect(code).toBe(0);
+});
+
+/** A part that is wrong, and what is said of it. */
+type Mistake = [name: string, plant: () => Promise<Environment> | Environment, line: RegExp];
+
+const userWith = (rights: string) => async () => {
+  const name = `doctor_${randomBytes(4).toString('hex')}`;
+  await onServer(`CREATE USER ${name}@'127.0.0.1' IDENTIFIED BY '${POOR_PASSWORD}'`);
+  await onServer(`GRANT ${rights} ON ${new URL(databaseUrl).pathname.slice(1)}.* TO ${name}@'127.0.0.1'`);
+  return { DATABASE_URL: withChanges(databaseUrl, { username: name, password: POOR_PASSWORD }) };
+};
+const redisWith = (setting: string, value: string) => async () => {
+  await inRedis('CONFIG', 'SET', setting, value);
+  return { REDIS_URL: privateRedis.url };
+};
+const hostile = (discovery: (url: string) => object) => async () => {
+  const provider = await startHostileProvider();
+  provider.setDiscovery({ body: discovery(provider.url) });
+  return environmentFor(provider);
+};
+
+const mistakes: Mistake[] = [
+  [
+    'an account that only reads',
+    userWith('SELECT'),
+    /^problem database its account may not INSERT, UPDATE, DELETE\. GRANT INSERT/,
+  ],
+  [
+    'an account that cannot migrate',
+    userWith('SELECT, INSERT, UPDATE, DELETE'),
+    /^problem database its account may not CREATE, ALTER, INDEX, REFERENCES, DROP, which migrations need\. GRANT CREATE/,
+  ],
+  [
+    'a wrong database password',
+    () => ({ DATABASE_URL: withChanges(databaseUrl, { password: POOR_PASSWORD }) }),
+    /^problem database the database refuses us .*\. DATABASE_URL must name/,
+  ],
+  [
+    'no such database',
+    () => ({ DATABASE_URL: withChanges(databaseUrl, { pathname: '/nowhere' }) }),
+    /^problem database .*nowhere.*\. Create it/,
+  ],
+  [
+    'a latin1 database',
+    async () => {
+      const url = await createDatabase(inject('mysqlUrl'));
+      await onServer(`ALTER DATABASE ${new URL(url).pathname.slice(1)} CHARACTER SET latin1`);
+      return { DATABASE_URL: url };
+    },
+    /^problem database its character set is latin1.*\. ALTER DATABASE/,
+  ],
+  [
+    'an empty database',
+    async () => ({ DATABASE_URL: await createDatabase(inject('mysqlUrl')) }),
+    /^warning database migrations are missing\. `npm run migrate`/,
+  ],
+  [
+    'a Redis that evicts',
+    redisWith('maxmemory-policy', 'allkeys-lru'),
+    /^problem key-value store it may evict .*allkeys-lru\)\. Set maxmemory-policy noeviction/,
+  ],
+  [
+    'a Redis without a file',
+    redisWith('appendonly', 'no'),
+    /^warning key-value store it keeps no append-only file.*\. Set appendonly yes/,
+  ],
+  [
+    'a Redis user with few rights',
+    async () => {
+      await inRedis(
+        'ACL',
+        'SETUSER',
+        'poor',
+        'on',
+        `>${POOR_PASSWORD}`,
+        '~*',
+        '-@all',
+        '+info',
+        '+time',
+        '+set',
+        '+mget',
+        '+del',
+        '+getdel',
+      );
+      return { REDIS_URL: withChanges(privateRedis.url, { username: 'poor', password: POOR_PASSWORD }) };
+    },
+    /^problem key-value store it refuses EVAL \(NOPERM.*\)\. Allow the user/,
+  ],
+  [
+    'a wrong Redis password',
+    () => ({ REDIS_URL: withChanges(privateRedis.url, { username: 'nobody', password: POOR_PASSWORD }) }),
+    /^problem key-value store WRONGPASS.*\. REDIS_URL must name a user/,
+  ],
+  [
+    'a missing bucket in production',
+    () => ({ S3_BUCKET: 'missing', NODE_ENV: 'production', APP_URL: 'https://accounts.invalid', DEV_TOOLS: '' }),
+    /^problem object storage there is no bucket missing\. Create it/,
+  ],
+  [
+    'a missing bucket elsewhere',
+    () => ({ S3_BUCKET: 'missing' }),
+    /^warning object storage there is no bucket missing\. The next start/,
+  ],
+  [
+    'a wrong S3 key',
+    () => ({ S3_SECRET_KEY: POOR_PASSWORD }),
+    /^problem object storage an upload is answered with 403 SignatureDoesNotMatch\. Check/,
+  ],
+  [
+    'a bucket without a policy',
+    async () => (await startS3({ cors: '*', anyoneReads: /^$(?!)/ })).env,
+    /^problem object storage GET .* is answered with 403\. Let everyone s3:GetObject/,
+  ],
+  [
+    'a bucket that is open',
+    async () => (await startS3({ cors: '*', anyoneReads: /^/ })).env,
+    /^problem object storage everyone can list the bucket, read what is not in uploads\/\. The policy/,
+  ],
+  [
+    'a front end that may not send',
+    () => ({ ALLOWED_ORIGINS: 'https://app.example.com' }),
+    /^problem object storage pages of https:\/\/app\.example\.com may not send files\. Add a CORS rule/,
+  ],
+  [
+    'a wrong SMTP password',
+    () => {
+      smtp.behave('refuse-credentials');
+      return {};
+    },
+    /^problem mail .*535.*\. SMTP_URL must have the user/,
+  ],
+  [
+    'a provider of another issuer',
+    hostile((url) => ({ issuer: 'https://other.example.com', authorization_endpoint: `${url}/authorize` })),
+    /^problem provider acme its discovery fails: .*\. The issuer must be/,
+  ],
+  [
+    'a redirect address that the provider does not know',
+    () => ({ IDP_NAME: 'other' }),
+    /^warning provider other .* with 400\. Register http:\/\/localhost:\d+\/auth\/other\/callback/,
+  ],
+  [
+    'more proxies than there are',
+    () => ({ TRUST_PROXY: '2' }),
+    /^problem address TRUST_PROXY is 2, and 0 proxies.*\. Set TRUST_PROXY=0/,
+  ],
+  [
+    'a proxy that is not counted',
+    async () => ({ APP_URL: await startProxy(Number(env['PORT'])) }),
+    /^problem address TRUST_PROXY is 0, and 1 proxies.*\. Set TRUST_PROXY=1/,
+  ],
+  ['an address of something else', () => ({ APP_URL: s3.url }), /^problem address .* leads to something else/],
+  [
+    'TLS where there is none',
+    () => ({ APP_URL: `https://localhost:${env['PORT']}` }),
+    /^problem address .* has no valid certificate/,
+  ],
+  [
+    'a clock that is five minutes slow',
+    () => ({
+      NODE_OPTIONS: `--import=${join(import.meta.dirname, 'rig/skewed-clock.ts')}`,
+      CLOCK_OFFSET_MS: '-300000',
+    }),
+    /^problem provider acme its clock is 29\d\.\d s ahead of this machine's.*\. Synchronize/,
+  ],
+];
+
+test.each(mistakes)('%s is found, with what to do about it', async (_name, plant, line) => {
+  const changes = await plant();
+  const { code, lines } = await runDoctor(changes).finally(async () => {
+    smtp.behave('accept');
+    await inRedis('CONFIG', 'SET', 'maxmemory-policy', 'noeviction', 'appendonly', 'yes');
+  });
+  expect(lines).toContainEqual(expect.stringMatching(line));
+  expect(code).toBe(lines.some((text) => text.startsWith('problem ')) ? 1 : 0);
+});
+
+test('a slow clock is told of every part that has one', async () => {
+  const { lines } = await runDoctor({
+    NODE_OPTIONS: `--import=${join(import.meta.dirname, 'rig/skewed-clock.ts')}`,
+    CLOCK_OFFSET_MS: '-300000',
+  });
+  for (const part of ['database', 'key-value store', 'object storage']) {
+    expect(lines).toContainEqual(expect.stringMatching(`^warning ${part} its clock is .* ahead of`));
+  }
+});
+
+test('parts that are down, or hang, do not hide one another', async () => {
+  const nowhere = '127.0.0.1:9';
+  smtp.behave('hang-at-greeting');
+  const { code, lines } = await runDoctor({
+    DATABASE_URL: `mysql://accounts:${POOR_PASSWORD}@${nowhere}/accounts`,
+    REDIS_URL: `redis://${nowhere}`,
+    S3_ENDPOINT: `http://${nowhere}`,
+    IDP_ISSUER: `http://${nowhere}`,
+    APP_URL: 'http://localhost:9',
+  }).finally(() => smtp.behave('accept'));
+  expect(code).toBe(1);
+  for (const part of ['database', 'key-value store', 'object storage', 'mail', 'provider acme']) {
+    expect(lines).toContainEqual(expect.stringMatching(`^problem ${part} `));
+  }
+  expect(lines).toContainEqual(expect.stringMatching(/^warning address http:\/\/localhost:9 does not answer/));
+});
+
+test('a configuration that cannot be used is told whole', async () => {
+  const { code, lines } = await runDoctor({ DATABASE_URL: 'nonsense', APP_SECRET: 'short' });
+  expect(code).toBe(1);
+  expect(lines.join('\n')).toMatch(/APP_SECRET must.*\n.*DATABASE_URL must/);
+});
+
+/** A proxy in front of a port that appends to X-Forwarded-For; ends with the test process. Answers its address. */
+async function startProxy(target: number): Promise<string> {
+  const proxy = createServer(({ url, headers }, response) => {
+    const forwardedFor = [headers['x-forwarded-for'], '203.0.113.7'].filter(Boolean).join(', ');
+    const onward = request({
+      port: target,
+      host: '127.0.0.1',
+      path: url,
+      headers: { 'x-forwarded-for': forwardedFor },
+    });
+    onward.on('response', (answer) => {
+      response.writeHead(answer.statusCode ?? 502);
+      answer.pipe(response);
+    });
+    onward.on('error', () => response.writeHead(502).end()).end();
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  return `http://localhost:${(proxy.address() as AddressInfo).port}`;
+}
