@@ -169,7 +169,7 @@ const mistakes: Mistake[] = [
   [
     'an empty database',
     async () => ({ DATABASE_URL: await createDatabase(inject('mysqlUrl')) }),
-    /^warning database migrations are missing\. `npm run migrate`/,
+    /^warning database migrations are missing: 0001-accounts,.*`npm run migrate`/,
   ],
   [
     'a Redis that evicts',

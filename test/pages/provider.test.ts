@@ -47,7 +47,7 @@ inBrowser(
           await throughProvider(page, (request) => provider.authorize(request, claims));
           await page.waitForURL('**/dashboard');
           expect(await page.getByLabel('Name').inputValue()).toBe('Grace Hopper');
-          await page.getByText('with Acme').waitFor();
+          await page.getByText('with Acme', { exact: true }).waitFor();
           const last = navigations.at(-1);
           expect(new URL(last?.url() ?? '').pathname).toBe('/dashboard');
           expect((await last?.allHeaders())?.['cookie'] ?? '').not.toContain('auth_session');
@@ -120,7 +120,7 @@ inBrowser(
             url: second.url,
           });
           await page.waitForURL('**/dashboard');
-          await page.getByText('with My Company').waitFor();
+          await page.getByText('with My Company', { exact: true }).waitFor();
         },
         { elsewhere: [second.url] },
       );
