@@ -10,7 +10,7 @@ const common = {
 const shuffle = { files: false, tests: true };
 const faults = ['test/faults/**/*.test.ts'];
 /** With a configuration of their own. */
-const apart = ['test/image/**'];
+const apart = ['test/cluster/**', 'test/image/**'];
 // The bench's packages bring tests of their own.
 const foreign = ['test/bench/node_modules/**'];
 

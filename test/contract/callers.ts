@@ -26,6 +26,16 @@ export interface CallOptions {
   headers?: Record<string, string>;
 }
 
+/** What a proxy answers in place of the service. */
+export class ForeignAnswer extends Error {
+  readonly status: number;
+
+  constructor({ status }: Response, body: string) {
+    super(`not the service has answered ${status}: ${body.slice(0, 200)}`);
+    this.status = status;
+  }
+}
+
 /** REST by hand, or tRPC through the client package as it is built. */
 export type Surface = 'rest' | 'trpc';
 
@@ -89,6 +99,7 @@ const overRest =
       headers: { ...headersOf(options), ...(hasBody && { 'content-type': 'application/json' }) },
       ...(hasBody && { body: JSON.stringify(body) }),
     });
+    if (!response.headers.has('x-request-id')) throw new ForeignAnswer(response, await response.text());
     const answer = (await response.json()) as Record<string, unknown>;
     if (procedure in paths) await expectDocumented(url, method, pattern, response.status, answer);
     const refusal = response.ok || !('code' in answer) ? {} : answer;

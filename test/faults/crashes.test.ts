@@ -30,7 +30,7 @@ test(`F1: ${CYCLES} kill -9 of one of two instances under load lose and repeat n
     starts.push(performance.now() - (crashes.at(-1) ?? 0));
   }
   await load.finish();
-  const outcome = await outcomeOf(uploading, crashes);
+  const outcome = await outcomeOf(uploading, { crashes });
   expect(violations(load.history, outcome)).toEqual([]);
   const uploads = await database<{ object_key: string; state: string }>('select object_key, state from uploads');
   const known = new Map(uploads.map(({ object_key, state }) => [object_key, state]));

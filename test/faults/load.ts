@@ -1,16 +1,20 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Call, callerOf, type Reply } from '../contract/callers.ts';
+import pLimit from 'p-limit';
+import { type Call, callerOf, ForeignAnswer, type Reply } from '../contract/callers.ts';
 import { browserIn, PASSWORD, sessionIn } from '../contract/scenario.ts';
 import { freshEmail } from '../rig/address.ts';
-import type { Action, Entry, Outcome } from '../rig/history.ts';
+import { type Action, type Entry, endedSessions, type Outcome } from '../rig/history.ts';
+import type { SmtpSink } from '../rig/smtp.ts';
+import type { Stack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 import { png } from '../uploads/corpus.ts';
-import { imageForm, keyOf, type Uploading } from '../uploads/storage.ts';
+import { imageForm, keyOf, type Objects } from '../uploads/storage.ts';
 
 /** Limits that a load from one machine does not reach. */
 export const unlimited = {
   LIMIT_LOGIN: '100000/900',
   LIMIT_MAIL: '100000/3600',
+  LIMIT_MAIL_REQUEST: '100000/3600',
   LIMIT_INBOX: '100000/3600',
   LIMIT_TOKEN: '100000/900',
   LIMIT_UPLOAD: '100000/3600',
@@ -20,6 +24,8 @@ export const unlimited = {
 export interface Load {
   /** Every call so far, in the order in which they ended. */
   readonly history: Entry[];
+  /** Tries each session again that has ended since an instant of performance.now(); the answers are in the history. */
+  tryEnded(since: number): Promise<void>;
   /** Ends the load: each user finishes its step, then looks at its profile and logs in once more. */
   finish(): Promise<void>;
 }
@@ -37,23 +43,40 @@ interface UserState {
   isLockedOut: boolean;
 }
 
-const withoutAnswer = (error: unknown) => error instanceof TypeError;
+/** The longest that a user waits for an answer other than 503. */
+const PATIENCE_MS = 60_000;
+/** How many clients spend a reset token at once. */
+const AT_ONCE = 3;
 
-/** Users who register, log in and out, change their profile, upload and reset their password, each at a random instance. */
-export function startLoad(uploading: Uploading, { users = 16 } = {}): Load {
-  const { stack } = uploading;
+/** What a load runs on: each call goes to a random one of the services, or of the proxies in front of them. */
+interface Loaded {
+  stack: { readonly services: readonly { url: string }[]; readonly smtp: Pick<SmtpSink, 'mails'> | undefined };
+}
+
+export interface LoadOptions {
+  users?: number;
+  /** Whether images are uploaded. */
+  images?: boolean;
+  /** Whether users end their sessions one by one, which the release before cannot do. */
+  devices?: boolean;
+}
+
+/** Users who register, log in and out, change their profile, upload and reset their password. */
+export function startLoad({ stack }: Loaded, { users = 16, images = true, devices = true }: LoadOptions = {}): Load {
   const history: Entry[] = [];
   let isOver = false;
 
   /** Records what a call brings; resolves to undefined where no answer came. */
   const record = async (
-    entry: Pick<Entry, 'action' | 'user' | 'session' | 'token' | 'password' | 'value'>,
+    entry: Pick<Entry, 'action' | 'user' | 'session' | 'ended' | 'token' | 'password' | 'value'>,
     ask: (url: string) => Promise<Partial<Entry> & { reply: Reply | undefined }>,
   ): Promise<Reply | undefined> => {
-    const { url } = stack.services[Math.floor(Math.random() * stack.services.length)] ?? stack;
+    const { services } = stack;
+    const url = services[Math.floor(Math.random() * services.length)]?.url ?? '';
     const start = performance.now();
     const answer = await ask(url).catch((error: unknown) => {
-      if (withoutAnswer(error)) return { reply: undefined, status: undefined };
+      if (error instanceof ForeignAnswer) return { reply: undefined, proxyStatus: error.status };
+      if (error instanceof TypeError) return { reply: undefined };
       throw error;
     });
     const { reply, ...found } = answer;
@@ -67,7 +90,7 @@ export function startLoad(uploading: Uploading, { users = 16 } = {}): Load {
     action: Action,
     procedure: string,
     input: unknown,
-    known: Pick<Entry, 'user' | 'session' | 'token' | 'password' | 'value'>,
+    known: Pick<Entry, 'user' | 'session' | 'ended' | 'token' | 'password' | 'value'>,
     { browser, found = () => ({}) }: { browser?: string | undefined; found?: (reply: Reply) => Partial<Entry> } = {},
   ) =>
     record({ action, ...known }, async (url) => {
@@ -89,7 +112,8 @@ export function startLoad(uploading: Uploading, { users = 16 } = {}): Load {
     });
 
   const again = async (ask: () => Promise<Reply | undefined>) => {
-    for (let tries = 0; tries < 20; tries++) {
+    const end = performance.now() + PATIENCE_MS;
+    while (performance.now() < end) {
       const reply = await ask();
       if (reply && reply.status !== 503) return reply;
       await pause(50);
@@ -101,7 +125,7 @@ export function startLoad(uploading: Uploading, { users = 16 } = {}): Load {
     const mail = await until(
       () =>
         stack.smtp?.mails().find((one) => one.to.includes(user) && one.subject.startsWith(subject) && one.at > after),
-      { within: 45_000, what: `a mail "${subject}" to ${user}` },
+      { within: 60_000, what: `a mail "${subject}" to ${user}` },
     );
     return new URL(mail.text.match(/https?:\/\/\S+/)?.[0] ?? '').searchParams.get('token') ?? '';
   };
@@ -140,18 +164,34 @@ export function startLoad(uploading: Uploading, { users = 16 } = {}): Load {
     const asked = performance.now();
     await again(() => act('forgot', 'auth.forgotPassword', { email }, { user: email }));
     const token = await mailed(email, 'Reset', asked);
-    const password = `Difference-Engine-${history.length}`;
-    const known = { user: email, token, password };
-    const reply = await act('reset', 'auth.resetPassword', { email, token, password }, known);
-    user.passwords = reply?.status === 200 ? [password] : [password, ...user.passwords];
+    // By several clients at once: one of them wins, or none where no answer says so.
+    const passwords = Array.from({ length: AT_ONCE }, (_, i) => `Difference-Engine-${history.length}-${i}`);
+    const replies = await Promise.all(
+      passwords.map((password) =>
+        act('reset', 'auth.resetPassword', { email, token, password }, { user: email, token, password }),
+      ),
+    );
+    const winner = passwords[replies.findIndex((reply) => reply?.status === 200)];
+    user.passwords = winner === undefined ? [...passwords, ...user.passwords] : [winner];
     // Without an answer it may still be good.
-    user.usedToken = reply?.status === 200 ? token : undefined;
+    user.usedToken = winner && token;
     endSessions(user, user.sessions);
     await logIn(user);
   };
 
   const read = (user: string, session: string) =>
     act('read', 'profile.get', undefined, { user, session }, { found: ({ data }) => ({ value: data.user?.bio }) });
+
+  const endAnother = async (user: UserState, session: string) => {
+    const [ended] = user.sessions.filter((other) => other !== session);
+    if (ended === undefined) return;
+    const known = { user: user.email, session: ended };
+    const listed = await act('listSessions', 'sessions.list', undefined, known);
+    const id = listed?.data?.data?.find(({ current }: { current: boolean }) => current)?.id;
+    if (id === undefined) return;
+    await act('endSession', 'sessions.end', { id }, { user: user.email, session, ended });
+    endSessions(user, [ended]);
+  };
 
   const steps: ((user: UserState, session: string) => Promise<unknown>)[] = [
     ...Array(4).fill((user: UserState, session: string) => {
@@ -160,11 +200,20 @@ export function startLoad(uploading: Uploading, { users = 16 } = {}): Load {
     }),
     ...Array(3).fill(({ email }: UserState, session: string) => read(email, session)),
     (user) => logIn(user),
-    ({ email }, session) => upload(email, session),
+    ({ email }, session) =>
+      act(
+        'declare',
+        'upload.presign',
+        { filename: 'a.png', contentType: 'image/png', size: 1 },
+        { user: email, session },
+        { found: ({ data }) => ({ value: data.key }) },
+      ),
+    ...(images ? [({ email }: UserState, session: string) => upload(email, session)] : []),
     async (user, session) => {
       await act('logout', 'auth.logout', undefined, { user: user.email, session });
       endSessions(user, [session]);
     },
+    ...(devices ? [endAnother] : []),
     async (user, session) => {
       await act('logoutAll', 'auth.logoutAll', undefined, { user: user.email, session });
       endSessions(user, user.sessions);
@@ -215,6 +264,11 @@ export function startLoad(uploading: Uploading, { users = 16 } = {}): Load {
 
   return {
     history,
+    async tryEnded(since) {
+      const inTurn = pLimit(users);
+      const ended = endedSessions(history).filter(({ at }) => at >= since);
+      await Promise.all(ended.map(({ user, session }) => inTurn(() => again(() => read(user, session)))));
+    },
     async finish() {
       isOver = true;
       await lives;
@@ -223,29 +277,35 @@ export function startLoad(uploading: Uploading, { users = 16 } = {}): Load {
 }
 
 /** What is stored and delivered, once the last mail is out. */
-export async function outcomeOf({ stack, objects }: Uploading, crashes: number[] = []): Promise<Outcome> {
-  const isIdle = async () =>
-    (await stack.database("select id from outbox where state = 'pending' limit 1")).length === 0;
+export async function outcomeOf(
+  { stack: { database, smtp }, objects }: { stack: Pick<Stack, 'database' | 'smtp'>; objects?: Pick<Objects, 'keys'> },
+  known: Pick<Outcome, 'crashes' | 'forgotten'> = { crashes: [] },
+): Promise<Outcome> {
+  const isIdle = async () => (await database("select id from outbox where state = 'pending' limit 1")).length === 0;
   await until(isIdle, { within: 60_000, what: 'the end of all mails' });
-  const rows = await stack.database<{ email: string; email_verified: number; bio: string | null }>(
+  const rows = await database<{ email: string; email_verified: number; bio: string | null }>(
     'select email, email_verified, bio from users',
   );
+  const uploads = await database<{ object_key: string }>('select object_key from uploads');
   return {
     users: rows.map(({ email, email_verified, bio }) => ({ email, verified: email_verified === 1, value: bio ?? '' })),
-    objects: await objects.keys(),
-    mails: stack.smtp?.mails() ?? [],
-    crashes,
+    uploads: uploads.map(({ object_key }) => object_key),
+    objects: (await objects?.keys()) ?? [],
+    mails: smtp?.mails() ?? [],
+    ...known,
   };
 }
 
 /** Calls that failed, where no instance was killed: without an answer, or refused although nothing was wrong with them. */
 export const failures = (history: Entry[]): string[] =>
   history
-    .filter(({ action, status = 0, token, start }) => {
+    .filter(({ action, status = 0, token, end }) => {
       // Whether a session had ended, `violations` knows.
       if ((status >= 200 && status < 300) || status === 401) return false;
-      const isSpent = history.some((one) => one.token === token && one.status === 200 && one.end < start);
-      return !(action === 'reset' && status === 400 && isSpent);
+      if (action !== 'reset' || status !== 400) return true;
+      const uses = history.filter((one) => one.token === token);
+      // Of those who spend it at once, the one that wins may not have its answer yet.
+      return uses.length >= AT_ONCE && !uses.some((use) => use.status === 200 && use.start < end);
     })
     .map(({ action, user, status = 'none' }) => `${action} of ${user}: ${status}`);
 

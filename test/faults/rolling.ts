@@ -1,6 +1,6 @@
 import type { Changes, Service } from '../rig/service.ts';
 import type { Uploading } from '../uploads/storage.ts';
-import { type Load, startLoad } from './load.ts';
+import { type Load, type LoadOptions, startLoad } from './load.ts';
 
 export interface Rolling {
   load: Load;
@@ -11,7 +11,7 @@ export interface Rolling {
 }
 
 /** A load on the instances of a stack as a balancer spreads it, while they are replaced one after another. */
-export function rollingLoad(uploading: Uploading, options?: { users?: number }): Rolling {
+export function rollingLoad(uploading: Uploading, options?: LoadOptions): Rolling {
   const serving = [...uploading.stack.services];
   const behindBalancer = { ...uploading, stack: { ...uploading.stack, services: serving } };
   return {

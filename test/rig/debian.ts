@@ -25,17 +25,26 @@ export function requireBinaries(): void {
 
 /** The path of a program that only some tests need; installed like those above if it is missing. */
 export function requireBinary({ names, debianPackage }: { names: string[]; debianPackage: string }): string {
-  const installed = findBinary(names);
+  return required(() => findBinary(names), names.join(' or '), debianPackage);
+}
+
+/** The same for a file that Debian has at this path. */
+export function requireFile({ path, debianPackage }: { path: string; debianPackage: string }): string {
+  return required(() => (existsSync(path) ? path : undefined), path, debianPackage);
+}
+
+function required(find: () => string | undefined, what: string, debianPackage: string): string {
+  const installed = find();
   if (installed !== undefined) return installed;
-  const need = installOnDebian(names.join(' or '), [debianPackage]);
-  const path = findBinary(names);
+  const need = installOnDebian(what, [debianPackage]);
+  const path = find();
   if (path === undefined) throw new Error(need);
   return path;
 }
 
 /** Answers the sentence that says what is needed, for whoever still does not find it. */
 function installOnDebian(what: string, packages: string[]): string {
-  const need = `The tests need these on the PATH: ${what}. On Debian: apt-get install ${packages.join(' ')}`;
+  const need = `The tests need: ${what}. On Debian: apt-get install ${packages.join(' ')}`;
   const isRootOnDebian = process.getuid?.() === 0 && existsSync('/etc/debian_version');
   if (!isRootOnDebian) throw new Error(need);
   try {

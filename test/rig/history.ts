@@ -10,6 +10,9 @@ export type Action =
   | 'change'
   | 'forgot'
   | 'reset'
+  | 'listSessions'
+  | 'endSession'
+  | 'declare'
   | 'upload';
 
 /** One call of a load generator. Times are performance.now(). */
@@ -21,23 +24,31 @@ export interface Entry {
   end: number;
   /** HTTP status; undefined where no answer came, and so nothing is known of the effect. */
   status: number | undefined;
+  /** What a proxy answered in place of the service, whose own answer is not known. */
+  proxyStatus?: number;
   /** The session that was sent, or that a login has opened. */
   session?: string | undefined;
+  /** The session that another one has ended. */
+  ended?: string;
   /** The one-time token that was sent. */
   token?: string;
   /** The password that was registered, tried or set. */
   password?: string;
-  /** What a change wrote and what a read found; the key of an upload. */
+  /** What a change wrote and what a read found; the key of an upload or of its declaration. */
   value?: string | undefined;
 }
 
 /** What is stored and delivered once all work has ended. */
 export interface Outcome {
   users: { email: string; verified: boolean; value: string }[];
+  /** Keys of what was declared or uploaded, and of what the storage has. */
+  uploads: string[];
   objects: string[];
   mails: Pick<ReceivedMail, 'to' | 'subject' | 'messageId' | 'text' | 'at'>[];
   /** When a process was killed. */
   crashes: number[];
+  /** Spans whose writes the store of the sessions has lost: it does not know the sessions that were opened then. */
+  forgotten?: { from: number; to: number }[];
 }
 
 const isDone = ({ status }: Entry) => status !== undefined && status >= 200 && status < 300;
@@ -58,7 +69,7 @@ export function violations(history: Entry[], outcome: Outcome): string[] {
   const users = Map.groupBy(history, ({ user }) => user);
   const known = [...users].flatMap(([user, entries]) => [
     ...revokedSessions(entries),
-    ...lostSessions(entries),
+    ...lostSessions(entries, outcome),
     ...refusedPasswords(entries),
     ...spentTwice(entries),
     ...lostChanges(user, entries, outcome),
@@ -77,16 +88,31 @@ export function violations(history: Entry[], outcome: Outcome): string[] {
 const endingsOf = (login: Entry, entries: Entry[]) =>
   entries.filter((entry) => {
     if (entry.action === 'logout') return entry.session === login.session;
+    if (entry.action === 'endSession') return entry.ended === login.session;
     // A login beside it may have come after it; one with a password of before cannot count as new after a reset.
     if (entry.action === 'logoutAll') return entry.end > login.start;
     return entry.action === 'reset' && entry.password !== login.password && entry.end > login.start;
   });
 
+const loginsOf = (entries: Entry[]) => entries.filter((entry) => entry.action === 'login' && isDone(entry));
+
+/** When a session had ended for certain; never is Infinity. */
+const endOf = (login: Entry, entries: Entry[]): number =>
+  endingsOf(login, entries)
+    .filter((ending) => isDone(ending) && (ending.action !== 'logoutAll' || ending.start >= login.end))
+    .reduce((first, { end }) => Math.min(first, end), Number.POSITIVE_INFINITY);
+
+/** The sessions that have ended for certain, and when. */
+export const endedSessions = (history: Entry[]): { user: string; session: string; at: number }[] =>
+  [...Map.groupBy(history, ({ user }) => user)].flatMap(([user, entries]) =>
+    loginsOf(entries)
+      .map((login) => ({ user, session: login.session ?? '', at: endOf(login, entries) }))
+      .filter(({ at }) => at < Number.POSITIVE_INFINITY),
+  );
+
 function* revokedSessions(entries: Entry[]): Generator<string> {
-  for (const login of entries.filter((entry) => entry.action === 'login' && isDone(entry))) {
-    const ended = endingsOf(login, entries)
-      .filter((ending) => isDone(ending) && (ending.action !== 'logoutAll' || ending.start >= login.end))
-      .reduce((first, { end }) => Math.min(first, end), Number.POSITIVE_INFINITY);
+  for (const login of loginsOf(entries)) {
+    const ended = endOf(login, entries);
     const uses = entries.filter(
       ({ action, session, start }) => action !== 'login' && session === login.session && start > ended,
     );
@@ -105,8 +131,9 @@ function* revokedSessions(entries: Entry[]): Generator<string> {
   }
 }
 
-function* lostSessions(entries: Entry[]): Generator<string> {
-  for (const login of entries.filter((entry) => entry.action === 'login' && isDone(entry))) {
+function* lostSessions(entries: Entry[], { forgotten = [] }: Outcome): Generator<string> {
+  const isForgotten = ({ start, end }: Entry) => forgotten.some(({ from, to }) => end > from && start < to);
+  for (const login of loginsOf(entries).filter((login) => !isForgotten(login))) {
     const refused = entries.find(({ action, session, status, start }) => {
       return action !== 'login' && session === login.session && status === 401 && start > login.end;
     });
@@ -134,7 +161,7 @@ function* spentTwice(entries: Entry[]): Generator<string> {
     if (uses.length > 1) yield `a reset token of ${uses[0]?.user} was spent ${uses.length} times`;
 }
 
-function* lostChanges(user: string, entries: Entry[], { users, objects }: Outcome): Generator<string> {
+function* lostChanges(user: string, entries: Entry[], { users, uploads, objects }: Outcome): Generator<string> {
   const stored = users.find(({ email }) => email === user);
   const isAcknowledged = (action: Action) => entries.some((entry) => entry.action === action && isDone(entry));
   if (isAcknowledged('register') && !stored) yield `the acknowledged registration of ${user} is lost`;
@@ -149,6 +176,8 @@ function* lostChanges(user: string, entries: Entry[], { users, objects }: Outcom
     if (!possibleValues(changes, read, '').includes(read.value ?? ''))
       yield `${user} was shown "${read.value}", which was overwritten or never written`;
   }
+  for (const { value = '' } of entries.filter((entry) => entry.action === 'declare' && isDone(entry)))
+    if (!uploads.includes(value)) yield `the acknowledged declaration of ${value} by ${user} is lost`;
   for (const { value = '' } of entries.filter((entry) => entry.action === 'upload' && isDone(entry)))
     if (!objects.includes(value)) yield `the acknowledged upload ${value} of ${user} is lost`;
 }

@@ -11,14 +11,15 @@ import { freePort } from './port.ts';
 import { foreignServer, type PrivateServer, startPrivateServer } from './private-server.ts';
 
 const run = promisify(execFile);
-const user = 'rig';
-const password = 'rig-password';
+/** Of every private server. */
+export const databaseAccount = { user: 'rig', password: 'rig-password' };
+const { user, password } = databaseAccount;
 
-const env = { PATH: `${process.env.PATH}:/usr/sbin`, LC_ALL: 'C' };
+export const databaseEnv = { PATH: `${process.env.PATH}:/usr/sbin`, LC_ALL: 'C' };
 const runsAs = process.getuid?.() === 0 ? ['--user=root'] : [];
 
 /** Which server this is, and the first arguments that keep it from reading the machine's own configuration. */
-interface Flavour {
+export interface Flavour {
   binary: string;
   version: string;
   isMysql: boolean;
@@ -51,7 +52,17 @@ export async function startMysql({
     url,
     port,
     directory,
-    command: { file: flavour.binary, args: [...serverArguments(flavour, directory, port), ...args], env },
+    command: {
+      file: flavour.binary,
+      args: [
+        ...serverArguments(flavour, { directory, port }),
+        `--init-file=${join(directory, 'init.sql')}`,
+        '--skip-log-bin',
+        ...(flavour.isMysql ? ['--performance-schema=OFF'] : []),
+        ...args,
+      ],
+      env: databaseEnv,
+    },
     answers: () => answers(url),
   });
 }
@@ -90,10 +101,10 @@ export async function dropDatabase(databaseUrl: string): Promise<void> {
   await execute(databaseUrl, `DROP DATABASE IF EXISTS ${new URL(databaseUrl).pathname.slice(1)}`);
 }
 
-async function findFlavour(): Promise<Flavour> {
+export async function findFlavour(): Promise<Flavour> {
   const binary = findBinary(['mysqld', 'mariadbd']);
   if (binary === undefined) throw new Error('neither mysqld nor mariadbd is installed');
-  const { stdout } = await run(binary, ['--version'], { env });
+  const { stdout } = await run(binary, ['--version'], { env: databaseEnv });
   // Debian's MariaDB also answers to the name mysqld.
   if (stdout.includes('MariaDB')) return { binary, version: stdout, isMysql: false, first: ['--no-defaults'] };
   const version = stdout;
@@ -103,7 +114,7 @@ async function findFlavour(): Promise<Flavour> {
 // A wrapper script may pass --no-defaults itself. MySQL knows it only as its first argument and refuses a second one.
 async function bringsNoDefaults(binary: string): Promise<boolean> {
   try {
-    await run(binary, ['--no-defaults', ...runsAs, '--secure-file-priv=', '--validate-config'], { env });
+    await run(binary, ['--no-defaults', ...runsAs, '--secure-file-priv=', '--validate-config'], { env: databaseEnv });
     return false;
   } catch (error) {
     return String((error as { stderr?: string }).stderr).includes("unknown option '--no-defaults'");
@@ -111,7 +122,7 @@ async function bringsNoDefaults(binary: string): Promise<boolean> {
 }
 
 /** The data directory that a new server begins with: made once for each version, as that takes seconds, then copied. */
-async function initialData(flavour: Flavour): Promise<string> {
+export async function initialData(flavour: Flavour): Promise<string> {
   const name = createHash('sha256').update(flavour.version).digest('hex').slice(0, 16);
   const directory = join(import.meta.dirname, '../../node_modules/.cache/database', name);
   if (existsSync(directory)) return directory;
@@ -131,23 +142,21 @@ async function initialize({ binary, isMysql, first }: Flavour, directory: string
     await run(
       binary,
       [...first, ...runsAs, '--secure-file-priv=', '--skip-log-bin', '--initialize-insecure', datadir],
-      {
-        env,
-      },
+      { env: databaseEnv },
     );
     return;
   }
   const installer = findBinary(['mariadb-install-db', 'mysql_install_db']);
   if (installer === undefined) throw new Error('mariadb-install-db, which belongs to MariaDB, is not installed');
   const quick = ['--skip-test-db', '--auth-root-authentication-method=normal', smallLog];
-  await run(installer, [...first, ...runsAs, ...quick, datadir, ownTemporaryFiles(directory)], { env });
+  await run(installer, [...first, ...runsAs, ...quick, datadir, ownTemporaryFiles(directory)], { env: databaseEnv });
 }
 
 // A MariaDB that starts, the one that makes the first tables too, deletes the temporary tables that it finds, also those of others.
 const ownTemporaryFiles = (directory: string): string => `--tmpdir=${directory}`;
 
-// Run at every start. By address, not name: names are not resolved.
-const accountStatements = `
+/** By address, not name: names are not resolved. */
+export const accountStatements = `
 CREATE USER IF NOT EXISTS '${user}'@'127.0.0.1' IDENTIFIED BY '${password}';
 GRANT ALL ON *.* TO '${user}'@'127.0.0.1' WITH GRANT OPTION;
 `;
@@ -155,23 +164,24 @@ GRANT ALL ON *.* TO '${user}'@'127.0.0.1' WITH GRANT OPTION;
 // MariaDB's own default is 96 MB, to be copied for each server.
 const smallLog = '--innodb-log-file-size=16M';
 
-// Small, but as durable as in production: what was answered must survive a kill.
-const serverArguments = ({ isMysql, first }: Flavour, directory: string, port: number): string[] => [
+/** Small, but as durable as in production: what was answered must survive a kill. */
+export const serverArguments = (
+  { isMysql, first }: Flavour,
+  { directory, port, runAs = runsAs }: { directory: string; port: number; runAs?: string[] },
+): string[] => [
   ...first,
-  ...runsAs,
+  ...runAs,
   `--datadir=${join(directory, 'data')}`,
   `--socket=${join(directory, 'mysqld.sock')}`,
   `--pid-file=${join(directory, 'mysqld.pid')}`,
-  `--init-file=${join(directory, 'init.sql')}`,
   `--port=${port}`,
   ownTemporaryFiles(directory),
   '--bind-address=127.0.0.1',
   '--skip-name-resolve',
-  '--skip-log-bin',
   '--max-connections=400',
   '--innodb-flush-log-at-trx-commit=1',
   '--innodb-buffer-pool-size=64M',
-  ...(isMysql ? ['--performance-schema=OFF', '--secure-file-priv=', '--mysqlx=OFF'] : [smallLog]),
+  ...(isMysql ? ['--secure-file-priv=', '--mysqlx=OFF'] : [smallLog]),
 ];
 
 async function answers(url: string): Promise<boolean> {

@@ -27,6 +27,7 @@ const history: Entry[] = [
   entry(60, 'change', { session: 'a', value: 'second', status: undefined }),
   entry(70, 'read', { session: 'a', value: 'first' }),
   entry(80, 'upload', { session: 'a', value: 'uploads/x.webp' }),
+  entry(85, 'declare', { session: 'a', value: 'uploads/p.png' }),
   entry(90, 'forgot'),
   entry(110, 'reset', { token: 'reset', password: 'two' }),
   entry(120, 'reset', { token: 'reset', password: 'three', status: 400 }),
@@ -38,6 +39,7 @@ const history: Entry[] = [
 ];
 const outcome: Outcome = {
   users: [{ email: user, verified: true, value: 'second' }],
+  uploads: ['uploads/p.png', 'uploads/x.webp'],
   objects: ['uploads/x.webp'],
   mails: [
     mail(20, 'Verify your email for x', '1'),
@@ -74,6 +76,16 @@ test.each<[string, Entry[]]>([
       entry(180, 'login', { password: 'two', session: 'd' }),
       entry(190, 'logoutAll', { session: 'd' }),
       entry(200, 'upload', { session: 'd', value: 'uploads/x.webp' }),
+    ],
+  ],
+  [
+    'a revoked session of ada@example.test authenticated read',
+    [
+      entry(180, 'login', { password: 'two', session: 'g' }),
+      entry(190, 'login', { password: 'two', session: 'h' }),
+      entry(200, 'endSession', { session: 'h', ended: 'g' }),
+      entry(210, 'read', { session: 'h', value: 'first' }),
+      entry(210, 'read', { session: 'g', value: 'first' }),
     ],
   ],
   [
@@ -118,6 +130,7 @@ test.each<[string, Partial<Outcome>]>([
     'an acknowledged change of ada@example.test is lost: "" is stored',
     { users: [{ email: user, verified: true, value: '' }] },
   ],
+  ['the acknowledged declaration of uploads/p.png by ada@example.test is lost', { uploads: ['uploads/x.webp'] }],
   ['the acknowledged upload uploads/x.webp of ada@example.test is lost', { objects: [] }],
   ['of 1 mails "Verify your email" promised to ada@example.test, 0 arrived', { mails: mails.slice(1) }],
   ['of 1 mails "Reset your password" promised to ada@example.test, 0 arrived', { mails: mails.toSpliced(1, 1) }],
@@ -161,4 +174,14 @@ test('a mail may come twice across a crash, and what was given up may have taken
     one.action === 'reset' && one.status === 200 ? { ...one, status: undefined } : one,
   );
   expect(violations(late, { ...outcome, users: stored ? [stored] : [] })).toEqual([]);
+});
+
+test('a session may be forgotten, if it was opened while the store lost what was written', () => {
+  const refused = [
+    entry(180, 'login', { password: 'two', session: 'f' }),
+    entry(190, 'read', { session: 'f', status: 401 }),
+  ];
+  const all = [...history, ...refused];
+  expect(violations(all, { ...outcome, forgotten: [{ from: 183, to: 186 }] })).toEqual([]);
+  expect(violations(all, { ...outcome, forgotten: [{ from: 186, to: 300 }] })).toHaveLength(1);
 });

@@ -1,0 +1,101 @@
+import { constants } from 'node:fs';
+import { cp, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createConnection, type RowDataPacket } from 'mysql2/promise';
+import { temporaryDirectory } from './custodian.ts';
+import { databaseAccount, type Flavour, initialData } from './mysql.ts';
+import { freePort } from './port.ts';
+import type { PrivateServer } from './private-server.ts';
+import { until } from './until.ts';
+
+const SIZE = 3;
+
+export interface DatabaseCluster {
+  /** All nodes, as DATABASE_URL takes them; the database is not there yet. */
+  readonly url: string;
+  readonly nodes: PrivateServer[];
+  /** The node that most clients are connected to. */
+  inUse(): Promise<PrivateServer>;
+  /** Resolves once all nodes are in the cluster, and in step. */
+  settled(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** What one node of a cluster has for itself. */
+export interface Place {
+  /** 1 begins the cluster. */
+  number: number;
+  /** With the data of a new server below it. */
+  directory: string;
+  socket: string;
+  port: number;
+  url: string;
+  /** Where the nodes of the cluster talk to each other. */
+  groupPort: number;
+}
+
+/** What Galera and Group Replication differ in. */
+export interface ClusterKind {
+  /** Starts a node and has it join; resolves once it answers. `peers` are the `host:groupPort` of all nodes, with commas. */
+  startNode(place: Place, peers: string): Promise<PrivateServer>;
+  /** A query without rows unless the node that is asked takes part, and sees that many others that do. */
+  inStep(size: number): string;
+}
+
+export async function startCluster(flavour: Flavour, { startNode, inStep }: ClusterKind): Promise<DatabaseCluster> {
+  const data = await initialData(flavour);
+  const places = await Promise.all(Array.from({ length: SIZE }, (_, i) => placeOf(i + 1, data)));
+  const peers = places.map(({ groupPort }) => `127.0.0.1:${groupPort}`).join(',');
+  const nodes: PrivateServer[] = [];
+  const stop = async () => void (await Promise.all(nodes.map((node) => node.stop())));
+  try {
+    for (const place of places) nodes.push(await startNode(place, peers));
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  const countOf = async (sql: string) =>
+    (await Promise.all(nodes.map((node) => execute(node, sql)))).map((rows) => rows.length);
+  const { user, password } = databaseAccount;
+  return {
+    url: `mysql://${user}:${password}@${nodes.map(({ port }) => `127.0.0.1:${port}`).join(',')}`,
+    nodes,
+    async inUse() {
+      const clients = await countOf(`select 1 from information_schema.processlist where user = '${user}'`);
+      return nodes[clients.indexOf(Math.max(...clients))] as PrivateServer;
+    },
+    async settled() {
+      await until(async () => (await countOf(inStep(SIZE))).every((count) => count > 0), {
+        within: 90_000,
+        every: 200,
+        what: `${SIZE} nodes in step`,
+      });
+    },
+    stop,
+  };
+}
+
+async function placeOf(number: number, initial: string): Promise<Place> {
+  const directory = temporaryDirectory('node');
+  const data = join(directory, 'data');
+  await cp(initial, data, { recursive: true, mode: constants.COPYFILE_FICLONE });
+  // The identity of a MySQL server, of which each needs its own.
+  await rm(join(data, 'auto.cnf'), { force: true });
+  const [port, groupPort] = [await freePort(), await freePort()];
+  const { user, password } = databaseAccount;
+  const url = `mysql://${user}:${password}@127.0.0.1:${port}`;
+  return { number, directory, socket: join(directory, 'mysqld.sock'), port, url, groupPort };
+}
+
+/** At an address, or as root at a socket. */
+export async function execute(at: { url: string } | { socket: string }, sql: string): Promise<RowDataPacket[]> {
+  const client = 'url' in at ? { uri: at.url } : { socketPath: at.socket, user: 'root', multipleStatements: true };
+  const connection = await createConnection({ ...client, connectTimeout: 2_000 });
+  try {
+    const [rows] = await connection.query<RowDataPacket[]>(sql);
+    return rows;
+  } finally {
+    // end() would wait for a server that has stopped answering.
+    connection.destroy();
+  }
+}
