@@ -57,12 +57,10 @@ export interface LoadOptions {
   users?: number;
   /** Whether images are uploaded. */
   images?: boolean;
-  /** Whether users end their sessions one by one, which the release before cannot do. */
-  devices?: boolean;
 }
 
 /** Users who register, log in and out, change their profile, upload and reset their password. */
-export function startLoad({ stack }: Loaded, { users = 16, images = true, devices = true }: LoadOptions = {}): Load {
+export function startLoad({ stack }: Loaded, { users = 16, images = true }: LoadOptions = {}): Load {
   const history: Entry[] = [];
   let isOver = false;
 
@@ -213,7 +211,7 @@ export function startLoad({ stack }: Loaded, { users = 16, images = true, device
       await act('logout', 'auth.logout', undefined, { user: user.email, session });
       endSessions(user, [session]);
     },
-    ...(devices ? [endAnother] : []),
+    endAnother,
     async (user, session) => {
       await act('logoutAll', 'auth.logoutAll', undefined, { user: user.email, session });
       endSessions(user, user.sessions);

@@ -22,7 +22,7 @@ afterAll(async () => {
 });
 
 test('an upgrade from the last release, and back, under load fails no call', async () => {
-  const { load, replace } = rollingLoad(uploading, { users: 8, devices: false });
+  const { load, replace } = rollingLoad(uploading, { users: 8 });
   const further = async () => {
     const { length } = load.history;
     await until(() => load.history.length > length + CALLS, { within: 30_000, what: `${CALLS} calls` });
