@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import packageJson from '../package.json' with { type: 'json' };
 import { counters, gauges, histograms } from '../server/telemetry/catalogue.ts';
 import { callerOf } from './contract/callers.ts';
 import { loggedIn, logIn, mailsSettled, registered, stackNames, verified } from './contract/scenario.ts';
@@ -8,6 +9,8 @@ import { type Metrics, metricsOnFreePort } from './rig/metrics.ts';
 import { startService } from './rig/service.ts';
 import { type Stack, type StackName, startStack } from './rig/stack.ts';
 import { until } from './rig/until.ts';
+
+const { version } = packageJson;
 
 const PASSWORD_WRONG = 'Wrong-Password-1843';
 
@@ -38,7 +41,7 @@ describe.each(stackNames)('on %s parts', (name: StackName) => {
     for (const metric of ['process_cpu_seconds_total', 'nodejs_eventloop_lag_p99_seconds']) {
       expect(names).toContain(metric);
     }
-    expect(samples).toContainEqual({ name: 'account_build_info', labels: { version: '0.1.0' }, value: 1 });
+    expect(samples).toContainEqual({ name: 'account_build_info', labels: { version }, value: 1 });
     expect(samples).toContainEqual({ name: 'account_database_up', labels: {}, value: 1 });
     expect(samples).toContainEqual({ name: 'account_key_value_store_up', labels: {}, value: 1 });
   });

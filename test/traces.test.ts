@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import packageJson from '../package.json' with { type: 'json' };
 import { callerOf } from './contract/callers.ts';
 import { logIn, mailsSettled, PASSWORD } from './contract/scenario.ts';
 import { freshEmail } from './rig/address.ts';
@@ -8,6 +9,8 @@ import { type Service, startService } from './rig/service.ts';
 import { until } from './rig/until.ts';
 import { png } from './uploads/corpus.ts';
 import { imageForm, sendForm, startUploading, type Uploading, uploader } from './uploads/storage.ts';
+
+const { version } = packageJson;
 
 /** A trace that a caller has begun, and the header that says so. */
 function callersTrace({ sampled = true } = {}) {
@@ -61,7 +64,7 @@ describe('on MySQL, Redis, SMTP and S3', () => {
         'http.route': '/auth/register',
         'http.response.status_code': 201,
       },
-      resource: { 'service.name': 'accounts-under-test', 'service.version': '0.1.0' },
+      resource: { 'service.name': 'accounts-under-test', 'service.version': version },
       failed: false,
     });
     expect(named('INSERT users')?.attributes).toMatchObject({

@@ -80,6 +80,7 @@ const variables = {
   PAGES: z.enum(['on', 'off']).default('on'),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('info'),
   METRICS_PORT: whole(1, 65535).optional(),
+  METRICS_HOST: z.string().default('127.0.0.1'),
   // OpenTelemetry's SDK reads these itself; here they are checked.
   OTEL_EXPORTER_OTLP_ENDPOINT: baseAddress().optional(),
   OTEL_EXPORTER_OTLP_PROTOCOL: z.enum(['http/protobuf', 'http/json']).default('http/protobuf'),
@@ -258,6 +259,7 @@ function assemble(env: z.output<typeof schema>) {
     logLevel: env.LOG_LEVEL,
     /** Undefined: no metrics. */
     metricsPort: env.METRICS_PORT,
+    metricsHost: env.METRICS_HOST,
     /** Undefined: no traces. */
     traces: env.OTEL_EXPORTER_OTLP_ENDPOINT === undefined ? undefined : { protocol: env.OTEL_EXPORTER_OTLP_PROTOCOL },
     passwordIterations: env.PASSWORD_ITERATIONS,

@@ -16,10 +16,10 @@ interface Telemetry {
  * To be called before the service is created. Rejects when the port is taken.
  */
 export async function startTelemetry(
-  { metricsPort, host, traces }: Pick<Config, 'metricsPort' | 'host' | 'traces'>,
+  { metricsPort, metricsHost, traces }: Pick<Config, 'metricsPort' | 'metricsHost' | 'traces'>,
   log: Log,
 ): Promise<Telemetry> {
-  const stopMetrics = metricsPort === undefined ? undefined : await startMetrics(metricsPort, host);
+  const stopMetrics = metricsPort === undefined ? undefined : await startMetrics(metricsPort, metricsHost);
   const sendLast = traces && (await (await import('./opentelemetry.ts')).startTraces({ ...traces, version, log }));
   return {
     async stop() {
@@ -42,8 +42,8 @@ async function startMetrics(port: number, host: string): Promise<(() => void) | 
 /** In the first of several processes: serves the sums of what the others have, where METRICS_PORT is set. */
 export async function serveMetricsOfAll({
   metricsPort: port,
-  host,
-}: Pick<Config, 'metricsPort' | 'host'>): Promise<void> {
+  metricsHost: host,
+}: Pick<Config, 'metricsPort' | 'metricsHost'>): Promise<void> {
   if (port === undefined) return;
   const { metricsOfAll, serveMetrics } = await import('./prometheus.ts');
   await serveMetrics(metricsOfAll(), { port, host });

@@ -113,7 +113,9 @@ const isWanted = (kind: keyof typeof kinds): boolean => trace.getActiveSpan()?.i
 
 /** Extracting costs as much as a span: most requests have nothing to continue. */
 const contextOf = (continues: NonNullable<SpanOptions['continues']>): Context =>
-  continues['traceparent'] === undefined ? ROOT_CONTEXT : propagation.extract(ROOT_CONTEXT, continues);
+  continues['traceparent'] === undefined
+    ? ROOT_CONTEXT
+    : propagation.extract(ROOT_CONTEXT, { traceparent: continues['traceparent'] });
 
 /** Without the message of the error, which may quote what a user has sent. */
 function markFailed(span: Span, error: unknown): void {

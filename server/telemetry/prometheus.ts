@@ -1,3 +1,4 @@
+import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -9,12 +10,16 @@ import type { Gauges, ReadGauges, Recorder } from './metrics.ts';
 const FRESH_MS = 2000;
 /** The longest that a scrape waits for gauges; Prometheus gives up after ten seconds. */
 const DEADLINE_MS = 2000;
+/** The longest that the first of several processes waits for the others' metrics. */
+const ANSWER_MS = DEADLINE_MS + 500;
 
 /** Instruments for everything in the catalogue and for the process, of their own registry. */
 export function createRecorder(version: string): { recorder: Recorder; registry: Registry } {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
+  // Of several processes the worst: prom-client would hide one that is blocked in their average.
+  for (const metric of registry.getMetricsAsArray()) if (metric.aggregator === 'average') metric.aggregator = 'max';
   new Gauge({
     name: 'account_build_info',
     help: 'The version',
@@ -105,17 +110,74 @@ export interface MetricsSource {
   metrics(): Promise<string>;
 }
 
-/** Of all processes that node:cluster has started here: sums, or what `across` says of a gauge. */
+type Values = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
+
+/** What the first process asks each of the others for, and what it is answered. */
+interface Asked {
+  metricsFor: number;
+}
+interface Told extends Asked {
+  metrics: Values;
+}
+
+/** What only grows. A sum that falls would be taken for a restart, and all of it for new. */
+const growing = (values: Values): Values =>
+  values.filter(({ type }) => ['counter', 'histogram'].includes(String(type)));
+
+/**
+ * Of all processes that node:cluster has started here: sums, or what `across` says of a gauge. Of one that does not answer in
+ * time, or has ended, counters and histograms stay as it told them last. Rejects when none answers.
+ */
 export function metricsOfAll(): MetricsSource {
-  const all = new AggregatorRegistry();
-  return { contentType: all.contentType, metrics: () => all.clusterMetrics() };
+  const last = new Map<number, Values>();
+  let ended: Values = [];
+  const scrapes = new Map<number, (worker: Worker, metrics: Values) => void>();
+  let scrape = 0;
+
+  cluster.on('message', (worker, { metricsFor, metrics }: Partial<Told>) => {
+    if (metricsFor !== undefined && metrics) scrapes.get(metricsFor)?.(worker, metrics);
+  });
+  cluster.on('exit', async ({ id }) => {
+    const values = last.get(id);
+    last.delete(id);
+    if (values) ended = await AggregatorRegistry.aggregate([ended, growing(values)]).getMetricsAsJSON();
+  });
+
+  const ask = async (): Promise<Set<number>> => {
+    const id = ++scrape;
+    const answered = new Set<number>();
+    const asked = Object.values(cluster.workers ?? {}).filter((worker) => worker?.isConnected());
+    const complete = Promise.withResolvers<void>();
+    scrapes.set(id, (worker, metrics) => {
+      last.set(worker.id, metrics);
+      answered.add(worker.id);
+      if (answered.size === asked.length) complete.resolve();
+    });
+    for (const worker of asked) worker?.send({ metricsFor: id } satisfies Asked);
+    await Promise.race([complete.promise, delay(ANSWER_MS, undefined, { ref: false })]);
+    scrapes.delete(id);
+    return answered;
+  };
+
+  return {
+    contentType: Registry.PROMETHEUS_CONTENT_TYPE,
+    async metrics() {
+      const answered = await ask();
+      if (answered.size === 0) throw new Error('no process answers');
+      const values = [...last].map(([id, own]) => (answered.has(id) ? own : growing(own)));
+      return AggregatorRegistry.aggregate([ended, ...values]).metrics();
+    },
+  };
 }
 
 /** Answers `metricsOfAll` of the process that has started this one. */
 export function giveToFirstProcess(registry: Registry): void {
-  AggregatorRegistry.setRegistries(registry);
-  // Made for its listener.
-  new AggregatorRegistry();
+  process.on('message', async ({ metricsFor }: Partial<Asked>) => {
+    if (metricsFor === undefined) return;
+    const metrics = await registry.getMetricsAsJSON();
+    // The first process may have ended meanwhile.
+    if (process.connected) process.send?.({ metricsFor, metrics } satisfies Told);
+  });
 }
 
 /**

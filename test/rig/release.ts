@@ -15,7 +15,7 @@ export interface Release {
   tree: string;
 }
 
-/** The newest release before this state of the code, in a directory of its own, which is removed when this process ends. */
+/** The newest release before this commit, or the first one itself, in a directory of its own, which is removed when this process ends. */
 export async function lastRelease(): Promise<Release> {
   const { commit, name } = await newest();
   const tree = temporaryDirectory('release');
@@ -29,11 +29,11 @@ export async function lastRelease(): Promise<Release> {
 /** A clone may lack tags: a release is the commit that `npm version` makes, or else what carries its tag. */
 async function newest(): Promise<{ commit: string; name: string }> {
   const isRelease = (text = '') => /^v\d+\.\d+\.\d+$/.test(text);
-  const commits = (await git('log', '--format=%H %s')).split('\n').map((line) => line.split(/ (.*)/));
-  const tags = (await git('tag', '--merged', 'HEAD', '--sort=-v:refname', '--format=%(objectname) %(refname:short)'))
+  const [head = [], ...before] = (await git('log', '--format=%H %s')).split('\n').map((line) => line.split(/ (.*)/));
+  const tags = (await git('tag', '--merged', 'HEAD~1', '--sort=-v:refname', '--format=%(objectname) %(refname:short)'))
     .split('\n')
     .map((line) => line.split(' '));
-  const [commit, name] = [...commits, ...tags].find(([, name]) => isRelease(name)) ?? [];
+  const [commit, name] = [...before, ...tags, head].find(([, name]) => isRelease(name)) ?? [];
   if (commit && name) return { commit, name };
   throw new Error(
     'no release is known here: no commit or tag vX.Y.Z, as `npm version` makes it; is the clone shallow?',
