@@ -5,7 +5,7 @@ import { createSecrets } from './secrets.ts';
 import { trustAuthorities } from './start/authorities.ts';
 import { banner, type Providers } from './start/banner.ts';
 import { prepareDataDir } from './start/data-dir.ts';
-import { isOneOfSeveral, reportReady, runProcesses } from './start/processes.ts';
+import { hasOthers, isOneOfSeveral, reportReady, runProcesses } from './start/processes.ts';
 import { applicationSecrets } from './start/secret.ts';
 import { onStopSignal } from './start/stop-signals.ts';
 import { serveMetricsOfAll, startTelemetry } from './telemetry/index.ts';
@@ -29,7 +29,7 @@ async function start(): Promise<void> {
   const { createService } = await import('./service.ts');
   const service = await createService(config, { secrets: createSecrets(applicationSecrets(config)), log });
 
-  await service.listen();
+  if (!hasOthers()) await service.listen();
 
   const stop = async ({ lingerMs }: { lingerMs: number }) => {
     log.info('stopping: requests in flight are completed');
@@ -43,6 +43,7 @@ async function start(): Promise<void> {
   onStopSignal({ stop, stopAtOnce: () => isOneOfSeveral() || process.exit(1) });
 
   if (!(await service.work())) return;
+  if (hasOthers()) await service.listen();
   releaseMemory();
   const { providers, embeddedProvider } = service;
   if (isOneOfSeveral()) reportReady({ providers, embeddedProvider });

@@ -14,8 +14,8 @@ const listedFields = ['id', 'createdAt', 'lastUsedAt', 'address', 'device', 'met
 export type ListedSession = Pick<Session, (typeof listedFields)[number]>;
 
 /**
- * The user of a session whose row exists; `isUseDue` is 1 where its last use was recorded in an hour before this one. One object,
- * because every request reads it.
+ * A session whose row exists, and its user, in one object: every request reads it. `isUseDue` is 1 where no use in this
+ * hour was recorded yet.
  */
 interface Found {
   readonly sessionId: string;

@@ -11,6 +11,8 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 export const SESSION_LIFE_MS = 7 * DAY_MS;
 /** A session ends this long after its login, however much it is used. */
 const SESSION_CAP_MS = 30 * DAY_MS;
+/** At the full hour the use of every session is due at once: these leave connections to the requests. */
+const MOST_RECORDED = 3;
 /** The column's length. */
 const LONGEST_ADDRESS = 64;
 
@@ -71,7 +73,7 @@ export function createSessions({ store, users, rows }: { store: KeyValueStore; u
   const save = (token: string, session: StoredSession, ifExists: boolean) =>
     store.set(keyOf(token), JSON.stringify(session), { ttlMs: session.expiresAt - Date.now(), ifExists });
 
-  /** Ends a session by its token. One that has a row has ended with that, also while the store is out of reach. */
+  /** Ends a session by its token, which takes the store to find it. A row that is gone ends it, whatever becomes of its key. */
   const end = async (token: string): Promise<void> => {
     const session = await read(token);
     if (session === null) return;
@@ -95,9 +97,9 @@ export function createSessions({ store, users, rows }: { store: KeyValueStore; u
   };
 
   const inRecord = new Set<string>();
-  /** Behind the answer, and one at a time for each session. What fails is tried again by the next use. */
+  /** Behind the answer, and one at a time for each session. What fails, or finds no place, is tried again by the next use. */
   const recordUse = (id: string, lifeMs: number): void => {
-    if (inRecord.has(id)) return;
+    if (inRecord.has(id) || inRecord.size >= MOST_RECORDED) return;
     inRecord.add(id);
     rows
       .recordUse(id, lifeMs)

@@ -206,7 +206,9 @@ function contradictions(env: Environment): string[] {
     ...missing.map((name) => `WEB_CONCURRENCY needs ${name}: the embedded part is for one process`),
     ...(replicas && !database ? ['DATABASE_URL is missing: DATABASE_REPLICA_URLS are copies of it'] : []),
     ...(sentinel && !redis ? ['REDIS_URL is missing: it has user, password and database for REDIS_SENTINEL'] : []),
-    ...(sentinel && redis?.includes(',') ? ['REDIS_SENTINEL is for one host in REDIS_URL: several are a Cluster'] : []),
+    ...(sentinel && redis && redisUrl.safeParse(redis).data?.cluster
+      ? ['REDIS_SENTINEL is for one host in REDIS_URL: several are a Cluster']
+      : []),
   ];
 }
 

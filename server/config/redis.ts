@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { canDecode } from './values.ts';
 
 /** The syntax of REDIS_URL and REDIS_SENTINEL. Each error completes a sentence that begins with the variable's name. */
 
@@ -39,6 +40,10 @@ export const redisUrl = z.string().transform((text, { addIssue }) => {
   const cluster = others.length > 0 ? nodesIn(hosts, 6379) : undefined;
   if (!URL.canParse(url) || (others.length > 0 && !cluster)) {
     addIssue('must be an address that starts with redis:// or rediss://, or several hosts: redis://a:6379,b:6379');
+  } else if (!canDecode(new URL(url))) {
+    addIssue('has a % in user or password that is no escape: %25');
+  } else if (cluster && new URL(url).search) {
+    addIssue('must have no parameters: several hosts are a Redis Cluster');
   } else if (cluster && !/^\/?0?$/.test(new URL(url).pathname)) {
     addIssue('must name no database: several hosts are a Redis Cluster, which has only one');
     // ioredis would take a database that is no number for 0.
@@ -52,7 +57,13 @@ export const redisSentinel = z.string().transform((text, { addIssue }): RedisSen
   const [, credentials = '', hosts = '', master = ''] = /^(?:(.*)@)?([^/@]*)\/([\w.-]+)$/.exec(text) ?? [];
   const nodes = nodesIn(hosts, 26379);
   if (!nodes) addIssue('must be the Sentinels and the name of the master: host:26379,host:26379,host:26379/mymaster');
-  const { username, password } = URL.parse(`redis://${credentials}@host`) ?? { username: '', password: '' };
+  const login = URL.parse(`redis://${credentials}@host`);
+  // Anything that is not percent-encoded would end the password early.
+  if (login?.host !== 'host' || login.search || login.hash || !canDecode(login)) {
+    addIssue('must have user and password percent-encoded, as in an address');
+    return z.NEVER;
+  }
+  const { username, password } = login;
   return {
     nodes: nodes ?? [],
     master,

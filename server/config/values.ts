@@ -37,6 +37,16 @@ const sslModes = ['DISABLED', 'REQUIRED', 'VERIFY_CA', 'VERIFY_IDENTITY'] as con
 /** As MySQL's own clients name them. REQUIRED encrypts, for whichever server there is. */
 export type SslMode = (typeof sslModes)[number];
 
+/** Whether user and password are what `decodeURIComponent` can decode. */
+export function canDecode({ username, password, pathname }: URL): boolean {
+  try {
+    for (const text of [username, password, pathname]) decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 const isSslMode = (text: string): text is SslMode => sslModes.some((mode) => mode === text);
 
 /** The mode of an address that `databaseAddress` has accepted. */
@@ -50,6 +60,9 @@ export const databaseAddress = z.string().superRefine((text, context) => {
   if (!urls.every((url) => url?.protocol === 'mysql:' && url.hostname))
     report('must be an address that starts with mysql://');
   else if (urls.some((url) => (url?.pathname.length ?? 0) < 2)) report('must name a database: mysql://…/accounts');
+  else if (urls.some((url) => [...(url?.searchParams.keys() ?? [])].some((name) => name !== 'ssl-mode')))
+    report('has a parameter other than ssl-mode');
+  else if (!urls.every((url) => url && canDecode(url))) report('has a % in user or password that is no escape: %25');
   else if (!isSslMode(sslModeOf(text))) report(`has an ssl-mode other than ${sslModes.join(', ')}`);
   // mysql2 would compare the certificate with `localhost`.
   else if (

@@ -53,7 +53,7 @@ export function runProcesses<Report>(count: number, { log, onReady }: Options<Re
       isAnnounced = true;
       onReady(message.ready);
     });
-    // Of a message that met its end: the exit says more.
+    // A message that reaches it too late is an error; its exit says more.
     worker.on('error', () => undefined);
     worker.once('listening', () => {
       if (isListening) return;
@@ -65,7 +65,7 @@ export function runProcesses<Report>(count: number, { log, onReady }: Options<Re
       if (stopSignal || !isListening) {
         // Before it can be stopped in order, the signal itself ends a process that has no requests yet.
         exitCode ||= signal === stopSignal ? 0 : (code ?? 1);
-        if (others(worker).length === 0) resolve(exitCode);
+        if (running(worker).length === 0) resolve(exitCode);
         return;
       }
       pause =
@@ -79,20 +79,23 @@ export function runProcesses<Report>(count: number, { log, onReady }: Options<Re
   return {
     ended,
     stop(signal) {
-      stopSignal = signal;
+      stopSignal ??= signal;
       for (const timer of timers) clearTimeout(timer);
-      const running = others();
-      for (const worker of running) worker.process.kill(signal);
-      if (running.length === 0) resolve(exitCode);
+      const workers = running();
+      for (const worker of workers) worker.process.kill(signal);
+      if (workers.length === 0) resolve(exitCode);
     },
   };
 }
 
-const others = (than?: Worker): Worker[] =>
-  Object.values(cluster.workers ?? {}).filter((worker): worker is Worker => worker !== undefined && worker !== than);
+const running = (except?: Worker): Worker[] =>
+  Object.values(cluster.workers ?? {}).filter((worker): worker is Worker => worker !== undefined && worker !== except);
 
 /** Whether this process is one of several that another one has started. */
 export const isOneOfSeveral = (): boolean => cluster.isWorker;
+
+/** Whether others at this port answer requests, so that this one need not before it is ready. */
+export const hasOthers = (): boolean => cluster.isWorker && cluster.worker?.id !== 1;
 
 /** Tells the process that started this one that it is ready. */
 export function reportReady<Report extends object>(report: Report): void {

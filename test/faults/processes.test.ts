@@ -60,6 +60,13 @@ async function send(): Promise<{ answer: Promise<string> }> {
 
 const read = async () => (await send()).answer;
 
+/** Kills one of them, and waits until another has taken its place and all are ready. */
+async function replaceOne(): Promise<void> {
+  const [victim = 0] = workers();
+  process.kill(victim, 'SIGKILL');
+  await until(() => workers().length === PROCESSES && !workers().includes(victim), { within: 20_000 });
+}
+
 const isThere = (pid: number) => existsSync(`/proc/${pid}`);
 const isWhole = (answer: string) => answer.startsWith('HTTP/1.1 200 ') && answer.endsWith('}');
 
@@ -84,7 +91,7 @@ test('of fifty logins at once five are looked at, whichever processes take them'
   expect(lookedAt + refused + unavailable).toBe(50);
 });
 
-test('their metrics are served as those of one service', async () => {
+test('their metrics are served as those of one service, also when one of them has ended', async () => {
   const answered = () =>
     metrics.value('http_server_request_duration_seconds_count', {
       method: 'GET',
@@ -94,6 +101,11 @@ test('their metrics are served as those of one service', async () => {
   const before = (await answered()) ?? 0;
   await Promise.all(Array.from({ length: 30 }, read));
   expect(await answered()).toBe(before + 30);
+
+  // A counter that fell would be taken for a restart, and all that the others have counted for new.
+  await replaceOne();
+  await Promise.all(Array.from({ length: 30 }, read));
+  expect(await answered()).toBe(before + 60);
 });
 
 test('one that is killed is replaced; the others answer all that comes meanwhile', async () => {

@@ -104,7 +104,7 @@ inBrowser(['embedded', 'real'], (scenario) => {
         expect(await other.count()).toBe(0);
         expect(await isAlive(call, phone ?? '')).toBe(false);
         await press(page, 'End all others');
-        await said(page, 'status', 'All other sessions have ended.');
+        await said(page, 'status', 'The other sessions in this list have ended.');
         expect(await devices.count()).toBe(1);
         expect(await Promise.all(others.map((each) => isAlive(call, each)))).toEqual([false, false]);
         expect(await isAlive(call, session)).toBe(true);

@@ -28,8 +28,11 @@ export function Devices() {
     setNotice('');
     setEnding(ids);
     try {
-      for (const id of ids) await endOne(id);
-      await load();
+      try {
+        for (const id of ids) await endOne(id);
+      } finally {
+        await load();
+      }
       setNotice(done);
       // The button that was pressed is gone.
       heading.current?.focus();
@@ -73,7 +76,7 @@ export function Devices() {
             kind="secondary"
             isBusy={ending.length > 1}
             busy="Ending …"
-            onClick={() => void end(others, 'All other sessions have ended.')}
+            onClick={() => void end(others, 'The other sessions in this list have ended.')}
           >
             End all others
           </Button>

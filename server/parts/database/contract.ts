@@ -32,8 +32,8 @@ export interface Attempt<T> {
  * The database. `row` is the row that a change waits for, by any name that the changes of that row share, such as its
  * user's id: at most two of these changes wait in the database at a time, the others in memory. All ways answer
  * or reject within the deadline; an outage rejects as SERVICE_UNAVAILABLE, and a deadlock is tried again. Any but
- * a `query` that rejects as SERVICE_UNAVAILABLE has changed nothing, unless the connection broke while the commit
- * was being answered.
+ * a `query` that rejects as SERVICE_UNAVAILABLE has changed nothing, unless the connection broke, or the deadline
+ * passed, while the commit was being answered.
  */
 export interface Database {
   /** Milliseconds since 1970 by the database's clock: every expiry is judged by this one clock. */

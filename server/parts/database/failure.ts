@@ -1,4 +1,4 @@
-import { isOutage, isRefusal } from '../sql-errors.ts';
+import { isMisdirected, isOutage, isRefusal } from '../sql-errors.ts';
 
 /**
  * Why the database cannot be used, and what an operator can do; undefined for an error that an operator cannot resolve.
@@ -14,6 +14,9 @@ export function describeFailure(error: unknown): string | undefined {
   const reason = sqlMessage || message || code;
   if (isRefusal(error)) {
     return `the database refuses us (${reason}), waiting for it to accept us: DATABASE_URL must name its account, password and database, and the account must be allowed to create and change tables there`;
+  }
+  if (isMisdirected(error)) {
+    return `the database cannot be written to (${reason}), waiting for it: DATABASE_URL must name a primary`;
   }
   if (!isOutage(error)) return undefined;
   if (errcode !== undefined)

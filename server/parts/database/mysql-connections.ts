@@ -35,7 +35,7 @@ export interface ConnectionUse {
 export interface MysqlServer {
   /** For the log: `host:port`. */
   name: string;
-  /** A connection that is ready for statements. `failed` is called when its server turns out to be of no use. */
+  /** A connection that is ready for statements. `failed` is called when its server fails or refuses to work. */
   connect(failed: (error: Error) => void): Promise<MysqlPoolConnection>;
   close(): Promise<void>;
 }
@@ -43,7 +43,8 @@ export interface MysqlServer {
 export function openServer(options: PoolOptions, use: ConnectionUse): MysqlServer {
   // The queue is bounded: past it a request is refused at once, instead of waiting in memory.
   const pool = createPool({ ...options, connectTimeout: CONNECT_MS, queueLimit: 1000, enableKeepAlive: true });
-  watchPool(pool);
+  // Those of a migration are closed after it.
+  if (use.limits) watchPool(pool);
   traceStatements();
   const sessions = new WeakMap<PoolConnection, Session>();
 

@@ -43,6 +43,8 @@ export function connectToCluster({ url, nodes }: { url: string; nodes: RedisNode
   // Some node has answered, every few seconds.
   cluster.on('refresh', () => {
     nodeError = undefined;
+    const known = new Set(cluster.nodes().map(({ options }) => `${options.host}:${options.port}`));
+    for (const node of failing) if (!known.has(node)) failing.delete(node);
     for (const { status, options } of cluster.nodes()) {
       const node = `${options.host}:${options.port}`;
       if (status === 'ready' && failing.delete(node)) log.info(`Redis at ${node} is back`);
@@ -83,7 +85,7 @@ export function connectToCluster({ url, nodes }: { url: string; nodes: RedisNode
       return run(() => cluster.get(key));
     },
 
-    /** By the word of any master that the cluster serves: with one of them gone it may say so still, or not. */
+    /** Asks all masters: one that says that the cluster serves is enough. */
     async ping() {
       const serves = async (state: Promise<unknown>) => {
         if (!String(await state).includes('cluster_state:ok')) throw new Error('the Redis Cluster does not serve');

@@ -38,6 +38,8 @@ export const retryDelay = (attempt: number): number => Math.min(50 * attempt, 50
 /** Reports that a server does not answer, or refuses us. */
 export function reportOutage(log: Log, error: unknown, server: string): void {
   if (error instanceof Error && isRefused(error)) {
-    log.warn(`${server} refuses us (${error.message}), it is retried: check user and password in REDIS_URL`);
+    log.warn(
+      `${server} refuses us (${error.message}), it is retried: check user and password in REDIS_URL, or REDIS_SENTINEL`,
+    );
   } else log.warn({ err: error }, `${server} does not answer, it is retried`);
 }

@@ -31,10 +31,13 @@ export function connectToServer(
     outage.succeeded();
     connectionError = undefined;
   });
-  redis.on('error', (error: Error) => {
+  const failed = (error: Error) => {
     outage.failed(error);
     connectionError = error;
-  });
+  };
+  redis.on('error', failed);
+  // Of one Sentinel: it refuses us, or knows no such master.
+  redis.on('sentinelError', failed);
 
   const run: RedisConnection['run'] = (command) =>
     command().catch((error: unknown) => {
@@ -58,5 +61,5 @@ const sentinelOptions = ({ nodes, master, username, password }: RedisSentinel, u
   sentinelPassword: password,
   sentinelCommandTimeout: COMMAND_MS,
   sentinelRetryStrategy: retryDelay,
-  ...(url.startsWith('rediss:') && { enableTLSForSentinelMode: true, sentinelTLS: {} }),
+  ...(new URL(url).protocol === 'rediss:' && { enableTLSForSentinelMode: true, sentinelTLS: {} }),
 });
