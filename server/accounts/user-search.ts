@@ -3,7 +3,7 @@ import { afterPrefix, searchKey } from '../../entities/index.ts';
 import type { Database, ReadTables } from '../parts/database/contract.ts';
 import { type ListedUser, listedColumns, type UserPage } from './users.ts';
 
-/** How many addresses a page scans for users that were not already found by name. */
+/** The most addresses that a page scans for users that were not already found by name. */
 const ADDRESSES_A_PAGE = 400;
 
 const ascii = z.string().regex(/^[!-~]*$/);
@@ -58,9 +58,17 @@ export const createUserSearch =
       }
 
       const address = 'email' in after ? after.email : '';
-      const scanned = await addressesAfter(tables, key, address);
-      const byAddress = scanned.filter(({ searchName }) => !searchName?.startsWith(key));
       const room = limit - byName.length;
+      const scanned: Found[] = [];
+      let byAddress: Found[] = [];
+      // Mostly nobody among them was found by name, and the first few are enough.
+      for (const most of [room + 1, ADDRESSES_A_PAGE]) {
+        const wanted = most - scanned.length;
+        const next = await addressesAfter(tables, key, scanned.at(-1)?.email ?? address, wanted);
+        scanned.push(...next);
+        byAddress = scanned.filter(({ searchName }) => !searchName?.startsWith(key));
+        if (byAddress.length > room || next.length < wanted) break;
+      }
       const shown = byAddress.slice(0, room);
       const end = byAddress.length > room ? (shown.at(-1)?.email ?? address) : scanned[ADDRESSES_A_PAGE - 1]?.email;
       return pageOf([...byName, ...shown], end === undefined ? undefined : { email: end });
@@ -88,9 +96,9 @@ function namesAfter(tables: ReadTables, key: string, { name, id }: { name: strin
   return (name === '' ? matches : rest).orderBy('search_name').orderBy('id').limit(most).execute();
 }
 
-async function addressesAfter(tables: ReadTables, key: string, email: string): Promise<Found[]> {
+async function addressesAfter(tables: ReadTables, key: string, email: string, most: number): Promise<Found[]> {
   if (!/^[!-~]+$/.test(key)) return [];
-  const ordered = rowsOf(tables).orderBy('email').limit(ADDRESSES_A_PAGE);
+  const ordered = rowsOf(tables).orderBy('email').limit(most);
   const inRange = ordered.where('email', '<', `${key}\x7f`);
   return inRange.where('email', email === '' ? '>=' : '>', email || key).execute();
 }

@@ -3,6 +3,9 @@ import type { DatabaseView } from '../rig/database-view.ts';
 
 export const PASSWORD = 'Analytical-Engine-1843';
 const ITERATIONS = 100_000;
+/** When person 0 was made, in milliseconds since 1970, and each one after the one before. */
+export const FIRST_MADE = 1_700_000_000_000;
+export const MADE_EVERY_MS = 1000;
 
 /** The beginning of a tenth of all names and addresses. */
 export const COMMON = 'a';
@@ -29,7 +32,7 @@ export async function addPeople({ query }: DatabaseView, exponent: number): Prom
     `insert into users (id, email, name, search_name, provider, role, email_verified, password_hash, session_epoch, created_at)
      select id, lower(concat(replace(name, ' ', '.'), '.', n, '@example.test')), name, lower(name), 'email', 'user', 1, ?, 0, made
      from (
-       select n, 1700000000000 + n * 1000 as made,
+       select n, ${madeAt('n')} as made,
          concat(${first}, ' ', ${pick(lastNames, 'crc32(n) div 64')}) as name,
          ${idOf('n')} as id
        from (${numbers(exponent)}) numbers
@@ -39,15 +42,20 @@ export async function addPeople({ query }: DatabaseView, exponent: number): Prom
   );
 }
 
-/** The id of person n, as SQL: a UUID of version 7, in the order of creation. */
-const idOf = (n: string) => {
-  const time = `lower(lpad(hex(1700000000000 + ${n} * 1000), 12, '0'))`;
-  return `concat('user_', left(${time}, 8), '-', right(${time}, 4), '-7000-8000-', lpad(${n}, 12, '0'))`;
+const madeAt = (n: string) => `${FIRST_MADE} + ${n} * ${MADE_EVERY_MS}`;
+
+/** A UUID of version 7, of a time in milliseconds and a number below 10^12, as SQL. */
+export const uuidOf = (time: string, n: string) => {
+  const hex = `lower(lpad(hex(${time}), 12, '0'))`;
+  return `concat(left(${hex}, 8), '-', right(${hex}, 4), '-7000-8000-', lpad(${n}, 12, '0'))`;
 };
+
+/** The id of person n, as SQL: in the order of creation. */
+export const idOf = (n: string) => `concat('user_', ${uuidOf(madeAt(n), n)})`;
 
 /** The same id in JavaScript. */
 export const personId = (n: number) => {
-  const time = (1_700_000_000_000 + n * 1000).toString(16).padStart(12, '0');
+  const time = (FIRST_MADE + n * MADE_EVERY_MS).toString(16).padStart(12, '0');
   return `user_${time.slice(0, 8)}-${time.slice(8)}-7000-8000-${String(n).padStart(12, '0')}`;
 };
 
@@ -65,7 +73,7 @@ function passwordHash(): string {
 }
 
 /** A select of `n`, from 0 on: one table of ten digits for each decimal place. */
-function numbers(exponent: number): string {
+export function numbers(exponent: number): string {
   const places = Array.from({ length: exponent }, (_, place) => place);
   const digits = Array.from({ length: 10 }, (_, digit) => `select ${digit} as digit`).join(' union all ');
   const sum = places.map((place) => `p${place}.digit * ${10 ** place}`).join(' + ');

@@ -20,6 +20,9 @@ beforeAll(async () => {
     ['Adam', 'zoe@example.test'],
     ['Charles', 'ada.c@example.test'],
     ['Dora', 'dora@example.test'],
+    ...Array.from({ length: 6 }, (_, n): [string, string] => [`Erik ${n}`, `erik.${n}@example.test`]),
+    ['Frieda', 'erik.z@example.test'],
+    ['Georg', 'erik.zz@example.test'],
   ];
   await database.transaction(async (em) => {
     await em.insertMany(people.map(([name, email]) => User.register({ name, email, passwordHash: 'x' })));
@@ -47,6 +50,14 @@ test('first who is found by name, then who is found by address only, each once',
   expect(await pages('ada', 10)).toEqual([['Ada Lovelace', 'Adam', 'Charles']]);
   expect(await pages('ada', 1)).toEqual([['Ada Lovelace'], ['Adam'], ['Charles']]);
 });
+
+test.each([1, 2, 3, 5, 6, 7, 8, 9])(
+  'in pages of %i, all addresses that belong to a name found before are passed over',
+  async (limit) => {
+    const names = [...Array.from({ length: 6 }, (_, n) => `Erik ${n}`), 'Frieda', 'Georg'];
+    expect((await pages('erik', limit)).flat()).toEqual(names);
+  },
+);
 
 test('a page that holds the last one is followed by none', async () => {
   expect(await pages('ada', 3)).toHaveLength(1);
