@@ -1,4 +1,4 @@
-# The service for production. README, "Container", says what is in the image and why.
+# The service for production. docs/operations.md, "Containers", says what is in the image.
 
 FROM node:24.21.0-bookworm-slim AS build
 WORKDIR /app

@@ -10,16 +10,16 @@ import { type Config, ConfigError } from '../config/index.ts';
 export function trustAuthorities({ caFile }: Pick<Config, 'caFile'>): void {
   if (caFile === undefined) return;
   try {
-    setDefaultCACertificates([...getCACertificates('default'), ...certificatesIn(readFileSync(caFile, 'utf8'))]);
+    setDefaultCACertificates([...getCACertificates('default'), ...authoritiesIn(caFile).map(String)]);
   } catch (error) {
     throw new ConfigError([`CA_FILE cannot be used: ${(error as Error).message}`]);
   }
 }
 
-function certificatesIn(pem: string): string[] {
-  const certificates = pem.match(/-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs);
+/** The certificates in a PEM file, of which there is at least one. */
+export function authoritiesIn(file: string): X509Certificate[] {
+  const certificates = readFileSync(file, 'utf8').match(/-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs);
   if (!certificates) throw new Error('it has no certificate in PEM');
   // Node itself would leave out what it cannot read.
-  for (const certificate of certificates) new X509Certificate(certificate);
-  return certificates;
+  return certificates.map((pem) => new X509Certificate(pem));
 }

@@ -3,12 +3,10 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { Config } from '../../config/index.ts';
 import { sentenceOf } from '../../log.ts';
-import { type Check, type Finding, ok, problem, warning } from './finding.ts';
+import { type Check, type Finding, isAboutTls, ok, problem, warning } from './finding.ts';
 
 /** An address that no client has (RFC 5737), as one writes who pretends to be somebody else. */
 const FORGED = '192.0.2.1';
-/** Of TLS, and of Node's verification of certificates. */
-const tlsError = /CERT|TLS|SSL|SIGNATURE|ISSUER/;
 
 /**
  * Whether APP_URL leads here, and how many proxies are on the way. Where the service does not run, a server in its place sees
@@ -43,7 +41,7 @@ export const checkAddress: Check = async function* (config) {
     }
   } catch (error) {
     const reason = sentenceOf(error);
-    yield tlsError.test(reason)
+    yield isAboutTls(reason)
       ? problem(
           `${config.appUrl} has no valid certificate: ${reason}`,
           'renew it, with all certificates between it and its authority',

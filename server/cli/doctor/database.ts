@@ -1,68 +1,99 @@
-import { MikroORM } from '@mikro-orm/sql';
-import { describeFailure } from '../../parts/database/failure.ts';
+import { addressPerHost } from '../../config/values.ts';
 import { pendingMigrations } from '../../parts/database/migration.ts';
-import { databaseOptions } from '../../parts/database/options.ts';
-import type { Tables } from '../../parts/database/tables.ts';
-import { type Check, clockFinding, type Finding, ok, problem, warning } from './finding.ts';
+import { isReadOnly } from '../../parts/database/mysql-connections.ts';
+import { MIGRATIONS_TABLE } from '../../parts/database/options.ts';
+import { isMissingSchema } from '../../parts/sql-errors.ts';
+import { hostRights, replicaRights, rightsFindings } from './database-rights.ts';
+import { clusterOf, nameOf, type Query, type Server, serverFindings } from './database-server.ts';
+import { examineServers } from './examination.ts';
+import { type Check, type Finding, leastDifference, ok, problem, warning } from './finding.ts';
 
-/** The first with SKIP LOCKED. */
-const OLDEST = { MySQL: [8, 0], MariaDB: [10, 6] };
+/** By how much the clocks of nodes may differ: each judges by its own when a token or a lease ends. */
+const CLOCK_TOLERANCE_MS = 500;
+/** A replica that lacks a row of this age is behind. */
+const SETTLED_SECONDS = 10;
 
-/** What the service does, and what its migrations do. */
-const SERVICE_RIGHTS = ['SELECT', 'INSERT', 'UPDATE', 'DELETE'];
-const MIGRATION_RIGHTS = ['CREATE', 'ALTER', 'INDEX', 'REFERENCES', 'DROP'];
+/** What servers are compared by. */
+interface Known extends Pick<Server, 'name' | 'clock'> {
+  isWritable: boolean;
+  cluster: string | undefined;
+  /** When each migration was applied: the same in all copies of a database, and in no other. */
+  migrations: ReadonlyMap<string, string>;
+  /** A user whom every copy has by now; undefined without one. */
+  settledUser: string | undefined;
+}
 
-type Query = <Row extends object>(sql: string) => Promise<Row[]>;
-
-export const checkDatabase: Check = async function* (config) {
-  if (!config.databaseUrl) {
-    yield ok(`embedded: SQLite in ${config.dataDir}`);
+export const checkDatabase: Check = async function* ({ databaseUrl, databaseReplicaUrls, processes, dataDir }) {
+  if (!databaseUrl) {
+    yield ok(`embedded: SQLite in ${dataDir}`);
     return;
   }
-  const orm = new MikroORM(await databaseOptions(config));
-  try {
-    const query: Query = (sql) => orm.em.getConnection().execute(sql);
-    yield* serverFindings(query);
-    yield* await rightsFindings(query);
-    yield* characterSetFindings(query);
-    yield await schemaFinding(orm);
-  } catch (error) {
-    const reason = describeFailure(error);
-    if (reason === undefined) throw error;
-    const isMissing = (error as { errno?: number }).errno === 1049;
-    yield problem(
-      reason.replace(/, waiting for .*/s, ''),
-      isMissing
-        ? 'create it (CREATE DATABASE … CHARACTER SET utf8mb4), or let `npm run migrate` do so with an account that may'
-        : 'DATABASE_URL must name a running server and an account of it, with its password',
-    );
-  } finally {
-    await orm.close(true).catch(() => undefined);
-  }
+  const known = new Map<string, Known>();
+  const urls = addressPerHost(databaseUrl);
+  yield* examineServers(
+    urls.map((url) => [
+      urls.length > 1 ? nameOf(url) : '',
+      serverFindings({ url, variable: 'DATABASE_URL', processes }, async function* (server) {
+        yield* hostFindings(server);
+        known.set(url, await knownOf(server));
+      }),
+    ]),
+  );
+  const hosts = urls.flatMap((url) => known.get(url) ?? []);
+  if (hosts.length > 0) yield writableFinding(hosts);
+  if (hosts.length > 1) yield* comparison(hosts);
+
+  const [source = hosts[0]] = hosts.filter(({ isWritable }) => isWritable);
+  yield* examineServers(
+    databaseReplicaUrls.map((url) => [
+      `replica ${nameOf(url)}`,
+      serverFindings({ url, variable: 'DATABASE_REPLICA_URLS', processes }, (server) =>
+        replicaFindings(server, source),
+      ),
+    ]),
+  );
 };
 
-async function* serverFindings(query: Query): AsyncGenerator<Finding> {
-  const asked = Date.now();
-  const [server] = await query<{ version: string; time: number; readOnly: number; flush: number }>(
-    `select version() as version, unix_timestamp(now(3)) * 1000 as time, @@global.read_only as readOnly,
-      @@global.innodb_flush_log_at_trx_commit as flush`,
-  );
-  if (!server) throw new Error('the database answered nothing');
-  const answered = Date.now();
-  const flavour = server.version.includes('MariaDB') ? 'MariaDB' : 'MySQL';
-  const [major = 0, minor = 0] = server.version.split('.').map((number) => Number.parseInt(number, 10));
-  const [oldestMajor = 0, oldestMinor = 0] = OLDEST[flavour];
-  const isOld = major < oldestMajor || (major === oldestMajor && minor < oldestMinor);
-  yield isOld
-    ? problem(`${flavour} ${server.version} is too old`, `use ${flavour} ${OLDEST[flavour].join('.')} or later`)
-    : ok(`${flavour} ${server.version} answers`);
-  yield clockFinding({ theirs: Number(server.time), asked, answered });
-  if (Number(server.readOnly) !== 0) {
-    yield problem('it cannot be written to (read_only)', 'DATABASE_URL must name the primary, not a replica');
-  }
-  if (Number(server.flush) !== 1) {
+async function knownOf({ name, clock, facts, query }: Server): Promise<Known> {
+  return {
+    name,
+    clock,
+    isWritable: !isReadOnly(facts),
+    cluster: clusterOf(facts),
+    migrations: await migrationsIn(query),
+    settledUser: await settledUserIn(query),
+  };
+}
+
+const emptyIfMissing = (error: unknown): [] => {
+  if (isMissingSchema(error)) return [];
+  throw error;
+};
+
+async function migrationsIn(query: Query): Promise<Known['migrations']> {
+  const rows = await query<{ name: string; time: string }>(
+    `select name, cast(executed_at as char) as time from ${MIGRATIONS_TABLE}`,
+  ).catch(emptyIfMissing);
+  return new Map(rows.map(({ name, time }) => [name, time]));
+}
+
+async function settledUserIn(query: Query): Promise<string | undefined> {
+  const [user] = await query<{ id: string }>(
+    `select id from users where created_at < (unix_timestamp() - ${SETTLED_SECONDS}) * 1000 order by id desc limit 1`,
+  ).catch(emptyIfMissing);
+  return user?.id;
+}
+
+async function* hostFindings({ query, facts, tables }: Server): AsyncGenerator<Finding> {
+  if (facts.get('innodb_flush_log_at_trx_commit') !== '1') {
     yield warning('a power cut loses what was just committed', 'set innodb_flush_log_at_trx_commit = 1');
   }
+  yield* await rightsFindings(query, hostRights);
+  yield* characterSetFindings(query);
+  const pending = await pendingMigrations(tables);
+  yield pending.length === 0
+    ? ok('its schema is up to date')
+    : warning(`migrations are missing: ${pending.join(', ')}`, '`npm run migrate` applies them, or the next start');
 }
 
 async function* characterSetFindings(query: Query): AsyncGenerator<Finding> {
@@ -88,63 +119,101 @@ async function* characterSetFindings(query: Query): AsyncGenerator<Finding> {
   }
 }
 
-async function rightsFindings(query: Query): Promise<Finding[]> {
-  const [account] = await query<{ name: string; database: string }>(
-    'select current_user() as name, database() as `database`',
-  );
-  const grants = (await query<object>('show grants')).map((row) => String(Object.values(row)[0]));
-  const isGranted = rightsIn(grants, account?.database ?? '');
-  const lacking = (rights: string[]) => rights.filter((right) => !isGranted(right));
-  const [forService, forMigrations] = [lacking(SERVICE_RIGHTS), lacking(MIGRATION_RIGHTS)];
-  if (forService.length + forMigrations.length === 0) return [ok('its account may do what service and migrations do')];
-  // A grant without ON is a role, whose rights this server does not list here.
-  if (grants.some((grant) => !/ ON /.test(grant))) {
-    return [
-      warning(
-        'its account has rights by a role, which are not listed',
-        'see that the role is the default: SET DEFAULT ROLE',
-      ),
-    ];
+function writableFinding(hosts: Known[]): Finding {
+  const names = hosts.filter(({ isWritable }) => isWritable).map(({ name }) => name);
+  return names.length > 0
+    ? ok(`it can be written to at ${names.join(', ')}`)
+    : problem('it cannot be written to (read_only)', 'DATABASE_URL must name the primary, not a replica');
+}
+
+/** Of the hosts of DATABASE_URL, each of which the service may come to use. */
+function* comparison(hosts: Known[]): Generator<Finding> {
+  const [first, ...others] = hosts as [Known, ...Known[]];
+  const strangers = others.filter((host) => !isCopy(host, first)).map(({ name }) => name);
+  if (strangers.length > 0) {
+    yield problem(
+      `${strangers.join(', ')} has another database than ${first.name}`,
+      'DATABASE_URL must name nodes of one cluster, or one primary and its replicas',
+    );
   }
-  const remedy = (rights: string[]) => `GRANT ${rights.join(', ')} ON \`${account?.database}\`.* TO ${account?.name}`;
-  return [
-    ...(forService.length > 0 ? [problem(`its account may not ${forService.join(', ')}`, remedy(forService))] : []),
-    ...(forMigrations.length > 0
-      ? [
-          problem(
-            `its account may not ${forMigrations.join(', ')}, which migrations need`,
-            `${remedy(forMigrations)}, or run \`npm run migrate\` with an account that has them before each upgrade`,
-          ),
-        ]
-      : []),
-  ];
+  yield clusterFinding(hosts);
+  const apart = hosts.flatMap((one, i) =>
+    hosts
+      .slice(i + 1)
+      .filter((other) => leastDifference(one.clock, other.clock) > CLOCK_TOLERANCE_MS)
+      .map((other) => `${one.name} and ${other.name}`),
+  );
+  yield apart.length > 0
+    ? problem(
+        `more than half a second is between the clocks of ${apart.join(', ')}`,
+        'synchronize them with NTP (Debian: chrony): the end of a token is judged by the node that is asked',
+      )
+    : ok('their clocks agree');
 }
 
-/** Of all `GRANT … ON scope TO …` that hold for the whole database. */
-function rightsIn(grants: string[], database: string): (right: string) => boolean {
-  const rights = grants.flatMap((grant) => {
-    const [, list = '', scope = ''] = /^GRANT (.+?) ON (\S+) TO /i.exec(grant) ?? [];
-    return isScopeOf(scope, database) ? list.toUpperCase().split(', ') : [];
-  });
-  return (right) => rights.includes(right) || rights.includes('ALL PRIVILEGES') || rights.includes('ALL');
+function clusterFinding(hosts: Known[]): Finding {
+  const clusters = new Set(hosts.map(({ cluster }) => cluster));
+  if (clusters.size === 1 && !clusters.has(undefined)) return ok('they are nodes of one cluster');
+  const writable = hosts.filter(({ isWritable }) => isWritable);
+  if (writable.length > 1) {
+    return problem(
+      `${writable.map(({ name }) => name).join(', ')} are written to each by itself: they are not nodes of one cluster`,
+      'make them one (Galera, InnoDB Cluster), or all but one of them its replicas with read_only',
+    );
+  }
+  return warning(
+    'they are not nodes of one cluster: a failover loses what the next primary has not received yet',
+    'use Galera or InnoDB Cluster, or semi-synchronous replication',
+  );
 }
 
-/** Names in grants are patterns: `_` and `%`, unless there is a backslash before them. */
-function isScopeOf(scope: string, database: string): boolean {
-  if (scope === '*.*') return true;
-  const name = /^[`"](.+)[`"]\.\*$/.exec(scope)?.[1];
-  if (name === undefined) return false;
-  const pattern = name.replace(/\\([_%])|[_%]|[.*+?^${}()|[\]\\]/g, (found, escaped?: string) => {
-    if (escaped) return escaped;
-    if (found === '_') return '.';
-    return found === '%' ? '.*' : `\\${found}`;
-  });
-  return new RegExp(`^${pattern}$`, 'i').test(database);
-}
+/** Whether the migrations that both have are the same ones; a copy may still lack the last. */
+const isCopy = (copy: Pick<Known, 'migrations'>, { migrations }: Known): boolean =>
+  [...copy.migrations].every(([name, time]) => (migrations.get(name) ?? time) === time);
 
-async function schemaFinding(orm: MikroORM): Promise<Finding> {
-  const pending = await pendingMigrations(orm.em.fork().getKysely<Tables>());
-  return pending.length === 0
+/** `source`: a host of DATABASE_URL, if one answers. */
+async function* replicaFindings({ query, tables }: Server, source: Known | undefined): AsyncGenerator<Finding> {
+  yield* await rightsFindings(query, replicaRights);
+  const pending = await pendingMigrations(tables);
+  const migrations = await migrationsIn(query);
+  if (source && !isCopy({ migrations }, source)) {
+    yield problem('it is a copy of another database', 'DATABASE_REPLICA_URLS must name replicas of DATABASE_URL');
+    return;
+  }
+  yield pending.length === 0
     ? ok('its schema is up to date')
-    : warning(`migrations are missing: ${pending.join(', ')}`, '`npm run migrate` applies them, or the next start');
+    : warning(
+        `migrations have not arrived: ${pending.join(', ')}`,
+        'see that it replicates the database of DATABASE_URL',
+      );
+  const replication = await replicationFinding(query);
+  if (replication) yield replication;
+  if (source?.settledUser !== undefined && pending.length === 0) {
+    yield (await query(`select id from users where id = '${source.settledUser}'`)).length > 0
+      ? ok(`it has what is older than ${SETTLED_SECONDS} seconds`)
+      : problem(
+          `it is more than ${SETTLED_SECONDS} seconds behind: it lacks a user`,
+          'see that it replicates the database of DATABASE_URL, and that nothing on it holds that up',
+        );
+  }
+}
+
+/** By the server's own word, which only some accounts may ask for; undefined without. */
+async function replicationFinding(query: Query): Promise<Finding | undefined> {
+  const [status] = await query<Record<string, string | number | null>>('show replica status').catch(() => []);
+  if (!status) return undefined;
+  // MySQL says Source and Replica where MariaDB says Master and Slave.
+  const value = (ending: string) => Object.entries(status).find(([name]) => name.endsWith(ending))?.[1];
+  const seconds = value('Seconds_Behind_Source') ?? value('Seconds_Behind_Master');
+  if (seconds == null) {
+    // The message that belongs to the number quotes rows.
+    return problem(
+      `its replication stands (errors ${value('Last_IO_Errno')} and ${value('Last_SQL_Errno')})`,
+      'SHOW REPLICA STATUS there says why; then START REPLICA',
+    );
+  }
+  const text = `it is ${seconds} s behind`;
+  return Number(seconds) > SETTLED_SECONDS
+    ? warning(text, 'see what holds it up: public reads show what was true then')
+    : ok(text);
 }

@@ -10,6 +10,12 @@ export const ok = (text: string): Finding => ({ level: 'ok', text });
 export const warning = (text: string, remedy: string): Finding => ({ level: 'warning', text, remedy });
 export const problem = (text: string, remedy: string): Finding => ({ level: 'problem', text, remedy });
 
+/** Of TLS, and of Node's verification of certificates. */
+const tlsError = /CERT|TLS|SSL|SIGNATURE|ISSUER/;
+
+/** Whether a sentence about an error says that a certificate, or encryption, is what failed. */
+export const isAboutTls = (sentence: string): boolean => tlsError.test(sentence);
+
 /** More than a synchronized clock ever is off. */
 const CLOCK_WARNING_MS = 5000;
 
@@ -28,6 +34,13 @@ export function clockFinding({ theirs, asked, answered }: ClockReading, toleranc
   if (Math.abs(ahead) > tolerance) return problem(`its clock is ${difference}, which is more than it may be`, remedy);
   if (Math.abs(ahead) > CLOCK_WARNING_MS) return warning(`its clock is ${difference}`, remedy);
   return ok('its clock agrees with this machine’s');
+}
+
+/** The least that two clocks differ by, in ms: each was read at some time between `asked` and `answered`. */
+export function leastDifference(one: ClockReading, other: ClockReading): number {
+  const ahead = (clock: ClockReading) => ({ least: clock.theirs - clock.answered, most: clock.theirs - clock.asked });
+  const [a, b] = [ahead(one), ahead(other)];
+  return Math.max(a.least - b.most, b.least - a.most, 0);
 }
 
 /** The clock of an HTTP server by its Date header, which is cut to the second; undefined without one. */

@@ -124,7 +124,7 @@ async function prepare(connection: PoolConnection, { limits, decides, writes }: 
     stream.setTimeout(SILENCE_MS, () => stream.destroy(new SilentConnection()));
   }
   const [variables] = await Promise.all([describe(connection), limits && run(connection, limitsOf(limits))]);
-  if (writes && readOnly.some((name) => variables.get(name) === 'ON')) throw new ReadOnlyServer();
+  if (writes && isReadOnly(variables)) throw new ReadOnlyServer();
   const consistency = decides && consistencyOf(variables);
   if (consistency) await run(connection, `set session ${consistency}`);
 }
@@ -132,6 +132,10 @@ async function prepare(connection: PoolConnection, { limits, decides, writes }: 
 /** Of MySQL and MariaDB, and of a reader of Aurora. */
 const readOnly = ['read_only', 'super_read_only', 'innodb_read_only'];
 const asked = [...readOnly, 'wsrep_on', 'group_replication_group_name'];
+
+/** By the variables of a server. */
+export const isReadOnly = (variables: ReadonlyMap<string, string>): boolean =>
+  readOnly.some((name) => variables.get(name) === 'ON');
 
 /** What kind of server this is: none has all of the variables. */
 async function describe(connection: PoolConnection): Promise<Map<string, string>> {

@@ -5,7 +5,8 @@ import type { Log } from '../../log.ts';
 import { isRefusal } from '../sql-errors.ts';
 import { type ConnectionUse, type MysqlServer, openServer } from './mysql-connections.ts';
 
-const CONNECTIONS = 10;
+/** The most that a process has to one server. */
+export const CONNECTIONS = 10;
 
 interface DialectOptions extends Omit<ConnectionUse, 'writes'> {
   log?: Log | undefined;

@@ -1,0 +1,39 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { sentenceOf } from '../../log.ts';
+import { type Finding, problem } from './finding.ts';
+
+/** The longest that one part may take. */
+export const PART_DEADLINE_MS = 20_000;
+/** The longest for one of a part's servers, of which some are only known once others have been asked. */
+const SERVER_DEADLINE_MS = 8000;
+
+/** Never rejects: a check that fails, or takes too long, adds a problem to what it has found. */
+export async function examine(check: AsyncIterable<Finding>, deadlineMs: number): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  const collect = async () => {
+    for await (const finding of check) findings.push(finding);
+  };
+  const giveUp = async () => {
+    await delay(deadlineMs, undefined, { ref: false });
+    throw new Error(`no answer within ${deadlineMs / 1000} s`);
+  };
+  try {
+    await Promise.race([collect(), giveUp()]);
+  } catch (error) {
+    findings.push(problem(sentenceOf(error), 'see that it runs, and that this machine reaches it'));
+  }
+  return findings;
+}
+
+/** The servers of one part, all at once. What is found begins with the server's name, if it has one. */
+export async function* examineServers(
+  servers: Iterable<readonly [name: string, check: AsyncIterable<Finding>]>,
+): AsyncGenerator<Finding> {
+  const examined = await Promise.all(
+    [...servers].map(async ([name, check]) => {
+      const findings = await examine(check, SERVER_DEADLINE_MS);
+      return findings.map((finding) => ({ ...finding, text: [name, finding.text].filter(Boolean).join(': ') }));
+    }),
+  );
+  yield* examined.flat();
+}

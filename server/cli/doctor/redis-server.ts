@@ -1,0 +1,143 @@
+import { randomUUID } from 'node:crypto';
+import { isIPv6 } from 'node:net';
+import { Redis } from 'ioredis';
+import type { RedisNode } from '../../config/index.ts';
+import { sentenceOf } from '../../log.ts';
+import { isLoopback } from '../../loopback.ts';
+import { isRefused } from '../../parts/refusal.ts';
+import { clockFinding, type Finding, isAboutTls, ok, problem, warning } from './finding.ts';
+
+/** The first with GETDEL. */
+const OLDEST = 6.2;
+const TIMEOUT_MS = 3000;
+
+export const nameOf = ({ host, port }: RedisNode): string => `${host}:${port}`;
+
+/** The address of another server, with the scheme, user, password and database of this one. */
+export const addressOf = (url: string, { host, port }: RedisNode): string =>
+  Object.assign(new URL(url), { hostname: isIPv6(host) ? `[${host}]` : host, port: String(port) }).href;
+
+/** Connects, and turns what goes wrong into a finding. `variable` is where the address, or its password, comes from. */
+export async function* withServer(
+  { url, variable }: { url: string; variable: 'REDIS_URL' | 'REDIS_SENTINEL' },
+  look: (redis: Redis) => AsyncIterable<Finding>,
+): AsyncGenerator<Finding> {
+  let connectionError: unknown;
+  const redis = new Redis(url, {
+    lazyConnect: true,
+    connectTimeout: TIMEOUT_MS,
+    commandTimeout: TIMEOUT_MS,
+    retryStrategy: () => null,
+  });
+  redis.on('error', (error) => {
+    connectionError = error;
+  });
+  try {
+    await redis.connect().catch((error: unknown) => {
+      throw connectionError ?? error;
+    });
+    yield* look(redis);
+  } catch (error) {
+    yield problem((error as Error).message, remedyFor(error, variable));
+  } finally {
+    redis.disconnect();
+  }
+}
+
+function remedyFor(error: unknown, variable: string): string {
+  if (isRefused(error)) return `${variable} must name a user and its password`;
+  return isAboutTls(sentenceOf(error))
+    ? `CA_FILE must have the authority of its certificate, and ${variable} the name that it is for`
+    : `${variable} must name a running server`;
+}
+
+/** `node`: of a Cluster, where replicas are looked at too. */
+export async function* serverFindings(redis: Redis, { node = false } = {}): AsyncGenerator<Finding> {
+  const info = factsIn(await redis.info());
+  const version = info['redis_version'] ?? '';
+  yield Number.parseFloat(version) < OLDEST
+    ? problem(`Redis ${version} is too old`, `use Redis ${OLDEST} or later`)
+    : ok(`Redis ${version} answers`);
+  yield encryptionFinding(redis);
+  const mode = info['redis_mode'];
+  if (mode === 'cluster' && !node) {
+    yield problem('it is a node of a Cluster', 'name several of its nodes in REDIS_URL: redis://host1:6379,host2:6379');
+  } else if (mode === 'sentinel') {
+    yield problem('it is a Sentinel', 'REDIS_SENTINEL must name it; REDIS_URL has what the master wants');
+    return;
+  }
+
+  const asked = Date.now();
+  const [seconds, microseconds] = await redis.time();
+  yield clockFinding({ theirs: Number(seconds) * 1000 + Number(microseconds) / 1000, asked, answered: Date.now() });
+
+  if (info['role'] === 'slave' && !node) yield problem('it is a replica', 'REDIS_URL must name the master');
+  if (info['role'] === 'slave' && info['master_link_status'] !== 'up') {
+    yield warning('it does not reach its master: it would lack sessions if it took over', 'see its log');
+  }
+  if (info['role'] === 'master' && node && info['connected_slaves'] === '0') {
+    yield warning(
+      'this master has no replica: when it fails, so do the users whose keys it has',
+      'add one: redis-cli --cluster add-node … --cluster-slave',
+    );
+  }
+
+  const policy = info['maxmemory_policy'];
+  yield policy === 'noeviction'
+    ? ok('it evicts nothing')
+    : problem(
+        `it may evict sessions and limits (maxmemory-policy ${policy})`,
+        'set maxmemory-policy noeviction, and maxmemory to what the machine has',
+      );
+
+  if (info['aof_enabled'] !== '1') {
+    yield warning('it keeps no append-only file: users are logged out when it restarts', 'set appendonly yes');
+  } else if (info['aof_last_write_status'] !== 'ok') {
+    yield problem('it cannot write its append-only file', 'look at its disk and its log');
+  } else yield ok('it keeps an append-only file');
+
+  yield await rightsFinding(redis, { node });
+}
+
+function encryptionFinding({ options }: Redis): Finding {
+  if (options.tls) return ok('the connection is encrypted');
+  const host = options.host ?? '';
+  return isLoopback(isIPv6(host) ? `[${host}]` : host)
+    ? ok('the connection stays on this machine')
+    : warning('the connection is not encrypted', 'use rediss:// in REDIS_URL, and its authority in CA_FILE');
+}
+
+/** The service's own commands, on a key that is gone afterwards. */
+async function rightsFinding(redis: Redis, { node }: { node: boolean }): Promise<Finding> {
+  const key = `doctor:${randomUUID()}`;
+  const commands: [name: string, ...rest: string[]][] = [
+    ['SET', key, '1', 'PX', '60000'],
+    node ? ['GET', key] : ['MGET', key],
+    ['EVAL', "return redis.call('pttl', KEYS[1])", '1', key],
+    ['GETDEL', key],
+    ['DEL', key],
+    ...(node ? [['CLUSTER', 'SLOTS'] as [string, string]] : []),
+  ];
+  const refused: string[] = [];
+  for (const [name, ...rest] of commands) {
+    await redis.call(name, ...rest).catch((error: Error) => {
+      // A node looks at the rights first, then where the key is.
+      if (!/^(?:MOVED|CLUSTERDOWN) /.test(error.message)) refused.push(`${name} (${error.message})`);
+    });
+  }
+  return refused.length === 0
+    ? ok('it takes the commands of the service')
+    : problem(
+        `it refuses ${refused.join(', ')}`,
+        'allow the user of REDIS_URL these commands on every key (ACL SETUSER)',
+      );
+}
+
+/** The lines `name:value` of INFO and CLUSTER INFO. */
+export const factsIn = (info: string): Record<string, string> =>
+  Object.fromEntries(
+    info.split('\r\n').flatMap((line) => {
+      const colon = line.indexOf(':');
+      return colon > 0 ? [[line.slice(0, colon), line.slice(colon + 1)]] : [];
+    }),
+  );

@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest';
+import { withoutSecrets } from '../../server/cli/doctor/secrets.ts';
+import { parseConfig, variableNames } from '../../server/config/index.ts';
+
+/** A value for each variable that has a secret in it, and the secrets. */
+const secret = (name: string) => `of ${name} `.padEnd(40, 'x');
+const inAddress = (name: string) => encodeURIComponent(secret(name));
+const environment = {
+  APP_SECRET: `${secret('APP_SECRET')},${secret('APP_SECRET_OLD')}`,
+  DATABASE_URL: `mysql://user:${inAddress('DATABASE_URL')}@one,two:3307/accounts`,
+  DATABASE_REPLICA_URLS: `mysql://user:${inAddress('DATABASE_REPLICA_URLS')}@three/accounts`,
+  REDIS_URL: `redis://user:${inAddress('REDIS_URL')}@four`,
+  REDIS_SENTINEL: `user:${inAddress('REDIS_SENTINEL')}@five/mymaster`,
+  SMTP_URL: `smtps://user:${inAddress('SMTP_URL')}@six`,
+  S3_SECRET_KEY: secret('S3_SECRET_KEY'),
+  IDP_CLIENT_SECRET: secret('IDP_CLIENT_SECRET'),
+};
+/** Have none, whatever their names say: an identifier, and where the provider or the storage is. */
+const without = ['S3_ACCESS_KEY', 'S3_PUBLIC_URL', 'APP_URL'];
+/** The SDK of OpenTelemetry alone reads it; the doctor calls no collector. */
+const elsewhere = ['OTEL_EXPORTER_OTLP_HEADERS'];
+/** Hashes, by which no token is found. */
+const hashes = ['SERVICE_TOKENS'];
+
+const config = parseConfig({
+  ...environment,
+  IDP_ISSUER: 'https://login.example.com',
+  IDP_CLIENT_ID: 'id',
+  S3_ENDPOINT: 'https://s3.example.com',
+  S3_BUCKET: 'bucket',
+  S3_ACCESS_KEY: 'key',
+});
+
+test('every variable that may hold a secret is in this test', () => {
+  const suspicious = variableNames.filter((name) => /SECRET|KEY|TOKENS|PASSWORD$|URLS?$|SENTINEL|HEADERS/.test(name));
+  const known = [...Object.keys(environment), ...without, ...elsewhere, ...hashes];
+  expect(suspicious.filter((name) => !known.includes(name))).toEqual([]);
+});
+
+test.each(Object.keys(environment))('the secret of %s is taken out of what is said, however it is written', (name) => {
+  const said = withoutSecrets(`wrong: ${secret(name)}, ${inAddress(name)}`, config);
+  expect(said).toBe('wrong: …, …');
+});
+
+test('both secrets of a rotation are taken out', () => {
+  expect(withoutSecrets(secret('APP_SECRET_OLD'), config)).toBe('…');
+});
+
+test('a secret that is a part of another one leaves nothing of that', () => {
+  const nested = parseConfig({ REDIS_URL: 'redis://:abc@host', SMTP_URL: 'smtp://user:abcdef@host' });
+  expect(withoutSecrets('abcdef', nested)).toBe('…');
+});
+
+test('a password that is no percent-encoding is taken out as it is', () => {
+  expect(withoutSecrets('100%pure', parseConfig({ REDIS_URL: 'redis://:100%pure@host' }))).toBe('…');
+});
