@@ -52,5 +52,5 @@ test('a secret that is a part of another one leaves nothing of that', () => {
 });
 
 test('a password that is no percent-encoding is taken out as it is', () => {
-  expect(withoutSecrets('100%pure', parseConfig({ REDIS_URL: 'redis://:100%pure@host' }))).toBe('…');
+  expect(withoutSecrets('100%pure', parseConfig({ SMTP_URL: 'smtp://user:100%pure@host' }))).toBe('…');
 });
