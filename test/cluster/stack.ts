@@ -51,7 +51,7 @@ export interface ClusterStack {
 }
 
 /** Whichever server comes first on the PATH. */
-async function startDatabaseCluster(): Promise<DatabaseCluster> {
+export async function startDatabaseCluster(): Promise<DatabaseCluster> {
   requireBinaries();
   const flavour = await findFlavour();
   return flavour.isMysql ? startGroupReplication(flavour) : startGalera(flavour);

@@ -131,7 +131,13 @@ async function groupFinding(query: Query): Promise<Finding> {
       'START GROUP_REPLICATION there; its log says why it left',
     );
   }
-  return sizeFinding('its replication group', members.filter((member) => member.state === 'ONLINE').length);
+  const online = members.filter((member) => member.state === 'ONLINE').length;
+  return online * 2 > members.length
+    ? sizeFinding('its replication group', online)
+    : problem(
+        `this member reaches ${online - 1} of the ${members.length - 1} others of its replication group, and takes no writes`,
+        'bring a majority of them back',
+      );
 }
 
 const sizeFinding = (what: string, size: number): Finding =>
