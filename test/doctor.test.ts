@@ -247,8 +247,8 @@ const mistakes: Mistake[] = [
   ],
   [
     'metrics for everyone',
-    () => ({ ...production, HOST: '192.0.2.1', METRICS_PORT: '9464' }),
-    /^warning settings METRICS_PORT 9464 is open on HOST 192\.0\.2\.1.*\. Let Prometheus alone/,
+    () => ({ ...production, METRICS_HOST: '192.0.2.1', METRICS_PORT: '9464' }),
+    /^warning settings METRICS_PORT 9464 is open on METRICS_HOST 192\.0\.2\.1.*\. Let Prometheus alone/,
   ],
   [
     'more proxies than there are',

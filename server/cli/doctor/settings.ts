@@ -35,11 +35,11 @@ function secretFindings({ appSecrets }: Config): Finding[] {
     : [];
 }
 
-function metricsFindings({ metricsPort, host, production }: Config): Finding[] {
+function metricsFindings({ metricsPort, metricsHost: host, production }: Config): Finding[] {
   return production && metricsPort !== undefined && !isLoopback(isIPv6(host) ? `[${host}]` : host)
     ? [
         warning(
-          `METRICS_PORT ${metricsPort} is open on HOST ${host} to every caller who can reach it`,
+          `METRICS_PORT ${metricsPort} is open on METRICS_HOST ${host} to every caller who can reach it`,
           'let Prometheus alone through: by a firewall, or by a port that the container does not publish',
         ),
       ]
