@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { expect } from 'vitest';
 import type { Load } from '../faults/load.ts';
 import { endedSessions } from '../rig/history.ts';
 import type { PrivateServer } from '../rig/private-server.ts';
@@ -77,11 +78,8 @@ export const redisFaults: Record<string, Cause> = {
       const sessions = ended.map(({ session }) => session);
       return Math.min(...(await Promise.all(replicas.map((replica) => knownTo(replica, sessions)))));
     };
-    await until(async () => (await resurrected()) >= 3, {
-      within: 30_000,
-      every: 200,
-      what: 'sessions of which the replicas do not know that they ended',
-    });
+    const message = 'sessions of which the replicas do not know that they ended';
+    await expect.poll(resurrected, { timeout: 30_000, interval: 200, message }).toBeGreaterThanOrEqual(3);
     const { strike, mend } = killed(master, redis.settled);
     return {
       strike,
@@ -116,10 +114,14 @@ async function disconnect(replica: PrivateServer): Promise<void> {
 /** How many of these sessions a server has. */
 const knownTo = (server: PrivateServer, sessions: string[]): Promise<number> =>
   withClient(server.url, async (client) => {
+    // Refused outside a Cluster, which needs it.
     await client.readonly().catch(() => undefined);
     const answers = await Promise.allSettled(
       sessions.map((session) => client.exists(`session:${hash('sha256', session, 'base64url')}`)),
     );
-    // Rejected are those of other masters.
+    const failed = answers.filter((answer) => answer.status === 'rejected').map(({ reason }) => reason);
+    const unexpected = failed.find((error) => !String(error).includes('MOVED'));
+    if (unexpected) throw unexpected;
+    // What was MOVED belongs to other masters.
     return answers.filter((answer) => answer.status === 'fulfilled' && answer.value === 1).length;
   });
