@@ -2,8 +2,10 @@ import { arch, availableParallelism, cpus } from 'node:os';
 import type { Figures, Ratio, Result } from './case.ts';
 
 /** What the numbers were measured on. */
+export const processor = `${cpus()[0]?.model ?? arch()}, ${availableParallelism()} cores`;
+
 export const describeMachine = (databaseVersion: string): string =>
-  `${cpus()[0]?.model ?? arch()}, ${availableParallelism()} cores · Node ${process.version} · ${databaseVersion}`;
+  `${processor} · Node ${process.version} · ${databaseVersion}`;
 
 const HEAD = ['', 'req/s', 'p50', 'p99', 'CPU/req', 'to the limit', 'goal', '', 'to the peer', 'goal', ''];
 

@@ -1,13 +1,19 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Ratio, Result } from './case.ts';
-import { table } from './report.ts';
+import { processor, table } from './report.ts';
 
 const page = join(import.meta.dirname, 'RESULTS.md');
-/** The ratios of the last full run, by what they are of. */
+/** `Committed`, of the last full run. */
 const committed = join(import.meta.dirname, 'results.json');
 /** A ratio that is worse by a larger part is a regression. */
 const TOLERANCE = 0.15;
+
+/** The ratios, by what they are of, and the processor, of which they depend: it may be half as good at one kind of work. */
+interface Committed {
+  processor: string;
+  ratios: Record<string, number>;
+}
 
 export interface Regression {
   name: string;
@@ -16,11 +22,12 @@ export interface Regression {
 }
 
 /**
- * The ratios that are worse than the committed ones. Only those that differ little from run to run are compared, and only
- * those that are in the file: without its entry a ratio that was made worse on purpose is accepted.
+ * The ratios that are worse than the committed ones, if these are of this processor. Only those that differ little from run
+ * to run are compared, and only those that are in the file: without its entry a ratio that was made worse on purpose is
+ * accepted.
  */
 export function regressions(results: Result[]): Regression[] {
-  const before: Record<string, number> = existsSync(committed) ? JSON.parse(readFileSync(committed, 'utf8')) : {};
+  const before = readCommitted()?.ratios ?? {};
   return stableRatios(results).flatMap(({ name, value, goal }) => {
     const former = before[name];
     if (former === undefined) return [];
@@ -29,10 +36,19 @@ export function regressions(results: Result[]): Regression[] {
   });
 }
 
+/** Undefined, which is said, where there is nothing that this machine can be compared with. */
+const readCommitted = (): Committed | undefined => {
+  if (!existsSync(committed)) return undefined;
+  const results: Committed = JSON.parse(readFileSync(committed, 'utf8'));
+  if (results.processor === processor) return results;
+  console.log(`Not compared with results.json, which is of ${results.processor}`);
+  return undefined;
+};
+
 /** Replaces what the last full run has left. */
 export function writeResults(results: Result[], machine: string): void {
   const ratios = Object.fromEntries(stableRatios(results).map(({ name, value }) => [name, Number(value.toFixed(3))]));
-  writeFileSync(committed, `${JSON.stringify(ratios, null, 2)}\n`);
+  writeFileSync(committed, `${JSON.stringify({ processor, ratios } satisfies Committed, null, 2)}\n`);
   writeFileSync(
     page,
     `# Results of \`npm run bench\`
