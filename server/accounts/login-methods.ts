@@ -1,7 +1,7 @@
 import { Identity, type User } from '../../entities/index.ts';
 import type { AllTables, EntityManager } from '../parts/database/contract.ts';
 import type { Deps } from './deps.ts';
-import { deleteSessions } from './session-rows.ts';
+import { endSessionsOf } from './session-rows.ts';
 
 /**
  * A login method is the password of a user, or a linked identity. It is *proven* if the owner of the inbox added it:
@@ -71,8 +71,7 @@ export async function removeUnprovenMethods(
   for (const identity of unproven) em.remove(identity);
   const left = identities.filter(({ proven }) => proven).map(({ provider }) => provider);
   user.keepProviderAmong(user.hasPassword ? ['email', ...left] : left);
-  user.endSessions();
-  await deleteSessions(tables, user.id);
+  await endSessionsOf(tables, user);
   await tokens.revoke(tables, user.id, 'verify-email');
   await tokens.revoke(tables, user.id, 'reset-password');
   const detail = [...new Set(removed.map(({ method }) => method))].join(',').slice(0, 255);

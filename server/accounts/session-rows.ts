@@ -1,4 +1,4 @@
-import type { Session } from '../../entities/index.ts';
+import type { Session, User } from '../../entities/index.ts';
 import { inBatches } from '../batches.ts';
 import { type AllTables, columnsOf, type Database, preparedRead, sql } from '../parts/database/contract.ts';
 import { type Account, type AccountRow, accountColumns, lockUser, toAccount } from './users.ts';
@@ -24,6 +24,12 @@ interface Found {
 type SessionUser = Account & Found;
 
 const ownColumns = accountColumns.map((column) => `users.${column}` as const);
+
+/** Ends every session of a user whose row is locked. */
+export async function endSessionsOf(tables: AllTables, user: User): Promise<void> {
+  user.endSessions();
+  await deleteSessions(tables, user.id);
+}
 
 /**
  * Deletes the sessions of a user in the transaction that raises the epoch. The epoch ends one that is opened beside it
@@ -115,8 +121,7 @@ export const createSessionRows = (database: Database) => {
     endAll: (userId: string): Promise<boolean> =>
       database.transaction(async (em, tables) => {
         const user = await lockUser(em, { id: userId });
-        user?.endSessions();
-        await deleteSessions(tables, userId);
+        if (user) await endSessionsOf(tables, user);
         return user !== null;
       }, userId),
 

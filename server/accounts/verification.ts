@@ -5,7 +5,7 @@ import { browserHash } from './browsers.ts';
 import type { Deps } from './deps.ts';
 import { hasProvenMethod, proveMethodsOf, removeUnprovenMethods, type UnprovenMethod } from './login-methods.ts';
 import type { FoundToken } from './one-time-tokens.ts';
-import { deleteSessions } from './session-rows.ts';
+import { endSessionsOf } from './session-rows.ts';
 import { lockUser } from './users.ts';
 
 interface Scope {
@@ -85,8 +85,7 @@ export const createVerification = (deps: Deps) => {
             return 'deleted';
           }
           if (!(await removeUnprovenMethods(deps, { em, tables, user }))) {
-            user.endSessions();
-            await deleteSessions(tables, user.id);
+            await endSessionsOf(tables, user);
           }
           return 'secured';
         },
