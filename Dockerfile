@@ -9,10 +9,12 @@ RUN npm ci --ignore-scripts
 COPY . .
 # `dependencies` restores the link to Node, which npm may lose when it removes packages.
 RUN npm run build && npm prune --omit=dev --ignore-scripts && npm run dependencies
-# Over a third of the rest, which nothing runs: Node's headers, compiler and bundler (of tRPC and its document), types, source maps.
+# Over a third of the rest, which nothing runs: Node's headers, compiler and bundler (of tRPC and its document), copies that only
+# bundlers read, tests, readmes and changelogs of packages, types, source maps, the command line of MikroORM (its configuration is not here).
 RUN cd node_modules \
-  && rm -rf node-linux-*/include node-linux-*/share typescript @typescript @rollup \
-  && find . -type f -regex '.*\.\([cm]?ts\|map\)' -delete \
+  && rm -rf node-linux-*/include node-linux-*/share typescript @typescript @rollup @mikro-orm/cli yargs yargs-parser \
+    @opentelemetry/*/build/esm @opentelemetry/*/build/esnext */test @*/*/test \
+  && find . -type f \( -regex '.*\.\([cm]?ts\|map\)' -o -iname 'readme*.md' -o -iname 'changelog*.md' -o -iname 'history.md' \) -delete \
   && find .bin -xtype l -delete
 
 # Without a Node of its own: the image has the one that the lock file pins, which the tests have run on.
@@ -37,7 +39,7 @@ ENV NODE_ENV=production \
 # By its number, so that Kubernetes can tell that it is not root.
 USER 10001:10001
 # Compiled code for every start, as nothing is written later. Node keeps it by user and kind of processor, hence here.
-RUN ["node", "--input-type=module", "--eval", "for (const module of ['./server/service.ts', './server/parts/key-value/redis.ts', './server/parts/mail/smtp.ts', 'ioredis', 'mysql2', '@mikro-orm/mysql', 'minio', 'nodemailer', 'openid-client']) await import(module); process.exit()"]
+RUN ["node", "--input-type=module", "--eval", "for (const module of ['./server/service.ts', './server/parts/key-value/redis.ts', './server/parts/mail/smtp.ts', 'ioredis', 'mysql2', '@mikro-orm/mysql', 'minio', 'nodemailer', 'openid-client', '@node-rs/argon2', '@node-rs/bcrypt', '@simplewebauthn/server', '@simplewebauthn/server/helpers', 'otpauth', 'uqr']) await import(module); process.exit()"]
 EXPOSE 3000
 # Whether the process works, not whether its parts do, which a restart would not help: that is /readyz.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s \

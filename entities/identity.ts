@@ -10,6 +10,7 @@ export const IdentitySchema = defineEntity({
     issuer: p.string(),
     subject: p.string(),
     provider: p.string(),
+    email: p.string().nullable(),
     proven: p.boolean(),
     browser: p.string().nullable().hidden(),
     createdAt: p.bigint('number'),
@@ -18,14 +19,20 @@ export const IdentitySchema = defineEntity({
 
 /**
  * A user's identity at an identity provider: (issuer, subject), which is unique and never changes, unlike the address
- * there (OpenID Connect Core section 5.7). A user may have several. An identity is *proven* once it is certain that the
+ * there (OpenID Connect Core section 5.7). A user may have several. `email` is the address that the provider stated last,
+ * normalized; null where it is unknown or unusable. An identity is *proven* once it is certain that the
  * owner of the account's inbox added it; until then `browser` is the hash of the browser that last used it.
  */
 export class Identity extends IdentitySchema.class {
   /** `provider` is the configured name, such as `github`. */
   static link(
     userId: string,
-    { issuer, subject, provider }: { issuer: string; subject: string; provider: string },
+    {
+      issuer,
+      subject,
+      provider,
+      email,
+    }: { issuer: string; subject: string; provider: string; email?: string | undefined },
   ): Identity {
     const identity = new Identity();
     identity.id = randomUUID();
@@ -33,10 +40,16 @@ export class Identity extends IdentitySchema.class {
     identity.issuer = issuer;
     identity.subject = subject;
     identity.provider = provider;
+    identity.email = email ?? null;
     identity.proven = false;
     identity.browser = null;
     identity.createdAt = Date.now();
     return identity;
+  }
+
+  /** The provider has stated an address; without one the last stays. */
+  stateEmail(email: string | undefined): void {
+    if (email !== undefined) this.email = email;
   }
 
   prove(): void {

@@ -2,7 +2,8 @@ import { defineEntity, p } from '@mikro-orm/core';
 import { v7 as uuidv7 } from 'uuid';
 import { searchKey } from './search-key.ts';
 
-export type Role = 'user' | 'admin';
+export const roles = ['user', 'admin'] as const;
+export type Role = (typeof roles)[number];
 
 /** The fields of a profile that may be unset. The account, its queries, the profile and its changes derive from this list. */
 const optionalProfile = {
@@ -49,7 +50,11 @@ export const UserSchema = defineEntity({
     passwordProven: p.boolean(),
     passwordBrowser: p.string().nullable().hidden(),
     sessionEpoch: p.integer(),
+    deviceEpoch: p.integer().nullable(),
     createdAt: p.bigint('number'),
+    deletedAt: p.bigint('number').nullable(),
+    blockedAt: p.bigint('number').nullable(),
+    limitEpoch: p.integer().nullable(),
   },
 });
 
@@ -57,8 +62,17 @@ export const UserSchema = defineEntity({
  * A user. Each session carries the epoch in which it was opened. Raising `sessionEpoch` in the transaction of a change
  * ends all earlier sessions at that commit, whatever the session store does.
  *
+ * The mark of a user in the cookie of a device is of one `deviceEpoch`: raising it makes every device unknown. It is null
+ * until the first login.
+ *
  * The password, like each identity, is *proven* once it is certain that the owner of the inbox chose it; until then
  * `passwordBrowser` is the hash of the browser that asked for it.
+ *
+ * `deletedAt` is when the user asked to delete the account, which is hidden and takes no login since, and which can be restored
+ * until its removal begins. `blockedAt` is when an administrator shut the user out.
+ *
+ * Wrong credentials are counted under `limitEpoch`: raising it ends all these counts. It is null until an administrator first
+ * does so.
  */
 export class User extends UserSchema.class {
   /**
@@ -77,7 +91,11 @@ export class User extends UserSchema.class {
     user.passwordProven = false;
     user.passwordBrowser = values.browser ?? null;
     user.sessionEpoch = 0;
+    user.deviceEpoch = null;
     user.createdAt = Date.now();
+    user.deletedAt = null;
+    user.blockedAt = null;
+    user.limitEpoch = null;
     return user;
   }
 
@@ -93,6 +111,37 @@ export class User extends UserSchema.class {
     user.avatar = values.avatar;
     user.provider = values.provider;
     user.emailVerified = values.emailVerified;
+    return user;
+  }
+
+  /**
+   * A user who comes from elsewhere, where the account was made at `createdAt`: the id is of that time, and of those of one time the
+   * one with the higher `turn` is the newer. The password is proven only where the address is verified.
+   */
+  static import({
+    email,
+    profile,
+    provider,
+    ...values
+  }: {
+    email: string;
+    profile: ProfileChange & { name: string };
+    provider: string;
+    emailVerified: boolean;
+    passwordHash: string | null;
+    passwordProven: boolean;
+    isBlocked: boolean;
+    createdAt: number;
+    turn: number;
+  }): User {
+    const user = User.register({ email, name: profile.name, passwordHash: values.passwordHash });
+    user.id = `user_${uuidv7({ msecs: values.createdAt, seq: values.turn })}`;
+    user.createdAt = values.createdAt;
+    user.changeProfile(profile);
+    user.provider = provider;
+    user.emailVerified = values.emailVerified;
+    if (user.hasPassword && values.emailVerified && values.passwordProven) user.provePassword();
+    if (values.isBlocked) user.blockedAt = Date.now();
     return user;
   }
 
@@ -122,10 +171,9 @@ export class User extends UserSchema.class {
     this.emailVerified = false;
   }
 
-  /** Sets a new password, chosen by the owner of the inbox. It ends every session that the old one opened. */
+  /** Sets a new password, and ends every session that the old one opened. It is proven if the old one was. */
   changePassword(hash: string): void {
     this.passwordHash = hash;
-    this.provePassword();
     this.endSessions();
   }
 
@@ -155,6 +203,48 @@ export class User extends UserSchema.class {
 
   endSessions(): void {
     this.sessionEpoch += 1;
+  }
+
+  /** Makes every device unknown. Before the first login there is none. */
+  forgetDevices(): void {
+    if (typeof this.deviceEpoch === 'number') this.deviceEpoch += 1;
+  }
+
+  get isDeleted(): boolean {
+    return this.deletedAt != null;
+  }
+
+  /** Asks for the removal of the account, and ends every session. */
+  delete(now: number): void {
+    this.deletedAt = now;
+    this.endSessions();
+  }
+
+  restore(): void {
+    this.deletedAt = null;
+  }
+
+  get isBlocked(): boolean {
+    return this.blockedAt != null;
+  }
+
+  /** Refuses every login from now on. The caller ends the sessions. */
+  block(now: number): void {
+    this.blockedAt = now;
+  }
+
+  unblock(): void {
+    this.blockedAt = null;
+  }
+
+  /** Whether the user can act as an administrator after a login. */
+  get isActiveAdministrator(): boolean {
+    return this.role === 'admin' && this.emailVerified && !this.isBlocked && !this.isDeleted;
+  }
+
+  /** Ends every count of wrong credentials. */
+  forgetAttempts(): void {
+    this.limitEpoch = (this.limitEpoch ?? 0) + 1;
   }
 
   /**

@@ -1,18 +1,18 @@
 import { z } from 'zod';
 import type { UnprovenMethod } from '../server/accounts/login-methods.ts';
 import { ServiceError } from '../server/errors.ts';
+import { answer, done } from './done.ts';
 import * as fields from './fields.ts';
 import { idp } from './identity-provider.ts';
-import { currentSession, loginRequest, publicProcedure, router, sessionProcedure } from './trpc.ts';
-
-const done = z.object({ success: z.literal(true), message: z.string() });
-const answer = (message: string) => ({ success: true as const, message });
+import { logins } from './logins.ts';
+import { callerOf, currentSession, deviceRequest, publicProcedure, router, sessionProcedure } from './trpc.ts';
+import { toUnixSeconds, unixSeconds } from './unix-seconds.ts';
 
 const unprovenMethod = z.object({
   method: z.string().meta({ description: '`password`, or the name of an identity provider', example: 'password' }),
-  addedAt: z.int().meta({ description: 'Unix seconds' }),
+  addedAt: unixSeconds,
 });
-const toUnprovenMethod = ({ method, addedAt }: UnprovenMethod) => ({ method, addedAt: Math.floor(addedAt / 1000) });
+const toUnprovenMethod = ({ method, addedAt }: UnprovenMethod) => ({ method, addedAt: toUnixSeconds(addedAt) });
 
 export const auth = router({
   idp,
@@ -24,21 +24,35 @@ export const auth = router({
         path: '/auth/register',
         summary: 'Create an account',
         description:
-          'Sends a mail with a link that verifies the address, after which the account can be used. Sets the cookie `auth_browser`, which recognizes the browser when the link is opened.',
+          'Sends a mail with a link that verifies the address, after which the account can be used. Sets the cookie `auth_browser`, which recognizes the browser when the link is opened. With the token of an invitation the address is verified at once. Refused with REGISTRATION_CLOSED where the service does not let the address in, whether it has an account or not. Where the service has terms (`TERMS_URL`, `PRIVACY_URL`) `acceptTerms` must be `true`, and it is stored which version was accepted.',
         tags: ['Authentication'],
         protect: false,
         status: 201,
-        errors: ['VALIDATION_FAILED', 'EMAIL_TAKEN', 'RATE_LIMITED'],
+        errors: ['VALIDATION_FAILED', 'INVALID_TOKEN', 'REGISTRATION_CLOSED', 'EMAIL_TAKEN', 'RATE_LIMITED'],
       },
     })
-    .input(z.object({ name: fields.name, email: fields.email, password: fields.newPassword }))
+    .input(
+      z.object({
+        name: fields.name,
+        email: fields.email,
+        password: fields.newPassword,
+        acceptTerms: fields.acceptTerms,
+        invitation: fields.mailedToken
+          .optional()
+          .meta({ description: 'The token of a mailed invitation, which is for this address only' }),
+      }),
+    )
     .output(done.extend({ user: z.object({ id: z.string(), email: z.string(), name: z.string() }) }))
     .mutation(async ({ ctx, input }) => {
-      const { id, email, name } = await ctx.accounts.register(
-        { name: input.name, email: input.email },
-        input.password,
-        { clientAddress: ctx.clientAddress(), browser: ctx.browser() },
-      );
+      const { invitation, ...registrant } = input;
+      if (invitation !== undefined) {
+        const { id, email, name } = await ctx.accounts.registerInvited(registrant, invitation, callerOf(ctx));
+        return { ...answer('Registration successful. You can log in now.'), user: { id, email, name } };
+      }
+      const { id, email, name } = await ctx.accounts.register(registrant, {
+        caller: callerOf(ctx),
+        browser: ctx.browser(),
+      });
       ctx.cookies.setBrowser(ctx.browser());
       return {
         ...answer('Registration successful. Please check your email to verify your account.'),
@@ -63,7 +77,7 @@ export const auth = router({
     .output(done.extend({ unproven: z.array(unprovenMethod).optional() }))
     .mutation(async ({ ctx, input }) => {
       const unproven = await ctx.accounts.verifyEmail(input.token, {
-        clientAddress: ctx.clientAddress(),
+        caller: callerOf(ctx),
         browser: ctx.browser(),
       });
       return {
@@ -93,32 +107,7 @@ export const auth = router({
       return answer('If this address waits for its verification, a new link is on its way.');
     }),
 
-  login: publicProcedure
-    .meta({
-      openapi: {
-        method: 'POST',
-        path: '/auth/login',
-        summary: 'Log in with email and password',
-        description: 'Sets the session cookie `auth_session`. A session that the request carries ends.',
-        tags: ['Authentication'],
-        setsCookie: true,
-        protect: false,
-        errors: ['VALIDATION_FAILED', 'INVALID_CREDENTIALS', 'EMAIL_NOT_VERIFIED', 'RATE_LIMITED'],
-      },
-    })
-    .input(z.object({ email: fields.email, password: fields.password }))
-    .output(
-      done.extend({
-        user: z.object({ id: z.string(), email: z.string(), name: z.string(), provider: z.string() }),
-      }),
-    )
-    .mutation(async ({ ctx, input }) => {
-      const login = await ctx.accounts.logIn(input, loginRequest(ctx));
-      const { id, email, name, provider } = login.user;
-      ctx.cookies.setSession(login);
-      ctx.setLogUser(id);
-      return { ...answer('You are logged in.'), user: { id, email, name, provider } };
-    }),
+  ...logins,
 
   logout: publicProcedure
     .meta({
@@ -136,7 +125,7 @@ export const auth = router({
     .mutation(async ({ ctx }) => {
       const session = await currentSession(ctx);
       // The cookie is cleared only after the session has ended, so that a failed logout can be tried again.
-      if (session && ctx.sessionToken) await ctx.accounts.sessions.end(ctx.sessionToken);
+      if (session && ctx.sessionToken) await ctx.accounts.sessions.end(ctx.sessionToken, callerOf(ctx));
       ctx.cookies.clearSession();
       if (!session) throw new ServiceError('UNAUTHENTICATED');
       return answer('You are logged out.');
@@ -156,7 +145,7 @@ export const auth = router({
     })
     .output(done)
     .mutation(async ({ ctx }) => {
-      await ctx.accounts.sessions.endAll(ctx.session.user.id);
+      await ctx.accounts.sessions.endAll(ctx.session.user.id, callerOf(ctx));
       ctx.cookies.clearSession();
       return answer('You are logged out on all devices.');
     }),
@@ -186,7 +175,8 @@ export const auth = router({
         method: 'POST',
         path: '/auth/reset-password',
         summary: 'Set a new password with the mailed token',
-        description: 'Ends every session of the user, and opens none. A refused password leaves the token usable.',
+        description:
+          'Takes the token of the mailed link, and the address that the link names. Ends every session of the user, and opens none. Of the devices that the user has logged in on only this one stays known, by the cookie `auth_device`. A refused password leaves the token usable.',
         tags: ['Authentication'],
         protect: false,
         errors: ['VALIDATION_FAILED', 'INVALID_TOKEN', 'RATE_LIMITED'],
@@ -195,7 +185,8 @@ export const auth = router({
     .input(z.object({ token: fields.mailedToken, email: fields.mailedEmail, password: fields.newPassword }))
     .output(done)
     .mutation(async ({ ctx, input }) => {
-      await ctx.accounts.resetPassword({ token: input.token, email: input.email }, input.password, ctx.clientAddress());
+      const { token, email, password } = input;
+      ctx.cookies.setDevice(await ctx.accounts.resetPassword({ token, email }, password, deviceRequest(ctx)));
       return answer('Your password is changed. You can log in with it now.');
     }),
 });

@@ -1,6 +1,7 @@
+import { validate as isUuid } from 'uuid';
 import { z } from 'zod';
 import type { ProfileFields } from '../entities/index.ts';
-import { isMailedToken } from '../server/accounts/one-time-tokens.ts';
+import { isMailedToken } from '../server/accounts/mailed-tokens.ts';
 import {
   hasVisible,
   isMailAddress,
@@ -36,6 +37,10 @@ export const name = text(100, isOneLine)
   .refine((value) => lengthOf(value) >= 2, rule('too_short', 'Must have at least 2 characters'))
   .refine(hasVisible, rule('invisible', 'Must have visible characters'))
   .meta({ minLength: 2, maxLength: 100, example: 'Ada Lovelace' });
+
+export const passkeyName = text(64, isOneLine)
+  .refine(hasVisible, rule('invisible', 'Must have visible characters'))
+  .meta({ minLength: 1, maxLength: 64, example: 'My laptop' });
 
 /** A web address that is safe to show as a link; the empty string clears it. The server never fetches it. */
 const webAddress = z
@@ -79,23 +84,46 @@ export const newPassword = z
 /** At login any text may be tried; a text that is longer than a password can be is wrong anyway. */
 export const password = z.string().min(1, 'Must not be empty').meta({ example: 'Analytical-Engine-1843' });
 
+/** Whether a user has accepted the terms that the service has, if any. */
+export const acceptTerms = z.boolean().default(false).meta({ example: true });
+
+/** A code of an authenticator app; apps show it in two groups. */
+export const code = z
+  .string()
+  .max(16)
+  .overwrite((value) => value.replace(/\s/g, ''))
+  .refine((value) => /^\d{6}$/.test(value), rule('invalid_code', 'Must have six digits'))
+  .meta({ example: '123456' });
+
+/** Any text may be tried. Case, dashes and spaces do not count. */
+export const recoveryCode = z.string().min(1).max(64).meta({ example: '7n0q-v3kd-9w2h-x5ta' });
+
+/** An object of which exactly one field is given. */
+export const oneOf = <Shape extends Record<string, z.ZodType>>(shape: Shape) =>
+  z
+    .object(shape)
+    .partial()
+    .refine(
+      (given) => Object.values(given).filter((value) => value !== undefined).length === 1,
+      rule('exactly_one', `Must have one of ${Object.keys(shape).join(', ')}`),
+    );
+
 /**
  * The token of a mailed link. Input that cannot be a token is INVALID_TOKEN, whatever else is missing: thrown instead
  * of reported as an issue, because the error of a schema is always VALIDATION_FAILED.
  */
 export const mailedToken = z
   .unknown()
-  .optional()
   .transform((value) => {
     if (typeof value === 'string' && isMailedToken(value)) return value;
     throw new ServiceError('INVALID_TOKEN');
   })
   .meta({ type: 'string', example: 'q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA' });
 
+/** The address that a token was mailed to. Any other text is that of no token; without one the caller has left it out. */
 export const mailedEmail = z
-  .unknown()
-  .optional()
-  .transform((value) => (typeof value === 'string' && value.length <= 254 ? normalizeEmail(value) : ''))
+  .string()
+  .transform((value) => (value.length <= 254 ? normalizeEmail(value) : ''))
   .meta({ type: 'string', format: 'email', example: 'ada@example.com' });
 
 export const LARGEST_PAGE = 100;
@@ -108,3 +136,10 @@ export const pageLimit = z.coerce
   .max(LARGEST_PAGE)
   .optional()
   .meta({ description: `At most this many, 1 to ${LARGEST_PAGE}, which is the default` });
+
+/** The cursor of a list whose ids are UUIDs. */
+export const uuidCursor = z
+  .string()
+  .refine(isUuid, rule('invalid_cursor', 'Must be a cursor from an earlier page'))
+  .optional()
+  .meta({ description: 'nextCursor of the page before' });

@@ -1,19 +1,76 @@
 import { z } from 'zod';
-import type { ExternalLogin } from '../server/accounts/external-login.ts';
-import { pagePaths } from '../server/page-paths.ts';
+import type { FlowEnd } from '../server/accounts/flow-outcomes.ts';
+import { type FlowPurpose, flowPurposes } from '../server/accounts/login-flows.ts';
+import { type ErrorCode, ServiceError } from '../server/errors.ts';
+import { pagePaths, sessionPaths } from '../server/page-paths.ts';
 import type { Context } from './context.ts';
-import { loginRequest, publicProcedure, router } from './trpc.ts';
+import { setLogin } from './login-answer.ts';
+import { currentSession, isRecent, loginRequest, publicProcedure, router } from './trpc.ts';
 
-/** Where the browser is sent next: a fixed path of ours, or the provider's own page. No request chooses the target. */
+/** Where the browser is sent next: a fixed path of ours, the provider's own page, or what `returnTo` may name. */
 const redirect = z.object({ location: z.string().meta({ description: 'The Location of the redirect' }) });
 
-const locations: Record<ExternalLogin['result'], string> = {
-  'logged-in': pagePaths.dashboard,
-  cancelled: `${pagePaths.logIn}?error=cancelled`,
-  failed: `${pagePaths.logIn}?error=oauth_failed`,
-  'email-unverified': `${pagePaths.logIn}?error=email_unverified`,
-  'verification-sent': pagePaths.verifyEmail,
+/** The pages of each purpose: after success, and where the cause of a failure is shown. */
+const pages: Record<FlowPurpose, { done: string; failed: string }> = {
+  login: { done: pagePaths.dashboard, failed: pagePaths.logIn },
+  restore: { done: `${pagePaths.dashboard}?notice=restored`, failed: pagePaths.logIn },
+  link: { done: `${pagePaths.security}?notice=linked`, failed: pagePaths.security },
+  reauthenticate: { done: `${pagePaths.security}?notice=confirmed`, failed: pagePaths.security },
 };
+
+const ALREADY_LINKED = `${pagePaths.security}?notice=already-linked`;
+
+/** How a query names the purposes beside the login. */
+const flags: Record<Exclude<FlowPurpose, 'login'>, string> = {
+  restore: '`1`: restores the account if it was deleted, and logs in to it',
+  link: '`1`: links the identity to the account of the session, in which a credential must have been given lately',
+  reauthenticate: '`1`: the user of the session logs in at the provider anew, and so gives a credential again',
+};
+
+const failures = {
+  cancelled: 'cancelled',
+  failed: 'oauth_failed',
+  'email-unverified': 'email_unverified',
+  deleted: 'account_deleted',
+  blocked: 'account_blocked',
+  'no-account': 'account_removed',
+  'not-linked': 'identity_not_linked',
+  'registration-closed': 'registration_closed',
+  'identity-taken': 'identity_taken',
+  'identity-mismatch': 'identity_mismatch',
+  'not-fresh': 'login_not_fresh',
+  'proves-no-login': 'login_not_fresh',
+} as const;
+
+const SESSION_ENDED = 'session_ended';
+const REAUTHENTICATION_REQUIRED = 'reauthentication_required';
+
+/** Every cause that a page is told as `error`. */
+export const flowErrors: ReadonlySet<string> = new Set([
+  ...Object.values(failures),
+  SESSION_ENDED,
+  REAUTHENTICATION_REQUIRED,
+]);
+
+const failureAt = (purpose: FlowPurpose, failure: keyof typeof failures, page: string = pages[purpose].failed) =>
+  `${page}?error=${failures[failure]}`;
+
+function locationOf({ purpose, page, returnTo, result }: FlowEnd): string {
+  const pageWithReturn = (location: string) => withReturn(location, returnTo);
+  if (result === 'verification-sent') return pageWithReturn(pagePaths.verifyEmail);
+  if (result === 'second-factor') return pageWithReturn(pagePaths.secondFactor);
+  if (result === 'session-ended') return pageWithReturn(`${pagePaths.logIn}?error=${SESSION_ENDED}`);
+  if (result === 'already-linked') return returnTo ?? ALREADY_LINKED;
+  const isDone = result === 'logged-in' || result === 'linked' || result === 'reauthenticated';
+  if (!isDone) return pageWithReturn(failureAt(purpose, result, page));
+  return returnTo ?? (page === undefined ? pages[purpose].done : `${page}?notice=confirmed`);
+}
+
+/** A page of ours that leads on to `returnTo`. */
+function withReturn(location: string, returnTo: string | undefined): string {
+  if (returnTo === undefined) return location;
+  return `${location}${location.includes('?') ? '&' : '?'}${new URLSearchParams({ returnTo })}`;
+}
 
 /** One string or undefined: a parameter that is given twice is no answer of a provider. */
 const parameter = z
@@ -27,7 +84,51 @@ const provider = z.string().default('').meta({ description: 'The name of the pro
 
 const providerOf = ({ accounts }: Context, name = ''): string => name || (accounts.identityProviders[0] ?? '');
 
-/** Login through external identity providers: interface.md section 5.7. */
+const flag = (purpose: keyof typeof flags) => z.literal('1').optional().meta({ description: flags[purpose] });
+
+const page = z
+  .enum(sessionPaths)
+  .optional()
+  .meta({ description: 'With `reauthenticate`: the page of ours where the browser goes in the end' });
+
+const returnTo = z.string().optional().meta({
+  description:
+    'Where the browser goes in the end, in place of a page of ours: a path, or an address on the origin of APP_URL or one of ALLOWED_ORIGINS. After a failure the page that shows it is told it',
+});
+
+/** Rejects with VALIDATION_FAILED: a link must lead nowhere but where it says. */
+function admitReturn(ctx: Context, asked: string | undefined): string | undefined {
+  if (asked === undefined) return undefined;
+  const admitted = ctx.returnAddress(asked);
+  if (admitted !== undefined) return admitted;
+  const message = 'Must be a path, or an address on an origin of ALLOWED_ORIGINS';
+  throw new ServiceError('VALIDATION_FAILED', { details: { returnTo: { message, rule: 'not_allowed' } } });
+}
+
+function purposeOf(given: { [Purpose in keyof typeof flags]?: '1' | undefined }): FlowPurpose {
+  const named = (Object.keys(flags) as (keyof typeof flags)[]).filter((purpose) => given[purpose] !== undefined);
+  if (named.length > 1)
+    throw new ServiceError('VALIDATION_FAILED', { message: `One of ${named.join(', ')} at a time` });
+  return named[0] ?? 'login';
+}
+
+/**
+ * The session that a flow is about. A link from a page of another site begins none: browsers send no Strict cookie with it,
+ * and those of a sibling host, which do, state where it comes from. A browser that shows the answer to its user is led to a
+ * page of ours in place of the refusal.
+ */
+async function ownerOf(ctx: Context, need: 'recent' | 'any', returnTo: string | undefined) {
+  const refusal = (code: ErrorCode, location: string) =>
+    new ServiceError(code, ctx.isNavigation() ? { location: withReturn(location, returnTo) } : undefined);
+  const session = await currentSession(ctx);
+  if (session?.id === undefined) throw refusal('UNAUTHENTICATED', pagePaths.logIn);
+  if (need === 'recent' && !(await isRecent(ctx, session))) {
+    throw refusal('REAUTHENTICATION_REQUIRED', `${pagePaths.security}?error=${REAUTHENTICATION_REQUIRED}`);
+  }
+  return { userId: session.user.id, sessionId: session.id, epoch: session.user.sessionEpoch };
+}
+
+/** Login through external identity providers, and what else users do there: interface.md section 5.7. */
 export const idp = router({
   start: publicProcedure
     .meta({
@@ -35,24 +136,47 @@ export const idp = router({
         method: 'GET',
         path: '/auth/{provider}',
         parameterFrom: 'identityProviders',
-        summary: 'Log in through an identity provider',
-        description: 'Sends the browser to the provider, with a state cookie that lasts ten minutes.',
+        summary: 'Log in through an identity provider, link an identity there, or give a credential again',
+        description:
+          'Sends the browser to the provider, with a state cookie that lasts ten minutes. Any purpose but a login is refused with ORIGIN_MISMATCH where a page of another site has sent the browser. `link` and `reauthenticate` need a session; the callback is bound to it and to this browser, by the cookie `auth_browser`.',
         tags: ['Authentication'],
         protect: false,
-        redirect: `The provider's authorization page, or ${locations.failed} if it cannot be asked`,
-        errors: ['NOT_FOUND', 'RATE_LIMITED'],
+        redirect: `The provider's authorization page; where it cannot be asked ${failureAt('login', 'failed')}, and where it does not let users prove a login ${failureAt('reauthenticate', 'proves-no-login')}. A navigation with \`link\` or \`reauthenticate\` that is refused with 401 or 403 leads to ${pagePaths.logIn} or ${pagePaths.security}`,
+        errors: ['UNAUTHENTICATED', 'REAUTHENTICATION_REQUIRED', 'ORIGIN_MISMATCH', 'NOT_FOUND', 'RATE_LIMITED'],
       },
     })
-    .input(z.object({ provider }).optional())
+    .input(
+      z
+        .object({
+          provider,
+          restore: flag('restore'),
+          link: flag('link'),
+          reauthenticate: flag('reauthenticate'),
+          page,
+          returnTo,
+        })
+        .optional(),
+    )
     .output(redirect)
-    .query(async ({ ctx, input }) => {
-      const name = providerOf(ctx, input?.provider);
+    .query(async ({ ctx, input: { provider, page, ...given } = { provider: '' } }) => {
+      const name = providerOf(ctx, provider);
+      const purpose = purposeOf(given);
+      const returnTo = admitReturn(ctx, given.returnTo);
+      const { session } = flowPurposes[purpose];
+      if (purpose !== 'login' && !ctx.isFromOurPages()) throw new ServiceError('ORIGIN_MISMATCH');
+      const owner = session && (await ownerOf(ctx, session, returnTo));
       const begun = await ctx.accounts.beginExternalLogin({
         provider: name,
+        purpose,
+        owner,
+        page: purpose === 'reauthenticate' ? page : undefined,
+        returnTo,
+        browser: ctx.browser(),
         ownUrl: ctx.ownUrl(),
         clientAddress: ctx.clientAddress(),
       });
-      if (!begun) return { location: locations.failed };
+      if (begun.result !== 'begun') return { location: withReturn(failureAt(purpose, begun.result, page), returnTo) };
+      if (owner) ctx.cookies.setBrowser(ctx.browser());
       ctx.cookies.setState(name, begun.state);
       return { location: begun.url };
     }),
@@ -64,11 +188,12 @@ export const idp = router({
         path: '/auth/{provider}/callback',
         parameterFrom: 'identityProviders',
         summary: 'Where an identity provider sends the browser back',
-        description: 'A success sets the session cookie `auth_session`. A session that came along ends.',
+        description:
+          'A login sets the session cookie `auth_session`, and a session that came along ends; that of a user with an authenticator app sets `auth_pending`, unless the provider is trusted to ask for a second factor. A linked identity and a credential that was given again change the session in which that began. Over /trpc an identity of another account is IDENTITY_TAKEN, and a first login that makes no account REGISTRATION_CLOSED.',
         tags: ['Authentication'],
         protect: false,
         setsCookie: true,
-        redirect: Object.values(locations).join(', '),
+        redirect: `${[...Object.values(pages).map(({ done }) => done), ALREADY_LINKED].join(', ')}, ${pagePaths.secondFactor}, ${pagePaths.verifyEmail}, or a page with the cause as \`error\`; where the flow began with \`returnTo\`, that in place of the first five, and as a parameter of the others`,
         errors: ['INVALID_STATE', 'NOT_FOUND'],
       },
     })
@@ -76,7 +201,7 @@ export const idp = router({
     .output(redirect)
     .query(async ({ ctx, input }) => {
       const name = providerOf(ctx, input.provider);
-      const outcome = await ctx.accounts.finishExternalLogin({
+      const end = await ctx.accounts.finishExternalLogin({
         provider: name,
         code: input.code,
         state: input.state,
@@ -87,12 +212,13 @@ export const idp = router({
         browser: ctx.browser(),
       });
       // Any page can send a browser here with a refusal: that must not end a login that the browser itself began.
-      if (outcome.result !== 'cancelled' || outcome.wasOpen) ctx.cookies.clearState(name);
-      if (outcome.result === 'logged-in') {
-        ctx.cookies.setSession(outcome.login);
-        ctx.setLogUser(outcome.login.user.id);
-      }
-      if (outcome.result === 'verification-sent') ctx.cookies.setBrowser(ctx.browser());
-      return { location: locations[outcome.result] };
+      if (end.result !== 'cancelled' || end.wasOpen) ctx.cookies.clearState(name);
+      if (end.result === 'logged-in') setLogin(ctx, end.login);
+      if (end.result === 'second-factor') ctx.cookies.setPending(end.pending.token);
+      if (end.result === 'verification-sent') ctx.cookies.setBrowser(ctx.browser());
+      const location = locationOf(end);
+      if (end.result === 'identity-taken') throw new ServiceError('IDENTITY_TAKEN', { location });
+      if (end.result === 'registration-closed') throw new ServiceError('REGISTRATION_CLOSED', { location });
+      return { location };
     }),
 });

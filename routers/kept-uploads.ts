@@ -1,13 +1,14 @@
 import { z } from 'zod';
 import type { ListedUpload } from '../server/uploads/index.ts';
+import { answer, done } from './done.ts';
 import * as fields from './fields.ts';
 import { sessionProcedure } from './trpc.ts';
-import { done } from './users.ts';
+import { toUnixSeconds, unixSeconds } from './unix-seconds.ts';
 
 const PREFIX = 'uploads/';
 const nameOf = (objectKey: string) => objectKey.slice(PREFIX.length);
 
-const listed = z.object({
+export const listed = z.object({
   name: z
     .string()
     .meta({ description: 'What upload.remove takes', example: '0b6f1f5e-7a54-4c3c-9d0a-3f4f5f6a7b8c.png' }),
@@ -20,10 +21,10 @@ const listed = z.object({
     description:
       'pending: an address was given out, what was sent there is checked once it has expired; stored: for good; replaced: an avatar that is deleted a day after no profile shows it any more',
   }),
-  createdAt: z.int().meta({ description: 'Unix seconds', example: 1_700_000_000 }),
+  createdAt: unixSeconds,
 });
 
-const toListed = ({ objectKey, url, contentType, size, purpose, state, createdAt }: ListedUpload) => ({
+export const toListed = ({ objectKey, url, contentType, size, purpose, state, createdAt }: ListedUpload) => ({
   name: nameOf(objectKey),
   key: objectKey,
   url,
@@ -31,7 +32,7 @@ const toListed = ({ objectKey, url, contentType, size, purpose, state, createdAt
   size,
   purpose,
   state: state === 'expected' ? ('pending' as const) : state === 'replaced' ? state : ('stored' as const),
-  createdAt: Math.floor(createdAt / 1000),
+  createdAt: toUnixSeconds(createdAt),
 });
 
 /** `<milliseconds>.<name>` of the last upload on a page. */
@@ -124,6 +125,6 @@ export const keptUploads = {
     .output(done)
     .mutation(async ({ ctx, input: { name } }) => {
       await ctx.uploads.remove(ctx.session.user.id, PREFIX + name);
-      return { success: true as const, message: 'The upload is deleted' };
+      return answer('The upload is deleted.');
     }),
 };

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Account } from '../server/accounts/users.ts';
 import * as fields from './fields.ts';
-import { router, sessionProcedure } from './trpc.ts';
+import { callerOf, router, sessionProcedure } from './trpc.ts';
 import { publicUser, toPublicUser } from './users.ts';
 
 export const profileOutput = publicUser.extend({ emailVerified: z.boolean() }).meta({ id: 'Profile' });
@@ -42,6 +42,6 @@ export const profile = router({
     .output(z.object({ success: z.literal(true), user: profileOutput }))
     .mutation(async ({ ctx, input }) => ({
       success: true as const,
-      user: toProfile(await ctx.accounts.users.update(ctx.session.user, input)),
+      user: toProfile(await ctx.accounts.users.update(ctx.session.user, input, callerOf(ctx))),
     })),
 });

@@ -1,14 +1,13 @@
 import { z } from 'zod';
 import { isSessionToken } from '../server/accounts/sessions.ts';
 import { ServiceError } from '../server/errors.ts';
+import { answer, done } from './done.ts';
 import { profileOutput, toProfile } from './profile.ts';
-import { router, serviceProcedure } from './trpc.ts';
-import { done, isUserId, userId } from './users.ts';
+import { callerOf, router, serviceProcedure } from './trpc.ts';
+import { toUnixSeconds, unixSeconds } from './unix-seconds.ts';
+import { isUserId, userId } from './users.ts';
 
 const MOST_USERS = 100;
-
-const unixSeconds = z.int().meta({ description: 'Unix seconds' });
-const inSeconds = (ms: number) => Math.floor(ms / 1000);
 
 /** For other services, over /trpc only, by a service token. No limits apply. */
 export const service = router({
@@ -37,7 +36,7 @@ export const service = router({
       const { user, createdAt, expiresAt, fresh } = session;
       return {
         user: toProfile(user),
-        session: { createdAt: inSeconds(createdAt), expiresAt: inSeconds(expiresAt) },
+        session: { createdAt: toUnixSeconds(createdAt), expiresAt: toUnixSeconds(expiresAt) },
         fresh,
       };
     }),
@@ -57,9 +56,12 @@ export const service = router({
     .input(z.object({ userId }))
     .output(done)
     .mutation(async ({ ctx, input: { userId: id } }) => {
-      if (!isUserId(id) || !(await ctx.accounts.sessions.endAll(id))) {
+      if (
+        !isUserId(id) ||
+        !(await ctx.accounts.sessions.endAll(id, callerOf(ctx, { actor: `service:${ctx.service}` })))
+      ) {
         throw new ServiceError('NOT_FOUND', { message: 'User not found' });
       }
-      return { success: true as const, message: 'Every session of the user has ended' };
+      return answer('Every session of the user has ended.');
     }),
 });

@@ -2,13 +2,13 @@ import { validate as isUuid } from 'uuid';
 import { z } from 'zod';
 import type { ListedSession } from '../server/accounts/session-rows.ts';
 import { ServiceError } from '../server/errors.ts';
-import { router, sessionProcedure } from './trpc.ts';
-import { done } from './users.ts';
+import { answer, done } from './done.ts';
+import { callerOf, router, sessionProcedure } from './trpc.ts';
+import { toUnixSeconds, unixSeconds } from './unix-seconds.ts';
 
-const unixSeconds = z.int().meta({ description: 'Unix seconds', example: 1_700_000_000 });
 const sessionId = z.string().meta({ example: '01931b6e-7a54-7c3c-9d0a-3f4f5f6a7b8c' });
 
-const listed = z.object({
+export const listed = z.object({
   id: sessionId,
   createdAt: unixSeconds,
   lastUsedAt: unixSeconds.meta({ description: 'Unix seconds, of the hour of the last use' }),
@@ -18,10 +18,10 @@ const listed = z.object({
   current: z.boolean().meta({ description: 'Whether it is the session of this call' }),
 });
 
-const toListed = ({ id, createdAt, lastUsedAt, address, device, method }: ListedSession) => ({
+export const toListed = ({ id, createdAt, lastUsedAt, address, device, method }: ListedSession) => ({
   id,
-  createdAt: Math.floor(createdAt / 1000),
-  lastUsedAt: Math.floor(lastUsedAt / 1000),
+  createdAt: toUnixSeconds(createdAt),
+  lastUsedAt: toUnixSeconds(lastUsedAt),
   address,
   device,
   method,
@@ -62,10 +62,10 @@ export const sessions = router({
     .input(z.object({ id: sessionId }))
     .output(done)
     .mutation(async ({ ctx, input: { id } }) => {
-      if (!isUuid(id) || !(await ctx.accounts.sessions.endOf(ctx.session.user, id))) {
+      if (!isUuid(id) || !(await ctx.accounts.sessions.endOf(ctx.session.user, id, callerOf(ctx)))) {
         throw new ServiceError('NOT_FOUND', { message: 'You have no such session' });
       }
       if (id === ctx.session.id) ctx.cookies.clearSession();
-      return { success: true as const, message: 'The session has ended' };
+      return answer('The session has ended.');
     }),
 });

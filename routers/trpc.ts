@@ -2,7 +2,9 @@ import { initTRPC, TRPCError } from '@trpc/server';
 import { getHTTPStatusCodeFromError } from '@trpc/server/http';
 import { type TRPC_ERROR_CODE_KEY, TRPC_ERROR_CODES_BY_KEY } from '@trpc/server/rpc';
 import { ZodError } from 'zod';
+import type { DeviceRequest } from '../server/accounts/known-devices.ts';
 import type { LoginRequest, Session } from '../server/accounts/sessions.ts';
+import type { Caller } from '../server/activity/caller.ts';
 import { type ErrorCode, type ErrorDetails, ServiceError } from '../server/errors.ts';
 import type { Context } from './context.ts';
 
@@ -32,8 +34,12 @@ export type Meta = {
      * failures"); a missing session is answered as everywhere.
      */
     errorField?: 'only' | 'beside';
+    /** The name of the file as which its output is sent. Rows in it are streamed. */
+    attachment?: string;
     /** Its output `{location}` is answered as a redirect (302), described here. */
     redirect?: string;
+    /** Whether PUBLIC_USERS says what it answers, and to whom. */
+    isPublicRead?: boolean;
     /** Whether success sets or clears the session cookie. */
     setsCookie?: boolean;
     /** The refusals it answers beyond those that every call can meet. */
@@ -64,7 +70,7 @@ const t = initTRPC
     },
   });
 
-export const { router, createCallerFactory } = t;
+export const { router, mergeRouters, createCallerFactory } = t;
 export const publicProcedure = t.procedure;
 
 /** For logged-in callers. Runs before the input is read: a call without a session costs no more than this check. */
@@ -76,8 +82,29 @@ export const sessionProcedure = t.procedure.use(async ({ ctx, next }) => {
   return next<{ session: Session }>({});
 });
 
+/** For sensitive changes: the user must have given a credential in this session within the last ten minutes. */
+export const recentProcedure = sessionProcedure.use(async ({ ctx, next }) => {
+  await requireRecent(ctx);
+  return next();
+});
+
+/** Rejects with REAUTHENTICATION_REQUIRED. */
+export async function requireRecent(ctx: Context & { session: Session }): Promise<void> {
+  if (!(await isRecent(ctx, ctx.session))) throw new ServiceError('REAUTHENTICATION_REQUIRED');
+}
+
+/** Whether the user has given a credential in the session lately. */
+export const isRecent = async ({ accounts }: Context, { id }: Session): Promise<boolean> =>
+  id !== undefined && (await accounts.sessions.isRecent(id));
+
 export const adminProcedure = sessionProcedure.use(({ ctx, next }) => {
   if (ctx.session.user.role !== 'admin') throw new ServiceError('FORBIDDEN');
+  return next();
+});
+
+/** For sensitive changes by administrators. */
+export const recentAdminProcedure = adminProcedure.use(async ({ ctx, next }) => {
+  await requireRecent(ctx);
   return next();
 });
 
@@ -101,12 +128,23 @@ export async function currentSession(ctx: Context): Promise<Session | null> {
   return session;
 }
 
-/** What a session takes from the request that opens it. */
-export const loginRequest = (ctx: Context): LoginRequest => ({
+/** Who calls, and from where; the user unless said otherwise. */
+export const callerOf = (ctx: Context, acting: Pick<Caller, 'actor' | 'actorId'> = { actor: 'user' }): Caller => ({
+  ...acting,
   clientAddress: ctx.clientAddress(),
   userAgent: ctx.userAgent(),
-  formerToken: ctx.sessionToken,
+  requestId: ctx.requestId(),
 });
+
+/** The caller of an `adminProcedure`. */
+export const administratorOf = (ctx: Context & { session: Session }): Caller =>
+  callerOf(ctx, { actor: 'administrator', actorId: ctx.session.user.id });
+
+/** A request that makes its device known. */
+export const deviceRequest = (ctx: Context): DeviceRequest => ({ ...callerOf(ctx), deviceCookie: ctx.deviceCookie });
+
+/** The request that opens a session. */
+export const loginRequest = (ctx: Context): LoginRequest => ({ ...deviceRequest(ctx), formerToken: ctx.sessionToken });
 
 const codeOfTrpc: Partial<Record<TRPCError['code'], ErrorCode>> = {
   BAD_REQUEST: 'VALIDATION_FAILED',
@@ -127,13 +165,15 @@ export function serviceErrorOf(error: TRPCError): ServiceError {
   return new ServiceError(codeOfTrpc[error.code] ?? 'INTERNAL', { cause: cause ?? error });
 }
 
-/** The first broken rule of each field. */
+/** The broken rules of each field, with the sentence of the first. */
 function detailsOf({ issues }: ZodError): ErrorDetails {
-  const details: ErrorDetails = {};
+  const details = new Map<string, { message: string; rule: string; rules: string[] }>();
   for (const issue of issues) {
     const field = issue.path.length > 0 ? issue.path.join('.') : 'body';
     const rule = issue.code === 'custom' ? String(issue.params?.['rule'] ?? issue.code) : issue.code;
-    if (!Object.hasOwn(details, field)) details[field] = { message: issue.message, rule };
+    const known = details.get(field);
+    if (!known) details.set(field, { message: issue.message, rule, rules: [rule] });
+    else if (!known.rules.includes(rule)) known.rules.push(rule);
   }
-  return details;
+  return Object.fromEntries(details);
 }

@@ -4,7 +4,7 @@ import { MAX_IMAGE_MEGABYTES, MAX_MEGAPIXELS } from '../server/image-limits.ts';
 import type { Context } from './context.ts';
 import * as fields from './fields.ts';
 import { keptUploads } from './kept-uploads.ts';
-import { router, sessionProcedure } from './trpc.ts';
+import { callerOf, router, sessionProcedure } from './trpc.ts';
 
 /** The form of POST /api/upload/image; over /trpc a FormData with the same two fields. Anything else in it is ignored. */
 const imageForm = z
@@ -128,7 +128,11 @@ export const upload = router({
       }),
     )
     .mutation(async ({ ctx, input: { file, type } }) => {
-      const { url, size, width, height } = await ctx.uploads.storeImage(ctx.session.user.id, file, type);
+      const { url, size, width, height } = await ctx.uploads.storeImage(
+        ctx.session.user.id,
+        { file, purpose: type },
+        callerOf(ctx),
+      );
       return { success: true as const, url, originalName: originalName(file.name), size, width, height };
     }),
 

@@ -5,6 +5,7 @@ import { createSecrets } from './secrets.ts';
 import { trustAuthorities } from './start/authorities.ts';
 import { banner, type Providers } from './start/banner.ts';
 import { prepareDataDir } from './start/data-dir.ts';
+import { exposure } from './start/exposure.ts';
 import { hasOthers, isOneOfSeveral, reportReady, runProcesses } from './start/processes.ts';
 import { applicationSecrets } from './start/secret.ts';
 import { onStopSignal } from './start/stop-signals.ts';
@@ -75,9 +76,13 @@ function warn({ warnings }: Config, log: Log): void {
 
 function announce(config: Config, log: Log, providers: Providers): void {
   const { host, port, processes } = config;
-  if (config.production) log.info({ host, port, ...(processes > 1 && { processes }) }, 'ready');
-  // A full disk or a closed pipe is no reason to end.
-  else process.stdout.on('error', () => undefined).write(banner(config, providers));
+  if (!config.production) {
+    // A full disk or a closed pipe is no reason to end.
+    process.stdout.on('error', () => undefined).write(banner(config, providers));
+    return;
+  }
+  for (const sentence of exposure(config)) log.info(sentence);
+  log.info({ host, port, ...(processes > 1 && { processes }) }, 'ready');
 }
 
 /** One line for a failure that an operator can resolve; any other with its stack. */

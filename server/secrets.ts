@@ -1,7 +1,15 @@
-import { createHmac } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto';
 
 /** What is derived from APP_SECRET, by purpose: no label of one purpose is that of another. */
-type Label = `one-time-token:${string}` | `put-object\n${string}` | `dev-idp:${string}`;
+type Label =
+  | `one-time-token:${string}`
+  | `put-object\n${string}`
+  | `dev-idp:${string}`
+  | `known-device:${string}`
+  | `sealed:${SealedPurpose}:${'key' | 'key-id'}`;
+
+/** What is stored encrypted. */
+type SealedPurpose = 'totp';
 
 export interface Secrets {
   /**
@@ -9,16 +17,65 @@ export interface Secrets {
    * one, whose work is accepted until it expires.
    */
   derive(label: Label): [current: string, ...former: string[]];
+  /** Encrypts a text under the current secret. Only the same `owner`, a user's id, opens it: a row cannot be given to another user. */
+  seal(purpose: SealedPurpose, owner: string, text: string): string;
+  /**
+   * What was sealed; `isCurrent` is false where it should be sealed anew, because the secret that it is under is a former
+   * one. Undefined where this process does not have that secret, or the text was changed.
+   */
+  open(purpose: SealedPurpose, owner: string, sealed: string): { text: string; isCurrent: boolean } | undefined;
 }
 
 /** The parts of APP_SECRET, the current one first. */
 export type SecretParts = readonly [string, ...string[]];
 
+const CIPHER = 'aes-256-gcm';
+/** NIST SP 800-38D section 8.2: 96 bits. */
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+const KEY_ID_CHARACTERS = 8;
+
 export function createSecrets([current, ...former]: SecretParts): Secrets {
+  const derive: Secrets['derive'] = (label) => {
+    const under = (secret: string) => createHmac('sha256', secret).update(label).digest('base64url');
+    return [under(current), ...former.map(under)];
+  };
+  const keysOf = (purpose: SealedPurpose) => {
+    const ids = derive(`sealed:${purpose}:key-id`);
+    return derive(`sealed:${purpose}:key`).map((key, i) => ({
+      id: (ids[i] as string).slice(0, KEY_ID_CHARACTERS),
+      key: Buffer.from(key, 'base64url'),
+    }));
+  };
+
   return {
-    derive(label) {
-      const under = (secret: string) => createHmac('sha256', secret).update(label).digest('base64url');
-      return [under(current), ...former.map(under)];
+    derive,
+
+    seal(purpose, owner, text) {
+      const [{ id, key }] = keysOf(purpose) as [{ id: string; key: Buffer }];
+      const nonce = randomBytes(NONCE_BYTES);
+      const cipher = createCipheriv(CIPHER, key, nonce).setAAD(Buffer.from(owner));
+      const encrypted = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
+      return `${id}.${Buffer.concat([nonce, cipher.getAuthTag(), encrypted]).toString('base64url')}`;
+    },
+
+    open(purpose, owner, sealed) {
+      const [keyId, content = ''] = sealed.split('.', 2);
+      const keys = keysOf(purpose);
+      const index = keys.findIndex(({ id }) => id === keyId);
+      const bytes = Buffer.from(content, 'base64url');
+      const found = keys[index];
+      if (!found || bytes.length < NONCE_BYTES + TAG_BYTES) return undefined;
+      const [nonce, rest] = [bytes.subarray(0, NONCE_BYTES), bytes.subarray(NONCE_BYTES)];
+      const decipher = createDecipheriv(CIPHER, found.key, nonce, { authTagLength: TAG_BYTES })
+        .setAAD(Buffer.from(owner))
+        .setAuthTag(rest.subarray(0, TAG_BYTES));
+      try {
+        const text = decipher.update(rest.subarray(TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
+        return { text, isCurrent: index === 0 };
+      } catch {
+        return undefined;
+      }
     },
   };
 }

@@ -1,5 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { createAccounts } from './accounts/index.ts';
 import { type Config, ConfigError } from './config/index.ts';
 import { createApp } from './http/app.ts';
 import { devIdentityProvider } from './http/dev/idp/index.ts';
@@ -8,15 +7,11 @@ import { createHttpServer } from './http/server.ts';
 import type { Log } from './log.ts';
 import type { Database } from './parts/database/contract.ts';
 import { describeFailure } from './parts/database/failure.ts';
-import { openDatabase } from './parts/database/index.ts';
 import { openIdentityProviders } from './parts/identity-provider/index.ts';
-import { openKeyValueStore } from './parts/key-value/index.ts';
-import { openMail } from './parts/mail/index.ts';
 import type { ObjectStorage } from './parts/object-storage/contract.ts';
-import { openObjectStorage } from './parts/object-storage/index.ts';
+import { createRules, openParts } from './rules.ts';
 import type { Secrets } from './secrets.ts';
 import { gauges } from './telemetry/metrics.ts';
-import { createUploads } from './uploads/index.ts';
 
 /** The time for all requests, then for the workers. */
 const DRAIN_MS = 7000;
@@ -48,24 +43,11 @@ export async function createService(
   config: Config,
   { secrets, log }: { secrets: Secrets; log: Log },
 ): Promise<Service> {
-  const database = await openDatabase(config, log);
-  const store = await openKeyValueStore(config, log);
-  const mail = await openMail(config);
-  const objects = await openObjectStorage(config, secrets);
-  const uploads = createUploads(config, { database, objects, log });
-  const { avatarChanged, userDeleted } = uploads;
+  const parts = await openParts(config, { secrets, log });
+  const { database, store, objects } = parts;
   const embeddedProvider = devIdentityProvider(config, { store, secrets, log });
   const identityProviders = openIdentityProviders(embeddedProvider?.clients ?? config.identityProviders);
-  const accounts = createAccounts(config, {
-    database,
-    store,
-    mail,
-    avatarChanged,
-    userDeleted,
-    identityProviders,
-    secrets,
-    log,
-  });
+  const { accounts, uploads } = createRules(config, parts, { identityProviders, secrets, log });
   gauges(async () => ({ account_database_up: await isUp(database) }));
   gauges(async () => ({ account_key_value_store_up: await isUp(store) }));
   const stopping = new AbortController();
@@ -93,6 +75,7 @@ export async function createService(
     async work() {
       if (!(await migrateWhenReachable(database, stopping.signal, log))) return false;
       accounts.outbox.start();
+      accounts.removals.start();
       uploads.inspection.start();
       return true;
     },
@@ -101,10 +84,9 @@ export async function createService(
       stopping.abort();
       await server.drain({ lingerMs, withinMs: DRAIN_MS });
       // Work that a worker cannot finish goes to another process when its lease ends.
-      await Promise.race([Promise.all([accounts.outbox.stop(), uploads.inspection.stop()]), delay(WORKERS_MS)]);
-      mail.close();
-      objects.close();
-      await Promise.all([store.close(), database.close()]);
+      const workers = [accounts.outbox, accounts.removals, uploads.inspection];
+      await Promise.race([Promise.all(workers.map((worker) => worker.stop())), delay(WORKERS_MS)]);
+      await parts.close();
     },
   };
 }

@@ -9,6 +9,15 @@ const migrations = {
   '0008-no-update-time': async () => (await import('./0008-no-update-time.ts')).NoUpdateTime,
   '0009-sessions': async () => (await import('./0009-sessions.ts')).Sessions,
   '0010-trace-of-mails': async () => (await import('./0010-trace-of-mails.ts')).TraceOfMails,
+  '0011-activity': async () => (await import('./0011-activity.ts')).Activity,
+  '0012-email-changes': async () => (await import('./0012-email-changes.ts')).EmailChanges,
+  '0013-identity-email': async () => (await import('./0013-identity-email.ts')).IdentityEmail,
+  '0014-removals': async () => (await import('./0014-removals.ts')).Removals,
+  '0015-known-devices': async () => (await import('./0015-known-devices.ts')).KnownDevices,
+  '0016-second-factors': async () => (await import('./0016-second-factors.ts')).SecondFactors,
+  '0017-administration': async () => (await import('./0017-administration.ts')).Administration,
+  '0018-invitations': async () => (await import('./0018-invitations.ts')).Invitations,
+  '0019-consents': async () => (await import('./0019-consents.ts')).Consents,
 };
 
 /** In the order in which they run. Listed rather than discovered: nothing is read from disk at start. */

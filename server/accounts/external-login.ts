@@ -3,26 +3,43 @@ import { ServiceError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { CallbackParameters, IdentityProvider, ProvidedIdentity } from '../parts/identity-provider/contract.ts';
 import type { KeyValueStore } from '../parts/key-value/contract.ts';
+import { browserHash } from './browsers.ts';
 import type { Deps } from './deps.ts';
+import type { FlowEnd, FlowOutcome, ReturnedIdentity } from './flow-outcomes.ts';
 import { createIdentities } from './identities.ts';
-import { createLoginFlows, isSameState, newState } from './login-flows.ts';
-import type { Login, LoginRequest } from './sessions.ts';
+import { createIdentityLinks } from './identity-links.ts';
+import {
+  createLoginFlows,
+  type FlowOwner,
+  type FlowPurpose,
+  flowPurposes,
+  isSameState,
+  newState,
+} from './login-flows.ts';
+import type { LoginRefusals } from './login-refusals.ts';
+import type { LoginSteps } from './login-steps.ts';
+import { createProviderReauthentication } from './provider-reauthentication.ts';
+import type { SecondFactors } from './second-factors.ts';
+import type { LoginRequest } from './sessions.ts';
 
-/** The outcome of a login through a provider. `failed`: the cause is in the log. */
-export type ExternalLogin =
-  | { result: 'logged-in'; login: Login }
-  /** `wasOpen`: this browser had begun the login, which is over now. */
-  | { result: 'cancelled'; wasOpen: boolean }
-  | { result: 'failed' | 'email-unverified' | 'verification-sent' };
-
-/** The request of a browser that begins a login. */
+/** The request of a browser that begins a flow. */
 interface Departure {
   /** The name of the provider. */
   provider: string;
+  /** `session` and `browser` for a purpose that is about the user of a session. */
+  purpose: FlowPurpose;
+  owner?: Omit<FlowOwner, 'browser'> | undefined;
+  /** The id of the browser. */
+  browser: string;
+  page?: string | undefined;
+  returnTo?: string | undefined;
   /** The address of ours at which the browser begins and gets its cookie; it comes back there. */
   ownUrl: string;
   clientAddress: string;
 }
+
+/** Where to send the browser, and the state for its cookie; or why the provider cannot be asked. */
+export type Beginning = { result: 'begun'; url: string; state: string } | { result: 'failed' | 'proves-no-login' };
 
 /** The request of a browser that comes back. */
 interface Return extends Omit<CallbackParameters, 'state'> {
@@ -39,13 +56,23 @@ interface Return extends Omit<CallbackParameters, 'state'> {
 interface Parts {
   /** By name. Empty where none is configured or embedded. */
   identityProviders: ReadonlyMap<string, IdentityProvider>;
+  enter: LoginSteps['enter'];
+  recordRefusal: LoginRefusals;
+  secondFactors: SecondFactors;
   store: KeyValueStore;
   log: Log;
 }
 
-/** Login through external identity providers. Both steps reject with NOT_FOUND at a provider that there is not. */
-export const createExternalLogin = (deps: Deps, { identityProviders, store, log }: Parts) => {
+/**
+ * Logins through external identity providers, and what else users do there. Both steps reject with NOT_FOUND at a
+ * provider that there is not.
+ */
+export const createExternalLogin = (
+  deps: Deps,
+  { identityProviders, enter, recordRefusal, secondFactors, store, log }: Parts,
+) => {
   const identities = createIdentities(deps);
+  const links = createIdentityLinks(deps, { providers: [...identityProviders.keys()] });
   const flows = createLoginFlows(store);
 
   const providerNamed = (name: string): IdentityProvider => {
@@ -59,41 +86,70 @@ export const createExternalLogin = (deps: Deps, { identityProviders, store, log 
     return { result: 'failed' } as const;
   };
 
-  const logIn = async (
-    identity: ProvidedIdentity,
-    { provider, request, browser }: Pick<Return, 'provider' | 'request' | 'browser'>,
-  ): Promise<ExternalLogin> => {
-    const admission = await identities.admit(identity, { provider, browser });
+  /** The identity was unlinked, or its user blocked, between its admission and the session. */
+  const voidSince = (provider: string) => (error: unknown) => {
+    if (error instanceof ServiceError && error.code === 'ACCOUNT_BLOCKED') return { result: 'blocked' } as const;
+    if (error instanceof ServiceError && error.code === 'UNAUTHENTICATED') return failedAt(provider)(error);
+    throw error;
+  };
+
+  /** A login restores a deleted account only where that is its purpose. */
+  const logIn = async ({ identity, flow, provider, request, browser }: ReturnedIdentity): Promise<FlowOutcome> => {
+    const restores = flow.purpose === 'restore';
+    const admission = await identities.admit(identity, { provider, browser, caller: request, restores });
     if (admission.result === 'unverified') return { result: 'verification-sent' };
-    if (admission.result === 'email-unverified') return { result: 'email-unverified' };
     if (admission.result === 'unusable') {
       return failedAt(provider)(new Error('subject or email address cannot be used'));
     }
-    const login = await deps.sessions.openSession(admission.account, provider, request);
-    return { result: 'logged-in', login };
+    if (admission.result === 'blocked') recordRefusal(admission.email, 'blocked', request);
+    if (admission.result !== 'admitted') return { result: admission.result };
+    const { account, identityId } = admission;
+    const named = providerNamed(provider);
+    const credential = { method: provider, identityId, ageMs: ageOf(identity, named) };
+    const use = { restores, isBothFactors: named.isTrustedForMfa };
+    return enter(account, credential, use, request).catch(voidSince(provider));
+  };
+
+  /** What each purpose comes to once the provider has stated an identity. */
+  const ends: Record<FlowPurpose, (returned: ReturnedIdentity) => Promise<FlowOutcome>> = {
+    login: logIn,
+    restore: logIn,
+    link: links.link,
+    reauthenticate: createProviderReauthentication(deps, { secondFactors, identityProviders }),
   };
 
   return {
+    listIdentities: links.list,
+    unlinkIdentity: links.unlink,
+
     /** The names of the providers, in the order of the configuration. */
     identityProviders: [...identityProviders.keys()],
+    /** Those at which a user can give a credential again. */
+    reauthenticatingProviders: [...identityProviders]
+      .filter(([, { provesLogin }]) => provesLogin)
+      .map(([name]) => name),
 
-    /**
-     * Answers where to send the browser, and the state for its cookie; undefined if the provider cannot be reached.
-     */
     async beginExternalLogin({
       provider,
+      purpose,
+      owner,
+      browser,
+      page,
+      returnTo,
       ownUrl,
       clientAddress,
-    }: Departure): Promise<{ url: string; state: string } | undefined> {
+    }: Departure): Promise<Beginning> {
       const asked = providerNamed(provider);
+      const { asksLogin } = flowPurposes[purpose];
+      if (asksLogin && !asked.provesLogin) return { result: 'proves-no-login' };
       await deps.limits.enforce('idpStart', clientAddress);
       const state = newState();
-      const begun = await asked
-        .begin({ state, redirectUri: ownUrl + callbackPath(provider) })
-        .catch(failedAt(provider));
-      if ('result' in begun) return undefined;
-      await flows.open(state, provider, begun.secrets);
-      return { url: begun.url, state };
+      const redirectUri = ownUrl + callbackPath(provider);
+      const begun = await asked.begin({ state, redirectUri, asksLogin }).catch(failedAt(provider));
+      if ('result' in begun) return begun;
+      const bound = owner && { ...owner, browser: browserHash(browser) };
+      await flows.open(state, provider, { ...begun.secrets, purpose, owner: bound, page, returnTo });
+      return { result: 'begun', url: begun.url, state };
     },
 
     /**
@@ -108,17 +164,34 @@ export const createExternalLogin = (deps: Deps, { identityProviders, store, log 
       request,
       browser,
       ...callback
-    }: Return): Promise<ExternalLogin> {
+    }: Return): Promise<FlowEnd> {
       const asked = providerNamed(provider);
       const isOwn = state !== undefined && cookieState !== undefined && isSameState(state, cookieState);
       if (callback.error === 'access_denied') {
-        if (isOwn) await flows.cancel(state);
-        return { result: 'cancelled', wasOpen: isOwn };
+        const flow = isOwn ? await flows.take(state, provider).catch(undefinedIfInvalid) : undefined;
+        const { purpose, page, returnTo } = flow ?? { purpose: 'login' };
+        return { result: 'cancelled', wasOpen: isOwn, purpose, page, returnTo };
       }
       if (!isOwn) throw new ServiceError('INVALID_STATE');
-      const secrets = await flows.take(state, provider);
-      const outcome = await asked.finish({ ...callback, state }, secrets).catch(failedAt(provider));
-      return 'result' in outcome ? outcome : logIn(outcome, { provider, request, browser });
+      const flow = await flows.take(state, provider);
+      // The state cookie could have been planted by a sibling host, with a state of an attacker's own session.
+      if (flow.owner && flow.owner.browser !== browserHash(browser)) throw new ServiceError('INVALID_STATE');
+      const identity = await asked.finish({ ...callback, state }, flow).catch(failedAt(provider));
+      const { purpose, page, returnTo } = flow;
+      const outcome =
+        'result' in identity ? identity : await ends[purpose]({ identity, flow, provider, request, browser });
+      return { ...outcome, purpose, page, returnTo };
     },
   };
+};
+
+/**
+ * How long ago the user has logged in at the provider, which may have remembered that. A provider that cannot make the user
+ * log in anew is not asked: the session would never count as one with a recent credential.
+ */
+const ageOf = ({ loggedInAt }: ProvidedIdentity, { provesLogin }: IdentityProvider): number | undefined =>
+  provesLogin && loggedInAt !== undefined ? Math.max(Date.now() - loggedInAt, 0) : undefined;
+
+const undefinedIfInvalid = (error: unknown): undefined => {
+  if (!(error instanceof ServiceError && error.code === 'INVALID_STATE')) throw error;
 };

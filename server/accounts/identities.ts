@@ -1,33 +1,15 @@
-import { unavailable } from '../errors.ts';
-import { type AllTables, isDuplicate } from '../parts/database/contract.ts';
 import type { ProvidedIdentity } from '../parts/identity-provider/contract.ts';
 import type { Deps } from './deps.ts';
-import { type Admission, type Arrival, admitByAddress, admitLinked, admitNew } from './identity-rules.ts';
-import { isMailAddress, normalizeEmail } from './text-rules.ts';
+import { addressIn, decide, isStorableIdentity, linkedTo } from './identity-keys.ts';
+import {
+  type Admission,
+  type Arrival,
+  admitByAddress,
+  admitLinked,
+  admitNew,
+  mayBecomeUser,
+} from './identity-rules.ts';
 import { lockUser } from './users.ts';
-
-/** How often one login is tried while concurrent logins are first. */
-const ATTEMPTS = 5;
-
-/**
- * Whether an issuer or subject can be stored: no two become equal by a trailing space or a letter that the column
- * lacks.
- */
-const isKey = (text: string) => /^[!-~](?:[ -~]{0,253}[!-~])?$/.test(text);
-
-const addressIn = ({ email }: ProvidedIdentity) =>
-  email !== undefined && isMailAddress(email) ? normalizeEmail(email) : undefined;
-
-/** The id of the user that an identity is linked to. */
-async function linkedTo(tables: AllTables, { issuer, subject }: ProvidedIdentity): Promise<string | undefined> {
-  const identity = await tables
-    .selectFrom('identities')
-    .select('user_id')
-    .where('issuer', '=', issuer)
-    .where('subject', '=', subject)
-    .executeTakeFirst();
-  return identity?.user_id;
-}
 
 /** Logs identities in: one transaction each, in which identity-rules.ts decides. */
 export const createIdentities = (deps: Deps) => {
@@ -39,11 +21,11 @@ export const createIdentities = (deps: Deps) => {
    */
   const admitOnce = (
     identity: ProvidedIdentity,
-    { provider, browser }: Pick<Arrival, 'provider' | 'browser'>,
+    { provider, browser, caller, restores }: Pick<Arrival, 'provider' | 'browser' | 'caller' | 'restores'>,
   ): Promise<Admission | undefined> =>
     database.transaction(async (em, tables) => {
       const email = addressIn(identity);
-      const arrival: Arrival = { em, tables, identity, provider, email, browser };
+      const arrival: Arrival = { em, tables, identity, provider, email, browser, caller, restores };
       const linkedId = await linkedTo(tables, identity);
       if (linkedId !== undefined) {
         const user = await lockUser(em, { id: linkedId });
@@ -51,29 +33,23 @@ export const createIdentities = (deps: Deps) => {
         return user && isStillLinked ? admitLinked(deps, arrival, user) : undefined;
       }
       if (email === undefined) return { result: 'unusable' };
+      if (!mayBecomeUser(deps, arrival)) return { result: 'registration-closed' };
       const user = await lockUser(em, { email });
       if ((await linkedTo(tables, identity)) !== undefined) return undefined;
+      if (!user && restores) return { result: 'no-account' };
       return user ? admitByAddress(deps, arrival, user) : admitNew(deps, arrival, email);
     }, addressIn(identity) ?? identity.subject);
 
   return {
-    /**
-     * Finds, claims or creates the user, in one transaction. Of two concurrent logins the lock or a unique key decides
-     * which is first; the other tries again and finds what the first has made. `provider` is the provider's name.
-     */
-    async admit(identity: ProvidedIdentity, request: Pick<Arrival, 'provider' | 'browser'>): Promise<Admission> {
-      if (!isKey(identity.issuer) || !isKey(identity.subject)) return { result: 'unusable' };
-      for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-        const admission = await admitOnce(identity, request).catch(undefinedIfDuplicate);
-        if (!admission) continue;
-        outbox.wake();
-        return admission;
-      }
-      throw unavailable(new Error('concurrent logins were first each time'));
+    /** Finds, claims or creates the user, in one transaction. `provider` is the provider's name. */
+    async admit(
+      identity: ProvidedIdentity,
+      request: Pick<Arrival, 'provider' | 'browser' | 'caller' | 'restores'>,
+    ): Promise<Admission> {
+      if (!isStorableIdentity(identity)) return { result: 'unusable' };
+      const admission = await decide(() => admitOnce(identity, request));
+      outbox.wake();
+      return admission;
     },
   };
-};
-
-const undefinedIfDuplicate = (error: unknown): undefined => {
-  if (!isDuplicate(error)) throw error;
 };

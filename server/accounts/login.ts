@@ -1,10 +1,26 @@
 import { ServiceError } from '../errors.ts';
 import type { Deps } from './deps.ts';
 import { PASSWORD } from './login-methods.ts';
-import type { Login, LoginRequest } from './sessions.ts';
+import { type LoginRefusals, refuseBlocked } from './login-refusals.ts';
+import type { Entry, LoginSteps } from './login-steps.ts';
+import type { PasswordCheck } from './password-check.ts';
+import type { LoginRequest } from './sessions.ts';
+
+interface Credentials {
+  email: string;
+  password: string;
+}
+
+interface Rules extends Pick<LoginSteps, 'enter'> {
+  checkPassword: PasswordCheck;
+  recordRefusal: LoginRefusals;
+}
 
 /** Login by password. */
-export const createLogin = ({ database, passwords, users, sessions, limits }: Deps) => {
+export const createLogin = (
+  { database, passwords }: Pick<Deps, 'database' | 'passwords'>,
+  { checkPassword, recordRefusal, enter }: Rules,
+) => {
   /**
    * Replaces the hash, unless the password has changed meanwhile: then the stored hash is not `outdated`, and stays.
    */
@@ -22,21 +38,34 @@ export const createLogin = ({ database, passwords, users, sessions, limits }: De
     );
   };
 
+  /**
+   * The first step of a login, in place of the session that the request carries (`request.formerToken`). Rejects as the check of
+   * the password does, and only with the right one with ACCOUNT_BLOCKED, EMAIL_NOT_VERIFIED, or ACCOUNT_DELETED unless it restores
+   * the account.
+   */
+  const givePassword = async (
+    given: Credentials,
+    request: LoginRequest,
+    { restores }: { restores: boolean },
+  ): Promise<Entry> => {
+    const { user, passwordHash, isDeleted, isBlocked } = await checkPassword(given, request);
+    if (isBlocked) refuseBlocked(recordRefusal, given.email, request);
+    if (!user.emailVerified) {
+      recordRefusal(given.email, 'unverified', request);
+      throw new ServiceError('EMAIL_NOT_VERIFIED');
+    }
+    if (isDeleted && !restores) {
+      recordRefusal(given.email, 'deleted', request);
+      throw new ServiceError('ACCOUNT_DELETED');
+    }
+    if (passwords.isOutdated(passwordHash)) await renewHash(user.id, given.password, passwordHash);
+    return enter(user, { method: PASSWORD }, { restores }, request);
+  };
+
   return {
-    /**
-     * Opens a session in place of the one that the request carried (`request.formerToken`). Unknown address, wrong password and
-     * an account without one have the same answer after the same time: INVALID_CREDENTIALS. EMAIL_NOT_VERIFIED only
-     * with the right password.
-     */
-    async logIn({ email, password }: { email: string; password: string }, request: LoginRequest): Promise<Login> {
-      await limits.enforce('login', request.clientAddress);
-      const found = await users.findCredential(email);
-      const isRight = await passwords.verify(password, found?.passwordHash ?? null);
-      if (!found?.passwordHash || !isRight) throw new ServiceError('INVALID_CREDENTIALS');
-      const { user, passwordHash } = found;
-      if (!user.emailVerified) throw new ServiceError('EMAIL_NOT_VERIFIED');
-      if (passwords.isOutdated(passwordHash)) await renewHash(user.id, password, passwordHash);
-      return sessions.openSession(user, PASSWORD, request);
-    },
+    logIn: (given: Credentials, request: LoginRequest) => givePassword(given, request, { restores: false }),
+
+    /** Restores a deleted account, and logs in to it; to one that is there it is a login like any other. */
+    restore: (given: Credentials, request: LoginRequest) => givePassword(given, request, { restores: true }),
   };
 };

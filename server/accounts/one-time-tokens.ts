@@ -1,38 +1,60 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { type AllTables, type Database, type ReadTables, sql } from '../parts/database/contract.ts';
 import type { Secrets } from '../secrets.ts';
+import { deleteInBatches } from '../workers/sweep.ts';
 import { mailKinds, type TokenPurpose } from './mail-kinds.ts';
+import { createMailedTokens, hashOf } from './mailed-tokens.ts';
 import { createTokenReservations } from './token-reservations.ts';
+
+const KEPT_MS = 7 * 24 * 60 * 60_000;
 
 export interface FoundToken {
   id: string;
   userId: string;
   email: string;
+  purpose: TokenPurpose;
   used: boolean;
   expired: boolean;
 }
 
-/** Whether a text has the form of a mailed token; any other text needs no query. */
-export const isMailedToken = (text: string): boolean => /^[A-Za-z0-9_-]{43}$/.test(text);
-
-const hashOf = (token: string) => createHash('sha256').update(token).digest('base64url');
-
 /**
- * Mailed single-use tokens. A token is the HMAC of its row's random id under the application secret: it can be derived
- * when its mail is sent, and neither the table nor the mail queue contains it. A caller that uses or replaces a
- * token holds the lock on its user (`lockUser`), so that a token works once, also under a race.
+ * Mailed single-use tokens. A caller that uses or replaces a token holds the lock on its user (`lockUser`), so that a token
+ * works once, also under a race.
  */
 export const createOneTimeTokens = ({ database, secrets }: { database: Database; secrets: Secrets }) => {
-  const deriveAll = (purpose: TokenPurpose, id: string) => secrets.derive(`one-time-token:${purpose}:${id}`);
-  const derive = (purpose: TokenPurpose, id: string) => deriveAll(purpose, id)[0];
+  const mailed = createMailedTokens(secrets);
+  const derive = (purpose: TokenPurpose, id: string) => mailed.derive(purpose, id);
+
+  const expiryOf = (purpose: TokenPurpose) => sql<number>`${database.now} + ${mailKinds[purpose].lifeMs}`;
+
+  /** Answers the id of the unused token of this purpose, if there is one that has not expired. */
+  const renew = async (tables: AllTables, userId: string, purpose: TokenPurpose): Promise<string | undefined> => {
+    const found = await tables
+      .selectFrom('one_time_tokens')
+      .select('id')
+      .where('user_id', '=', userId)
+      .where('purpose', '=', purpose)
+      .where('used', '=', 0)
+      .where('expires_at', '>', database.now)
+      .executeTakeFirst();
+    if (!found) return undefined;
+    const expiry = { expires_at: expiryOf(purpose) };
+    await tables.updateTable('one_time_tokens').set(expiry).where('id', '=', found.id).execute();
+    return found.id;
+  };
 
   return {
     ...createTokenReservations(database),
     /** The token of an id that this process has issued. */
     derive,
 
-    /** Issues a token, which replaces the older one of the same purpose. Answers its id, for `derive`. */
+    /**
+     * Issues a token, which replaces the older one of the same purpose; where mails of that kind share theirs, an unused one
+     * gets its whole life again instead. Answers its id, for `derive`.
+     */
     async issue(tables: AllTables, userId: string, purpose: TokenPurpose): Promise<string> {
+      const shared = mailKinds[purpose].token?.isShared && (await renew(tables, userId, purpose));
+      if (shared) return shared;
       await this.revoke(tables, userId, purpose);
       return this.issueFirst(tables, userId, purpose);
     },
@@ -47,7 +69,7 @@ export const createOneTimeTokens = ({ database, secrets }: { database: Database;
           user_id: userId,
           purpose,
           token_hash: hashOf(derive(purpose, id)),
-          expires_at: sql`${database.now} + ${mailKinds[purpose].lifeMs}`,
+          expires_at: expiryOf(purpose),
           used: 0,
         })
         .execute();
@@ -58,17 +80,24 @@ export const createOneTimeTokens = ({ database, secrets }: { database: Database;
       await tables.deleteFrom('one_time_tokens').where('user_id', '=', userId).where('purpose', '=', purpose).execute();
     },
 
+    /** Those of every purpose. */
+    async revokeAll(tables: AllTables, userId: string): Promise<void> {
+      await tables.deleteFrom('one_time_tokens').where('user_id', '=', userId).execute();
+    },
+
     /** Finds a token, used and expired ones too. */
-    async find(tables: ReadTables, purpose: TokenPurpose, token: string): Promise<FoundToken | undefined> {
+    async find(tables: ReadTables, purposes: readonly TokenPurpose[], token: string): Promise<FoundToken | undefined> {
       const row = await tables
         .selectFrom('one_time_tokens as token')
         .innerJoin('users as user', 'user.id', 'token.user_id')
-        .select(['token.id', 'token.user_id as userId', 'user.email', 'token.used'])
+        .select(['token.id', 'token.user_id as userId', 'user.email', 'token.purpose', 'token.used'])
         .select(sql<number>`${sql.ref('token.expires_at')} <= ${database.now}`.as('expired'))
         .where('token.token_hash', '=', hashOf(token))
-        .where('token.purpose', '=', purpose)
+        .where('token.purpose', 'in', purposes)
         .executeTakeFirst();
-      return row && { ...row, used: row.used === 1, expired: row.expired === 1 };
+      if (!row) return undefined;
+      const purpose = row.purpose as TokenPurpose;
+      return { ...row, purpose, used: row.used === 1, expired: row.expired === 1 };
     },
 
     /**
@@ -82,13 +111,16 @@ export const createOneTimeTokens = ({ database, secrets }: { database: Database;
     ): Promise<{ token: string } | 'foreign' | undefined> {
       const row = await tables
         .selectFrom('one_time_tokens')
-        .select(['used', 'token_hash as hash'])
+        .select(['id', 'used', 'token_hash as hash'])
         .where('id', '=', id)
         .executeTakeFirst();
       if (row?.used !== 0) return undefined;
-      const token = deriveAll(purpose, id).find((each) => hashOf(each) === row.hash);
-      return token === undefined ? 'foreign' : { token };
+      return mailed.deriveStored(purpose, row);
     },
+
+    /** Deletes tokens that expired a week ago: until then a second use can be told from a wrong token. */
+    sweep: (): Promise<void> =>
+      deleteInBatches(database, 'one_time_tokens', sql`expires_at < ${database.now} - ${KEPT_MS}`),
 
     async markUsed(tables: AllTables, id: string): Promise<void> {
       await tables.updateTable('one_time_tokens').set({ used: 1 }).where('id', '=', id).execute();

@@ -1,15 +1,14 @@
-import type { RawBuilder } from 'kysely';
 import { v7 as uuidv7 } from 'uuid';
 import type { MailState, OutboxMail } from '../../entities/index.ts';
 import { type Database, sql, type WriteTables } from '../parts/database/contract.ts';
 import { traceparent } from '../telemetry/traces.ts';
 import { createLeases } from '../workers/leases.ts';
+import { deleteInBatches } from '../workers/sweep.ts';
 import { type MailKind, mailKinds } from './mail-kinds.ts';
 import { inboxOf } from './text-rules.ts';
 
 /** After a crash another process retries a mail this much later. */
 const LEASE_MS = 20_000;
-const SWEEP_BATCH = 1000;
 const KEPT_MS = 7 * 24 * 60 * 60_000;
 
 export interface Mailing {
@@ -20,6 +19,8 @@ export interface Mailing {
   userId?: string;
   /** A value that the text of this kind contains, at most 255 characters. */
   detail?: string;
+  /** Of its token, where that was issued already. */
+  tokenId?: string | undefined;
 }
 
 /** A row as the worker takes it. `attempts` does not count the one that begins. */
@@ -39,13 +40,13 @@ export type Outcome = { state: MailState } | { retryInMs: number } | 'unwanted';
 /** The rows of `outbox`, by the database's clock. They are kept for `countedMs`, in which the limits count them. */
 export const createOutboxRows = (database: Database, { countedMs }: { countedMs: number }) => ({
   /**
-   * Must be the only statement of a `write`, or part of a transaction. With a token it is inserted as this process's to
-   * deliver, who has it when the transaction is committed.
+   * Must be the only statement of a `write`, or part of a transaction. `isLeased` inserts it as this process's to deliver,
+   * who has it when the transaction is committed.
    */
   async insert(
     tables: WriteTables,
-    { kind, email, userId, detail }: Mailing,
-    { delayMs = 0, tokenId = null }: { delayMs?: number; tokenId?: string | null } = {},
+    { kind, email, userId, detail, tokenId }: Mailing,
+    { delayMs = 0, isLeased = false }: { delayMs?: number; isLeased?: boolean } = {},
   ): Promise<LeasedMail> {
     const row = {
       id: uuidv7(),
@@ -53,7 +54,7 @@ export const createOutboxRows = (database: Database, { countedMs }: { countedMs:
       email,
       detail: detail ?? null,
       userId: userId ?? null,
-      tokenId,
+      tokenId: tokenId ?? null,
       traceparent: traceparent() ?? null,
     };
     await tables
@@ -64,11 +65,11 @@ export const createOutboxRows = (database: Database, { countedMs }: { countedMs:
         email,
         inbox: inboxOf(email),
         user_id: row.userId,
-        token_id: tokenId,
+        token_id: row.tokenId,
         detail: row.detail,
         state: 'pending',
-        attempts: tokenId ? 1 : 0,
-        due_at: sql`${database.now} + ${tokenId ? LEASE_MS : delayMs}`,
+        attempts: isLeased ? 1 : 0,
+        due_at: sql`${database.now} + ${isLeased ? LEASE_MS : delayMs}`,
         expires_at: sql`${database.now} + ${mailKinds[kind].lifeMs}`,
         created_at: database.now,
         traceparent: row.traceparent,
@@ -143,28 +144,28 @@ export const createOutboxRows = (database: Database, { countedMs }: { countedMs:
     return { pending: Number(row.pending), due: Number(row.due), oldestMs: Number(row.oldestMs) };
   },
 
-  /** Deletes settled rows that no limit counts any more, tokens that expired a week ago, and expired sessions. */
-  async sweep(): Promise<void> {
-    const before = (ms: number) => sql<number>`${database.now} - ${ms}`;
-    const countedFrom = before(Math.max(KEPT_MS, countedMs));
-    await deleteInBatches(database, 'outbox', sql`created_at < ${countedFrom} and state <> 'pending'`);
-    await deleteInBatches(database, 'one_time_tokens', sql`expires_at < ${before(KEPT_MS)}`);
-    await deleteInBatches(database, 'sessions', sql`expires_at < ${database.now}`);
+  /**
+   * Deletes the mails of a removed user, those that limits still count excepted. Answers whether none is left. A mail to the
+   * address alone is the user's if it is from before the removal.
+   */
+  async removeAllOf({ userId, email, begunAt }: { userId: string; email: string; begunAt: number }): Promise<boolean> {
+    const ofUser = sql<boolean>`user_id = ${userId}`;
+    const toAddress = sql<boolean>`inbox = ${inboxOf(email)} and email = ${email} and user_id is null and created_at <= ${begunAt}`;
+    const isCounted = sql<boolean>`token_id is not null and created_at > ${database.now} - ${countedMs}`;
+    for (const theirs of [ofUser, toAddress]) {
+      await deleteInBatches(database, 'outbox', sql`${theirs} and not (${isCounted})`);
+    }
+    const left = await database.query((tables) =>
+      tables.selectFrom('outbox').select('id').where(sql<boolean>`(${ofUser}) or (${toAddress})`).executeTakeFirst(),
+    );
+    return left === undefined;
   },
-});
 
-/** One transaction per batch, so that each ends within its deadline, however many rows there are. */
-async function deleteInBatches(
-  database: Database,
-  table: 'outbox' | 'one_time_tokens' | 'sessions',
-  isOld: RawBuilder<boolean>,
-) {
-  const deleteBatch = () =>
-    database.change(async (tables) => {
-      const rows = await tables.selectFrom(table).select('id').where(isOld).limit(SWEEP_BATCH).execute();
-      const ids = rows.map(({ id }) => id);
-      if (ids.length > 0) await tables.deleteFrom(table).where('id', 'in', ids).execute();
-      return ids.length;
-    });
-  while ((await deleteBatch()) === SWEEP_BATCH);
-}
+  /** Deletes settled rows that no limit counts any more. */
+  sweep: (): Promise<void> =>
+    deleteInBatches(
+      database,
+      'outbox',
+      sql`created_at < ${database.now} - ${Math.max(KEPT_MS, countedMs)} and state <> 'pending'`,
+    ),
+});

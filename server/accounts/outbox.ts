@@ -1,7 +1,7 @@
 import type { User } from '../../entities/index.ts';
 import type { Rate } from '../config/index.ts';
 import type { Log } from '../log.ts';
-import type { AllTables, Database } from '../parts/database/contract.ts';
+import type { AllTables, Database, WriteTables } from '../parts/database/contract.ts';
 import { DELIVERIES_AT_ONCE, type MailTransport } from '../parts/mail/contract.ts';
 import { count, gauges } from '../telemetry/metrics.ts';
 import { inSpan } from '../telemetry/traces.ts';
@@ -25,9 +25,11 @@ interface Parts {
   /** Rows are counted for these limits. */
   rates: { mail: Rate; inbox: Rate };
   mail: MailTransport;
-  admission: MailAdmission;
+  admission: Pick<MailAdmission, 'admit' | 'issueWithinLimits'>;
   turns: InboxTurns;
   compose: MailComposer;
+  /** What else is deleted by and by, beside old mails. */
+  sweeps: (() => Promise<void>)[];
   log: Log;
 }
 
@@ -36,7 +38,7 @@ interface Parts {
  * process delivers. After a crash a mail may be sent twice, with the same Message-ID and the same token; it is never
  * lost.
  */
-export function createOutbox({ database, rates, mail, admission, turns, compose, log }: Parts) {
+export function createOutbox({ database, rates, mail, admission, turns, compose, sweeps, log }: Parts) {
   const rows = createOutboxRows(database, { countedMs: Math.max(rates.mail.seconds, rates.inbox.seconds) * 1000 });
   const attempt = createMailDelivery({ admit: admission.admit, compose, mail, log });
 
@@ -63,7 +65,9 @@ export function createOutbox({ database, rates, mail, admission, turns, compose,
     atOnce: DELIVERIES_AT_ONCE,
     leases: rows.leases,
     work: (row) => inSpan(`deliver ${row.kind}`, traceOf(row), () => deliver(row)),
-    sweep: rows.sweep,
+    async sweep() {
+      for (const sweep of [rows.sweep, ...sweeps]) await sweep();
+    },
     log,
   });
 
@@ -89,8 +93,8 @@ export function createOutbox({ database, rates, mail, admission, turns, compose,
       try {
         await transact(async (tables) => {
           const tokenId = release && (await admission.issueWithinLimits(tables, user, purpose));
-          const mailing = { kind: purpose, email: user.email, ...(tokenId && { userId: user.id }) };
-          mail = await rows.insert(tables, mailing, { tokenId: tokenId ?? null });
+          const mailing = { kind: purpose, email: user.email, ...(tokenId && { userId: user.id, tokenId }) };
+          mail = await rows.insert(tables, mailing, { isLeased: Boolean(tokenId) });
         });
       } finally {
         release?.();
@@ -102,13 +106,23 @@ export function createOutbox({ database, rates, mail, admission, turns, compose,
 
     /**
      * Queues the request for a mail. The work is the same for every address, known or not: the worker finds out whether
-     * there is an account to mail (OWASP ASVS 6.3.8).
+     * there is an account to mail (OWASP ASVS 6.3.8). `beside` is written in the same transaction.
      */
-    async request(mailing: Pick<Mailing, 'kind' | 'email'>): Promise<void> {
-      await database.write((tables) => rows.insert(tables, mailing, { delayMs: REQUEST_DELAY_MS }));
+    async request(
+      mailing: Pick<Mailing, 'kind' | 'email' | 'userId'>,
+      beside?: (tables: AllTables) => Promise<void>,
+    ): Promise<void> {
+      const insert = (tables: WriteTables) => rows.insert(tables, mailing, { delayMs: REQUEST_DELAY_MS });
+      await (beside
+        ? database.change(async (tables) => {
+            await insert(tables);
+            await beside(tables);
+          })
+        : database.write(insert));
       worker.wake(REQUEST_DELAY_MS);
     },
 
+    removeAllOf: rows.removeAllOf,
     wake: (): void => worker.wake(),
     start: worker.start,
     /** Sends no more mails and waits for those on their way. */
@@ -128,7 +142,7 @@ const nameOf = (outcome: Outcome): string => {
 const traceOf = ({ id, traceparent }: LeasedMail) => ({
   kind: 'consumer' as const,
   attributes: { 'messaging.operation.name': 'deliver', 'messaging.message.id': id },
-  ...(traceparent && { continues: { traceparent } }),
+  continues: { traceparent: traceparent ?? undefined },
 });
 
 export type Outbox = ReturnType<typeof createOutbox>;

@@ -6,7 +6,7 @@ import {
   type ProfileFields,
   storedProfile,
 } from '../../entities/index.ts';
-import { type Database, sql, type WriteTables } from '../parts/database/contract.ts';
+import { sql, type WriteTables } from '../parts/database/contract.ts';
 
 /** What the answer is made of. */
 interface ReadUser extends ProfileFields {
@@ -22,8 +22,6 @@ interface Replacement<User> {
   /** As the caller's session has read it. */
   user: User;
   change: ProfileChange;
-  /** As in `database.attempt`. */
-  latest: number;
 }
 
 const profileFields: (keyof ProfileFields)[] = ['name', ...optionalProfileFields];
@@ -33,12 +31,12 @@ const profileFields: (keyof ProfileFields)[] = ['name', ...optionalProfileFields
  * answer is then known without reading the row again. Undefined where the row is another one by now, where its session
  * has ended, and where the avatar changes, on which uploads depend.
  */
-export const createProfileReplacement = ({ now }: Pick<Database, 'now'>) => {
+export const createProfileReplacement = () => {
   let compiled: CompiledQuery | undefined;
 
   return async <User extends ReadUser>(
     tables: WriteTables,
-    { user, change, latest }: Replacement<User>,
+    { user, change }: Replacement<User>,
   ): Promise<User | undefined> => {
     const profile = changedProfile(user, change);
     if (profile.avatar !== user.avatar) return undefined;
@@ -53,16 +51,15 @@ export const createProfileReplacement = ({ now }: Pick<Database, 'now'>) => {
       user.role,
       user.emailVerified ? 1 : 0,
       ...profileFields.map((field) => bytesOf(user[field])),
-      latest,
     ];
-    compiled ??= compileStatement(tables, now);
+    compiled ??= compileStatement(tables);
     const { numAffectedRows } = await tables.executeQuery({ ...compiled, parameters: values });
     return numAffectedRows === 1n ? { ...user, ...profile } : undefined;
   };
 };
 
 /** Compiled once, with any values; the real ones follow in this order. */
-const compileStatement = (tables: WriteTables, now: Database['now']): CompiledQuery =>
+const compileStatement = (tables: WriteTables): CompiledQuery =>
   tables
     .updateTable('users')
     .set({ ...Object.fromEntries(profileFields.map((field) => [field, ''])), search_name: '' })
@@ -73,7 +70,6 @@ const compileStatement = (tables: WriteTables, now: Database['now']): CompiledQu
     .where('role', '=', 'user')
     .where('email_verified', '=', 0)
     .where(sql<boolean>`${sql.join(profileFields.map(hasBytes), sql` and `)}`)
-    .where(sql<boolean>`${now} <= ${0}`)
     .compile();
 
 const hasBytes = (field: keyof ProfileFields) => sql`hex(coalesce(${sql.ref(field)}, '')) = ${''}`;

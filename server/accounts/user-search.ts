@@ -1,7 +1,8 @@
+import type { SelectQueryBuilder } from 'kysely';
 import { z } from 'zod';
 import { afterPrefix, searchKey } from '../../entities/index.ts';
-import type { Database, ReadTables } from '../parts/database/contract.ts';
-import { type ListedUser, listedColumns, type UserPage } from './users.ts';
+import type { Database, ReadTables, Tables } from '../parts/database/contract.ts';
+import { existing, listedColumns, type UserPage } from './users.ts';
 
 /** The most addresses that a page scans for users that were not already found by name. */
 const ADDRESSES_A_PAGE = 400;
@@ -39,32 +40,52 @@ export const isSearchable = (q: string): boolean => searchKey(q) !== '';
 /** Whether this is the cursor of a page of `q`. */
 export const isSearchCursor = (cursor: string, q: string): boolean => decode(cursor, searchKey(q)) !== undefined;
 
+/** What a search needs to know of each user. */
+interface Found {
+  id: string;
+  email: string;
+  searchName: string | null;
+}
+
+interface SearchRequest {
+  q: string;
+  cursor?: string | undefined;
+  limit: number;
+  /** Whether users are found by their address too. */
+  byAddress?: boolean;
+}
+
 /**
  * A page of the users with a name or address that starts with `q`, as `searchKey` compares them: first those found by
- * name, then those found by address only. Each query reads a range of an index that begins where the previous page
- * ended, so a page costs the same whatever `q` is and however many it matches. It may be short although more follow.
+ * name, then those found by address only, where `byAddress` looks for them. Each query reads a range of an index that
+ * begins where the previous page ended, so a page costs the same whatever `q` is and however many it matches. It may be
+ * short although more follow.
  */
-export const createUserSearch =
-  (database: Database) =>
-  ({ q, cursor, limit }: { q: string; cursor?: string | undefined; limit: number }): Promise<UserPage> =>
-    database.queryReplica(async (tables) => {
+export const createSearch =
+  <Row extends Found>(
+    read: Database['query'],
+    rowsOf: (tables: ReadTables) => SelectQueryBuilder<Tables, 'users', Row>,
+  ) =>
+  ({ q, cursor, limit, byAddress: isByAddress = true }: SearchRequest): Promise<UserPage<Row>> =>
+    read(async (tables) => {
       const key = searchKey(q);
       const after = (cursor === undefined ? undefined : decode(cursor, key)) ?? beginning;
 
-      const byName = 'name' in after ? await namesAfter(tables, key, after, limit + 1) : [];
+      const byName = 'name' in after ? await namesAfter(rowsOf(tables), key, after, limit + 1) : [];
       if (byName.length > limit) {
         const last = byName[limit - 1];
         return pageOf(byName.slice(0, limit), last && { name: last.searchName ?? '', id: last.id });
       }
 
+      if (!isByAddress) return pageOf(byName, undefined);
       const address = 'email' in after ? after.email : '';
       const room = limit - byName.length;
-      const scanned: Found[] = [];
-      let byAddress: Found[] = [];
+      const scanned: Row[] = [];
+      let byAddress: Row[] = [];
       // Mostly nobody among them was found by name, and the first few are enough.
       for (const most of [room + 1, ADDRESSES_A_PAGE]) {
         const wanted = most - scanned.length;
-        const next = await addressesAfter(tables, key, scanned.at(-1)?.email ?? address, wanted);
+        const next = await addressesAfter(rowsOf(tables), key, scanned.at(-1)?.email ?? address, wanted);
         scanned.push(...next);
         byAddress = scanned.filter(({ searchName }) => !searchName?.startsWith(key));
         if (byAddress.length > room || next.length < wanted) break;
@@ -74,31 +95,42 @@ export const createUserSearch =
       return pageOf([...byName, ...shown], end === undefined ? undefined : { email: end });
     });
 
-type Found = ListedUser & { searchName: string | null };
+/** The search of the public list. */
+export const createUserSearch = (database: Database): ((asked: SearchRequest) => Promise<UserPage>) =>
+  createSearch(
+    (read) => database.queryReplica(read),
+    (tables) => existing(tables).select([...listedColumns, 'search_name as searchName']),
+  );
 
-function pageOf(rows: Found[], end: Position | undefined): UserPage {
-  const users = rows.map(({ searchName, ...user }) => user);
-  return { users, ...(end && { nextCursor: encode(end) }) };
-}
-
-const rowsOf = (tables: ReadTables) =>
-  tables.selectFrom('users').select([...listedColumns, 'search_name as searchName']);
+const pageOf = <Row>(users: Row[], end: Position | undefined): UserPage<Row> => ({
+  users,
+  ...(end && { nextCursor: encode(end) }),
+});
 
 /**
  * The comparison is written out, because for a comparison of rows, `(search_name, id) > (…, …)`, MySQL would read the
  * index from its beginning.
  */
-function namesAfter(tables: ReadTables, key: string, { name, id }: { name: string; id: string }, most: number) {
-  const matches = rowsOf(tables).where('search_name', '>=', key).where('search_name', '<', afterPrefix(key));
+function namesAfter<Row>(
+  rows: SelectQueryBuilder<Tables, 'users', Row>,
+  key: string,
+  { name, id }: { name: string; id: string },
+  most: number,
+): Promise<Row[]> {
+  const matches = rows.where('search_name', '>=', key).where('search_name', '<', afterPrefix(key));
   const rest = matches.where(({ and, eb, or }) =>
     or([eb('search_name', '>', name), and([eb('search_name', '=', name), eb('id', '>', id)])]),
   );
   return (name === '' ? matches : rest).orderBy('search_name').orderBy('id').limit(most).execute();
 }
 
-async function addressesAfter(tables: ReadTables, key: string, email: string, most: number): Promise<Found[]> {
+async function addressesAfter<Row>(
+  rows: SelectQueryBuilder<Tables, 'users', Row>,
+  key: string,
+  email: string,
+  most: number,
+): Promise<Row[]> {
   if (!/^[!-~]+$/.test(key)) return [];
-  const ordered = rowsOf(tables).orderBy('email').limit(most);
-  const inRange = ordered.where('email', '<', `${key}\x7f`);
+  const inRange = rows.orderBy('email').limit(most).where('email', '<', `${key}\x7f`);
   return inRange.where('email', email === '' ? '>=' : '>', email || key).execute();
 }

@@ -1,13 +1,24 @@
 import { LockMode } from '@mikro-orm/core';
-import { optionalProfileFields, type ProfileChange, User } from '../../entities/index.ts';
+import {
+  changedProfile,
+  optionalProfileFields,
+  type ProfileChange,
+  type ProfileFields,
+  User,
+} from '../../entities/index.ts';
+import type { Caller } from '../activity/caller.ts';
+import type { Activity } from '../activity/index.ts';
 import { inBatches } from '../batches.ts';
+import { createBound } from '../bound.ts';
 import { ServiceError } from '../errors.ts';
+import { pageById } from '../page-by-id.ts';
 import {
   type AllTables,
   columnsOf,
   type Database,
   type EntityManager,
   preparedRead,
+  type ReadTables,
 } from '../parts/database/contract.ts';
 import { createProfileReplacement } from './profile-replacement.ts';
 
@@ -15,8 +26,12 @@ import { createProfileReplacement } from './profile-replacement.ts';
 const MOST_IDS = 100;
 const MOST_PAGES = 100;
 
+/** The most changes of a profile that each process records in an hour, so that nobody fills the disk with them. */
+const MOST_CHANGES_RECORDED = 60;
+const HOUR_MS = 60 * 60_000;
+
 /** What the public list shows. */
-const listedFields = ['id', 'email', 'name', 'avatar', 'provider', 'createdAt'] as const;
+export const listedFields = ['id', 'email', 'name', 'avatar', 'provider', 'createdAt'] as const;
 
 const accountFields = [
   ...new Set([...listedFields, ...optionalProfileFields, 'role', 'emailVerified', 'sessionEpoch'] as const),
@@ -36,7 +51,25 @@ export const accountOf = (user: User): Account =>
   Object.fromEntries(accountFields.map((field) => [field, user[field] ?? null])) as Account;
 
 export type AccountRow = Omit<Account, 'emailVerified'> & { emailVerified: number };
-type CredentialRow = AccountRow & { passwordHash: string | null };
+type CredentialRow = AccountRow & {
+  passwordHash: string | null;
+  deviceEpoch: number | null;
+  limitEpoch: number | null;
+  deletedAt: number | null;
+  blockedAt: number | null;
+};
+
+/** A user, with what a login needs to know beside. */
+export interface LoginAccount {
+  user: Account;
+  passwordHash: string | null;
+  /** Of the marks in the cookies of the user's devices. */
+  deviceEpoch: number | null;
+  /** Of the counts of wrong credentials. */
+  limitEpoch: number | null;
+  isDeleted: boolean;
+  isBlocked: boolean;
+}
 
 export const toAccount = <Row extends { emailVerified: number }>(row: Row) =>
   ({ ...row, emailVerified: row.emailVerified === 1 }) as Omit<Row, 'emailVerified'> & { emailVerified: boolean };
@@ -47,6 +80,9 @@ export const toAccount = <Row extends { emailVerified: number }>(row: Row) =>
  */
 export const lockUser = (em: EntityManager, where: { id: string } | { email: string }): Promise<User | null> =>
   em.findOne(User, where, { lockMode: LockMode.PESSIMISTIC_WRITE });
+
+/** All users but those who have asked for deletion: nobody sees them. */
+export const existing = (tables: ReadTables) => tables.selectFrom('users').where('users.deleted_at', 'is', null);
 
 /** Called within the transaction that changes a profile's avatar; an error that it throws undoes the change. */
 export type AvatarChanged = (
@@ -59,13 +95,19 @@ interface PageRequest {
   cursor?: string | undefined;
 }
 
-export interface UserPage {
-  users: ListedUser[];
+export interface UserPage<Shown = ListedUser> {
+  users: Shown[];
   /** The cursor of the next page; absent on the last one. */
   nextCursor?: string;
 }
 
-export const createUsers = (database: Database, avatarChanged: AvatarChanged = async () => undefined) => {
+interface Parts {
+  database: Database;
+  activity: Activity;
+  avatarChanged?: AvatarChanged;
+}
+
+export const createUsers = ({ database, activity, avatarChanged = async () => undefined }: Parts) => {
   const rowsByIds = preparedRead<AccountRow>();
   const readByIds =
     (way: 'query' | 'queryReplica') =>
@@ -73,7 +115,7 @@ export const createUsers = (database: Database, avatarChanged: AvatarChanged = a
       const rows = await database[way]((tables) =>
         rowsByIds(tables, {
           shape: ids.length,
-          build: () => tables.selectFrom('users').select(accountColumns).where('id', 'in', ids),
+          build: () => existing(tables).select(accountColumns).where('id', 'in', ids),
           parameters: ids,
         }),
       );
@@ -87,18 +129,18 @@ export const createUsers = (database: Database, avatarChanged: AvatarChanged = a
   const readPage = async ({ limit, cursor }: PageRequest): Promise<UserPage> => {
     const most = limit + 1;
     const rows = await database.queryReplica((tables) => {
-      const newest = tables.selectFrom('users').select(listedColumns).orderBy('id', 'desc').limit(most);
+      const newest = existing(tables).select(listedColumns).orderBy('id', 'desc').limit(most);
       return cursor === undefined
         ? page(tables, { shape: 'first', build: () => newest, parameters: [most] })
         : page(tables, { shape: 'next', build: () => newest.where('id', '<', cursor), parameters: [cursor, most] });
     });
-    const users = rows.slice(0, limit);
-    const last = users.at(-1);
-    return { users, ...(rows.length > limit && last && { nextCursor: last.id }) };
+    const { page: users, ...next } = pageById(rows, limit);
+    return { users, ...next };
   };
 
   const rowsByEmail = preparedRead<CredentialRow>();
-  const replaceProfile = createProfileReplacement(database);
+  const replaceProfile = createProfileReplacement();
+  const mayRecord = createBound({ most: MOST_CHANGES_RECORDED, withinMs: HOUR_MS });
 
   return {
     find,
@@ -112,22 +154,60 @@ export const createUsers = (database: Database, avatarChanged: AvatarChanged = a
       return users.filter((user) => user !== undefined);
     },
 
-    /** For a login. The password hash is not part of the user, which callers pass on. `email` must be normalized. */
-    async findCredential(email: string): Promise<{ user: Account; passwordHash: string | null } | undefined> {
+    /**
+     * For a login, also of a user who has asked for deletion or is blocked. The password hash is not part of the user,
+     * which callers pass on. `email` must be normalized.
+     */
+    async findCredential(email: string): Promise<LoginAccount | undefined> {
       const [found] = await database.query((tables) =>
         rowsByEmail(tables, {
           shape: 'one',
           build: () =>
             tables
               .selectFrom('users')
-              .select([...accountColumns, 'password_hash as passwordHash'])
+              .select([
+                ...accountColumns,
+                'password_hash as passwordHash',
+                'device_epoch as deviceEpoch',
+                'limit_epoch as limitEpoch',
+                'deleted_at as deletedAt',
+                'blocked_at as blockedAt',
+              ])
               .where('email', '=', email),
           parameters: [email],
         }),
       );
       if (!found) return undefined;
-      const { passwordHash, ...row } = found;
-      return { user: toAccount(row), passwordHash };
+      const { passwordHash, deviceEpoch, limitEpoch, deletedAt, blockedAt, ...row } = found;
+      return {
+        user: toAccount(row),
+        passwordHash,
+        deviceEpoch,
+        limitEpoch,
+        isDeleted: deletedAt !== null,
+        isBlocked: blockedAt !== null,
+      };
+    },
+
+    /** A user by the id, also one who has asked for deletion or is blocked. */
+    findStored: (id: string): Promise<Pick<LoginAccount, 'user' | 'isBlocked'> | undefined> =>
+      database.query(async (tables) => {
+        const row = await tables
+          .selectFrom('users')
+          .select([...accountColumns, 'blocked_at as blockedAt'])
+          .where('id', '=', id)
+          .executeTakeFirst();
+        if (!row) return undefined;
+        const { blockedAt, ...user } = row;
+        return { user: toAccount(user as AccountRow), isBlocked: blockedAt !== null };
+      }),
+
+    /** Whether there is such a user, deleted ones that can still be restored included. */
+    async exists(id: string): Promise<boolean> {
+      const row = await database.query((tables) =>
+        tables.selectFrom('users').select('id').where('id', '=', id).executeTakeFirst(),
+      );
+      return row !== undefined;
     },
 
     /** Newest first; ids are time-ordered, so a page is a range of the primary key, whatever the number of users. */
@@ -141,22 +221,38 @@ export const createUsers = (database: Database, avatarChanged: AvatarChanged = a
      * Changes only the given fields of the user, who is given as the caller's session has read it. UNAUTHENTICATED if
      * that session has ended in the meantime.
      */
-    update: (user: Account, change: ProfileChange): Promise<Account> =>
-      database.attempt({
-        row: user.id,
-        statement: (tables, latest) => replaceProfile(tables, { user, change, latest }),
-        async otherwise(em, tables) {
-          const { id, sessionEpoch } = user;
-          const stored = await lockUser(em, { id });
-          if (stored?.sessionEpoch !== sessionEpoch) throw new ServiceError('UNAUTHENTICATED');
-          const former = stored.profile.avatar;
-          stored.changeProfile(change);
-          const next = stored.profile.avatar;
-          if (next !== former) await avatarChanged(tables, { userId: id, former, next });
-          return accountOf(stored);
-        },
-      }),
+    async update(user: Account, change: ProfileChange, caller: Caller): Promise<Account> {
+      const { id, sessionEpoch } = user;
+      const fields = namesOf(user, change);
+      const recordChange = async (tables: AllTables) => {
+        if (fields === '' || !mayRecord(id)) return;
+        await activity.record(tables, id, { kind: 'profile-changed', details: { fields } }, caller);
+      };
+      const replaced = await database.change(async (tables) => {
+        const changed = await replaceProfile(tables, { user, change });
+        if (changed) await recordChange(tables);
+        return changed;
+      }, id);
+      if (replaced) return replaced;
+      return database.transaction(async (em, tables) => {
+        const stored = await lockUser(em, { id });
+        if (stored?.sessionEpoch !== sessionEpoch) throw new ServiceError('UNAUTHENTICATED');
+        const former = stored.profile.avatar;
+        stored.changeProfile(change);
+        const next = stored.profile.avatar;
+        if (next !== former) await avatarChanged(tables, { userId: id, former, next });
+        await recordChange(tables);
+        return accountOf(stored);
+      }, id);
+    },
   };
 };
 
 export type Users = ReturnType<typeof createUsers>;
+
+/** The fields that a change gives another value than was read. */
+function namesOf(user: Account, change: ProfileChange): string {
+  const next = changedProfile(user, change);
+  const fields = Object.keys(next) as (keyof ProfileFields)[];
+  return fields.filter((field) => next[field] !== user[field]).join(', ');
+}

@@ -1,6 +1,7 @@
-import { type Config, ConfigError, loadConfig } from '../config/index.ts';
+import { type Config, loadConfig } from '../config/index.ts';
 import { trustAuthorities } from '../start/authorities.ts';
 import { checkAddress } from './doctor/address.ts';
+import { checkBrand } from './doctor/brand.ts';
 import { checkDatabase } from './doctor/database.ts';
 import { examine, PART_DEADLINE_MS } from './doctor/examination.ts';
 import type { Check, Finding } from './doctor/finding.ts';
@@ -10,6 +11,7 @@ import { checkMail } from './doctor/mail.ts';
 import { checkObjectStorage } from './doctor/object-storage.ts';
 import { withoutSecrets } from './doctor/secrets.ts';
 import { checkSettings } from './doctor/settings.ts';
+import { explain } from './failure.ts';
 
 /**
  * `npm run doctor`: holds the configuration against the parts that it names. A line for each finding, with what to do about
@@ -24,6 +26,7 @@ const checksFor = (config: Config): [part: string, check: Check][] => [
   ['mail', checkMail],
   ...identityProviderChecks(config),
   ['address', checkAddress],
+  ['brand', checkBrand],
 ];
 
 async function doctor(): Promise<void> {
@@ -43,7 +46,7 @@ const lineOf = (part: string, finding: Finding): string => {
 };
 
 await doctor().catch((error: unknown) => {
-  process.stderr.write(`${error instanceof ConfigError ? error.message : (error as Error).stack}\n`);
+  process.stderr.write(`${explain(error)}\n`);
   process.exitCode = 1;
 });
 // What a part still holds open is no reason to stay.

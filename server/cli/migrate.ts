@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util';
-import { ConfigError, loadConfig } from '../config/index.ts';
-import { describeFailure } from '../parts/database/failure.ts';
+import { loadConfig } from '../config/index.ts';
 import { openDatabase } from '../parts/database/index.ts';
 import { trustAuthorities } from '../start/authorities.ts';
+import { explain } from './failure.ts';
 
 /**
  * `npm run migrate` brings the schema up to date and ends, for deployments that do so before they start instances. With
@@ -21,7 +21,6 @@ async function migrate({ check }: { check: boolean }): Promise<void> {
 const { values } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
 
 migrate(values).catch((error: unknown) => {
-  const explanation = error instanceof ConfigError ? error.message : describeFailure(error);
-  process.stderr.write(`${explanation ?? (error as Error).stack}\n`);
+  process.stderr.write(`${explain(error)}\n`);
   process.exitCode = values.check ? 2 : 1;
 });

@@ -8,13 +8,33 @@ import type { Environment } from './values.ts';
  * id and secret only, any other also its issuer.
  */
 
-const knownIssuers: Record<string, string> = {
-  google: 'https://accounts.google.com',
-  microsoft: 'https://login.microsoftonline.com/common/v2.0',
-  gitlab: 'https://gitlab.com',
-  /** Plain OAuth 2.0; with an issuer of its own a GitHub Enterprise Server. */
-  github: 'https://github.com',
+type Kind = 'oidc' | 'github' | 'discord' | 'facebook';
+
+interface Preset {
+  /** OpenID Connect, or plain OAuth 2.0 with an API of the provider's own. */
+  kind: Kind;
+  issuer: string;
+  scopes: string;
+  /** Whether its documents have a way to make the user log in anew and to state when that was (`prompt`, `auth_time`). */
+  provesLogin: boolean;
+}
+
+const DEFAULT_SCOPES = 'openid email profile';
+const openIdConnect = { kind: 'oidc', scopes: DEFAULT_SCOPES, provesLogin: true } as const;
+const plainOauth = { provesLogin: false } as const;
+
+const presets: Record<string, Preset> = {
+  /** Knows no `prompt=login`. */
+  google: { ...openIdConnect, issuer: 'https://accounts.google.com', provesLogin: false },
+  microsoft: { ...openIdConnect, issuer: 'https://login.microsoftonline.com/common/v2.0' },
+  gitlab: { ...openIdConnect, issuer: 'https://gitlab.com' },
+  /** With an issuer of its own a GitHub Enterprise Server. */
+  github: { ...plainOauth, kind: 'github', issuer: 'https://github.com', scopes: 'read:user user:email' },
+  discord: { ...plainOauth, kind: 'discord', issuer: 'https://discord.com', scopes: 'identify email' },
+  facebook: { ...plainOauth, kind: 'facebook', issuer: 'https://www.facebook.com', scopes: 'public_profile email' },
 };
+
+const presetOf = (name: string): Preset | undefined => (Object.hasOwn(presets, name) ? presets[name] : undefined);
 
 /** The path segments in use below /auth, and what password accounts and their login method are called (`provider`, `unproven`). */
 export const takenNames = [
@@ -27,13 +47,18 @@ export const takenNames = [
   'logout',
   'logout-all',
   'not-me',
+  'passkey',
+  'totp',
+  'second-factor',
+  'reauthenticate',
+  'confirm-email',
+  'undo-email-change',
+  'restore',
   'forgot-password',
   'reset-password',
 ];
 
 const DEFAULT_NAME = 'idp';
-const DEFAULT_SCOPES = 'openid email profile';
-const GITHUB_SCOPES = 'read:user user:email';
 
 /** OpenID Connect Discovery section 3; plain http only where no wire is crossed. */
 function isIssuer(text: string): boolean {
@@ -57,6 +82,7 @@ const fields = {
     .string()
     .regex(new RegExp(`^${scopeToken}(?: ${scopeToken})*$`), 'must be scopes with one space between them')
     .optional(),
+  TRUSTED_MFA: z.enum(['on', 'off']).optional(),
 };
 type Field = keyof typeof fields;
 
@@ -65,16 +91,16 @@ const variablesOf = <Prefix extends string>(prefix: Prefix) =>
     [F in Field as `${Prefix}_${F}`]: (typeof fields)[F];
   };
 
-const providerName = z
+export const providerName = z
   .string()
   .regex(/^[a-z0-9](?:[a-z0-9_-]{0,30}[a-z0-9])?$/, 'must be at most 32 of a-z, 0-9, - and _')
   .refine((name) => !takenNames.includes(name), 'must be another name: this one is taken below /auth');
 
 /** The variables whose names are fixed: those of the provider that IDP_NAME names. */
-export const fixedVariables = { IDP_NAME: providerName.optional(), ...variablesOf('IDP') };
+export const identityProviderVariables = { IDP_NAME: providerName.optional(), ...variablesOf('IDP') };
 
 /** The fixed variables that the embedded provider uses too. */
-const ofEmbedded = ['IDP_NAME', 'IDP_SCOPES'];
+const ofEmbedded = ['IDP_NAME', 'IDP_SCOPES', 'IDP_TRUSTED_MFA'];
 
 /** A configured provider: its name, and what the names of its variables begin with. */
 interface Entry {
@@ -84,13 +110,16 @@ interface Entry {
 
 /** This service as a client of an identity provider. */
 export interface IdentityProviderClient {
-  /** OpenID Connect, or GitHub's plain OAuth 2.0. */
-  kind: 'oidc' | 'github';
+  kind: Kind;
   issuer: string;
   clientId: string;
   clientSecret: string;
   /** Separated by spaces. */
   scopes: string;
+  /** Whether it can be asked to let the user log in anew, and to state when that was. */
+  provesLogin: boolean;
+  /** Whether a login there needs no second factor here: the provider asks for one itself. */
+  isTrustedForMfa: boolean;
   /** Where calls to the issuer's origin go instead: only the embedded provider has such an address. */
   address?: string;
 }
@@ -99,7 +128,7 @@ interface IdentityProviders {
   /** Complete only without problems. The one of IDP_NAME is first, the others are in the order of their names. */
   clients: ReadonlyMap<string, IdentityProviderClient>;
   /** The embedded provider, while development tools are on and no other provider is configured. */
-  embedded: { name: string; scopes: string } | undefined;
+  embedded: { name: string; scopes: string; isTrustedForMfa: boolean } | undefined;
   /** Those of the fixed variables' values excepted. */
   problems: string[];
 }
@@ -113,6 +142,7 @@ export function identityProvidersIn(env: Environment, { devTools }: { devTools: 
   const fixed = fixedEntry(env, { hasEmbedded: devTools && named.length === 0 });
   const entries = [...fixed, ...named];
   const { IDP_NAME: name = DEFAULT_NAME, IDP_SCOPES: scopes = DEFAULT_SCOPES } = env;
+  const isTrustedForMfa = env['IDP_TRUSTED_MFA'] === 'on';
   return {
     clients: new Map(
       entries.flatMap((entry) => {
@@ -120,7 +150,7 @@ export function identityProvidersIn(env: Environment, { devTools }: { devTools: 
         return client ? [[entry.name, client]] : [];
       }),
     ),
-    embedded: devTools && entries.length === 0 ? { name, scopes } : undefined,
+    embedded: devTools && entries.length === 0 ? { name, scopes, isTrustedForMfa } : undefined,
     problems: [
       ...entries.flatMap((entry) => incompleteIn(entry, env)),
       ...named.flatMap((entry) => malformedIn(entry, env)),
@@ -140,7 +170,7 @@ function namedEntries(env: Environment): Entry[] {
 
 /** None or one. A name alone names the embedded provider, where there is one. */
 function fixedEntry(env: Environment, { hasEmbedded }: { hasEmbedded: boolean }): Entry[] {
-  const present = Object.keys(fixedVariables).filter((variable) => env[variable] !== undefined);
+  const present = Object.keys(identityProviderVariables).filter((variable) => env[variable] !== undefined);
   if (present.every((variable) => hasEmbedded && ofEmbedded.includes(variable))) return [];
   return [{ name: env['IDP_NAME'] ?? DEFAULT_NAME, prefix: 'IDP' }];
 }
@@ -149,17 +179,19 @@ const given = ({ prefix }: Entry, env: Environment, field: Field) => env[`${pref
 
 const credentials = ['CLIENT_ID', 'CLIENT_SECRET'] as const satisfies Field[];
 
+const kindOf = (name: string): Kind => presetOf(name)?.kind ?? 'oidc';
+
 /** The variables that are missing beside the given ones. */
 function incompleteIn(entry: Entry, env: Environment): string[] {
   const { name, prefix } = entry;
   const problems = credentials
     .filter((field) => given(entry, env, field) === undefined)
     .map((field) => `${prefix}_${field} is missing: the identity provider needs it`);
-  if (given(entry, env, 'ISSUER') === undefined && !Object.hasOwn(knownIssuers, name)) {
-    problems.push(`${prefix}_ISSUER is missing: only ${Object.keys(knownIssuers).join(', ')} are known by their name`);
+  if (given(entry, env, 'ISSUER') === undefined && !presetOf(name)) {
+    problems.push(`${prefix}_ISSUER is missing: only ${Object.keys(presets).join(', ')} are known by their name`);
   }
   const scopes = given(entry, env, 'SCOPES');
-  if (name !== 'github' && scopes && !scopes.split(' ').includes('openid')) {
+  if (kindOf(name) === 'oidc' && scopes && !scopes.split(' ').includes('openid')) {
     problems.push(`${prefix}_SCOPES must have openid among them`);
   }
   return problems;
@@ -178,11 +210,13 @@ function malformedIn({ name, prefix }: Entry, env: Environment): string[] {
 
 /** Undefined if a variable is missing. */
 function clientOf(entry: Entry, env: Environment): IdentityProviderClient | undefined {
-  const issuer = given(entry, env, 'ISSUER') ?? knownIssuers[entry.name];
+  const preset = presetOf(entry.name);
+  const issuer = given(entry, env, 'ISSUER') ?? preset?.issuer;
   const clientId = given(entry, env, 'CLIENT_ID');
   const clientSecret = given(entry, env, 'CLIENT_SECRET');
   if (issuer === undefined || clientId === undefined || clientSecret === undefined) return undefined;
-  const kind = entry.name === 'github' ? 'github' : 'oidc';
-  const scopes = given(entry, env, 'SCOPES') ?? (kind === 'github' ? GITHUB_SCOPES : DEFAULT_SCOPES);
-  return { kind, issuer, clientId, clientSecret, scopes };
+  const { kind, provesLogin } = preset ?? openIdConnect;
+  const scopes = given(entry, env, 'SCOPES') ?? (preset ?? openIdConnect).scopes;
+  const isTrustedForMfa = given(entry, env, 'TRUSTED_MFA') === 'on';
+  return { kind, issuer, clientId, clientSecret, scopes, provesLogin, isTrustedForMfa };
 }

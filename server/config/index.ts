@@ -2,19 +2,21 @@ import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
 import { isUploadType } from '../media-types.ts';
+import { brandOf, brandVariables, termsProblems, termsVersionOf } from './brand.ts';
 import { hasDevTools, isOnThisMachine } from './dev-tools.ts';
-import { fixedVariables, identityProvidersIn } from './identity-providers.ts';
+import { identityProvidersIn, identityProviderVariables } from './identity-providers.ts';
 import { insecureSettings, settingsToWarnOf } from './insecure-settings.ts';
+import { limitVariables, ratesOf } from './limits.ts';
 import { redisSentinel, redisUrl } from './redis.ts';
+import { tracesOf, traceVariables } from './traces.ts';
 import {
   addressOf,
   baseAddress,
   databaseAddress,
   databaseAddresses,
+  domains,
   type Environment,
-  optionalRate,
   origins,
-  rate,
   secrets,
   serviceTokens,
   uploadTypes,
@@ -29,6 +31,10 @@ export { isServiceName, type Rate } from './values.ts';
  * together; outside production each part that is not configured gets its embedded form (decisions.md, "Configuration"),
  * except mail and the identity provider: their embedded forms let a caller become any user, and need `hasDevTools`.
  */
+
+/** minio would leave a path out, and a signature holds the path that the storage sees. */
+const storageAddress = () =>
+  baseAddress().refine((text) => (URL.parse(text)?.pathname ?? '/') === '/', 'must have no path');
 
 /** Every variable, in the order of .env.example. */
 const variables = {
@@ -55,10 +61,7 @@ const variables = {
     .string()
     .regex(/^(?:[^<>\r\n]*<[^<>@\s]+@[^<>@\s]+>|[^<>@\s]+@[^<>@\s]+)$/, 'must be an address, or Name <address>')
     .optional(),
-  // minio would leave a path out.
-  S3_ENDPOINT: baseAddress()
-    .refine((text) => (URL.parse(text)?.pathname ?? '/') === '/', 'must have no path')
-    .optional(),
+  S3_ENDPOINT: storageAddress().optional(),
   S3_REGION: z.string().default('us-east-1'),
   S3_BUCKET: z
     .string()
@@ -67,7 +70,8 @@ const variables = {
   S3_ACCESS_KEY: z.string().optional(),
   S3_SECRET_KEY: z.string().optional(),
   S3_PUBLIC_URL: baseAddress().optional(),
-  ...fixedVariables,
+  S3_UPLOAD_ENDPOINT: storageAddress().optional(),
+  ...identityProviderVariables,
   COOKIE_DOMAIN: z
     .string()
     .regex(/^\.?[A-Za-z0-9.-]+$/, 'must be a domain name')
@@ -78,38 +82,20 @@ const variables = {
   WEB_CONCURRENCY: whole(1, 256).default(1),
   DATA_DIR: z.string().default('.data'),
   PAGES: z.enum(['on', 'off']).default('on'),
+  ...brandVariables,
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('info'),
   METRICS_PORT: whole(1, 65535).optional(),
   METRICS_HOST: z.string().default('127.0.0.1'),
-  // OpenTelemetry's SDK reads these itself; here they are checked.
-  OTEL_EXPORTER_OTLP_ENDPOINT: baseAddress().optional(),
-  OTEL_EXPORTER_OTLP_PROTOCOL: z.enum(['http/protobuf', 'http/json']).default('http/protobuf'),
-  OTEL_EXPORTER_OTLP_HEADERS: z.string().optional(),
-  OTEL_SERVICE_NAME: z.string().optional(),
-  OTEL_TRACES_SAMPLER: z
-    .enum([
-      'always_on',
-      'always_off',
-      'traceidratio',
-      'parentbased_always_on',
-      'parentbased_always_off',
-      'parentbased_traceidratio',
-    ])
-    .optional(),
-  OTEL_TRACES_SAMPLER_ARG: z
-    .string()
-    .regex(/^(?:0(?:\.\d+)?|1(?:\.0+)?)$/, 'must be between 0 and 1')
-    .optional(),
+  ...traceVariables,
   PASSWORD_ITERATIONS: whole(1, 10_000_000).default(100_000),
-  LIMIT_LOGIN: rate(5, 15 * 60),
-  LIMIT_REGISTER: rate(100, 15 * 60),
-  LIMIT_MAIL: rate(10, 60 * 60),
-  LIMIT_INBOX: rate(30, 60 * 60),
-  LIMIT_MAIL_REQUEST: rate(100, 60 * 60),
-  LIMIT_TOKEN: rate(50, 15 * 60),
-  LIMIT_UPLOAD: rate(120, 60 * 60),
-  LIMIT_IDP_START: rate(100, 15 * 60),
-  LIMIT_READ: optionalRate,
+  ...limitVariables,
+  // At least as long as a mail about a new device can be answered.
+  ACTIVITY_DAYS: whole(7, 36_500).default(180),
+  DELETION_GRACE_DAYS: whole(1, 3650).default(14),
+  REGISTRATION: z.enum(['open', 'domains', 'invited', 'closed']).default('open'),
+  REGISTRATION_DOMAINS: domains,
+  PUBLIC_USERS: z.enum(['full', 'without-email', 'session', 'off']).default('full'),
+  AVATARS: z.enum(['any', 'own']).default('any'),
   UPLOAD_TYPES: uploadTypes,
   // At most what S3 takes in one PUT.
   UPLOAD_MAX_BYTES: whole(1, 5 * 1024 ** 3).default(50 * 1024 ** 2),
@@ -200,15 +186,28 @@ const sharedByProcesses = ['DATABASE_URL', 'REDIS_URL', 'S3_ENDPOINT'] as const 
 /** Settings that do not go together. */
 function contradictions(env: Environment): string[] {
   const { DATABASE_URL: database, DATABASE_REPLICA_URLS: replicas } = env;
+  const { REGISTRATION: registration = 'open', REGISTRATION_DOMAINS: listed = '' } = env;
+  const hasDomains = /[^\s,]/.test(listed);
   const { REDIS_SENTINEL: sentinel, REDIS_URL: redis, WEB_CONCURRENCY: processes = '1' } = env;
+  const { S3_UPLOAD_ENDPOINT: uploadEndpoint, S3_ENDPOINT: endpoint } = env;
   const missing = Number(processes) > 1 ? sharedByProcesses.filter((name) => env[name] === undefined) : [];
   return [
     ...missing.map((name) => `WEB_CONCURRENCY needs ${name}: the embedded part is for one process`),
     ...(replicas && !database ? ['DATABASE_URL is missing: DATABASE_REPLICA_URLS are copies of it'] : []),
+    ...(uploadEndpoint && !endpoint
+      ? ['S3_ENDPOINT is missing: S3_UPLOAD_ENDPOINT is another name of that storage']
+      : []),
     ...(sentinel && !redis ? ['REDIS_URL is missing: it has user, password and database for REDIS_SENTINEL'] : []),
     ...(sentinel && redis && redisUrl.safeParse(redis).data?.cluster
       ? ['REDIS_SENTINEL is for one host in REDIS_URL: several are a Cluster']
       : []),
+    ...(registration === 'domains' && !hasDomains
+      ? ['REGISTRATION_DOMAINS is missing: REGISTRATION=domains needs it']
+      : []),
+    ...(registration !== 'domains' && hasDomains
+      ? [`REGISTRATION_DOMAINS is for REGISTRATION=domains, and REGISTRATION is ${registration}`]
+      : []),
+    ...termsProblems(env),
   ];
 }
 
@@ -226,7 +225,7 @@ function assemble(env: z.output<typeof schema>) {
     ownUrls,
     /** Origins whose browsers may call us: our own, and the further front ends. */
     origins: new Set([...ownUrls.map((url) => new URL(url).origin), ...env.ALLOWED_ORIGINS]),
-    apiHost: env.API_HOST ?? new URL(appUrl).host,
+    apiHost: env.API_HOST ?? env.S3_UPLOAD_ENDPOINT ?? new URL(appUrl).host,
     /** The current one first. Undefined outside production: then a secret is made once and kept in dataDir. */
     appSecrets: env.APP_SECRET,
     databaseUrl: env.DATABASE_URL,
@@ -237,7 +236,7 @@ function assemble(env: z.output<typeof schema>) {
     redisCluster: env.REDIS_URL?.cluster,
     redisSentinel: env.REDIS_SENTINEL,
     smtpUrl: env.SMTP_URL,
-    mailFrom: env.MAIL_FROM ?? 'Account service <no-reply@localhost>',
+    mailFrom: senderOf(env),
     s3: s3Of(env),
     uploads: {
       types: env.UPLOAD_TYPES.filter(isUploadType),
@@ -245,6 +244,16 @@ function assemble(env: z.output<typeof schema>) {
       /** Bytes that one user may keep. */
       quota: env.UPLOAD_QUOTA,
     },
+    /** How long the activity of accounts is kept. */
+    activityDays: env.ACTIVITY_DAYS,
+    /** How long a deleted account can be restored. */
+    deletionGraceDays: env.DELETION_GRACE_DAYS,
+    /** Who may make an account; `domains` has lower case names, and `*.example.com` for those below one. */
+    registration: { mode: env.REGISTRATION, domains: env.REGISTRATION_DOMAINS },
+    /** What the public reads of users answer, and to whom. */
+    publicUsers: env.PUBLIC_USERS,
+    /** Whether avatars are uploads of this service only. */
+    ownAvatars: env.AVATARS === 'own',
     cookieDomain: env.COOKIE_DOMAIN,
     /** How many proxies stand in front and append to X-Forwarded-For. */
     trustedProxies: env.TRUST_PROXY,
@@ -258,33 +267,33 @@ function assemble(env: z.output<typeof schema>) {
     dataDir: env.DATA_DIR,
     /** Whether the account pages are served; a team's own front end at appUrl takes their place otherwise. */
     pages: env.PAGES === 'on',
+    brand: brandOf(env),
+    /** The version of the terms that new users accept. Undefined: none. */
+    termsVersion: termsVersionOf(env),
     logLevel: env.LOG_LEVEL,
     /** Undefined: no metrics. */
     metricsPort: env.METRICS_PORT,
     metricsHost: env.METRICS_HOST,
-    /** Undefined: no traces. */
-    traces: env.OTEL_EXPORTER_OTLP_ENDPOINT === undefined ? undefined : { protocol: env.OTEL_EXPORTER_OTLP_PROTOCOL },
+    traces: tracesOf(env),
     passwordIterations: env.PASSWORD_ITERATIONS,
-    rates: {
-      login: env.LIMIT_LOGIN,
-      register: env.LIMIT_REGISTER,
-      mail: env.LIMIT_MAIL,
-      inbox: env.LIMIT_INBOX,
-      mailRequest: env.LIMIT_MAIL_REQUEST,
-      token: env.LIMIT_TOKEN,
-      upload: env.LIMIT_UPLOAD,
-      idpStart: env.LIMIT_IDP_START,
-      read: env.LIMIT_READ,
-    },
+    rates: ratesOf(env),
   };
+}
+
+/** The sender of mails. An address of MAIL_FROM without a name has that of the brand. */
+function senderOf({ MAIL_FROM, APP_NAME }: z.output<typeof schema>): { name: string; address: string } {
+  const [, name = '', address = MAIL_FROM ?? 'no-reply@localhost'] = /^([^<]*)<([^>]+)>$/.exec(MAIL_FROM ?? '') ?? [];
+  const given = name.trim().replace(/^"(.*)"$/, (_, quoted: string) => quoted.replace(/\\(.)/g, '$1'));
+  return { name: given || (APP_NAME ?? (MAIL_FROM === undefined ? 'Account service' : '')), address };
 }
 
 /** Undefined outside production: then files are kept in dataDir and served by the service itself. */
 function s3Of(env: z.output<typeof schema>) {
   const { S3_ENDPOINT: endpoint, S3_BUCKET: bucket, S3_ACCESS_KEY: accessKey, S3_SECRET_KEY: secretKey } = env;
   if (!endpoint || !bucket || !accessKey || !secretKey) return undefined;
-  const publicUrl = env.S3_PUBLIC_URL ?? `${endpoint}/${bucket}`;
-  return { endpoint, region: env.S3_REGION, bucket, accessKey, secretKey, publicUrl };
+  const uploadEndpoint = env.S3_UPLOAD_ENDPOINT ?? endpoint;
+  const publicUrl = env.S3_PUBLIC_URL ?? `${uploadEndpoint}/${bucket}`;
+  return { endpoint, uploadEndpoint, region: env.S3_REGION, bucket, accessKey, secretKey, publicUrl };
 }
 
 /** The configuration of this process; a file `.env` in the working directory adds what the environment leaves unset. */

@@ -30,14 +30,24 @@ const insecure: Rules = {
   APP_SECRET: (value) =>
     secretsIn(value).some(isGuessable) ? 'can be guessed: `openssl rand -base64 32` makes one that cannot' : undefined,
   COOKIE_DOMAIN: cookieDomainProblem,
+  REGISTRATION_DOMAINS: (value) => {
+    const open = value.split(',').find((entry) => matchesAnySite(entry.trim()));
+    return open && `must not have ${open.trim()}: everyone can have a domain below a public suffix`;
+  },
   PASSWORD_ITERATIONS: (value) =>
     Number(value) < FEWEST_ITERATIONS ? `must be at least ${FEWEST_ITERATIONS}` : undefined,
 };
 
-/** These may be right in a private network: the log warns. */
+/** These may be right, as in a private network: the log warns. */
 const doubtful: Rules = {
+  REGISTRATION: (value, { PUBLIC_USERS }) =>
+    value !== 'open' && PUBLIC_USERS === undefined
+      ? `is ${value}, and PUBLIC_USERS is not set: everyone can read the names and addresses of those who are let in`
+      : undefined,
   S3_ENDPOINT: (value) =>
     isInTheClear(value) ? 'is plain http: uploads can be read and changed on the way' : undefined,
+  S3_UPLOAD_ENDPOINT: (value) =>
+    isInTheClear(value) ? 'is plain http: browsers let no page over https send files there' : undefined,
   S3_PUBLIC_URL: (value) => (isInTheClear(value) ? 'is plain http: our pages show no picture from there' : undefined),
   SMTP_URL: (value) =>
     sendsInTheClear(value)

@@ -132,6 +132,17 @@ export const origins = z
     error: 'must be origins like https://app.example.com, separated by commas',
   });
 
+const domain = /^(?:\*\.)?(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])$/;
+
+/** `example.com`, and `*.example.com` for those below it, in lower case as addresses are stored. */
+export const domains = z
+  .string()
+  .default('')
+  .transform((text) => entriesOf(text).map((entry) => entry.toLowerCase()))
+  .refine((list) => list.every((entry) => entry.length <= 255 && domain.test(entry)), {
+    error: 'must be domains like example.com, or *.example.com for those below it, separated by commas',
+  });
+
 export const uploadTypes = z
   .string()
   .default(defaultUploadTypes.join(','))

@@ -61,7 +61,7 @@ export function createApp(
   app.use(answerFailures(log));
   if (config.trustedProxies === 0) app.use(proxyWarning(log));
   app.use(requireTarget);
-  app.use(crossOrigin(config));
+  app.use(crossOrigin(config, log));
   app.use(originCheck(config));
   app.use(rest(accounts, createContext));
   app.use(rpc(createContext, log));
@@ -82,8 +82,16 @@ export function createApp(
 }
 
 /** The settings of the account pages that depend on the configuration and the parts. */
-const pageSettings = ({ appUrl, smtpUrl }: Config, { identityProviders }: Accounts) => ({
+const pageSettings = (
+  { appUrl, registration, smtpUrl, brand, origins, acceptsLoopbackOrigins }: Config,
+  { identityProviders, reauthenticatingProviders }: Accounts,
+) => ({
   appUrl,
+  brand,
+  origins: [...origins],
+  acceptsLoopbackOrigins,
   providers: identityProviders,
+  reauthenticatingProviders,
+  registration,
   mailbox: smtpUrl ? undefined : '/dev/mail',
 });

@@ -6,11 +6,15 @@ import type { Accounts } from '../accounts/index.ts';
 import type { Session } from '../accounts/sessions.ts';
 import type { Config } from '../config/index.ts';
 import type { Database } from '../parts/database/contract.ts';
+import { returnAddress } from '../return-to.ts';
 import type { Uploads } from '../uploads/index.ts';
 import { clientAddress } from './client-address.ts';
 import { browserCookie, readBrowserCookie } from './cookies/browser.ts';
+import { deviceCookie, readDeviceCookie } from './cookies/device.ts';
+import { pendingCookie, readPendingCookie } from './cookies/pending.ts';
 import { readSessionCookie, sessionCookies } from './cookies/session.ts';
 import { readStateCookie, stateCookies } from './cookies/state.ts';
+import { isFromOurPages } from './security.ts';
 
 export const version: string = packageJson.version;
 
@@ -62,6 +66,10 @@ class RequestContext implements Context {
     return this.#ctx.get('User-Agent');
   }
 
+  requestId() {
+    return this.#ctx.state['id'] as string;
+  }
+
   get sessionToken() {
     return readSessionCookie(this.#ctx.get('Cookie'));
   }
@@ -77,8 +85,24 @@ class RequestContext implements Context {
     return state['browser'] as string;
   }
 
+  get deviceCookie() {
+    return readDeviceCookie(this.#ctx.get('Cookie'), this.#config);
+  }
+
+  get pendingLogin() {
+    return readPendingCookie(this.#ctx.get('Cookie'), this.#config);
+  }
+
   stateCookie(provider: string) {
     return readStateCookie(this.#ctx.get('Cookie'), provider);
+  }
+
+  isFromOurPages() {
+    return isFromOurPages(this.#ctx, this.#config);
+  }
+
+  isNavigation() {
+    return this.#ctx.get('Sec-Fetch-Mode') === 'navigate';
   }
 
   /** One of the fixed list of our own addresses, whatever the request names. */
@@ -87,9 +111,19 @@ class RequestContext implements Context {
     return this.#config.ownUrls.find((url) => new URL(url).host === host) ?? this.#config.appUrl;
   }
 
+  returnAddress(asked: string) {
+    return returnAddress(asked, this.#config);
+  }
+
   get cookies() {
     const [ctx, config] = [this.#ctx, this.#config];
-    return { ...sessionCookies(ctx, config), ...stateCookies(ctx), ...browserCookie(ctx, config) };
+    return {
+      ...sessionCookies(ctx, config),
+      ...stateCookies(ctx),
+      ...browserCookie(ctx, config),
+      ...deviceCookie(ctx, config),
+      ...pendingCookie(ctx, config),
+    };
   }
 
   setLogUser(userId: string) {

@@ -3,7 +3,8 @@ import type { Middleware } from 'koa';
 import type { Log } from '../log.ts';
 
 /**
- * Gives each request an id, which goes back as X-Request-Id, and writes a line about it. Paths appear as their pattern.
+ * Gives each request an id, which goes back as X-Request-Id, and writes a line about it, at the level `info` unless
+ * `ctx.state.logLevel` says otherwise. Paths appear as their pattern.
  */
 export function requestLog(log: Log): Middleware {
   return async (ctx, next) => {
@@ -12,7 +13,8 @@ export function requestLog(log: Log): Middleware {
     ctx.state['id'] = id;
     ctx.set('X-Request-Id', id);
     await next();
-    log.info({
+    const level: 'info' | 'debug' = ctx.state['logLevel'] ?? 'info';
+    log[level]({
       id,
       method: ctx.method,
       route: ctx.state['route'] ?? '(none)',

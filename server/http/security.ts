@@ -2,15 +2,20 @@ import cors from '@koa/cors';
 import type { Context, Middleware } from 'koa';
 import type { Config } from '../config/index.ts';
 import { ServiceError } from '../errors.ts';
-import { isLoopback } from '../loopback.ts';
+import type { Log } from '../log.ts';
+import { type OurOrigins, originRule } from '../origins.ts';
+import { foreignOriginWarning, nameOfOrigin } from './foreign-origins.ts';
 
-/** The headers of interface.md section 5, the same on every response. */
-export const securityHeaders = ({ apiHost }: Pick<Config, 'apiHost'>): Readonly<Record<string, string>> => ({
+/**
+ * The headers of interface.md section 5, the same on every response. The documented policy lets in pictures over https; a
+ * storage over plain http, as there may be outside production, is named beside them.
+ */
+export const securityHeaders = ({ apiHost, s3 }: Pick<Config, 'apiHost' | 's3'>): Readonly<Record<string, string>> => ({
   'Content-Security-Policy': [
     "default-src 'self'",
     "script-src 'self' 'unsafe-inline'",
     "style-src 'self' 'unsafe-inline'",
-    "img-src 'self' data: https:",
+    ["img-src 'self' data: https:", ...plainOrigin(s3?.publicUrl)].join(' '),
     "font-src 'self'",
     `connect-src 'self' ${apiHost}`,
     "frame-ancestors 'none'",
@@ -23,6 +28,11 @@ export const securityHeaders = ({ apiHost }: Pick<Config, 'apiHost'>): Readonly<
   'Referrer-Policy': 'strict-origin-when-cross-origin',
   'Strict-Transport-Security': 'max-age=31536000; includeSubDomains; preload',
 });
+
+function plainOrigin(address = ''): string[] {
+  const url = URL.parse(address);
+  return url?.protocol === 'http:' ? [url.origin] : [];
+}
 
 /** More than any request of ours or of a provider has. The parsers take quadratic time. */
 const MAX_PARAMETERS = 100;
@@ -59,43 +69,46 @@ const isHost = (text: string): boolean =>
 
 const readsOnly = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** Whether an origin is one of ours. */
-const originRule =
-  ({ origins, acceptsLoopbackOrigins }: Pick<Config, 'origins' | 'acceptsLoopbackOrigins'>) =>
-  (origin: string): boolean =>
-    origins.has(origin) || (acceptsLoopbackOrigins && isLoopbackOrigin(origin));
-
-/** A development server on this machine has a port of its own; a server at a standard port is not one. */
-function isLoopbackOrigin(origin: string): boolean {
-  const url = URL.parse(origin);
-  return url?.origin === origin && /^https?:$/.test(url.protocol) && url.port !== '' && isLoopback(url.hostname);
-}
-
 /**
  * No page of another site can make a browser change anything here, logged in or not: a request that is not a read must
  * come from one of our origins, or from a client that is no browser (interface.md section 5.9; OWASP CSRF Prevention
  * Cheat Sheet).
  */
-export function originCheck(config: Pick<Config, 'origins' | 'acceptsLoopbackOrigins'>): Middleware {
-  const isOurOrigin = originRule(config);
-  return (ctx, next) => {
-    if (readsOnly.has(ctx.method)) return next();
-    const origin = ctx.get('Origin');
-    const site = ctx.get('Sec-Fetch-Site');
-    const isOurs = origin ? isOurOrigin(origin) : site !== 'cross-site' && site !== 'same-site';
-    if (!isOurs) throw new ServiceError('ORIGIN_MISMATCH');
+export const originCheck =
+  (config: OurOrigins): Middleware =>
+  (ctx, next) => {
+    if (!readsOnly.has(ctx.method) && !isFromOurPages(ctx, config)) throw new ServiceError('ORIGIN_MISMATCH');
     return next();
   };
+
+/** Whether one of our origins sent a request, or a client that is no browser. */
+export function isFromOurPages(ctx: Context, config: OurOrigins): boolean {
+  const origin = ctx.get('Origin');
+  const site = ctx.get('Sec-Fetch-Site');
+  return origin ? originRule(config)(origin) : site !== 'cross-site' && site !== 'same-site';
 }
 
-/** Browsers of our further front ends may read the answers, and send the cookie along. */
-export function crossOrigin(config: Pick<Config, 'origins' | 'acceptsLoopbackOrigins'>): Middleware {
+/** Browsers of our further front ends may read the answers, and send the cookie along; those of others are told that they may not. */
+export function crossOrigin(config: OurOrigins, log: Pick<Log, 'warn'>): Middleware {
   const isOurOrigin = originRule(config);
-  return cors({
+  const warnOf = foreignOriginWarning(log);
+  const allow = cors({
     origin: (ctx) => (isOurOrigin(ctx.get('Origin')) ? ctx.get('Origin') : ''),
     credentials: true,
     allowMethods: ['GET', 'POST', 'PUT', 'DELETE'],
     exposeHeaders: ['Retry-After', 'RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset', 'X-Request-Id'],
     maxAge: 600,
   });
+  return (ctx, next) => {
+    const origin = ctx.get('Origin');
+    if (origin === '' || isOurOrigin(origin)) return allow(ctx, next);
+    const name = nameOfOrigin(origin);
+    if (name) warnOf(name);
+    const isPreflight = ctx.method === 'OPTIONS' && ctx.get('Access-Control-Request-Method') !== '';
+    if (isPreflight) throw new ServiceError('ORIGIN_MISMATCH', name ? { message: refusalOf(name) } : {});
+    return allow(ctx, next);
+  };
 }
+
+const refusalOf = (origin: string) =>
+  `Requests from ${origin} are not accepted: it is not named in the ALLOWED_ORIGINS of the service`;

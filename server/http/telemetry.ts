@@ -14,6 +14,7 @@ export function telemetry(): Middleware | undefined {
     const method = methods.has(ctx.method) ? ctx.method : '_OTHER';
     const attributes = { 'http.request.method': method };
     return inSpan(method, { kind: 'server', attributes, continues: ctx.headers }, async (span) => {
+      if (!span && !isRecording()) return next();
       const started = performance.now();
       await next();
       const { status } = ctx;

@@ -8,7 +8,7 @@ export interface Providers {
 
 /** The message at start for a new developer: where everything is, and which parts are embedded. */
 export function banner(
-  { appUrl, databaseUrl, redisUrl, smtpUrl, s3, dataDir }: Config,
+  { appUrl, brand, databaseUrl, redisUrl, smtpUrl, s3, dataDir }: Config,
   { providers, embeddedProvider }: Providers,
 ): string {
   const embedded = [
@@ -20,6 +20,7 @@ export function banner(
   ].filter(Boolean);
   const lines = [
     ['Account service', appUrl],
+    ...(brand.name === undefined ? [] : [['Shown as', brand.name]]),
     ['API description', `${appUrl}/openapi.json`],
     ['Try it', `${appUrl}/docs`],
     ...providers.map((name) => ['Provider login', `${appUrl}/auth/${name}`]),

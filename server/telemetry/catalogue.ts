@@ -29,7 +29,7 @@ export const histograms = {
 
 export const counters = {
   account_logins_total: {
-    help: 'Logins by method (password, or the name of a provider) and outcome',
+    help: 'Logins by method (password, passkey, the name of a provider; totp, recovery and passkey for the second step) and outcome',
     labels: ['method', 'outcome'],
   },
   account_mail_attempts_total: {
@@ -47,6 +47,11 @@ export const gauges = {
   account_outbox_due_mails: { help: 'Pending mails that no process has taken although they may be', across: 'max' },
   account_outbox_oldest_age_seconds: { help: 'Age of the oldest pending mail; 0 without one', across: 'max' },
   account_uploads_due: { help: 'Uploads whose inspection or deletion is due', across: 'max' },
+  account_removals_due: { help: 'Deleted users whose removal is due or under way', across: 'max' },
+  account_removals_oldest_age_seconds: {
+    help: 'How long the oldest of these has been due or under way; 0 without one',
+    across: 'max',
+  },
   account_database_connections_used: { help: 'Connections of the pool that are at work', across: 'sum' },
   account_database_connections_free: { help: 'Open connections of the pool that are not', across: 'sum' },
   account_database_waiting: { help: 'Transactions and reads that wait for a connection', across: 'sum' },

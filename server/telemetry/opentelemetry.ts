@@ -1,4 +1,3 @@
-import { tracingChannel } from 'node:diagnostics_channel';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   type Context,
@@ -11,10 +10,16 @@ import {
   trace,
 } from '@opentelemetry/api';
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
-import { BatchSpanProcessor, NodeTracerProvider, type SpanExporter } from '@opentelemetry/sdk-trace-node';
+import {
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  NodeTracerProvider,
+  ParentBasedSampler,
+  type SpanExporter,
+} from '@opentelemetry/sdk-trace-node';
 import type { Log } from '../log.ts';
 import { createOutage } from '../outage.ts';
-import { type Describe, type SpanOptions, type Tracer, traceWith } from './traces.ts';
+import { type SpanOptions, type Tracer, traceWith } from './traces.ts';
 
 const NAME = 'account-service';
 /** The longest that the end of the process waits for the last spans to be sent. */
@@ -29,6 +34,8 @@ const kinds = {
 
 interface Settings {
   protocol: 'http/protobuf' | 'http/json';
+  /** Of the traces that begin here, how many are recorded, from 0 to 1. Undefined: the SDK's sampler decides. */
+  share: number | undefined;
   version: string;
   log: Pick<Log, 'warn' | 'info'>;
 }
@@ -37,7 +44,7 @@ interface Settings {
  * Traces through OpenTelemetry's SDK, which reads the endpoint, the sampler and its other settings from the environment
  * itself. Spans are sent in the background and given up where nothing takes them. Resolves to a function that sends the last.
  */
-export async function startTraces({ protocol, version, log }: Settings): Promise<() => Promise<void>> {
+export async function startTraces({ protocol, share, version, log }: Settings): Promise<() => Promise<void>> {
   const { OTLPTraceExporter } =
     protocol === 'http/json'
       ? await import('@opentelemetry/exporter-trace-otlp-http')
@@ -47,52 +54,39 @@ export async function startTraces({ protocol, version, log }: Settings): Promise
       detectResources({ detectors: [envDetector] }),
     ),
     spanProcessors: [new BatchSpanProcessor(reporting(new OTLPTraceExporter(), log))],
+    ...(share !== undefined && { sampler: new ParentBasedSampler({ root: new AlwaysOnSampler() }) }),
   });
   provider.register();
-  traceWith(tracerOf(version));
+  traceWith(tracerOf(version, share));
   return async () => {
     await Promise.race([provider.shutdown().catch(() => undefined), delay(FLUSH_MS)]);
   };
 }
 
-function tracerOf(version: string): Tracer {
+/**
+ * A new trace is decided on before it has a span, and what is not recorded has neither span nor context: the SDK would make
+ * both for every request, which costs a profile read several percent of its CPU.
+ */
+function tracerOf(version: string, share = 1): Tracer {
   const tracer = trace.getTracer(NAME, version);
-  const subscribed = new Set<string>();
 
   return {
-    inSpan(name, { kind = 'internal', attributes = {}, continues }, work) {
-      if (!continues && !isWanted(kind)) return work(undefined);
-      const around = continues ? contextOf(continues) : context.active();
-      return tracer.startActiveSpan(name, { kind: kinds[kind], attributes }, around, async (span) => {
-        try {
-          return await work(span);
-        } catch (error) {
-          markFailed(span, error);
-          throw error;
-        } finally {
-          span.end();
-        }
-      });
+    inSpan(name, options, work) {
+      const { kind = 'internal', attributes = {} } = options;
+      const around = contextAround(options, share);
+      const span = around && tracer.startSpan(name, { kind: kinds[kind], attributes }, around);
+      if (span?.isRecording()) return within(span, work);
+      return 'continues' in options ? outsideSpans(work) : work(undefined);
     },
 
-    spansOf<Message extends object>(channel: string, describe: Describe<Message>) {
-      if (subscribed.has(channel)) return;
-      subscribed.add(channel);
-      const spans = new WeakMap<object, Span>();
-      tracingChannel<unknown, Message>(channel).subscribe({
-        start(message) {
-          if (!isWanted('client')) return;
-          const { name, attributes } = describe(message);
-          spans.set(message, tracer.startSpan(name, { kind: SpanKind.CLIENT, attributes }));
-        },
-        end: () => undefined,
-        asyncStart: () => undefined,
-        asyncEnd: (message) => spans.get(message)?.end(),
-        error(message) {
-          const span = spans.get(message);
-          if (span) markFailed(span, message.error);
-        },
-      });
+    startCall(describe) {
+      if (!isRecorded()) return undefined;
+      const { name, attributes } = describe();
+      const span = tracer.startSpan(name, { kind: SpanKind.CLIENT, attributes });
+      return (error) => {
+        if (error) markFailed(span, error);
+        span.end();
+      };
     },
 
     active() {
@@ -108,14 +102,34 @@ function tracerOf(version: string): Tracer {
   };
 }
 
-/** Nothing below a span that is not recorded, and no call of another part outside of any: workers poll. */
-const isWanted = (kind: keyof typeof kinds): boolean => trace.getActiveSpan()?.isRecording() ?? kind !== 'client';
+const isRecorded = (): boolean => trace.getActiveSpan()?.isRecording() ?? false;
 
-/** Extracting costs as much as a span: most requests have nothing to continue. */
-const contextOf = (continues: NonNullable<SpanOptions['continues']>): Context =>
-  continues['traceparent'] === undefined
-    ? ROOT_CONTEXT
-    : propagation.extract(ROOT_CONTEXT, { traceparent: continues['traceparent'] });
+/** The context that a span belongs into. Undefined where there is to be none. */
+function contextAround(options: SpanOptions, share: number): Context | undefined {
+  if (!('continues' in options)) return isRecorded() ? context.active() : undefined;
+  const { traceparent } = options.continues;
+  // Extracting costs as much as a span: most requests have nothing to continue.
+  const around = traceparent === undefined ? ROOT_CONTEXT : propagation.extract(ROOT_CONTEXT, { traceparent });
+  const beginsTrace = around === ROOT_CONTEXT;
+  return !beginsTrace || (options.kind === 'server' && Math.random() < share) ? around : undefined;
+}
+
+function within<T>(span: Span, work: (span: Span) => Promise<T>): Promise<T> {
+  return context.with(trace.setSpan(ROOT_CONTEXT, span), async () => {
+    try {
+      return await work(span);
+    } catch (error) {
+      markFailed(span, error);
+      throw error;
+    } finally {
+      span.end();
+    }
+  });
+}
+
+/** What is not recorded may begin in the span of something else, as a mail does that a worker takes when it is woken. */
+const outsideSpans = <T>(work: (span: undefined) => T): T =>
+  trace.getActiveSpan() ? context.with(ROOT_CONTEXT, work, undefined, undefined) : work(undefined);
 
 /** Without the message of the error, which may quote what a user has sent. */
 function markFailed(span: Span, error: unknown): void {

@@ -1,24 +1,32 @@
 import type { Attributes, Span } from '@opentelemetry/api';
 
-export interface SpanOptions {
-  /** `client`: a call to another part, of which there is a span only within another. */
-  kind?: 'internal' | 'server' | 'client' | 'consumer';
-  attributes?: Attributes;
-  /** What holds a `traceparent` (W3C Trace Context) to continue, such as headers, in place of the span around. */
-  continues?: Record<string, string | string[] | undefined>;
-}
+/** What holds a `traceparent` (W3C Trace Context), such as headers. */
+type Carrier = Record<string, string | string[] | undefined>;
+
+export type SpanOptions = { attributes?: Attributes } & (
+  | /** Part of the span around, where that is recorded. `client` is a call to another part. */
+  { kind?: 'internal' | 'client' }
+  /** Continues the caller's trace, or begins one. Whether it is recorded is decided here, for all that belongs to it. */
+  | { kind: 'server'; continues: Carrier }
+  /** Continues the trace of a message, where that is recorded. */
+  | { kind: 'consumer'; continues: Carrier }
+);
 
 export interface Tracer {
   inSpan<T>(name: string, options: SpanOptions, work: (span: Span | undefined) => Promise<T>): Promise<T>;
-  /** Makes client spans from what a driver publishes on a tracing channel of `node:diagnostics_channel`. May be repeated. */
-  spansOf<Message extends object>(channel: string, describe: Describe<Message>): void;
-  /** Of a span that is kept. */
+  startCall(describe: () => Call): EndCall | undefined;
+  /** Of a span that is recorded. */
   active(): { traceId: string; spanId: string } | undefined;
   traceparent(): string | undefined;
 }
 
-/** The span of one call of a driver. Must take no values from the message: they may be personal or secret. */
-export type Describe<Message> = (message: Message) => { name: string; attributes: Attributes };
+/** A call to another part, without its values: they may be personal or secret. */
+export interface Call {
+  name: string;
+  attributes: Attributes;
+}
+
+export type EndCall = (error?: unknown) => void;
 
 let tracer: Tracer | undefined;
 
@@ -29,21 +37,20 @@ export const traceWith = (by: Tracer): void => {
 
 export const isTracing = (): boolean => tracer !== undefined;
 
-/** Runs `work` in a span, which ends with it. Where there are no traces, and so no `span`, it just runs. */
+/** Runs `work` in a span, which ends with it. Where nothing is recorded it just runs, and there is no `span`. */
 export const inSpan = <T>(
   name: string,
   options: SpanOptions,
   work: (span: Span | undefined) => Promise<T>,
 ): Promise<T> => (tracer ? tracer.inSpan(name, options, work) : work(undefined));
 
-export function spansOf<Message extends object>(channel: string, describe: Describe<Message>): void {
-  tracer?.spansOf(channel, describe);
-}
+/** Begins a `client` span, for calls with a callback. Undefined where nothing is recorded; then `describe` is not called. */
+export const startCall = (describe: () => Call): EndCall | undefined => tracer?.startCall(describe);
 
-/** The active span in the form of W3C Trace Context, to be continued elsewhere. */
+/** The active span in the form of W3C Trace Context, to be continued elsewhere. Undefined where nothing is recorded. */
 export const traceparent = (): string | undefined => tracer?.traceparent();
 
-/** The fields of a log line that belongs to a span which is kept. */
+/** The fields of a log line that belongs to a span which is recorded. */
 export function traceFields(): { trace_id?: string; span_id?: string } {
   const active = tracer?.active();
   return active ? { trace_id: active.traceId, span_id: active.spanId } : {};

@@ -9,10 +9,14 @@ import type { UploadRecord } from './records.ts';
 /** How long an avatar outlives its place in the profile: pages and caches still show it. */
 const REPLACED_MS = 24 * 60 * 60_000;
 
+type Shown = Pick<Upload, 'state' | 'contentType'>;
+
 interface Parts {
   database: Database;
   objects: ObjectStorage;
   deletions: Deletions;
+  /** Whether an avatar must be an upload of this service. */
+  ownOnly: boolean;
 }
 
 export interface AvatarChange {
@@ -22,7 +26,7 @@ export interface AvatarChange {
 }
 
 /** Decides when avatars that profiles no longer show are deleted. */
-export function createAvatars({ database, objects, deletions }: Parts) {
+export function createAvatars({ database, objects, deletions, ownOnly }: Parts) {
   const base = objects.publicUrl('');
 
   /** The key of an address of ours, whatever query a client has added to it. */
@@ -35,15 +39,16 @@ export function createAvatars({ database, objects, deletions }: Parts) {
   return {
     /**
      * Runs in the transaction that changes the profile. The deletions below lock the same rows, so that no profile
-     * comes to show an avatar that is being deleted: that change is refused with VALIDATION_FAILED.
+     * comes to show an avatar that is being deleted: that change is refused with VALIDATION_FAILED, as is one to a picture
+     * that is no upload where it must be.
      */
     async changed(tables: AllTables, { userId, former, next }: AvatarChange): Promise<void> {
       const [formerKey, nextKey] = [keyOf(former), keyOf(next)];
       if (formerKey && formerKey !== nextKey) await markReplaced(database, tables, formerKey, userId);
-      if (!nextKey || (await restore(tables, nextKey, userId))) return;
-      throw new ServiceError('VALIDATION_FAILED', {
-        details: { avatar: { message: 'This image has been deleted', rule: 'deleted' } },
-      });
+      const upload = nextKey === undefined ? undefined : await restore(tables, nextKey, userId);
+      if (upload?.state === 'doomed') throw refused('deleted', 'This image has been deleted');
+      if (ownOnly && next && !(upload && isImage(upload)))
+        throw refused('own_upload', 'Must be the address of an image that was uploaded here');
     },
 
     /**
@@ -76,6 +81,9 @@ export function createAvatars({ database, objects, deletions }: Parts) {
   };
 }
 
+const refused = (rule: string, message: string) =>
+  new ServiceError('VALIDATION_FAILED', { details: { avatar: { message, rule } } });
+
 export type Avatars = ReturnType<typeof createAvatars>;
 
 /**
@@ -96,15 +104,21 @@ async function markReplaced({ now }: Database, tables: AllTables, objectKey: str
 
 /**
  * Runs in the transaction by which a user's profile shows the object again: no inspection until a profile stops showing
- * it. Answers whether the object is still available.
+ * it. Answers the object, which may be `doomed`; undefined where there is none of this key.
  */
-async function restore(tables: AllTables, objectKey: string, userId: string): Promise<boolean> {
+async function restore(tables: AllTables, objectKey: string, userId: string): Promise<Shown | undefined> {
   await tables
     .updateTable('uploads')
     .set({ due_at: null, state: sql<UploadState>`case when user_id = ${userId} then 'kept' else state end` })
     .where('object_key', '=', objectKey)
     .where('state', '=', 'replaced')
     .execute();
-  const row = await tables.selectFrom('uploads').select('state').where('object_key', '=', objectKey).executeTakeFirst();
-  return row?.state !== 'doomed';
+  return tables
+    .selectFrom('uploads')
+    .select(['state', 'content_type as contentType'])
+    .where('object_key', '=', objectKey)
+    .executeTakeFirst() as Promise<Shown | undefined>;
 }
+
+/** What is expected may never come. */
+const isImage = ({ state, contentType }: Shown): boolean => state !== 'expected' && contentType.startsWith('image/');

@@ -6,6 +6,9 @@ import type { UploadRecord } from './records.ts';
 import { isAddressValid, isLastCheck, msUntilNextCheck } from './schedule.ts';
 import type { UsageCounter } from './usage.ts';
 
+/** The most deletions that one transaction starts. */
+const MOST_STARTED = 500;
+
 interface Parts {
   database: Database;
   objects: ObjectStorage;
@@ -46,6 +49,22 @@ export function createDeletions({ database, objects, usage, leases }: Parts) {
     );
   };
 
+  /** In a transaction that ends within its deadline, however many uploads the user has. Answers how many it started. */
+  const startSomeOf = (userId: string): Promise<number> =>
+    database.change(async (tables) => {
+      const some = await tables
+        .selectFrom('uploads')
+        .select('object_key as key')
+        .where('user_id', '=', userId)
+        .where('state', '<>', 'doomed')
+        .limit(MOST_STARTED)
+        .execute();
+      const keys = some.map(({ key }) => key);
+      const doomed = { state: 'doomed' as const, size: 0, due_at: database.now };
+      if (keys.length > 0) await tables.updateTable('uploads').set(doomed).where('object_key', 'in', keys).execute();
+      return keys.length;
+    });
+
   return {
     start,
     proceed,
@@ -55,14 +74,17 @@ export function createDeletions({ database, objects, usage, leases }: Parts) {
       if (await database.transaction((_em, tables) => start(tables, upload, ['expected']))) await proceed(upload);
     },
 
-    /** Starts the deletion of all uploads of a user, in the transaction that deletes the user. */
-    async startAllOf(tables: AllTables, userId: string): Promise<void> {
-      await tables
-        .updateTable('uploads')
-        .set({ state: 'doomed', size: 0, due_at: database.now })
-        .where('user_id', '=', userId)
-        .execute();
-      await usage.remove(tables, userId);
+    /**
+     * Starts the deletion of all uploads of a user who is being removed, which the inspection completes. May be repeated.
+     * Answers whether none is left.
+     */
+    async removeAllOf(userId: string): Promise<boolean> {
+      while ((await startSomeOf(userId)) === MOST_STARTED);
+      await database.change((tables) => usage.remove(tables, userId));
+      const left = await database.query((tables) =>
+        tables.selectFrom('uploads').select('object_key').where('user_id', '=', userId).executeTakeFirst(),
+      );
+      return left === undefined;
     },
   };
 }

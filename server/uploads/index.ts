@@ -1,3 +1,4 @@
+import type { Activity } from '../activity/index.ts';
 import type { Config } from '../config/index.ts';
 import { ServiceError } from '../errors.ts';
 import type { Log } from '../log.ts';
@@ -15,6 +16,7 @@ import { createUsage, type Usage } from './usage.ts';
 
 interface Parts {
   database: Database;
+  activity: Activity;
   objects: ObjectStorage;
   log: Log;
 }
@@ -23,16 +25,16 @@ export type ListedUpload = UploadRecord & { url: string };
 
 /** The rules about files, on the given parts. `inspection.start` starts the worker. */
 export function createUploads(
-  { uploads: settings, cores }: Pick<Config, 'uploads' | 'cores'>,
-  { database, objects, log }: Parts,
+  { uploads: settings, ownAvatars, cores }: Pick<Config, 'uploads' | 'ownAvatars' | 'cores'>,
+  { database, activity, objects, log }: Parts,
 ) {
   const { quota } = settings;
   const usage = createUsage(database, { quota });
-  const records = createRecords(database, usage);
+  const records = createRecords(database, usage, activity);
   const leases = createUploadLeases(database);
   gauges(async () => ({ account_uploads_due: await leases.due() }));
   const deletions = createDeletions({ database, objects, usage, leases });
-  const avatars = createAvatars({ database, objects, deletions });
+  const avatars = createAvatars({ database, objects, deletions, ownOnly: ownAvatars });
   const inspection = createInspection({ objects, records, leases, avatars, deletions, log });
   const images = createImages({ cores });
   const { presign, storeImage } = createNewUploads(settings, { objects, records, usage, images });
@@ -49,7 +51,7 @@ export function createUploads(
     inspection,
     images,
     avatarChanged: avatars.changed,
-    userDeleted: deletions.startAllOf,
+    removeAllOf: deletions.removeAllOf,
     presign,
     storeImage,
 

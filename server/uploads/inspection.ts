@@ -1,3 +1,4 @@
+import { backgroundJob } from '../activity/caller.ts';
 import { ServiceError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { isUploadType, matchesSignature, START_BYTES } from '../media-types.ts';
@@ -30,7 +31,7 @@ export function createInspection({ objects, records, leases, avatars, deletions,
       await objects.delete(objectKey);
     }
     if (!isLastCheck(upload)) await leases.postpone(upload, msUntilNextCheck(upload));
-    else if (result === 'as declared') await records.commit(objectKey);
+    else if (result === 'as declared') await records.commit(upload, backgroundJob);
     else await deletions.abandon(upload);
   };
 

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { Caller } from '../activity/caller.ts';
 import type { Config } from '../config/index.ts';
 import { ServiceError } from '../errors.ts';
 import { extensionOf, isUploadType, type UploadType } from '../media-types.ts';
@@ -78,7 +79,11 @@ export function createNewUploads(
     },
 
     /** Converts an image and stores it. Rejects with VALIDATION_FAILED or SERVICE_UNAVAILABLE, and nothing stored. */
-    async storeImage(userId: string, file: SentImage, purpose: ImagePurpose): Promise<StoredImage> {
+    async storeImage(
+      userId: string,
+      { file, purpose }: { file: SentImage; purpose: ImagePurpose },
+      caller: Caller,
+    ): Promise<StoredImage> {
       const { bytes, width, height } = await images.convert(userId, file, purpose);
       const key = newKey('webp');
       const contentType = 'image/webp';
@@ -86,7 +91,7 @@ export function createNewUploads(
       const lifeMs = STORING_MS;
       await reserve({ objectKey: key, userId, purpose, contentType, size, lifeMs, marginMs: 0 }, 'file');
       await objects.put(key, bytes, contentType);
-      if (!(await records.commit(key))) {
+      if (!(await records.commit({ objectKey: key, userId }, caller))) {
         throw new ServiceError('SERVICE_UNAVAILABLE', {
           cause: new Error('storing an image took too long'),
           retryAfter: 5,

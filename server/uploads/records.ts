@@ -1,4 +1,6 @@
 import type { Upload } from '../../entities/index.ts';
+import type { Caller } from '../activity/caller.ts';
+import type { Activity } from '../activity/index.ts';
 import { type Database, type ReadTables, sql } from '../parts/database/contract.ts';
 import { createReservations } from './reservations.ts';
 import type { UsageCounter } from './usage.ts';
@@ -15,21 +17,22 @@ export type UploadRecord = Pick<
 export type UploadCursor = Pick<Upload, 'createdAt' | 'objectKey'>;
 
 /** The rows of `uploads`. Times are by the database's clock. */
-export const createRecords = (database: Database, usage: UsageCounter) => ({
+export const createRecords = (database: Database, usage: UsageCounter, activity: Activity) => ({
   reserve: createReservations(database, usage),
 
   /** Keeps the object for good. Answers false where its deletion has started meanwhile. */
-  async commit(objectKey: string): Promise<boolean> {
-    const { numUpdatedRows } = await database.write((tables) =>
-      tables
+  commit: ({ objectKey, userId }: Pick<Upload, 'objectKey' | 'userId'>, caller: Caller): Promise<boolean> =>
+    database.change(async (tables) => {
+      const { numUpdatedRows } = await tables
         .updateTable('uploads')
         .set({ state: 'kept', due_at: null })
         .where('object_key', '=', objectKey)
         .where('state', '=', 'expected')
-        .executeTakeFirst(),
-    );
-    return numUpdatedRows === 1n;
-  },
+        .executeTakeFirst();
+      if (numUpdatedRows !== 1n) return false;
+      await activity.record(tables, userId, { kind: 'upload-stored', details: { key: objectKey } }, caller);
+      return true;
+    }),
 
   async find(objectKey: string): Promise<UploadRecord | undefined> {
     // The column is ASCII: MySQL refuses to compare it with anything else.

@@ -2,7 +2,7 @@ import type { SelectQueryBuilder } from 'kysely';
 import { type AllTables, type Database, sql, type Tables } from '../parts/database/contract.ts';
 
 /** Tables whose rows are work: `due_at` is when a row may be taken next, null if never. */
-type WorkTable = 'outbox' | 'uploads';
+type WorkTable = 'outbox' | 'uploads' | 'removals';
 
 interface Source<Selected, Row> {
   table: WorkTable;

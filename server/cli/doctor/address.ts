@@ -5,7 +5,7 @@ import type { Config } from '../../config/index.ts';
 import { sentenceOf } from '../../log.ts';
 import { type Check, type Finding, isAboutTls, ok, problem, warning } from './finding.ts';
 
-/** An address that no client has (RFC 5737), as one writes who pretends to be somebody else. */
+/** An address that no client has (RFC 5737), for a request that pretends to be another's. */
 const FORGED = '192.0.2.1';
 
 /**
@@ -13,7 +13,8 @@ const FORGED = '192.0.2.1';
  * what arrives; it answers 503 to all but the doctor's own request, so that no balancer takes it for the service.
  */
 export const checkAddress: Check = async function* (config) {
-  const path = `/livez?doctor=${randomUUID()}`;
+  // Not a probe: those are often closed to the public.
+  const path = `/api/health?doctor=${randomUUID()}`;
   let forwardedFor: string | undefined;
   const server = await listen(config, (url, header) => {
     if (url !== path) return false;
@@ -26,7 +27,7 @@ export const checkAddress: Check = async function* (config) {
     if (server && forwardedFor !== undefined) {
       yield ok(`${config.appUrl} leads to this machine`);
       yield proxyFinding(forwardedFor, config.trustedProxies);
-    } else if (response.ok && body.includes('"ok"')) {
+    } else if (body.includes('"db":')) {
       yield ok(`${config.appUrl} leads to the service. Proxies are counted only while nothing listens on PORT`);
     } else if (response.status >= 500) {
       yield warning(
@@ -35,7 +36,7 @@ export const checkAddress: Check = async function* (config) {
       );
     } else {
       yield problem(
-        `${config.appUrl} leads to something else (GET /livez: ${response.status})`,
+        `${config.appUrl} leads to something else (GET /api/health: ${response.status})`,
         'APP_URL must be the address at which browsers reach this service, without a path of its own',
       );
     }
@@ -70,6 +71,12 @@ async function listen(
 }
 
 function proxyFinding(forwardedFor: string, trusted: number): Finding {
+  if (forwardedFor === '') {
+    return problem(
+      'a proxy in front takes X-Forwarded-For away and writes none: all clients would share its address, and so the limits',
+      'let it append the address of its client to X-Forwarded-For',
+    );
+  }
   const entries = forwardedFor.split(',').map((entry) => entry.trim());
   // A proxy appends the address that it was called from, or writes the header anew.
   const proxies = entries.length - 1 - entries.lastIndexOf(FORGED);

@@ -45,7 +45,7 @@ export async function* serverFindings(
   try {
     // A node that its cluster has shut out answers these, and nothing else.
     const facts = new Map([...(await named(query, 'show variables')), ...(await named(query, 'show status'))]);
-    yield versionFinding(facts);
+    yield versionFinding(facts.get('version') ?? '');
     yield encryptionFinding(address, facts);
     const node = await nodeFinding(query, facts);
     if (node) yield node;
@@ -66,8 +66,14 @@ const named = async (query: Query, statement: string) =>
     ({ Variable_name, Value }) => [Variable_name.toLowerCase(), Value] as const,
   );
 
-function versionFinding(facts: Server['facts']): Finding {
-  const version = facts.get('version') ?? '';
+/** `version` as the server states it. */
+export function versionFinding(version: string): Finding {
+  if (version.includes('TiDB')) {
+    return problem(
+      `${version} takes SKIP LOCKED and locks nothing: several instances would work on the same mails and uploads`,
+      'use MySQL, MariaDB, or a cluster of one of them',
+    );
+  }
   const flavour = version.includes('MariaDB') ? 'MariaDB' : 'MySQL';
   const [major = 0, minor = 0] = version.split('.').map((number) => Number.parseInt(number, 10));
   const [oldestMajor = 0, oldestMinor = 0] = OLDEST[flavour];

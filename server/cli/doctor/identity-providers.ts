@@ -19,7 +19,7 @@ const checkProvider = (name: string, client: IdentityProviderClient): Check =>
     const redirectUri = appUrl + callbackPath(name);
     let url: string;
     try {
-      const begun = await provider?.begin({ state: randomUUID(), redirectUri });
+      const begun = await provider?.begin({ state: randomUUID(), redirectUri, asksLogin: false });
       url = begun?.url ?? '';
     } catch (error) {
       yield problem(
@@ -35,10 +35,12 @@ const checkProvider = (name: string, client: IdentityProviderClient): Check =>
     await page.body?.cancel();
     const clock = clockOf(page, asked);
     if (clock) yield clockFinding(clock, CLOCK_TOLERANCE_MS);
-    yield page.status < 400
+    // Some answer a wrong client id with a redirect to a page about the error.
+    const leadsToError = /error/i.test(page.headers.get('location') ?? '');
+    yield page.status < 400 && !leadsToError
       ? ok('it takes our client id and redirect address')
       : warning(
-          `it answers the beginning of a login with ${page.status}`,
+          `it answers the beginning of a login with ${page.status}${leadsToError ? ', to a page about an error' : ''}`,
           `register ${redirectUri} there as redirect address of our client id`,
         );
   };

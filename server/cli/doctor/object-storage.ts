@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { isLoopback } from '../../loopback.ts';
+import type { ObjectStorage } from '../../parts/object-storage/contract.ts';
 import { openObjectStorage } from '../../parts/object-storage/index.ts';
 import { createSecrets } from '../../secrets.ts';
+import { mayUpload } from '../preflight.ts';
 import { type Check, clockFinding, clockOf, type Finding, ok, problem, warning } from './finding.ts';
 
 const CONTENT = 'account service';
@@ -9,36 +12,27 @@ const ADDRESS_LIFE_SECONDS = 60;
 /** S3's own. */
 const CLOCK_TOLERANCE_MS = 15 * 60_000;
 
+/** What sets policy and CORS rules of the bucket. */
+const SET_UP = '`npm run s3-setup -- --apply`';
+
 /**
  * By doing what users do, not by reading policies: what counts is what the storage and whatever is in front of it answer. Two
  * objects are stored for that, and deleted.
  */
 export const checkObjectStorage: Check = async function* (config) {
-  if (!config.s3) {
+  const { s3 } = config;
+  if (!s3) {
     yield ok(`embedded: files in ${config.dataDir}`);
     return;
   }
-  const { endpoint, bucket } = config.s3;
+  const { endpoint, uploadEndpoint, bucket } = s3;
   // Addresses in S3 are signed with its own key.
-  const objects = await openObjectStorage(config, createSecrets(['']));
+  const open = (at: string) => openObjectStorage({ ...config, s3: { ...s3, uploadEndpoint: at } }, createSecrets(['']));
+  const objects = await open(endpoint);
   const upload = `uploads/doctor-${randomUUID()}.png`;
   const elsewhere = `doctor-${randomUUID()}`;
-  const addressOf = (key: string) =>
-    objects.presignPut({
-      key,
-      contentType: CONTENT_TYPE,
-      size: CONTENT.length,
-      expiresInSeconds: ADDRESS_LIFE_SECONDS,
-    });
-  const send = async (address: string) =>
-    fetch(address, { method: 'PUT', body: CONTENT, headers: { 'content-type': CONTENT_TYPE } });
-  const statusOf = async (address: string, options: RequestInit = {}) => {
-    const response = await fetch(address, options);
-    await response.body?.cancel();
-    return response.status;
-  };
 
-  const address = await addressOf(upload);
+  const address = await addressOf(objects, upload);
   const asked = Date.now();
   const stored = await send(address);
   const clock = clockOf(stored, asked);
@@ -50,29 +44,34 @@ export const checkObjectStorage: Check = async function* (config) {
   try {
     yield ok(`the bucket ${bucket} at ${endpoint} takes an upload`);
 
-    const read = await statusOf(objects.publicUrl(upload));
-    yield read === 200
-      ? ok('everyone can read an upload')
-      : problem(
-          `GET ${objects.publicUrl('uploads/…')} is answered with ${read}`,
-          'let everyone s3:GetObject on uploads/* in the policy of the bucket; S3_PUBLIC_URL must lead to the bucket',
-        );
+    const read = await statusOf(objects.publicUrl(upload)).catch(unreachableHere(objects.publicUrl('')));
+    if (typeof read !== 'number') yield read;
+    else
+      yield read === 200
+        ? ok('everyone can read an upload')
+        : problem(
+            `GET ${objects.publicUrl('uploads/…')} is answered with ${read}`,
+            `let everyone s3:GetObject on uploads/* in the policy of the bucket, as ${SET_UP} does; S3_PUBLIC_URL must lead to the bucket`,
+          );
 
-    const open = [
+    const isOpenAt = async (key: string) => (await statusOf(objects.publicUrl(key)).catch(() => 0)) === 200;
+    const access = [
       (await statusOf(`${endpoint}/${bucket}/?list-type=2`)) === 200 && 'list the bucket',
       (await statusOf(address.replace(/\?.*/, ''), { method: 'PUT', body: CONTENT })) < 300 && 'write to it',
-      (await send(await addressOf(elsewhere))).ok &&
-        (await statusOf(objects.publicUrl(elsewhere))) === 200 &&
+      (await send(await addressOf(objects, elsewhere))).ok &&
+        (await isOpenAt(elsewhere)) &&
         'read what is not in uploads/',
-    ].filter((access) => access !== false);
-    yield open.length === 0
+    ].filter((text) => text !== false);
+    yield access.length === 0
       ? ok('nobody else can do more')
       : problem(
-          `everyone can ${open.join(', ')}`,
-          'the policy must let everyone s3:GetObject on uploads/*, and nothing more',
+          `everyone can ${access.join(', ')}`,
+          `the policy must let everyone s3:GetObject on uploads/*, and nothing more: ${SET_UP}`,
         );
 
-    yield* corsFindings(address, config.origins);
+    const forBrowsers = await addressOf(await open(uploadEndpoint), upload);
+    if (uploadEndpoint !== endpoint) yield await uploadEndpointFinding(forBrowsers, uploadEndpoint);
+    yield* corsFindings(forBrowsers, config.origins);
   } finally {
     await Promise.all([objects.delete(upload), objects.delete(elsewhere)]).catch(() => undefined);
     objects.close();
@@ -82,34 +81,60 @@ export const checkObjectStorage: Check = async function* (config) {
     : problem('it deletes no objects', 'give the owner of S3_ACCESS_KEY s3:DeleteObject on uploads/*');
 };
 
+const addressOf = (objects: ObjectStorage, key: string): Promise<string> =>
+  objects.presignPut({ key, contentType: CONTENT_TYPE, size: CONTENT.length, expiresInSeconds: ADDRESS_LIFE_SECONDS });
+
+const send = async (address: string): Promise<Response> =>
+  fetch(address, { method: 'PUT', body: CONTENT, headers: { 'content-type': CONTENT_TYPE } });
+
+async function statusOf(address: string, options: RequestInit = {}): Promise<number> {
+  const response = await fetch(address, options);
+  await response.body?.cancel();
+  return response.status;
+}
+
+/** For a failed connection to an address that is for browsers: `localhost` is another machine to them. Rejects for any other. */
+const unreachableHere =
+  (address: string) =>
+  (error: unknown): Finding => {
+    const { origin, hostname } = new URL(address);
+    if (!isLoopback(hostname)) throw error;
+    return warning(`${origin}, which is for browsers, does not answer here`, 'try it in a browser of that machine');
+  };
+
+/** The signature holds the name under which browsers reach the storage: what is in front of it must not change it. */
+async function uploadEndpointFinding(address: string, endpoint: string): Promise<Finding> {
+  try {
+    const answer = await send(address);
+    if (answer.ok) return ok(`an upload by S3_UPLOAD_ENDPOINT ${endpoint} arrives`);
+    const code = codeIn(await answer.text());
+    return problem(
+      `an upload by S3_UPLOAD_ENDPOINT ${endpoint} is answered with ${answer.status} ${code}`.trimEnd(),
+      code === 'SignatureDoesNotMatch'
+        ? 'what is in front of the storage must pass the Host header on as it is'
+        : 'it must lead to the storage of S3_ENDPOINT',
+    );
+  } catch (error) {
+    return unreachableHere(endpoint)(error);
+  }
+}
+
+const codeIn = (body: string): string => /<Code>(\w+)<\/Code>/.exec(body)?.[1] ?? '';
+
 /** A browser sends a file only where the storage lets the page's origin PUT. */
 async function* corsFindings(address: string, origins: ReadonlySet<string>): AsyncGenerator<Finding> {
   const refused: string[] = [];
-  for (const origin of origins) {
-    const { headers, body } = await fetch(address, {
-      method: 'OPTIONS',
-      headers: {
-        origin,
-        'access-control-request-method': 'PUT',
-        'access-control-request-headers': 'content-type',
-      },
-    });
-    await body?.cancel();
-    const lets = (name: string, wanted: string) => {
-      const allowed = headers.get(name)?.toLowerCase().split(/,\s*/) ?? [];
-      return allowed.includes('*') || allowed.includes(wanted);
-    };
-    const isAllowed =
-      lets('access-control-allow-origin', origin) &&
-      lets('access-control-allow-methods', 'put') &&
-      lets('access-control-allow-headers', 'content-type');
-    if (!isAllowed) refused.push(origin);
+  try {
+    for (const origin of origins) if (!(await mayUpload(address, origin))) refused.push(origin);
+  } catch (error) {
+    yield unreachableHere(address)(error);
+    return;
   }
   yield refused.length === 0
     ? ok('pages of every front end may send files')
     : problem(
         `pages of ${refused.join(', ')} may not send files`,
-        'add a CORS rule to the bucket: these origins, PUT, the header content-type',
+        `add a CORS rule to the bucket: these origins, PUT, the header content-type. ${SET_UP} does`,
       );
 }
 
@@ -118,12 +143,15 @@ function refusalFinding(
   status: number,
   { bucket, isMade }: { bucket: string; isMade: boolean },
 ): Finding {
-  const code = /<Code>(\w+)<\/Code>/.exec(body)?.[1] ?? '';
+  const code = codeIn(body);
   const text = `an upload is answered with ${status} ${code}`;
   if (code === 'NoSuchBucket') {
     return isMade
       ? warning(`there is no bucket ${bucket}`, 'the next start makes it, as this is not production')
-      : problem(`there is no bucket ${bucket}`, 'create it; everyone must be able to read uploads/*');
+      : problem(
+          `there is no bucket ${bucket}`,
+          `create it; everyone must be able to read uploads/*: ${SET_UP} does both`,
+        );
   }
   if (code === 'RequestTimeTooSkewed') return problem(text, 'synchronize the clocks with NTP (Debian: chrony)');
   if (['InvalidAccessKeyId', 'SignatureDoesNotMatch', 'AuthorizationHeaderMalformed'].includes(code)) {

@@ -3,11 +3,13 @@ import { availableParallelism } from 'node:os';
 import type { Config } from '../../config/index.ts';
 import { isLoopback } from '../../loopback.ts';
 import { authoritiesIn } from '../../start/authorities.ts';
+import { exposure } from '../../start/exposure.ts';
 import { type Check, type Finding, ok, warning } from './finding.ts';
 
 /** What can be said of settings without a look at any part. */
 export const checkSettings: Check = async function* (config) {
   const doubts = config.warnings.map((text) => warning(text, 'see README, “Configuration”'));
+  yield* exposure(config).map(ok);
   yield* [...doubts, ...processFindings(config), ...secretFindings(config), ...metricsFindings(config)];
   if (config.caFile !== undefined) yield* authorityFindings(config.caFile);
 };

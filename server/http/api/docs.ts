@@ -11,7 +11,10 @@ import { memoryFile } from '../web/memory-file.ts';
  * /openapi.json, and /docs, which shows it and lets users log in and try each call. All of it comes from this service, each
  * file made or read when it is first asked for.
  */
-export function docs(config: Pick<Config, 'appUrl'>, accounts: Pick<Accounts, 'identityProviders'>): Router {
+export function docs(
+  config: Pick<Config, 'appUrl' | 'publicUsers'>,
+  accounts: Pick<Accounts, 'identityProviders'>,
+): Router {
   const document = async () => {
     const { openApiDocument } = await import('./openapi.ts');
     return JSON.stringify(openApiDocument(config, accounts));

@@ -1,11 +1,14 @@
-import type { TRPCProcedureType } from '@trpc/server';
+import { Readable } from 'node:stream';
+import { TRPCError, type TRPCProcedureType } from '@trpc/server';
 import type { Context, Middleware } from 'koa';
 import { restProcedures } from '../../../routers/index.ts';
+import { serviceErrorOf } from '../../../routers/trpc.ts';
 import type { Accounts } from '../../accounts/index.ts';
 import type { ContextFactory } from '../context.ts';
 import { callProcedure } from './call.ts';
 import { decode } from './decode.ts';
 import { readJson } from './json-body.ts';
+import { jsonOf } from './json-pages.ts';
 import { readForm } from './multipart.ts';
 
 interface Route {
@@ -21,6 +24,8 @@ interface Route {
   values: readonly string[] | undefined;
   takesForm: boolean;
   errorField: 'only' | 'beside' | undefined;
+  /** The name of the file as which its output is sent. */
+  attachment: string | undefined;
 }
 
 interface Match {
@@ -50,15 +55,16 @@ export function rest(lists: ParameterLists, createContext: ContextFactory): Midd
     }
     ctx.state['errorField'] = route.errorField;
     ctx.status = route.status;
-    const output: unknown = await callProcedure({
+    const answer = callProcedure({
       path: route.procedure,
       type: route.type,
       ctx: createContext(ctx),
       getRawInput: async () => (route.takesForm ? readForm(ctx) : readInput(ctx, route.type, parameters)),
       batchIndex: 0,
     });
-    if (route.isRedirect) redirect(ctx, output);
-    else ctx.body = output;
+    if (route.isRedirect) ctx.redirect(locationIn(await answer.catch(redirectFor)));
+    else if (route.attachment) send(ctx, (await answer) as object, route.attachment);
+    else ctx.body = await answer;
   };
 }
 
@@ -67,7 +73,7 @@ const keyOf = (method: string, path: string) => `${method} ${path}`;
 const routesWith = (lists: ParameterLists): Map<string, Route> =>
   new Map(
     restProcedures.map(({ name, type, openapi }) => {
-      const { method, path, parameterFrom, status = 200, redirect, contentTypes, errorField } = openapi;
+      const { method, path, parameterFrom, status = 200, redirect, contentTypes, errorField, attachment } = openapi;
       const parameter = /\{(\w+)\}/.exec(path)?.[1];
       return [
         keyOf(method, path.replace(/\{\w+\}/, '*')),
@@ -81,14 +87,26 @@ const routesWith = (lists: ParameterLists): Map<string, Route> =>
           values: parameterFrom && lists[parameterFrom],
           takesForm: contentTypes !== undefined,
           errorField,
+          attachment,
         },
       ];
     }),
   );
 
-function redirect(ctx: Context, output: unknown): void {
-  const { location } = output as { location: string };
-  ctx.redirect(location);
+const locationIn = (output: unknown): string => (output as { location: string }).location;
+
+/** A refusal that has a page of ours to show it. */
+function redirectFor(error: unknown): { location: string } {
+  const { location } = error instanceof TRPCError ? serviceErrorOf(error) : {};
+  if (location === undefined) throw error;
+  return { location };
+}
+
+/** A failure after the beginning breaks the answer off, so that the client sees that it is not whole. */
+function send(ctx: Context, output: object, name: string): void {
+  ctx.attachment(name);
+  ctx.type = 'json';
+  ctx.body = Readable.from(jsonOf(output), { objectMode: false });
 }
 
 /**

@@ -10,6 +10,7 @@ import { reportFailure } from '../failures.ts';
 import { callProcedure } from './call.ts';
 import { decode } from './decode.ts';
 import { readJson } from './json-body.ts';
+import { collected } from './json-pages.ts';
 import { readForm } from './multipart.ts';
 
 const ENDPOINT = '/trpc';
@@ -41,9 +42,8 @@ export function rpc(createContext: ContextFactory, log: Log): Middleware {
     };
     const call = async (path: string, batchIndex: number, getRawInput: () => Promise<unknown>) => {
       try {
-        return {
-          result: { data: await callProcedure({ path, type, ctx: createContext(ctx), batchIndex, getRawInput }) },
-        };
+        const output = await callProcedure({ path, type, ctx: createContext(ctx), batchIndex, getRawInput });
+        return { result: { data: attachments.has(path) ? await collected(output as object) : output } };
       } catch (thrown) {
         return fail(thrown, path);
       }
@@ -79,6 +79,9 @@ function namesIn(path: string, isBatch: boolean): string[] {
 const isKnown = (name: string): boolean => Object.hasOwn(appRouter._def.procedures, name);
 
 const formProcedures = new Set(restProcedures.filter(({ openapi }) => openapi.contentTypes).map(({ name }) => name));
+
+/** The procedures whose output has rows that are to be read. */
+const attachments = new Set(restProcedures.filter(({ openapi }) => openapi.attachment).map(({ name }) => name));
 
 interface Calls {
   type: TRPCProcedureType;

@@ -1,8 +1,8 @@
 import Router from '@koa/router';
-import { escapeHtml } from '../../accounts/mails.ts';
 import { normalizeEmail } from '../../accounts/text-rules.ts';
 import type { Config } from '../../config/index.ts';
 import { ServiceError } from '../../errors.ts';
+import { escapeHtml } from '../../escape-html.ts';
 import { type KeptMail, readMailbox } from '../../parts/mail/mailbox.ts';
 import { devPage } from './page.ts';
 

@@ -1,4 +1,4 @@
-import { escapeHtml } from '../../accounts/mails.ts';
+import { escapeHtml } from '../../escape-html.ts';
 
 /** A page of the development tools. `title` is text, `content` HTML. */
 export const devPage = (title: string, content: string) => `<!doctype html>

@@ -1,6 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import type { Middleware } from 'koa';
+import type { Brand } from '../../config/brand.ts';
+import type { BrandColors, SchemeColors } from '../../config/brand-color.ts';
+import type { Config } from '../../config/index.ts';
+import { escapeHtml } from '../../escape-html.ts';
 import type { Log } from '../../log.ts';
 import { pagePaths } from '../../page-paths.ts';
 import { memoryFile } from './memory-file.ts';
@@ -14,8 +18,15 @@ const forPrograms = /^\/(?:api|auth|trpc|assets|uploads)\//;
 /** The settings for the pages, in the shape of client/pages/settings.ts. */
 interface Settings {
   appUrl: string;
+  brand: Omit<Brand, 'colors'>;
+  /** Where a login may lead: see server/return-to.ts. */
+  origins: string[];
+  acceptsLoopbackOrigins: boolean;
   /** The names of the identity providers. */
   providers: string[];
+  /** Those at which a user can give a credential again. */
+  reauthenticatingProviders: string[];
+  registration: Config['registration'];
   /** Where mails can be read. */
   mailbox?: string | undefined;
 }
@@ -25,7 +36,11 @@ interface Settings {
  * change with their content. A browser that requests any other missing address gets the shell too, as 404. Undefined,
  * with a line in the log, when the pages were not built.
  */
-export function pages(settings: Settings, log: Pick<Log, 'warn'>, folder = BUILT): Middleware | undefined {
+export function pages(
+  { brand, ...settings }: Omit<Settings, 'brand'> & { brand: Brand },
+  log: Pick<Log, 'warn'>,
+  folder = BUILT,
+): Middleware | undefined {
   const html = textOf(join(folder, 'index.html'));
   if (html === undefined) {
     log.warn(
@@ -35,7 +50,7 @@ export function pages(settings: Settings, log: Pick<Log, 'warn'>, folder = BUILT
   }
   const shell = memoryFile({
     type: 'html',
-    content: Buffer.from(html.replace('{}', () => forScript(settings))),
+    content: Buffer.from(shellOf(html, settings, brand)),
     // A cached shell would name assets that a newer release does not have.
     cacheControl: 'no-store',
   });
@@ -47,7 +62,10 @@ export function pages(settings: Settings, log: Pick<Log, 'warn'>, folder = BUILT
       ctx.state['route'] = '/assets/{name}';
       return asset(ctx);
     }
-    const isPage = paths.has(ctx.path);
+    // Typed with a slash at the end, it is the page without.
+    const path = ctx.path.replace(/(?<=.)\/$/, '');
+    const isPage = paths.has(path);
+    if (isPage && path !== ctx.path) return ctx.redirect(path + ctx.search);
     if (!isPage && (forPrograms.test(ctx.path) || ctx.accepts('json', 'html') !== 'html')) return next();
     if (isPage) ctx.state['route'] = ctx.path;
     ctx.status = isPage ? 200 : 404;
@@ -66,6 +84,30 @@ const readAssets = (folder: string) =>
       }),
     ]),
   );
+
+const DEFAULT_TITLE = '<title>Accounts</title>';
+/** The colour of the icon, as the address of a picture has it. */
+const DEFAULT_ACCENT = '%234f46e5';
+
+/** The page with its settings, in the colours and with the name of the brand: last, as it may be any text. */
+function shellOf(html: string, settings: Omit<Settings, 'brand'>, { colors, ...brand }: Brand): string {
+  const shell = html.replace('{}', () => forScript({ ...settings, brand }));
+  const coloured = colors ? withColors(shell, colors) : shell;
+  const { name } = brand;
+  return name === undefined ? coloured : coloured.replace(DEFAULT_TITLE, () => `<title>${escapeHtml(name)}</title>`);
+}
+
+const withColors = (shell: string, { light, dark }: BrandColors): string =>
+  shell
+    .replace(DEFAULT_ACCENT, encodeURIComponent(light.accent))
+    .replace(
+      '</head>',
+      `<style>${styleOf(light)}@media (prefers-color-scheme:dark){${styleOf(dark)}}</style>\n</head>`,
+    );
+
+/** After the style sheet, and so in place of its own colours. */
+const styleOf = ({ accent, accentStrong, onAccent, tint }: SchemeColors): string =>
+  `:root{--accent:${accent};--accent-strong:${accentStrong};--on-accent:${onAccent};--tint:${tint}}`;
 
 /** JSON that cannot end its script element, whatever is in it. */
 const forScript = (settings: Settings) => JSON.stringify(settings).replace(/</g, '\\u003c');

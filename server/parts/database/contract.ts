@@ -1,5 +1,5 @@
 import type { EntityManager } from '@mikro-orm/sql';
-import type { Kysely, RawBuilder } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Tables } from './tables.ts';
 
 export type { EntityManager } from '@mikro-orm/sql';
@@ -65,4 +65,10 @@ export interface Database {
   /** The names of the migrations that `migrate` would apply. Changes nothing in a database that exists. */
   pendingMigrations(): Promise<string[]>;
   close(): Promise<void>;
+}
+
+/** The time by `database.now`, in a transaction or a query. */
+export async function nowOf({ now }: Pick<Database, 'now'>, tables: Pick<ReadTables, 'selectNoFrom'>): Promise<number> {
+  const row = await tables.selectNoFrom(sql<number>`${now}`.as('now')).executeTakeFirstOrThrow();
+  return Number(row.now);
 }

@@ -3,7 +3,7 @@ import type { MysqlPoolConnection, MysqlQueryResult } from 'kysely';
 import { createPool, type PoolConnection, type PoolOptions, type QueryError, type RowDataPacket } from 'mysql2';
 import { gauges } from '../../telemetry/metrics.ts';
 import { isLostConnection, isMisdirected } from '../sql-errors.ts';
-import { traceStatements } from './mysql-spans.ts';
+import { startStatement } from './mysql-spans.ts';
 
 /** Longer than any statement takes. A connection that is silent for this long may be broken, or its server frozen. */
 const SILENCE_MS = 5000;
@@ -45,7 +45,6 @@ export function openServer(options: PoolOptions, use: ConnectionUse): MysqlServe
   const pool = createPool({ ...options, connectTimeout: CONNECT_MS, queueLimit: 1000, enableKeepAlive: true });
   // Those of a migration are closed after it.
   if (use.limits) watchPool(pool);
-  traceStatements();
   const sessions = new WeakMap<PoolConnection, Session>();
 
   return {
@@ -84,7 +83,9 @@ class Session implements MysqlPoolConnection {
   }
 
   query(sql: string, parameters: unknown[], callback?: (error: unknown, result: MysqlQueryResult) => void) {
+    const end = startStatement(sql, this.#connection.config);
     return this.#connection.query(sql, parameters, (error: QueryError | null, result: unknown) => {
+      end?.(error);
       if (error && (isMisdirected(error) || isLostConnection(error))) {
         this.#isUsable = false;
         this.#failed(error);

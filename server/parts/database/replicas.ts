@@ -1,4 +1,4 @@
-import { Kysely, sql } from 'kysely';
+import { Kysely } from 'kysely';
 import type { Log } from '../../log.ts';
 import { createOutage } from '../../outage.ts';
 import { withinDeadline } from '../deadline.ts';
@@ -18,7 +18,7 @@ export interface Replicas {
   close(): Promise<void>;
 }
 
-/** Copies of the database that may be a little behind. One that fails is passed over until it answers a probe. */
+/** Copies of the database that may be a little behind. One that fails is passed over until it answers what it failed on. */
 export async function openReplicas(
   urls: readonly string[],
   { limits, log }: { limits: Limits; log?: Log | undefined },
@@ -60,17 +60,18 @@ function createReplica(
     ended: () => log?.info({ replica: name }, 'a database replica is back'),
   });
 
-  const probe = async () => {
+  // The read that failed: a replica may lack just what that needs, such as a column of the latest migration.
+  const probe = async (read: Read<unknown>) => {
     try {
-      await withinDeadline(DEADLINE, () => sql`select id from users limit 1`.execute(tables));
+      await withinDeadline(DEADLINE, () => read(tables));
       probing = false;
       outage.succeeded();
     } catch {
-      probeLater();
+      probeLater(read);
     }
   };
-  const probeLater = () => {
-    if (!closing.aborted) setTimeout(probe, PROBE_EVERY_MS).unref();
+  const probeLater = (read: Read<unknown>) => {
+    if (!closing.aborted) setTimeout(probe, PROBE_EVERY_MS, read).unref();
   };
 
   return {
@@ -83,7 +84,7 @@ function createReplica(
         return await withinDeadline(DEADLINE, () => read(tables));
       } catch (error) {
         outage.failed(error);
-        if (!probing) probeLater();
+        if (!probing) probeLater(read);
         probing = true;
         throw error;
       }

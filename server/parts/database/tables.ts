@@ -18,11 +18,19 @@ type ColumnOf<Field extends string> = Field extends SnakeCase<Field> ? Field : `
 
 /** The ORM's own rule. */
 const naming = new UnderscoreNamingStrategy();
+const columns = new Map<string, string>();
+
+/** Kept: the rule takes as long as all else that is done for a field of a row. */
+function columnOf(field: string): string {
+  const column = columns.get(field) ?? naming.propertyToColumnName(field);
+  columns.set(field, column);
+  return column;
+}
 
 /** Selects the columns of an entity's fields, under the names of the fields: `email_verified as emailVerified`. */
 export const columnsOf = <Field extends string>(fields: readonly Field[]) =>
   fields.map((field) => {
-    const column = naming.propertyToColumnName(field);
+    const column = columnOf(field);
     return (column === field ? field : `${column} as ${field}`) as ColumnOf<Field>;
   });
 
@@ -30,7 +38,7 @@ export const columnsOf = <Field extends string>(fields: readonly Field[]) =>
 export const rowOf = <Table extends keyof Tables>(_table: Table, entity: object): Tables[Table] =>
   Object.fromEntries(
     Object.entries(entity).map(([field, value]) => [
-      naming.propertyToColumnName(field),
+      columnOf(field),
       typeof value === 'boolean' ? Number(value) : value,
     ]),
   ) as Tables[Table];

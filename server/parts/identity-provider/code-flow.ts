@@ -1,13 +1,13 @@
 import * as oauth from 'openid-client';
 import type { IdentityProviderClient } from '../../config/identity-providers.ts';
-import type { CallbackParameters, FlowSecrets } from './contract.ts';
+import type { CallbackParameters, FlowSecrets, FlowStart } from './contract.ts';
 
 /** The steps that OpenID Connect and plain OAuth 2.0 have in common: RFC 6749 section 4.1 with PKCE (RFC 7636). */
 
 export async function beginFlow(
   configuration: oauth.Configuration,
   { scopes }: IdentityProviderClient,
-  { state, redirectUri }: { state: string; redirectUri: string },
+  { state, redirectUri, asksLogin }: FlowStart,
 ): Promise<{ url: string; secrets: FlowSecrets }> {
   const secrets = { redirectUri, nonce: oauth.randomNonce(), codeVerifier: oauth.randomPKCECodeVerifier() };
   const url = oauth.buildAuthorizationUrl(configuration, {
@@ -18,6 +18,8 @@ export async function beginFlow(
     ...(scopes.split(' ').includes('openid') && { nonce: secrets.nonce }),
     code_challenge: await oauth.calculatePKCECodeChallenge(secrets.codeVerifier),
     code_challenge_method: 'S256',
+    // OpenID Connect Core section 3.1.2.1; with max_age the ID token must state auth_time.
+    ...(asksLogin && { prompt: 'login', max_age: '0' }),
   });
   return { url: url.href, secrets };
 }

@@ -6,6 +6,13 @@ export interface FlowSecrets {
   codeVerifier: string;
 }
 
+export interface FlowStart {
+  state: string;
+  redirectUri: string;
+  /** The user must log in anew, also where the provider knows the browser. */
+  asksLogin: boolean;
+}
+
 /** The parameters that the browser brings back. */
 export interface CallbackParameters {
   state: string;
@@ -24,12 +31,21 @@ export interface ProvidedIdentity {
   emailVerified: boolean;
   name: string | undefined;
   picture: string | undefined;
+  /** When the user gave a credential there, in milliseconds since 1970; undefined where the provider does not state it. */
+  loggedInAt?: number | undefined;
 }
+
+/** A provider once its protocol is loaded. */
+export type OpenedProvider = Omit<IdentityProvider, 'provesLogin' | 'isTrustedForMfa'>;
 
 /** An OAuth 2.0 authorization-code flow with PKCE. Both steps end within the time limit, whatever the provider does. */
 export interface IdentityProvider {
-  /** The address to which the browser goes for a flow of this state, and the secrets to keep until it is back. */
-  begin(flow: { state: string; redirectUri: string }): Promise<{ url: string; secrets: FlowSecrets }>;
+  /** Whether it can be asked to let the user log in anew, and to state when that was. */
+  readonly provesLogin: boolean;
+  /** Whether a login there needs no second factor here. */
+  readonly isTrustedForMfa: boolean;
+  /** The address to which the browser goes for a flow, and the secrets to keep until it is back. */
+  begin(flow: FlowStart): Promise<{ url: string; secrets: FlowSecrets }>;
   /** Redeems the code. */
   finish(callback: CallbackParameters, secrets: FlowSecrets): Promise<ProvidedIdentity>;
 }

@@ -1,9 +1,7 @@
-import * as oauth from 'openid-client';
 import { z } from 'zod';
 import type { IdentityProviderClient } from '../../config/identity-providers.ts';
-import { CALL_LIMIT_SECONDS, callsTo, isPlainHttp } from './calls.ts';
-import { beginFlow, redeemCode } from './code-flow.ts';
-import type { IdentityProvider } from './contract.ts';
+import type { OpenedProvider } from './contract.ts';
+import { baseOf, plainOauthProvider } from './plain-oauth.ts';
 
 const GITHUB = 'https://github.com';
 
@@ -16,41 +14,19 @@ const profile = z.object({
 });
 const addresses = z.array(z.object({ email: z.string(), primary: z.boolean(), verified: z.boolean() }));
 
-/** GitHub: OAuth 2.0 without ID tokens. Its API answers the user's id and verified addresses. */
-export function githubProvider(client: IdentityProviderClient): IdentityProvider {
-  const base = client.issuer.replace(/\/+$/, '');
+/** GitHub, whose API answers the user's id and verified addresses. */
+export function githubProvider(client: IdentityProviderClient): OpenedProvider {
+  const base = baseOf(client);
   const api = base === GITHUB ? 'https://api.github.com' : `${base}/api/v3`;
-  const configuration = new oauth.Configuration(
-    {
-      // GitHub's own name in the `iss` of a callback (RFC 9207).
-      issuer: `${base}/login/oauth`,
-      authorization_endpoint: `${base}/login/oauth/authorize`,
-      token_endpoint: `${base}/login/oauth/access_token`,
-    },
-    client.clientId,
-    undefined,
-    oauth.ClientSecretPost(client.clientSecret),
-  );
-  configuration[oauth.customFetch] = callsTo(client);
-  configuration.timeout = CALL_LIMIT_SECONDS;
-  if (isPlainHttp(base)) oauth.allowInsecureRequests(configuration);
-
-  const read = async <T>(path: string, schema: z.ZodType<T>, token: string): Promise<T> => {
-    const headers = new Headers({ Accept: 'application/vnd.github+json', 'X-GitHub-Api-Version': '2022-11-28' });
-    const url = new URL(`${api}${path}`);
-    const response = await oauth.fetchProtectedResource(configuration, token, url, 'GET', null, headers);
-    if (response.status !== 200) throw new Error(`the GitHub API answered ${response.status} to ${path}`);
-    return schema.parse(await response.json());
-  };
-
-  return {
-    begin: (flow) => beginFlow(configuration, client, flow),
-
-    async finish(callback, { redirectUri, codeVerifier }) {
-      const { access_token: token } = await redeemCode(configuration, callback, { redirectUri, codeVerifier });
+  return plainOauthProvider(client, {
+    issuer: `${base}/login/oauth`,
+    authorizationEndpoint: `${base}/login/oauth/authorize`,
+    tokenEndpoint: `${base}/login/oauth/access_token`,
+    headers: { Accept: 'application/vnd.github+json', 'X-GitHub-Api-Version': '2022-11-28' },
+    async identify(read) {
       const [user, emails] = await Promise.all([
-        read('/user', profile, token),
-        read('/user/emails?per_page=100', addresses, token),
+        read(`${api}/user`, profile),
+        read(`${api}/user/emails?per_page=100`, addresses),
       ]);
       const primary = emails.find((email) => email.primary);
       return {
@@ -62,5 +38,5 @@ export function githubProvider(client: IdentityProviderClient): IdentityProvider
         picture: user.avatar_url ?? undefined,
       };
     },
-  };
+  });
 }

@@ -1,6 +1,6 @@
 import type { IdentityProviderClient } from '../../config/identity-providers.ts';
 import { lazy } from '../../lazy.ts';
-import type { IdentityProvider } from './contract.ts';
+import type { IdentityProvider, OpenedProvider } from './contract.ts';
 
 /**
  * By the provider's name. Makes no call yet: a provider that is down stops only the users who log in through it. Its
@@ -15,6 +15,8 @@ export const openIdentityProviders = (
       return [
         name,
         {
+          provesLogin: client.provesLogin,
+          isTrustedForMfa: client.isTrustedForMfa,
           begin: async (flow) => (await provider()).begin(flow),
           finish: async (callback, secrets) => (await provider()).finish(callback, secrets),
         },
@@ -22,7 +24,15 @@ export const openIdentityProviders = (
     }),
   );
 
-const open = async (client: IdentityProviderClient): Promise<IdentityProvider> =>
-  client.kind === 'github'
-    ? (await import('./github.ts')).githubProvider(client)
-    : (await import('./oidc.ts')).oidcProvider(client);
+const protocols: Record<
+  IdentityProviderClient['kind'],
+  () => Promise<(client: IdentityProviderClient) => OpenedProvider>
+> = {
+  oidc: async () => (await import('./oidc.ts')).oidcProvider,
+  github: async () => (await import('./github.ts')).githubProvider,
+  discord: async () => (await import('./discord.ts')).discordProvider,
+  facebook: async () => (await import('./facebook.ts')).facebookProvider,
+};
+
+const open = async (client: IdentityProviderClient): Promise<OpenedProvider> =>
+  (await protocols[client.kind]())(client);

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { IdentityProviderClient } from '../../config/identity-providers.ts';
 import { CALL_LIMIT_SECONDS, callsTo, isPlainHttp } from './calls.ts';
 import { beginFlow, redeemCode } from './code-flow.ts';
-import type { IdentityProvider, ProvidedIdentity } from './contract.ts';
+import type { OpenedProvider, ProvidedIdentity } from './contract.ts';
 
 /** How long a provider's metadata stays valid here. */
 const DISCOVERY_LIFE_MS = 60 * 60 * 1000;
@@ -16,34 +16,41 @@ const claims = z.object({
   picture: z.string().optional().catch(undefined),
 });
 
+/** Claims of the ID token alone. */
+const login = z.object({ auth_time: z.number().optional().catch(undefined) });
+
 /** Any OpenID Connect provider, found by its issuer (OpenID Connect Discovery 1.0) when it is first needed. */
-export function oidcProvider(client: IdentityProviderClient): IdentityProvider {
+export function oidcProvider(client: IdentityProviderClient): OpenedProvider {
   const configured = discovered(client);
 
   return {
     begin: async (flow) => beginFlow(await configured(), client, flow),
 
-    async finish(callback, { nonce, ...flow }) {
+    async finish(callback, { nonce, redirectUri, codeVerifier }) {
       const configuration = await configured();
-      const tokens = await redeemCode(configuration, callback, { ...flow, expectedNonce: nonce });
+      const tokens = await redeemCode(configuration, callback, { redirectUri, codeVerifier, expectedNonce: nonce });
       const idToken = tokens.claims();
       if (!idToken) throw new Error('the provider sent no ID token');
       const { iss: issuer, sub: subject } = idToken;
+      const { auth_time: seconds } = login.parse(idToken);
+      const of = { issuer, subject, loggedInAt: seconds === undefined ? undefined : seconds * 1000 };
       const stated = claims.parse(idToken);
       const isComplete = stated.email !== undefined && stated.name !== undefined;
-      if (isComplete || !configuration.serverMetadata().userinfo_endpoint) return identityOf(issuer, subject, stated);
+      if (isComplete || !configuration.serverMetadata().userinfo_endpoint) return identityOf(of, stated);
       const userInfo = claims.parse(await oauth.fetchUserInfo(configuration, tokens.access_token, subject));
       // The address and whether it is verified are taken from one source: mixed, one could vouch for the other's.
       const { email, email_verified } = stated.email === undefined ? userInfo : stated;
       const { name = userInfo.name, picture = userInfo.picture } = stated;
-      return identityOf(issuer, subject, { email, email_verified, name, picture });
+      return identityOf(of, { email, email_verified, name, picture });
     },
   };
 }
 
-const identityOf = (issuer: string, subject: string, stated: z.output<typeof claims>): ProvidedIdentity => ({
-  issuer,
-  subject,
+const identityOf = (
+  of: Pick<ProvidedIdentity, 'issuer' | 'subject' | 'loggedInAt'>,
+  stated: z.output<typeof claims>,
+): ProvidedIdentity => ({
+  ...of,
   email: stated.email,
   emailVerified: stated.email_verified === true,
   name: stated.name,

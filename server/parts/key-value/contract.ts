@@ -10,6 +10,15 @@ export interface Consumption {
   allowed: boolean;
   /** Milliseconds until the window ends. */
   msBeforeNext: number;
+  /** Takes this use back. Once the window has ended it is one more for the next. */
+  giveBack(): Promise<void>;
+}
+
+/** Counts a use under a key. */
+export interface Counter {
+  (key: string): Promise<Consumption>;
+  /** Forgets all uses under a key. */
+  clear(key: string): Promise<void>;
 }
 
 /**
@@ -23,7 +32,7 @@ export interface KeyValueStore {
   /** Removes a value and answers it, to one caller only. */
   take(key: string): Promise<string | null>;
   delete(key: string): Promise<void>;
-  counter(allowance: Allowance): (key: string) => Promise<Consumption>;
+  counter(allowance: Allowance): Counter;
   ping(): Promise<void>;
   close(): Promise<void>;
 }

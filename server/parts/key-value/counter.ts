@@ -1,18 +1,28 @@
 import { type RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible';
-import type { Consumption } from './contract.ts';
+import type { Counter } from './contract.ts';
 
 /**
- * Counts one use under a key. Past the allowance the library rejects, with the record that it otherwise resolves to.
+ * Counts one use under a key; `run` runs each command. Past the allowance the library rejects, with the record that it
+ * otherwise resolves to.
  */
-export const counterOf =
-  (limiter: RateLimiterAbstract) =>
-  async (key: string): Promise<Consumption> => {
-    const outcome = await limiter.consume(key).catch((rejected: unknown) => {
-      if (rejected instanceof RateLimiterRes) return rejected;
-      throw rejected;
-    });
+export const counterOf = (limiter: RateLimiterAbstract, run: <T>(command: () => Promise<T>) => Promise<T>): Counter => {
+  const use = async (key: string) => {
+    const outcome = await run(() =>
+      limiter.consume(key).catch((rejected: unknown) => {
+        if (rejected instanceof RateLimiterRes) return rejected;
+        throw rejected;
+      }),
+    );
     return {
       allowed: outcome.consumedPoints <= limiter.points,
       msBeforeNext: outcome.msBeforeNext,
+      async giveBack() {
+        await run(() => limiter.reward(key));
+      },
     };
   };
+  const clear = async (key: string) => {
+    await run(() => limiter.delete(key));
+  };
+  return Object.assign(use, { clear });
+};

@@ -63,21 +63,19 @@ export function localStore(dataDir: string, log: Pick<Log, 'warn'>): KeyValueSto
       }),
 
     counter({ name, points, seconds }) {
-      const count = counterOf(
-        new RateLimiterSQLite({
-          storeType: 'better-sqlite3',
-          // node:sqlite with the interface that the library expects; each of its transactions is a single statement.
-          storeClient: { prepare: (sql: string) => file().prepare(sql), transaction: <T>(work: T) => work },
-          tableName: 'counters',
-          tableCreated: true,
-          // The library's own sweep would throw in its timer.
-          clearExpiredByTimeout: false,
-          keyPrefix: name,
-          points,
-          duration: seconds,
-        }),
-      );
-      return (key) => run(() => count(key));
+      const limiter = new RateLimiterSQLite({
+        storeType: 'better-sqlite3',
+        // node:sqlite with the interface that the library expects; each of its transactions is a single statement.
+        storeClient: { prepare: (sql: string) => file().prepare(sql), transaction: <T>(work: T) => work },
+        tableName: 'counters',
+        tableCreated: true,
+        // The library's own sweep would throw in its timer.
+        clearExpiredByTimeout: false,
+        keyPrefix: name,
+        points,
+        duration: seconds,
+      });
+      return counterOf(limiter, run);
     },
 
     ping: () =>

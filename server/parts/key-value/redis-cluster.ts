@@ -4,6 +4,7 @@ import { ServiceError, unavailable } from '../../errors.ts';
 import type { Log } from '../../log.ts';
 import { withinDeadline } from '../deadline.ts';
 import { COMMAND_MS, type RedisConnection, reportOutage, retryDelay, serverOptions } from './redis-connection.ts';
+import { traceCommands } from './redis-spans.ts';
 
 const DEADLINE = { ms: COMMAND_MS, what: 'the Redis Cluster' };
 
@@ -29,6 +30,7 @@ export function connectToCluster({ url, nodes }: { url: string; nodes: RedisNode
     maxRedirections: 5,
     slotsRefreshInterval: 5000,
   });
+  cluster.on('+node', traceCommands);
 
   /** The nodes that were reported. */
   const failing = new Set<string>();

@@ -5,6 +5,7 @@ import { unavailable } from '../../errors.ts';
 import type { Log } from '../../log.ts';
 import { createOutage } from '../../outage.ts';
 import { COMMAND_MS, type RedisConnection, reportOutage, retryDelay, serverOptions } from './redis-connection.ts';
+import { traceCommands } from './redis-spans.ts';
 
 /** The most keys of one MGET. */
 const MOST_KEYS = 100;
@@ -21,6 +22,7 @@ export function connectToServer(
     maxRetriesPerRequest: 0,
     retryStrategy: retryDelay,
   });
+  traceCommands(redis);
   const outage = createOutage({
     began: (error) => reportOutage(log, error, 'Redis'),
     ended: () => log.info('Redis is back'),

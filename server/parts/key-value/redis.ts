@@ -23,8 +23,7 @@ export function redisStore({ commands, run, get, ping, close }: RedisConnection)
 
     counter({ name, points, seconds }) {
       const limiter = new RateLimiterRedis({ storeClient: commands, keyPrefix: name, points, duration: seconds });
-      const count = counterOf(limiter);
-      return (key) => run(() => count(key));
+      return counterOf(limiter, run);
     },
 
     ping,

@@ -10,6 +10,12 @@ export interface Mail {
   html: string;
 }
 
+/** Whom mails come from; the name may be empty. */
+export interface Sender {
+  name: string;
+  address: string;
+}
+
 /** The mail server refuses this recipient for good. After any other error of `send` a retry may succeed. */
 export class MailRefused extends Error {
   override name = 'MailRefused';

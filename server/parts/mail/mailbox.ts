@@ -1,6 +1,6 @@
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Mail, MailTransport } from './contract.ts';
+import type { Mail, MailTransport, Sender } from './contract.ts';
 
 /** A mail as it is stored, and when it was sent (ISO 8601). */
 export interface KeptMail extends Omit<Mail, 'to'> {
@@ -12,9 +12,14 @@ export interface KeptMail extends Omit<Mail, 'to'> {
 const folder = (dataDir: string) => join(dataDir, 'mail');
 
 /** The embedded form: each mail a JSON file in DATA_DIR/mail. */
-export const mailbox = (dataDir: string, from: string): MailTransport => ({
+export const mailbox = (dataDir: string, { name, address }: Sender): MailTransport => ({
   async send({ to, ...mail }) {
-    const kept: KeptMail = { ...mail, to: to.address, from, at: new Date().toISOString() };
+    const kept: KeptMail = {
+      ...mail,
+      to: to.address,
+      from: name ? `${name} <${address}>` : address,
+      at: new Date().toISOString(),
+    };
     await mkdir(folder(dataDir), { recursive: true, mode: 0o700 });
     const file = join(folder(dataDir), `${mail.id}.json`);
     // A reader sees a whole mail or none.

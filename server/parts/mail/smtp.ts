@@ -1,7 +1,14 @@
 import type { SendMailOptions, Transporter } from 'nodemailer';
 import { lazy } from '../../lazy.ts';
 import { inSpan } from '../../telemetry/traces.ts';
-import { DELIVERIES_AT_ONCE, type Mail, MailDeferred, MailRefused, type MailTransport } from './contract.ts';
+import {
+  DELIVERIES_AT_ONCE,
+  type Mail,
+  MailDeferred,
+  MailRefused,
+  type MailTransport,
+  type Sender,
+} from './contract.ts';
 
 /** The deadline for the whole delivery of one mail. */
 const DELIVERY_LIMIT_MS = 45_000;
@@ -11,7 +18,7 @@ interface SmtpTransport extends MailTransport {
   verify(): Promise<void>;
 }
 
-export function smtpTransport(url: string, from: string, limitMs = DELIVERY_LIMIT_MS): SmtpTransport {
+export function smtpTransport(url: string, from: Sender, limitMs = DELIVERY_LIMIT_MS): SmtpTransport {
   let opened: Transporter | undefined;
   // Loaded with the first mail.
   const transport = lazy(async () => {
@@ -28,22 +35,21 @@ export function smtpTransport(url: string, from: string, limitMs = DELIVERY_LIMI
     });
     return opened;
   });
-  const sender = /<([^>]+)>/.exec(from)?.[1] ?? from;
   const span = {
     kind: 'client',
     attributes: { 'messaging.system': 'smtp', 'server.address': new URL(url).hostname },
   } as const;
-  const domain = sender.slice(sender.lastIndexOf('@') + 1);
+  const domain = from.address.slice(from.address.lastIndexOf('@') + 1);
 
   return {
     async send({ id, to, subject, text, html }: Mail) {
       const abort = new AbortController();
       const timer = setTimeout(() => abort.abort(new Error('the mail server took too long')), limitMs);
       const message: SendMailOptions = {
+        // Objects and an explicit envelope: a string would be parsed, and could name a second sender or recipient.
         from,
-        // An object and an explicit envelope: a string would be parsed, and could name a second recipient.
         to,
-        envelope: { from: sender, to: [to.address] },
+        envelope: { from: from.address, to: [to.address] },
         messageId: `<${id}@${domain}>`,
         subject,
         text,

@@ -7,9 +7,9 @@ import type { ObjectStorage } from './contract.ts';
  * one that is used is loaded.
  */
 export async function openObjectStorage(
-  config: Pick<Config, 's3' | 'production' | 'dataDir' | 'appUrl'>,
+  config: Pick<Config, 's3' | 'production' | 'origins' | 'dataDir' | 'appUrl'>,
   secrets: Secrets,
 ): Promise<ObjectStorage> {
-  if (config.s3) return (await import('./s3.ts')).s3Storage(config.s3, { createBucket: !config.production });
+  if (config.s3) return (await import('./s3.ts')).s3Storage(config.s3, config);
   return (await import('./disk.ts')).diskStorage({ ...config, secrets });
 }

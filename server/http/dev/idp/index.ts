@@ -44,6 +44,8 @@ export function devIdentityProvider(config: Config, { store, secrets, log }: Par
     clientId: 'account-service',
     clientSecret: secrets.derive('dev-idp:client')[0],
     scopes: embeddedProvider.scopes,
+    provesLogin: true,
+    isTrustedForMfa: embeddedProvider.isTrustedForMfa,
     address: ownAddress(config),
   };
   const testUsers = createTestUsers(store);

@@ -1,7 +1,7 @@
 import { createPrivateKey } from 'node:crypto';
 import type { JWK, KoaContextWithOIDC, Provider } from 'oidc-provider';
-import { escapeHtml } from '../../../accounts/mails.ts';
 import type { IdentityProviderClient } from '../../../config/identity-providers.ts';
+import { escapeHtml } from '../../../escape-html.ts';
 import type { Log } from '../../../log.ts';
 import type { KeyValueStore } from '../../../parts/key-value/contract.ts';
 import type { Secrets } from '../../../secrets.ts';

@@ -1,0 +1,12 @@
+import { PortableMigration } from './portable.ts';
+
+/** Which marks in the cookies of a user's devices are good: null until the first login. */
+export class KnownDevices extends PortableMigration {
+  override async up(): Promise<void> {
+    await this.addColumns('users', { device_epoch: 'int' });
+  }
+
+  override async down(): Promise<void> {
+    await this.dropColumns('users', ['device_epoch']);
+  }
+}

@@ -1,0 +1,23 @@
+import { PortableMigration } from './portable.ts';
+
+/**
+ * Blocked users, and counts of wrong credentials that an administrator has ended: both null until then. Administrators are
+ * found by their role, and changes that take one away write one row of `shared_locks`.
+ */
+export class Administration extends PortableMigration {
+  override async up(): Promise<void> {
+    const { key } = this;
+    this.createTable('shared_locks', [
+      `name varchar(32) ${key} not null primary key`,
+      `holder varchar(36) ${key} not null`,
+    ]);
+    await this.addColumns('users', { blocked_at: 'bigint', limit_epoch: 'int' });
+    await this.createIndex('users', 'users_role', { column: 'role' });
+  }
+
+  override async down(): Promise<void> {
+    this.dropIndex('users', 'users_role');
+    await this.dropColumns('users', ['limit_epoch', 'blocked_at']);
+    this.addSql('drop table shared_locks');
+  }
+}

@@ -1,0 +1,77 @@
+import { z } from 'zod';
+import type { AccountExport } from '../server/accounts/export.ts';
+import { type ColumnKind, storedData } from '../server/accounts/stored-data.ts';
+import { ServiceError } from '../server/errors.ts';
+import { recentProcedure } from './trpc.ts';
+import { unixSeconds } from './unix-seconds.ts';
+
+const kinds = {
+  text: z.string(),
+  optionalText: z.string().nullable(),
+  number: z.int(),
+  flag: z.boolean(),
+  time: unixSeconds,
+  optionalTime: unixSeconds.nullable(),
+  details: z.record(z.string(), z.string()).nullable(),
+} as const satisfies Record<ColumnKind, z.ZodType>;
+
+type ShapeOf<Fields extends Readonly<Record<string, ColumnKind>>> = {
+  -readonly [Field in keyof Fields]: (typeof kinds)[Fields[Field]];
+};
+
+const row = <const Fields extends Readonly<Record<string, ColumnKind>>>(fields: Fields) =>
+  z.object(Object.fromEntries(Object.entries(fields).map(([field, kind]) => [field, kinds[kind]])) as ShapeOf<Fields>);
+
+const isAsyncIterable = (value: unknown) =>
+  typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
+
+/** Rows in pages that are read while they are sent: an array in the document and to typed clients. */
+function rows<Item extends z.ZodType>(item: Item) {
+  const array = z.array(item);
+  const pages = z.custom<AsyncIterable<z.output<Item>[]>>(isAsyncIterable);
+  pages._zod.processJSONSchema = (...given) => array._zod.processJSONSchema?.(...given);
+  return pages;
+}
+
+const exported = z.object({
+  profile: row(storedData.profile.exported),
+  identities: rows(row(storedData.identities.exported)),
+  passkeys: rows(row(storedData.passkeys.exported)),
+  authenticatorApp: rows(row(storedData.authenticatorApp.exported)),
+  recoveryCodes: rows(row(storedData.recoveryCodes.exported)),
+  emailChanges: rows(row(storedData.emailChanges.exported)),
+  invitations: rows(row(storedData.invitations.exported)),
+  consents: rows(row(storedData.consents.exported)),
+  sessions: rows(row(storedData.sessions.exported)),
+  activity: rows(row(storedData.activity.exported)),
+  mails: rows(row(storedData.mails.exported)),
+  uploads: rows(row(storedData.uploads.exported).extend({ url: z.string() })),
+});
+
+/** Counts the call once it may be answered. */
+const exportProcedure = recentProcedure.use(async ({ ctx, next }) => {
+  await ctx.accounts.limits.enforce('export', ctx.session.user.id);
+  return next();
+});
+
+export const accountExport = exportProcedure
+  .meta({
+    openapi: {
+      method: 'GET',
+      path: '/api/account/export',
+      summary: 'Everything that is stored about the logged-in user',
+      description:
+        'One JSON document, streamed: an answer that breaks off is not complete. Mails are those of the last week. Over tRPC at most 10000 rows.',
+      tags: ['Account'],
+      protect: true,
+      attachment: 'account.json',
+      errors: ['REAUTHENTICATION_REQUIRED', 'RATE_LIMITED'],
+    },
+  })
+  .output(exported)
+  .query(async ({ ctx }): Promise<AccountExport> => {
+    const document = await ctx.accounts.exportAccount(ctx.session.user.id);
+    // Deleted since the session was read.
+    if (!document) throw new ServiceError('UNAUTHENTICATED');
+    return document;
+  });

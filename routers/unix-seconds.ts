@@ -1,0 +1,7 @@
+import { z } from 'zod';
+
+/** A time in an answer. */
+export const unixSeconds = z.int().meta({ description: 'Unix seconds', example: 1_700_000_000 });
+
+/** From milliseconds since 1970, rounded down. */
+export const toUnixSeconds = (ms: number): number => Math.floor(ms / 1000);

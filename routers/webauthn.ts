@@ -1,0 +1,73 @@
+import { z } from 'zod';
+
+/** The JSON of WebAuthn Level 3 (section 5.1), as browsers and `@simplewebauthn/browser` read and write it. */
+
+/** Of so many characters at most. */
+const base64url = (max: number) =>
+  z
+    .string()
+    .min(1)
+    .max(max)
+    .regex(/^[A-Za-z0-9_-]*$/, 'Must be base64url without padding');
+
+/** At most 1023 bytes. */
+const credentialId = base64url(1364).meta({ example: 'SuUGGwkIIxJrTJbEmXyaUg' });
+const type = z.literal('public-key');
+/** JSON with a challenge and an origin in it. */
+const clientDataJSON = base64url(4096);
+const requirement = z.enum(['required', 'preferred', 'discouraged']);
+
+/** A text that names a transport; those that are known today have at most ten letters. */
+const transport = z
+  .string()
+  .regex(/^[a-z-]{1,24}$/)
+  .meta({ example: 'internal' });
+/** As many as a row keeps. */
+const transports = z.array(transport).max(10);
+const descriptor = z.object({ id: z.string(), type: z.string(), transports: z.array(z.string()).optional() });
+
+const options = z.object({
+  challenge: z.string(),
+  timeout: z.int().optional().meta({ description: 'Milliseconds' }),
+});
+
+/** PublicKeyCredentialCreationOptionsJSON. */
+export const creationOptions = options.extend({
+  rp: z.object({ id: z.string().optional(), name: z.string() }),
+  user: z.object({ id: z.string(), name: z.string(), displayName: z.string() }),
+  pubKeyCredParams: z.array(z.object({ type, alg: z.int() })),
+  excludeCredentials: z.array(descriptor).optional(),
+  authenticatorSelection: z
+    .object({
+      residentKey: requirement.optional(),
+      requireResidentKey: z.boolean().optional(),
+      userVerification: requirement.optional(),
+    })
+    .optional(),
+  attestation: z.enum(['none', 'indirect', 'direct', 'enterprise']).optional(),
+  extensions: z.object({ credProps: z.boolean().optional() }).optional(),
+});
+
+/** PublicKeyCredentialRequestOptionsJSON. */
+export const requestOptions = options.extend({
+  rpId: z.string().optional(),
+  allowCredentials: z.array(descriptor).optional(),
+  userVerification: requirement.optional(),
+});
+
+const credential = z.object({ id: credentialId, rawId: credentialId, type });
+
+/** RegistrationResponseJSON, as far as it is read. */
+export const registrationResponse = credential.extend({
+  response: z.object({ clientDataJSON, attestationObject: base64url(16_384), transports: transports.optional() }),
+});
+
+/** AuthenticationResponseJSON, as far as it is read. */
+export const assertionResponse = credential.extend({
+  response: z.object({
+    clientDataJSON,
+    authenticatorData: base64url(4096),
+    signature: base64url(4096),
+    userHandle: z.string().max(88).nullish().meta({ description: 'At most 64 bytes, in base64url' }),
+  }),
+});

@@ -1,0 +1,24 @@
+import { ConfigError } from '../config/index.ts';
+import { ServiceError } from '../errors.ts';
+import type { Database } from '../parts/database/contract.ts';
+import { describeFailure } from '../parts/database/failure.ts';
+
+/** What the caller of a command has to do differently. */
+export class UsageError extends Error {}
+
+/** A failure of a command in words; one that no operator can resolve with its stack. After wrong arguments comes `usage`. */
+export function explain(error: unknown, usage = ''): string {
+  const { code = '', message, path, stack, cause } = error as NodeJS.ErrnoException & { cause?: unknown };
+  if (error instanceof ConfigError || error instanceof UsageError) return message;
+  if (error instanceof ServiceError) return describeFailure(cause) ?? message;
+  if (code.startsWith('ERR_PARSE_ARGS')) return `${message}\n${usage}`;
+  return describeFailure(error) ?? (path === undefined ? (stack ?? String(error)) : message);
+}
+
+/** For commands that leave the schema as it is. */
+export async function requireCurrentSchema(database: Database): Promise<void> {
+  if ((await database.pendingMigrations()).length > 0) {
+    throw new UsageError('The schema is not up to date: `npm run migrate` does that');
+  }
+  await database.migrate();
+}

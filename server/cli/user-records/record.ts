@@ -1,0 +1,157 @@
+import { z } from 'zod';
+import * as fields from '../../../routers/fields.ts';
+import { isStorableIdentity } from '../../accounts/identity-keys.ts';
+import { readHash } from '../../accounts/password-hashes/index.ts';
+import { nameFromAddress } from '../../accounts/text-rules.ts';
+import type { ImportedIdentity, ImportedUser } from '../../accounts/user-import.ts';
+import { type IdentityProviderClient, providerName } from '../../config/identity-providers.ts';
+
+/**
+ * A line of the file that `npm run users:import` reads and `npm run users:export` writes, by the rules of the fields that users
+ * fill in.
+ */
+
+/** The length of the column. */
+const LONGEST_HASH = 255;
+const MOST_IDENTITIES = 20;
+/** The service is newer than that, and a lower number most probably means seconds. */
+const EARLIEST = Date.UTC(1975, 0);
+/** How far the clocks of two machines may differ. */
+const CLOCKS_DIFFER_MS = 10 * 60_000;
+
+const timeOfCreation = z
+  .union([z.int(), z.iso.datetime({ offset: true }).transform((text) => Date.parse(text))], {
+    error: 'Must be a time in ISO 8601 with its offset, or in milliseconds since 1970',
+  })
+  .refine((time) => time >= EARLIEST, 'Must be after 1975: in milliseconds, not in seconds')
+  .refine((time) => time <= Date.now() + CLOCKS_DIFFER_MS, 'Must not be in the future');
+
+const storedHash = z
+  .string()
+  .max(LONGEST_HASH, { error: `Must have at most ${LONGEST_HASH} characters`, abort: true })
+  .superRefine((stored, check) => {
+    const found = readHash(stored);
+    if ('problem' in found) check.addIssue({ code: 'custom', message: `Cannot be used: ${found.problem}` });
+  });
+
+const identity = z
+  .strictObject({
+    provider: providerName.optional(),
+    issuer: z.string().optional(),
+    subject: z.union([z.string(), z.int().transform(String)], { error: 'Must be a text or a whole number' }),
+    email: fields.email.nullish(),
+    proven: z.boolean().default(true),
+  })
+  .refine(
+    ({ provider, issuer }) => provider !== undefined || issuer !== undefined,
+    'Must have a provider or an issuer',
+  );
+
+const { name, ...optionalProfile } = fields.profile;
+
+const record = z.strictObject({
+  email: fields.email,
+  name: name.nullish(),
+  ...z.object(optionalProfile).partial().shape,
+  emailVerified: z.boolean().default(false),
+  passwordHash: storedHash.nullish(),
+  passwordProven: z.boolean().default(true),
+  blocked: z.boolean().default(false),
+  createdAt: timeOfCreation.nullish(),
+  identities: z.array(identity).max(MOST_IDENTITIES).nullish(),
+});
+
+/** What the export writes: the import reads it as it is. */
+export type UserRecord = z.input<typeof record>;
+
+export type ParsedRecord = { user: ImportedUser } | { problem: string };
+
+type Providers = ReadonlyMap<string, Pick<IdentityProviderClient, 'kind' | 'issuer'>>;
+
+/** Reads lines. `providers` are the configured ones. No problem that it answers quotes a value. */
+export const createRecordReader =
+  (providers: Providers) =>
+  (text: string): ParsedRecord => {
+    const parsed = record.safeParse(parsedJson(text));
+    if (!parsed.success) return { problem: parsed.error.issues.map(sentenceOf).join('; ') };
+    const {
+      email,
+      passwordHash,
+      passwordProven,
+      blocked: isBlocked,
+      emailVerified,
+      createdAt,
+      identities: given,
+      ...profile
+    } = parsed.data;
+    const identities: ImportedIdentity[] = [];
+    for (const [i, { proven, ...one }] of (given ?? []).entries()) {
+      const found = resolved(one, providers);
+      if ('problem' in found) return { problem: `identities.${i}: ${found.problem}` };
+      if (identities.some(({ issuer, subject }) => issuer === found.issuer && subject === found.subject)) {
+        return { problem: `identities.${i}: Must not be given twice` };
+      }
+      identities.push({ ...found, email: one.email ?? null, proven });
+    }
+    return {
+      user: {
+        email,
+        profile: { ...profile, name: profile.name ?? nameFromAddress(email) },
+        emailVerified,
+        passwordHash: passwordHash ?? null,
+        passwordProven,
+        isBlocked,
+        createdAt: createdAt ?? Date.now(),
+        identities,
+      },
+    };
+  };
+
+/** An empty name is none. */
+function parsedJson(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    const isNameless = typeof value === 'object' && value !== null && 'name' in value && value.name === '';
+    return isNameless ? { ...value, name: null } : value;
+  } catch {
+    return undefined;
+  }
+}
+
+const sentenceOf = ({ code, path, message, ...issue }: z.core.$ZodIssue): string => {
+  if (path.length === 0 && code === 'invalid_type') return 'Must be a JSON object';
+  // The names of unknown fields are of any length, and may be anything.
+  const text = code === 'unrecognized_keys' && 'keys' in issue ? `Has unknown fields: ${namesOf(issue.keys)}` : message;
+  return path.length === 0 ? text : `${path.join('.')}: ${text}`;
+};
+
+const namesOf = (keys: readonly string[]): string =>
+  keys.map((key) => (/^\w{1,32}$/.test(key) ? key : '(a name of other characters)')).join(', ');
+
+/** Names the issuer as a login through the provider will. */
+function resolved(
+  { provider, issuer, subject }: { provider?: string | undefined; issuer?: string | undefined; subject: string },
+  providers: Providers,
+): Pick<ImportedIdentity, 'provider' | 'issuer' | 'subject'> | { problem: string } {
+  const named = nameOf({ provider, issuer }, providers);
+  if (named === undefined) return { problem: 'No provider of this issuer is configured' };
+  const known = issuer ?? issuerOf(providers.get(named));
+  if (known === undefined) return { problem: `The provider ${named} is not configured here: its issuer must be given` };
+  if (tenants.test(known)) return { problem: 'The issuer must be that of the tenant, as in the ID token (iss)' };
+  const isStorable = isStorableIdentity({ issuer: known, subject });
+  return isStorable
+    ? { provider: named, issuer: known, subject }
+    : { problem: 'Issuer and subject must have 1 to 255 printable ASCII characters' };
+}
+
+/** Microsoft's addresses for users of any tenant: no ID token has them. */
+const tenants = /^https:\/\/login\.microsoftonline\.com\/(?:common|organizations|consumers)\//;
+
+const nameOf = (
+  { provider, issuer }: { provider?: string | undefined; issuer?: string | undefined },
+  providers: Providers,
+): string | undefined => provider ?? [...providers].find(([, client]) => issuerOf(client) === issuer)?.[0];
+
+/** Of a provider with an API of its own, an address without a slash at its end. */
+const issuerOf = (client: Pick<IdentityProviderClient, 'kind' | 'issuer'> | undefined): string | undefined =>
+  client?.kind === 'oidc' ? client.issuer : client?.issuer.replace(/\/+$/, '');

@@ -1,0 +1,83 @@
+import { createWriteStream, existsSync } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { parseArgs } from 'node:util';
+import { optionalProfileFields } from '../../entities/index.ts';
+import { type ExportedUser, exportedUsers } from '../accounts/users-export.ts';
+import { loadConfig } from '../config/index.ts';
+import { openDatabase } from '../parts/database/index.ts';
+import { trustAuthorities } from '../start/authorities.ts';
+import { explain, requireCurrentSchema, UsageError } from './failure.ts';
+import type { UserRecord } from './user-records/record.ts';
+
+/**
+ * `npm run users:export -- FILE.ndjson`, or `npm run --silent users:export` to standard output: all users, with their password
+ * hashes, in the form that `npm run users:import` reads (docs/migration). The file is for its owner only, and has its name once it is
+ * complete. Exit code 2: there is none, as it is used wrongly, or something failed.
+ */
+
+const usage = 'Usage: npm run users:export [-- FILE.ndjson]';
+
+/** Without what is unset. */
+function recordOf(user: ExportedUser): UserRecord {
+  const profile = optionalProfileFields.flatMap((field) => (user[field] ? [[field, user[field]]] : []));
+  return {
+    email: user.email,
+    name: user.name,
+    ...Object.fromEntries(profile),
+    emailVerified: user.emailVerified === 1,
+    ...(user.passwordHash !== null && { passwordHash: user.passwordHash, passwordProven: user.passwordProven === 1 }),
+    ...(user.blockedAt !== null && { blocked: true }),
+    createdAt: new Date(user.createdAt).toISOString(),
+    ...(user.identities.length > 0 && {
+      identities: user.identities.map(({ provider, issuer, subject, email, proven }) => ({
+        provider,
+        issuer,
+        subject,
+        ...(email !== null && { email }),
+        proven: proven === 1,
+      })),
+    }),
+  };
+}
+
+async function exportUsers(file: string | undefined): Promise<void> {
+  if (file !== undefined && existsSync(file)) throw new UsageError(`${file} is there already`);
+  const config = loadConfig();
+  trustAuthorities(config);
+  const database = await openDatabase(config);
+  let count = 0;
+  async function* lines() {
+    for await (const page of exportedUsers(database)) {
+      count += page.length;
+      yield page.map((user) => `${JSON.stringify(recordOf(user))}\n`).join('');
+    }
+  }
+  try {
+    await requireCurrentSchema(database);
+    if (file === undefined) await pipeline(Readable.from(lines()), process.stdout);
+    else await writeWhole(file, lines());
+  } finally {
+    await database.close();
+  }
+  process.stderr.write(`${count} users exported\n`);
+}
+
+async function writeWhole(file: string, lines: AsyncIterable<string>): Promise<void> {
+  const partial = `${file}.partial`;
+  await rm(partial, { force: true });
+  await pipeline(Readable.from(lines), createWriteStream(partial, { flags: 'wx', mode: 0o600, flush: true }));
+  await rename(partial, file);
+}
+
+async function run(): Promise<void> {
+  const { positionals } = parseArgs({ allowPositionals: true });
+  if (positionals.length > 1) throw new UsageError(usage);
+  await exportUsers(positionals[0]);
+}
+
+await run().catch((error: unknown) => {
+  process.stderr.write(`${explain(error, usage)}\n`);
+  process.exitCode = 2;
+});

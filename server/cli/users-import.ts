@@ -1,0 +1,121 @@
+import { createReadStream } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { createUserImport, type ImportedUser, type UserImport } from '../accounts/user-import.ts';
+import { createActivity } from '../activity/index.ts';
+import { type Config, loadConfig } from '../config/index.ts';
+import type { Database } from '../parts/database/contract.ts';
+import { openDatabase } from '../parts/database/index.ts';
+import { trustAuthorities } from '../start/authorities.ts';
+import { onStopSignal } from '../start/stop-signals.ts';
+import { explain, requireCurrentSchema, UsageError } from './failure.ts';
+import { linesOf } from './user-records/lines.ts';
+import { createRecordReader, type ParsedRecord } from './user-records/record.ts';
+import { createReport, type LineOutcome, outcomeOf, type Report } from './user-records/report.ts';
+import { createSeen } from './user-records/seen.ts';
+
+/**
+ * `npm run users:import -- FILE.ndjson [--dry-run]`: imports users, a JSON object in each line (docs/migration). Users who are
+ * there already are skipped, so that it may be stopped and repeated. Exit code 1: a line was refused, 2: it is used wrongly, or
+ * something failed, 130: after a signal.
+ */
+
+const usage = 'Usage: npm run users:import -- FILE.ndjson [--dry-run]';
+
+/** Of one transaction, which must end within the database's deadline. */
+const BATCH = 500;
+
+/** A line that is not judged by the database: with its outcome, or with the user that the database decides about. */
+type Read = { line: number } & ({ user: ImportedUser } | { outcome: LineOutcome });
+
+async function* recordsOf(file: string, read: (text: string) => ParsedRecord): AsyncGenerator<Read> {
+  const seen = createSeen();
+  try {
+    for await (const line of linesOf(createReadStream(file))) {
+      if ('text' in line && line.text.trim() === '') continue;
+      const parsed = 'text' in line ? read(line.text) : line;
+      yield {
+        line: line.number,
+        ...('problem' in parsed ? refused(parsed.problem) : firstOf(parsed.user, line.number)),
+      };
+    }
+  } finally {
+    seen.close();
+  }
+
+  /** Of several lines with an address the first is imported; two users with one identity cannot both be right. */
+  function firstOf(user: ImportedUser, line: number) {
+    const identities = user.identities.map(({ issuer, subject }) => `${issuer}\n${subject}`);
+    const earlier = seen.firstWith([user.email, ...identities], line);
+    if (earlier === undefined) return { user };
+    return earlier.key === user.email
+      ? skipped(`line ${earlier.line} has this address`)
+      : refused(`line ${earlier.line} has one of its identities`);
+  }
+}
+
+const refused = (reason: string) => ({ outcome: { kind: 'refused', reason } as const });
+const skipped = (reason: string) => ({ outcome: { kind: 'skipped', reason } as const });
+
+/** Reports a batch of lines in their order. */
+async function completeBatch(batch: readonly Read[], decide: UserImport['importAll'], report: Report): Promise<void> {
+  const users = batch.flatMap((read) => ('user' in read ? [read.user] : []));
+  const outcomes = users.length > 0 ? await decide(users) : [];
+  let next = 0;
+  for (const read of batch) {
+    report.add(read.line, 'outcome' in read ? read.outcome : outcomeOf[outcomes[next++] ?? 'exists']);
+  }
+}
+
+async function importUsers(file: string, { isDryRun, stopping }: { isDryRun: boolean; stopping: AbortSignal }) {
+  const config = loadConfig();
+  trustAuthorities(config);
+  const database = await openDatabase(config);
+  const report = createReport(process.stdout);
+  const imported = isDryRun ? 'would be imported' : 'imported';
+  try {
+    await (isDryRun ? requireCurrentSchema(database) : database.migrate());
+    const decide = deciderOn(database, config, { isDryRun });
+    let batch: Read[] = [];
+    for await (const read of recordsOf(file, createRecordReader(config.identityProviders))) {
+      batch.push(read);
+      if (batch.length < BATCH) continue;
+      await completeBatch(batch, decide, report);
+      batch = [];
+      if (stopping.aborted) break;
+    }
+    await completeBatch(batch, decide, report);
+  } finally {
+    report.end({ imported });
+    await database.close();
+  }
+  if (stopping.aborted) process.stdout.write('Stopped: the same command goes on\n');
+  process.exitCode = stopping.aborted ? 130 : Number(report.hasRefused);
+}
+
+function deciderOn(database: Database, { activityDays }: Config, { isDryRun }: { isDryRun: boolean }) {
+  const { preview, importAll } = createUserImport(database, createActivity(database, { keptDays: activityDays }));
+  return isDryRun ? preview : importAll;
+}
+
+const stopping = new AbortController();
+onStopSignal({
+  async stop() {
+    stopping.abort();
+  },
+  stopAtOnce: () => process.exit(130),
+});
+
+async function run(): Promise<void> {
+  const { values, positionals } = parseArgs({
+    options: { 'dry-run': { type: 'boolean', default: false } },
+    allowPositionals: true,
+  });
+  const [file] = positionals;
+  if (file === undefined || positionals.length > 1) throw new UsageError(usage);
+  await importUsers(file, { isDryRun: values['dry-run'], stopping: stopping.signal });
+}
+
+await run().catch((error: unknown) => {
+  process.stderr.write(`${explain(error, usage)}\n`);
+  process.exitCode = 2;
+});
