@@ -140,7 +140,14 @@ ${errorCodes.map((code) => `  | '${code}'`).join('\n')};
 
 /** What was wrong with each field: a sentence for users, and the name of the broken rule for programs. */
 export interface ErrorDetails {
-  [field: string]: { message: string; rule: string } | undefined;
+  [field: string]:
+    | {
+        message: string;
+        rule: string;
+        /** The names of all broken rules of a text; the first of them is \`rule\`. */
+        rules?: string[] | undefined;
+      }
+    | undefined;
 }
 
 export interface CallOptions {

@@ -1,7 +1,11 @@
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
+import { brandLinks } from '../../server/brand-links.ts';
 import { pagePaths } from '../../server/page-paths.ts';
 import { settings } from './settings.ts';
+
+const { name: siteName = 'Accounts', logo } = settings.brand;
+const links = brandLinks(settings.brand);
 
 interface Props {
   /** The heading of the page, and the title of its tab. */
@@ -17,14 +21,14 @@ export function Page({ title, isNews = false, isWide = false, actions, children 
   const heading = useRef<HTMLHeadingElement>(null);
   // Together with the heading: what is read out first must be the new page's.
   useLayoutEffect(() => {
-    document.title = `${title} – Accounts`;
+    document.title = `${title} – ${siteName}`;
     if (isNews) heading.current?.focus();
   }, [title, isNews]);
   return (
     <>
       <header class={isWide ? 'wide' : 'narrow'}>
         <a class="brand" href={pagePaths.home}>
-          Accounts
+          {logo ? <img src={logo} alt={siteName} /> : siteName}
         </a>
         {actions}
       </header>
@@ -34,6 +38,15 @@ export function Page({ title, isNews = false, isWide = false, actions, children 
         </h1>
         {children}
       </main>
+      {links.length > 0 && (
+        <footer class={isWide ? 'wide' : 'narrow'}>
+          {links.map(({ label, url }) => (
+            <a key={label} href={url}>
+              {label}
+            </a>
+          ))}
+        </footer>
+      )}
     </>
   );
 }

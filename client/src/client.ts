@@ -1,6 +1,7 @@
 import { createTRPCClient, httpBatchLink, httpLink, isNonJsonSerializable, splitLink } from '@trpc/client';
 import type { Client } from './api.ts';
 import { errorLink } from './error-link.ts';
+import { fetchWithProgress, listeners } from './progress.ts';
 import type { AppRouter } from './trpc.ts';
 
 const TIMEOUT_MS = 15_000;
@@ -46,21 +47,22 @@ export const createServiceClient = ({ token, ...options }: ServiceClientOptions)
   connect({ ...options, headers: { authorization: `Bearer ${token}` } });
 
 function connect(
-  { url, headers = {}, fetch = globalThis.fetch, timeout = TIMEOUT_MS, fileTimeout = FILE_TIMEOUT_MS }: ClientOptions,
+  { url, headers = {}, fetch, timeout = TIMEOUT_MS, fileTimeout = FILE_TIMEOUT_MS }: ClientOptions,
   init: RequestInit = {},
 ): Client {
   const linkOptions = (ms: number) => ({
     url: `${url.replace(/\/+$/, '')}/trpc`,
     headers,
     fetch: (input: RequestInfo | URL | string, request: object = {}) => {
-      const { signal } = request as RequestInit;
+      const { signal, body } = request as RequestInit;
       const timer = AbortSignal.timeout(ms);
-      return fetch(input, { ...request, ...init, signal: signal ? AbortSignal.any([signal, timer]) : timer });
+      const send = fetch ?? reporting(body) ?? globalThis.fetch;
+      return send(input, { ...request, ...init, signal: signal ? AbortSignal.any([signal, timer]) : timer });
     },
   });
   return createTRPCClient<AppRouter>({
     links: [
-      errorLink,
+      errorLink(url),
       splitLink({
         condition: ({ input }) => isNonJsonSerializable(input),
         true: httpLink(linkOptions(fileTimeout)),
@@ -72,6 +74,12 @@ function connect(
       }),
     ],
   });
+}
+
+/** For a body whose progress is wanted, where the browser can tell of it. */
+function reporting(body: unknown): typeof globalThis.fetch | undefined {
+  const onProgress = body instanceof FormData ? listeners.get(body) : undefined;
+  return onProgress && 'XMLHttpRequest' in globalThis ? fetchWithProgress(onProgress) : undefined;
 }
 
 /** The input of a read goes into the address. */

@@ -10,19 +10,20 @@ interface Refusal {
   details?: ErrorDetails | undefined;
 }
 
-/** Gives every error of a call its class; a call that its caller aborted rejects with tRPC's own error. */
-export const errorLink: TRPCLink<AppRouter> =
+/** Gives every error of a call to the service at `url` its class; a call that its caller aborted rejects with tRPC's own error. */
+export const errorLink =
+  (url: string): TRPCLink<AppRouter> =>
   () =>
   ({ next, op }) =>
     observable((observer) =>
       next(op).subscribe({
         next: (value) => observer.next(value),
-        error: (error) => observer.error(TRPCClientError.from(classify(error))),
+        error: (error) => observer.error(TRPCClientError.from(classify(error, url))),
         complete: () => observer.complete(),
       }),
     );
 
-function classify(error: TRPCClientError<AppRouter>): Error {
+function classify(error: TRPCClientError<AppRouter>, url: string): Error {
   const { cause, meta, shape, data, message } = error;
   const origin: Origin = { ...(cause && { cause }), ...(meta && { meta }), ...(shape && { result: { error: shape } }) };
   const response = meta?.['response'] instanceof Response ? meta['response'] : undefined;
@@ -34,8 +35,15 @@ function classify(error: TRPCClientError<AppRouter>): Error {
   }
   if (cause?.name === 'TimeoutError') return new TimeoutError('The service did not answer in time', origin);
   if (cause?.name === 'AbortError' || message === 'Aborted') return error;
-  const what = response ? `HTTP ${response.status}, not from the service` : message;
+  const what = response ? `HTTP ${response.status}, not from the service` : message + hintAbout(url);
   return new NetworkError(`The service could not be reached (${what})`, origin);
+}
+
+/** Browsers do not tell a page that its origin was refused: it looks like any other failure. */
+function hintAbout(url: string): string {
+  const page = globalThis.location?.origin;
+  const isElsewhere = page !== undefined && new URL(url, page).origin !== page;
+  return isElsewhere ? `; if it runs, its ALLOWED_ORIGINS may not name ${page}` : '';
 }
 
 /** A request that is refused before it becomes a call has the error body of REST. */

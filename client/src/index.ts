@@ -5,6 +5,7 @@ export {
   createServiceClient,
   type ServiceClientOptions,
 } from './client.ts';
+export { type CookieJar, type CookieJarOptions, cookieJar, type SavedCookie } from './cookie-jar.ts';
 export {
   isNetworkError,
   isServiceError,
@@ -13,4 +14,12 @@ export {
   ServiceError,
   TimeoutError,
 } from './errors.ts';
+export { type ImageClient, type ImageOptions, uploadImage } from './image.ts';
+export { type PasswordRule, passwordRules } from './password-rules.ts';
+export {
+  createSessionChecker,
+  type SessionChecker,
+  type SessionCheckerOptions,
+  sessionTokenIn,
+} from './session-checker.ts';
 export { type UploadClient, UploadError, type UploadedFile, type UploadOptions, uploadFile } from './upload.ts';

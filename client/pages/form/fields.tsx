@@ -1,6 +1,6 @@
+import { passwordRules } from 'account-client';
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import { passwordRules } from './password-rules.ts';
 import type { FieldState } from './use-form.ts';
 
 interface Common {
@@ -27,19 +27,24 @@ function Frame({ field: { name, error }, label, hint, children }: Common & { chi
           {hint}
         </div>
       )}
-      {error && (
-        <p class="error" id={`${name}-error`} role="alert">
-          {error}
-        </p>
-      )}
+      <FieldError name={name} error={error} />
     </div>
   );
 }
+
+const FieldError = ({ name, error }: Pick<FieldState, 'name' | 'error'>) =>
+  error ? (
+    <p class="error" id={`${name}-error`} role="alert">
+      {error}
+    </p>
+  ) : null;
 
 const inputTypes = {
   text: { type: 'text' },
   email: { type: 'email', autocapitalize: 'none', spellcheck: false },
   url: { type: 'url', autocapitalize: 'none', spellcheck: false },
+  digits: { type: 'text', inputMode: 'numeric', autocapitalize: 'none', spellcheck: false },
+  letters: { type: 'text', autocapitalize: 'none', spellcheck: false },
 } as const;
 
 interface TextProps extends Common {
@@ -73,6 +78,26 @@ export function TextArea({ rows, field, label, hint }: Common & { rows: number }
         onInput={(event) => field.onInput(event.currentTarget.value)}
       />
     </Frame>
+  );
+}
+
+/** A box that must be ticked; its value is empty until it is. */
+export function CheckBox({ field, children }: { field: FieldState; children: ComponentChildren }) {
+  const { name, error, value, onInput } = field;
+  return (
+    <div class="field">
+      <div class="check">
+        <input
+          {...describe(field, undefined)}
+          type="checkbox"
+          required
+          checked={value !== ''}
+          onInput={(event) => onInput(event.currentTarget.checked ? 'ticked' : '')}
+        />
+        <label for={name}>{children}</label>
+      </div>
+      <FieldError name={name} error={error} />
+    </div>
   );
 }
 

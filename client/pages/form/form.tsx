@@ -1,4 +1,5 @@
 import type { ComponentChildren, RefObject } from 'preact';
+import { useEffect } from 'preact/hooks';
 
 interface Props {
   element: RefObject<HTMLFormElement | null>;
@@ -25,7 +26,17 @@ export function Alert({ children }: { children: ComponentChildren }) {
   );
 }
 
+const NOTICE = 'notice-shown';
+
+/** Calls `listener` when a later notice is shown on the page. Returns what ends that. */
+export function onNotice(listener: () => void): () => void {
+  addEventListener(NOTICE, listener);
+  return () => removeEventListener(NOTICE, listener);
+}
+
+/** Tells of success. */
 export function Notice({ children }: { children: ComponentChildren }) {
+  useEffect(() => void dispatchEvent(new Event(NOTICE)), []);
   return (
     <div class="notice" role="status">
       {children}
@@ -38,14 +49,25 @@ interface ButtonProps {
   /** The button's label while it works. */
   busy: string;
   isBusy: boolean;
+  /** Whether the work goes on only when the user has answered a question: meanwhile the label is the ordinary one. */
+  isAsking?: boolean;
   onClick?: () => void;
-  kind?: 'primary' | 'secondary';
+  kind?: 'primary' | 'secondary' | 'danger';
   /** The id of what tells buttons of one label apart. */
   describedBy?: string;
 }
 
 /** A busy button keeps the focus: a disabled one would lose it. */
-export function Button({ children, busy, isBusy, onClick, kind = 'primary', describedBy }: ButtonProps) {
+export function Button({
+  children,
+  busy,
+  isBusy,
+  isAsking = false,
+  onClick,
+  kind = 'primary',
+  describedBy,
+}: ButtonProps) {
+  const works = isBusy && !isAsking;
   return (
     <button
       type={onClick ? 'button' : 'submit'}
@@ -56,8 +78,8 @@ export function Button({ children, busy, isBusy, onClick, kind = 'primary', desc
         if (!isBusy) onClick?.();
       }}
     >
-      {isBusy && <span class="spinner" aria-hidden="true" />}
-      {isBusy ? busy : children}
+      {works && <span class="spinner" aria-hidden="true" />}
+      {works ? busy : children}
     </button>
   );
 }

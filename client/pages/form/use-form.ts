@@ -10,7 +10,7 @@ export interface Problem<Name extends string> {
   message: ComponentChildren;
 }
 
-interface Options<Name extends string> {
+export interface FormOptions<Name extends string> {
   initial: Record<Name, string>;
   /** The messages for fields that are left empty. */
   required?: Partial<Record<NoInfer<Name>, string>>;
@@ -32,7 +32,7 @@ export type FieldState = {
 };
 
 /** The state of a form: its values, its submission and its errors; a refusal focuses the first wrong field. */
-export function useForm<Name extends string>({ initial, required, check, draft, send, explain }: Options<Name>) {
+export function useForm<Name extends string>({ initial, required, check, draft, send, explain }: FormOptions<Name>) {
   const [values, setValues] = useState<Record<Name, string>>(() => ({ ...initial, ...kept(draft) }));
   const [errors, setErrors] = useState<Partial<Record<Name, ComponentChildren>>>({});
   const [problem, setProblem] = useState<ComponentChildren>();
@@ -94,14 +94,14 @@ export function useForm<Name extends string>({ initial, required, check, draft, 
   };
 }
 
-function kept<Name extends string>(draft: Options<Name>['draft']): Partial<Record<Name, string>> {
+function kept<Name extends string>(draft: FormOptions<Name>['draft']): Partial<Record<Name, string>> {
   if (!draft) return {};
   const read = readDraft(draft.key);
   const entries = draft.names.filter((name) => name in read).map((name) => [name, read[name]]);
   return Object.fromEntries(entries);
 }
 
-function empty<Name extends string>(values: Record<Name, string>, required: Options<Name>['required'] = {}) {
+function empty<Name extends string>(values: Record<Name, string>, required: FormOptions<Name>['required'] = {}) {
   const entries = Object.entries(required).filter(([name]) => values[name as Name].trim() === '');
   return Object.fromEntries(entries) as Partial<Record<Name, string>>;
 }

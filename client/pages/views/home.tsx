@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { pagePaths } from '../../../server/page-paths.ts';
 import { api, type Refusal, refusalIn } from '../api.ts';
-import { Page } from '../page.tsx';
+import { OneMoment } from './one-moment.tsx';
 import { Unreachable } from './unreachable.tsx';
 
 /** Leads to the dashboard or the login. A script finds out which: a link on another site brings no Strict cookie. */
@@ -18,9 +18,5 @@ export function Home() {
     );
   }, []);
   if (refusal) return <Unreachable refusal={refusal} />;
-  return (
-    <Page title="One moment …">
-      <p aria-busy="true">Looking whether you are logged in.</p>
-    </Page>
-  );
+  return <OneMoment />;
 }

@@ -1,29 +1,28 @@
+import type { ComponentChildren } from 'preact';
+import { rememberProvider } from '../last-provider.ts';
+import { providerLabel } from '../provider-label.ts';
 import { settings } from '../settings.ts';
+import { ByContinuing } from './terms.tsx';
 
-/** A link to the login through each identity provider, if there is any. */
-export function ProviderLinks() {
+/** A link to the login through each identity provider, then other ways in that need no email, if there are any. */
+export function ProviderLinks({ children }: { children?: ComponentChildren }) {
   const { providers } = settings;
-  if (providers.length === 0) return null;
+  if (providers.length === 0 && !children) return null;
   return (
     <>
       {providers.map((provider) => (
-        <a key={provider} class="secondary button" href={`/auth/${provider}`}>
+        <a
+          key={provider}
+          class="secondary button"
+          href={`/auth/${provider}`}
+          onClick={() => rememberProvider(provider)}
+        >
           Continue with {providerLabel(provider)}
         </a>
       ))}
+      {children}
+      {providers.length > 0 && <ByContinuing />}
       <p class="or">or with your email</p>
     </>
   );
 }
-
-const labels = new Map([
-  ['idp', 'single sign-on'],
-  ['github', 'GitHub'],
-  ['gitlab', 'GitLab'],
-  ['linkedin', 'LinkedIn'],
-]);
-
-/** A provider's name for users: `google` is Google, and one without a name of its own is a single sign-on. */
-export const providerLabel = (name: string): string =>
-  labels.get(name) ??
-  name.replace(/(^|[-_])([a-z])/g, (_, gap: string, letter: string) => (gap && ' ') + letter.toUpperCase());

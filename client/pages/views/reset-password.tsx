@@ -1,35 +1,23 @@
-import { useState } from 'preact/hooks';
 import { pagePaths } from '../../../server/page-paths.ts';
 import { api } from '../api.ts';
 import { PasswordField, TextField } from '../form/fields.tsx';
 import { Button, Form } from '../form/form.tsx';
 import { unmetRules } from '../form/password-rules.ts';
-import { useForm } from '../form/use-form.ts';
-import { mailedLink } from '../mailed-link.ts';
+import { mailedLink, useMailedLink } from '../mailed-link.ts';
 import { Page } from '../page.tsx';
+import { LinkRefused } from './link-refused.tsx';
 
 /** The page that the mailed link opens. */
 export function ResetPassword() {
-  const query = mailedLink();
-  const token = query.get('token') ?? '';
-  const email = query.get('email') ?? '';
-  const [step, setStep] = useState<'ask' | 'done' | 'refused'>(token && email ? 'ask' : 'refused');
-  const { field, isBusy, form } = useForm({
+  const email = mailedLink().get('email') ?? '';
+  const { outcome, isRefused, field, isBusy, form } = useMailedLink({
     initial: { email, password: '' },
     required: { password: 'Please choose a password' },
     check: ({ password }) => unmetRules({ password }),
-    async send({ password }) {
-      await api.auth.resetPassword.mutate({ token, email, password });
-      setStep('done');
-      return undefined;
-    },
-    explain({ code, message }) {
-      if (code === 'INVALID_TOKEN') setStep('refused');
-      return code === 'INVALID_TOKEN' ? { message } : undefined;
-    },
+    send: (token, { password }) => api.auth.resetPassword.mutate({ token, email, password }),
   });
-  if (step === 'done') return <Changed />;
-  if (step === 'refused') return <Refused />;
+  if (outcome) return <Changed />;
+  if (isRefused || !email) return <Refused />;
   return (
     <Page title="Set a new password">
       <Form {...form}>
@@ -59,13 +47,13 @@ function Changed() {
 
 function Refused() {
   return (
-    <Page title="This link does not work" isNews>
+    <LinkRefused>
       <p>It is incomplete, older than an hour, has been used, or a newer one took its place.</p>
       <p>
         <a class="primary button" href={pagePaths.forgotPassword}>
           Ask for a new link
         </a>
       </p>
-    </Page>
+    </LinkRefused>
   );
 }

@@ -7,35 +7,25 @@ import { TextField } from '../form/fields.tsx';
 import { Button, Form, Notice } from '../form/form.tsx';
 import { useForm } from '../form/use-form.ts';
 import { dateTime } from '../in-readers-language.ts';
-import { mailedLink } from '../mailed-link.ts';
+import { mailedLink, useMailedLink } from '../mailed-link.ts';
 import { MailboxHint, Page } from '../page.tsx';
-import { providerLabel } from './provider-links.tsx';
+import { wayIn } from '../provider-label.ts';
+import { LinkRefused } from './link-refused.tsx';
 
 type Unproven = NonNullable<VerifyEmailOutput['unproven']>;
 
 /** The page that the mailed link opens; without a token, the page for users who wait for the mail. */
 export function VerifyEmail() {
-  const token = mailedLink().get('token');
-  return token ? <Confirm token={token} /> : <Wait />;
+  return mailedLink().get('token') ? <Confirm /> : <Wait />;
 }
 
-/** Opening a link changes nothing, because mail scanners open links too. The button does. */
-function Confirm({ token }: { token: string }) {
-  const [step, setStep] = useState<'ask' | 'refused' | Unproven>('ask');
-  const { isBusy, form } = useForm({
+function Confirm() {
+  const { token, outcome, isRefused, isBusy, form } = useMailedLink({
     initial: {},
-    async send() {
-      const { unproven = [] } = await api.auth.verifyEmail.mutate({ token });
-      setStep(unproven);
-      return undefined;
-    },
-    explain({ code, message }) {
-      if (code === 'INVALID_TOKEN') setStep('refused');
-      return code === 'INVALID_TOKEN' ? { message } : undefined;
-    },
+    send: (token) => api.auth.verifyEmail.mutate({ token }),
   });
-  if (step === 'refused') return <Refused />;
-  if (step !== 'ask') return <Verified token={token} unproven={step} />;
+  if (outcome) return <Verified token={token} unproven={outcome.unproven ?? []} />;
+  if (isRefused) return <Refused />;
   return (
     <Page title="Verify your email">
       <p>One click, and you can log in.</p>
@@ -90,7 +80,7 @@ function NotMe({
       <ul>
         {unproven.map(({ method, addedAt }) => (
           <li key={`${method} ${addedAt}`}>
-            {method === 'password' ? 'with a password' : `with ${providerLabel(method)}`}, {dateTime(addedAt)}
+            {wayIn(method)}, {dateTime(addedAt)}
           </li>
         ))}
       </ul>
@@ -120,10 +110,10 @@ function Removed({ message }: { message: string }) {
 
 function Refused() {
   return (
-    <Page title="This link does not work" isNews>
+    <LinkRefused>
       <p>It is older than a day, has been used, or a newer one took its place. We can send you a new one.</p>
       <Resend />
-    </Page>
+    </LinkRefused>
   );
 }
 

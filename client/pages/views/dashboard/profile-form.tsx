@@ -1,12 +1,12 @@
 import type { JSX, RefObject } from 'preact';
 import { useState } from 'preact/hooks';
-import { api, type Profile, type ProfileUpdateInput } from '../api.ts';
-import { dropDraft } from '../draft.ts';
-import { TextArea, TextField } from '../form/fields.tsx';
-import { Button, Form, Notice } from '../form/form.tsx';
-import { type FieldState, useForm } from '../form/use-form.ts';
-import { number } from '../in-readers-language.ts';
-import { sessionEnded } from './session-ended.tsx';
+import { api, type Profile, type ProfileUpdateInput } from '../../api.ts';
+import { dropDraft } from '../../draft.ts';
+import { TextArea, TextField } from '../../form/fields.tsx';
+import { Button, Form, Notice } from '../../form/form.tsx';
+import { type FieldState, useForm } from '../../form/use-form.ts';
+import { number } from '../../in-readers-language.ts';
+import { sessionEnded } from '../session-ended.tsx';
 
 const LONGEST_BIO = 500;
 

@@ -1,12 +1,12 @@
 import type { ComponentChildren, RefObject } from 'preact';
 import { useState } from 'preact/hooks';
-import { imageTypes, MAX_IMAGE_BYTES } from '../../../server/image-limits.ts';
-import { api, type Profile, refusalIn, uploadAvatar } from '../api.ts';
-import { Button } from '../form/form.tsx';
-import { sentenceFor } from '../form/use-form.ts';
-import { percent, size } from '../in-readers-language.ts';
-import { settings } from '../settings.ts';
-import { sessionEnded } from './session-ended.tsx';
+import { imageTypes, MAX_IMAGE_BYTES } from '../../../../server/image-limits.ts';
+import { api, type Profile, refusalIn, uploadAvatar } from '../../api.ts';
+import { Button } from '../../form/form.tsx';
+import { sentenceFor } from '../../form/use-form.ts';
+import { percent, size } from '../../in-readers-language.ts';
+import { settings } from '../../settings.ts';
+import { sessionEnded } from '../session-ended.tsx';
 
 interface Props {
   profile: Profile;

@@ -1,16 +1,34 @@
 import type { SessionsListOutput } from 'account-client';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { api, type Refusal, refusalIn } from '../api.ts';
-import { Alert, Button, Notice } from '../form/form.tsx';
-import { sentenceFor } from '../form/use-form.ts';
-import { date, dateTime } from '../in-readers-language.ts';
-import { providerLabel } from './provider-links.tsx';
-import { sessionEnded } from './session-ended.tsx';
+import { api, type Refusal, refusalIn } from '../../api.ts';
+import { Alert, Button, Notice } from '../../form/form.tsx';
+import { sentenceFor } from '../../form/use-form.ts';
+import { dateTime } from '../../in-readers-language.ts';
+import { wayIn } from '../../provider-label.ts';
+import { LogOut } from '../log-out.tsx';
+import { sessionEnded } from '../session-ended.tsx';
+import { DashboardPage } from './dashboard-page.tsx';
+import { unlessGone } from './outcome.tsx';
 
 type Session = SessionsListOutput['data'][number];
 
-/** Where the user is logged in. Any session but the one here can be ended: that one has its button at the top. */
 export function Devices() {
+  return (
+    <DashboardPage title="Devices">
+      {() => (
+        <>
+          <Sessions />
+          <section class="card">
+            <LogOut everywhere />
+          </section>
+        </>
+      )}
+    </DashboardPage>
+  );
+}
+
+/** Where the user is logged in. Any session but the one here can be ended: that one has its button at the top. */
+function Sessions() {
   const [sessions, setSessions] = useState<Session[]>();
   const [refusal, setRefusal] = useState<Refusal>();
   /** The ids that are being ended. */
@@ -29,7 +47,7 @@ export function Devices() {
     setEnding(ids);
     try {
       try {
-        for (const id of ids) await endOne(id);
+        for (const id of ids) await unlessGone(api.sessions.end.mutate({ id }));
       } finally {
         await load();
       }
@@ -47,13 +65,13 @@ export function Devices() {
   return (
     <section class="card" aria-labelledby="devices">
       <h2 id="devices" ref={heading} tabIndex={-1}>
-        Devices
+        Where you are logged in
       </h2>
       <div class="stack">
         {refusal && <Alert>{sessionEnded(refusal)?.message ?? sentenceFor(refusal)}</Alert>}
         {notice && <Notice>{notice}</Notice>}
         {!sessions && !refusal && <p aria-busy="true">One moment …</p>}
-        <ul class="devices">
+        <ul class="entries">
           {sessions?.map((session) => (
             <li key={session.id}>
               <Device session={session} />
@@ -86,25 +104,19 @@ export function Devices() {
   );
 }
 
-function Device({ session }: { session: Session }) {
+/** `current` is known of the user's own sessions only. */
+export function Device({ session }: { session: Omit<Session, 'current'> & Partial<Session> }) {
   const { id, device, current, address, method, createdAt, lastUsedAt } = session;
-  const how = method === 'password' ? 'with a password' : `with ${providerLabel(method)}`;
+  // The service keeps the hour of the last use only, which may have begun before the login.
+  const isUsedSince = lastUsedAt > createdAt;
   return (
     <div id={`device-${id}`}>
       <strong>{device}</strong>
       {current && ' – this device'}
       <p class="hint">
-        Logged in {how} on {date(createdAt)} from {address}, last used about {dateTime(lastUsedAt)}.
+        Logged in {wayIn(method)} on {dateTime(createdAt)} from {address}
+        {isUsedSince && `, last used about ${dateTime(lastUsedAt)}`}.
       </p>
     </div>
   );
-}
-
-/** One that has ended meanwhile is what was asked for. */
-async function endOne(id: string): Promise<void> {
-  try {
-    await api.sessions.end.mutate({ id });
-  } catch (error) {
-    if (refusalIn(error).code !== 'NOT_FOUND') throw error;
-  }
 }

@@ -1,0 +1,133 @@
+import type { UsersShowOutput } from 'account-client';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { dropDraft, readDraft } from '../../draft.ts';
+import { TextField } from '../../form/fields.tsx';
+import { Button, Form, Notice } from '../../form/form.tsx';
+import { type FieldState, useForm } from '../../form/use-form.ts';
+import { useRecentCredential } from '../dashboard/recent-credential.tsx';
+import { sessionEnded } from '../session-ended.tsx';
+import type { Act, Typed } from './acts.ts';
+
+const nothingTyped: Record<Typed, string> = { confirmation: '', address: '' };
+
+interface Props {
+  act: Act;
+  user: Pick<UsersShowOutput['user'], 'id' | 'email'>;
+  /** Resolves once the user is read again. */
+  onDone(): Promise<void>;
+}
+
+/** An act with its button. What is to be typed first is asked for when that is pressed. */
+export function ActRow({ act: { name, title, text, button, typed, call }, user, onDone }: Props) {
+  const draft = `${name}:${user.id}`;
+  // Open also after a reload, and after the way to a provider that confirms it.
+  const [isOpen, setOpen] = useState(() => typed !== undefined && typed in readDraft(draft));
+  const [isPressed, setPressed] = useState(false);
+  const [notice, setNotice] = useState('');
+  const heading = useRef<HTMLHeadingElement>(null);
+  const { withRecentCredential, question, isAsking } = useRecentCredential();
+  const { field, isBusy, form } = useForm({
+    initial: nothingTyped,
+    check: ({ confirmation }): Partial<Record<Typed, string>> =>
+      typed === 'confirmation' && confirmation.trim().toLowerCase() !== user.email
+        ? { confirmation: `Please type ${user.email}` }
+        : {},
+    draft: { key: draft, names: typed ? [typed] : [] },
+    send(values) {
+      setNotice('');
+      return withRecentCredential(
+        () => call(values),
+        async (done) => {
+          await onDone();
+          close();
+          setNotice(done);
+          return nothingTyped;
+        },
+      );
+    },
+    explain: sessionEnded,
+  });
+
+  /** The button that was pressed may be gone. */
+  const close = () => {
+    dropDraft(draft);
+    setOpen(false);
+    setPressed(false);
+    heading.current?.focus();
+  };
+
+  const { element } = form;
+  useEffect(() => {
+    if (isPressed) element.current?.querySelector('input')?.focus();
+  }, [isPressed]);
+
+  const id = `act-${name}`;
+  return (
+    <li>
+      <div id={id}>
+        <h3 ref={heading} tabIndex={-1}>
+          {title}
+        </h3>
+        <p class="hint">{text}</p>
+      </div>
+      {button && typed && !isOpen && (
+        <Button
+          kind="secondary"
+          isBusy={false}
+          busy=""
+          describedBy={id}
+          onClick={() => {
+            setNotice('');
+            setOpen(true);
+            setPressed(true);
+          }}
+        >
+          {button.label}
+        </Button>
+      )}
+      {button && (!typed || isOpen) && (
+        <Form {...form}>
+          {typed && <TypedField typed={typed} field={{ ...field(typed), name: `${id}-${typed}` }} email={user.email} />}
+          <div class="choices">
+            <Button
+              kind={typed === 'confirmation' ? 'danger' : 'secondary'}
+              isBusy={isBusy}
+              isAsking={isAsking}
+              busy={button.busy}
+              describedBy={id}
+            >
+              {button.label}
+            </Button>
+            {typed && (
+              <Button kind="secondary" isBusy={isBusy} busy="Cancel" onClick={close}>
+                Cancel
+              </Button>
+            )}
+          </div>
+        </Form>
+      )}
+      {question}
+      {notice && !isBusy && <Notice>{notice}</Notice>}
+    </li>
+  );
+}
+
+function TypedField({ typed, field, email }: { typed: Typed; field: FieldState; email: string }) {
+  return typed === 'confirmation' ? (
+    <TextField
+      field={field}
+      label="Email of the user, to confirm"
+      type="email"
+      autocomplete="off"
+      hint={`Type ${email}`}
+    />
+  ) : (
+    <TextField
+      field={field}
+      label="Client address, if that is shut out too"
+      type="letters"
+      autocomplete="off"
+      hint="Such as 203.0.113.7. Logins from it count anew for everyone who shares it. May be empty."
+    />
+  );
+}

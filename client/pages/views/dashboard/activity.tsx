@@ -1,0 +1,58 @@
+import type { ActivityListInput, ActivityListOutput } from 'account-client';
+import { api } from '../../api.ts';
+import { Alert, Button } from '../../form/form.tsx';
+import { sentenceFor } from '../../form/use-form.ts';
+import { dateTime } from '../../in-readers-language.ts';
+import { usePages } from '../../use-pages.ts';
+import { sessionEnded } from '../session-ended.tsx';
+import { DashboardPage } from './dashboard-page.tsx';
+import { sentenceOf } from './event-sentences.ts';
+
+const A_PAGE = 20;
+
+export function Activity() {
+  return (
+    <DashboardPage title="Activity">
+      {() => (
+        <section class="card stack" aria-label="Events">
+          <Events read={(page) => api.activity.list.query(page)} />
+        </section>
+      )}
+    </DashboardPage>
+  );
+}
+
+interface EventsProps {
+  read(page: NonNullable<ActivityListInput>): Promise<ActivityListOutput>;
+}
+
+/** What happened to an account, newest first, a page at a time. */
+export function Events({ read }: EventsProps) {
+  const { items, hasMore, isBusy, refusal, readMore } = usePages((cursor) =>
+    read({ limit: A_PAGE, ...(cursor && { cursor }) }),
+  );
+  return (
+    <>
+      {refusal && <Alert>{sessionEnded(refusal)?.message ?? sentenceFor(refusal)}</Alert>}
+      <ul class="entries">
+        {items.map((event) => (
+          <li key={event.id}>
+            <div>
+              <strong>{sentenceOf(event)}</strong>
+              <p class="hint">
+                {dateTime(event.at)}
+                {event.address && `, from ${event.address}`}
+                {event.address && `, ${event.device}`}
+              </p>
+            </div>
+          </li>
+        ))}
+      </ul>
+      {hasMore && (
+        <Button kind="secondary" isBusy={isBusy} busy="One moment …" onClick={() => void readMore()}>
+          Show more
+        </Button>
+      )}
+    </>
+  );
+}

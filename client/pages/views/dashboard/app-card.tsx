@@ -1,0 +1,126 @@
+import type { TotpBeginOutput, TotpStatusOutput } from 'account-client';
+import { useRef, useState } from 'preact/hooks';
+import { api } from '../../api.ts';
+import { Button } from '../../form/form.tsx';
+import { useAction } from '../../form/use-action.ts';
+import { date, number } from '../../in-readers-language.ts';
+import { AppSetup } from './app-setup.tsx';
+import { Outcome, unlessGone } from './outcome.tsx';
+import { useRecentCredential } from './recent-credential.tsx';
+import { RecoveryCodes } from './recovery-codes.tsx';
+
+/** So many recovery codes, or fewer, are few. */
+const FEW = 3;
+
+interface Props {
+  status: TotpStatusOutput;
+  email: string;
+  /** Resolves once `status` is read again. */
+  onChange(): Promise<void>;
+}
+
+/** The authenticator app, and the recovery codes in its place. */
+export function AppCard({ status, email, onChange }: Props) {
+  const { busy, act, ...outcome } = useAction();
+  const [setup, setSetup] = useState<TotpBeginOutput>();
+  const [codes, setCodes] = useState<string[]>();
+  const heading = useRef<HTMLHeadingElement>(null);
+  const { withRecentCredential, question } = useRecentCredential();
+
+  const begin = () =>
+    act('begin', () =>
+      withRecentCredential(
+        () => api.totp.begin.mutate(),
+        (begun) => {
+          setSetup(begun);
+          return undefined;
+        },
+      ),
+    );
+
+  const showCodes = async (recoveryCodes: string[]) => {
+    setSetup(undefined);
+    setCodes(recoveryCodes);
+    await onChange();
+    return undefined;
+  };
+
+  const renew = () =>
+    act('renew', () =>
+      withRecentCredential(
+        () => api.recoveryCodes.renew.mutate(),
+        ({ recoveryCodes }) => showCodes(recoveryCodes),
+      ),
+    );
+
+  const turnOff = () =>
+    act('off', () =>
+      withRecentCredential(
+        () => unlessGone(api.totp.disable.mutate()),
+        async () => {
+          setCodes(undefined);
+          await onChange();
+          // The button that was pressed is gone.
+          heading.current?.focus();
+          return 'The app is turned off. Logging in takes no code any more.';
+        },
+      ),
+    );
+
+  /** What was shown is gone, with the button that closed it. */
+  const close = () => {
+    setSetup(undefined);
+    setCodes(undefined);
+    heading.current?.focus();
+  };
+
+  return (
+    <section class="card" aria-labelledby="authenticator-app">
+      <h2 id="authenticator-app" ref={heading} tabIndex={-1}>
+        Authenticator app
+      </h2>
+      <div class="stack">
+        <Outcome {...outcome} />
+        <Status status={status} />
+        {!status.enabled && !setup && (
+          <Button kind="secondary" isBusy={busy === 'begin'} busy="One moment …" onClick={() => void begin()}>
+            Set up an app
+          </Button>
+        )}
+        {setup && <AppSetup setup={setup} onEnabled={showCodes} onCancel={close} />}
+        {codes && <RecoveryCodes codes={codes} email={email} onClose={close} />}
+        {status.enabled && (
+          <div class="choices">
+            <Button kind="secondary" isBusy={busy === 'renew'} busy="Making …" onClick={() => void renew()}>
+              Make new recovery codes
+            </Button>
+            <Button kind="secondary" isBusy={busy === 'off'} busy="Turning off …" onClick={() => void turnOff()}>
+              Turn off
+            </Button>
+          </div>
+        )}
+        {question}
+      </div>
+    </section>
+  );
+}
+
+function Status({ status: { enabled, enabledAt, recoveryCodesLeft: left } }: { status: TotpStatusOutput }) {
+  if (!enabled || enabledAt === undefined) {
+    return (
+      <p>
+        Turned off. With an app on your phone, nobody logs in to your account by knowing your password: a code of the
+        app is asked for too.
+      </p>
+    );
+  }
+  return (
+    <>
+      <p>Turned on on {date(enabledAt)}. Logging in takes a code of the app, or one of your recovery codes.</p>
+      <p class={left <= FEW ? 'error' : undefined}>
+        {left === 1 ? 'One recovery code is left.' : `${number(left)} recovery codes are left.`}
+        {left <= FEW && ' Make new ones before you need them.'}
+      </p>
+    </>
+  );
+}

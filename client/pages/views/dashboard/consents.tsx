@@ -1,0 +1,90 @@
+import type { ConsentsListOutput } from 'account-client';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { pagePaths } from '../../../../server/page-paths.ts';
+import { api } from '../../api.ts';
+import { Button } from '../../form/form.tsx';
+import { useAction } from '../../form/use-action.ts';
+import { dateTime } from '../../in-readers-language.ts';
+import { hasTerms, TermsLinks } from '../terms.tsx';
+import { Outcome } from './outcome.tsx';
+
+/** The current version of the terms, where the user has yet to accept it. */
+const toAcceptOf = ({ data, current }: ConsentsListOutput): string | undefined =>
+  data.some(({ version }) => version === current) ? undefined : current;
+
+/** Which terms the user has accepted, and when. Nothing where there never were any. */
+export function Consents() {
+  const [consents, setConsents] = useState<ConsentsListOutput>();
+  const { busy, refusal, notice, act } = useAction();
+  const heading = useRef<HTMLHeadingElement>(null);
+
+  const load = async () => setConsents(await api.consents.list.query());
+  useEffect(() => {
+    void act('load', () => load().then(() => undefined));
+  }, []);
+
+  const toAccept = consents && toAcceptOf(consents);
+  const accept = (version: string) =>
+    act('accept', async () => {
+      await api.consents.accept.mutate({ version });
+      await load();
+      // The button that was pressed is gone.
+      heading.current?.focus();
+      return 'Your consent is stored.';
+    });
+
+  if (!refusal && !consents?.data.length && toAccept === undefined) return null;
+  return (
+    <section class="card" aria-labelledby="terms">
+      <h2 id="terms" ref={heading} tabIndex={-1}>
+        Terms
+      </h2>
+      <div class="stack">
+        <Outcome refusal={refusal} notice={notice} />
+        {hasTerms && (
+          <p>
+            They are here: <TermsLinks />.
+          </p>
+        )}
+        {consents && consents.data.length > 0 && (
+          <ul class="entries">
+            {consents.data.map(({ version, acceptedAt }) => (
+              <li key={version}>
+                <div>
+                  <strong>{version}</strong>
+                  <p class="hint">Accepted on {dateTime(acceptedAt)}</p>
+                </div>
+              </li>
+            ))}
+          </ul>
+        )}
+        {toAccept !== undefined && (
+          <>
+            <p>You have not accepted the current ones ({toAccept}) yet.</p>
+            <Button isBusy={busy === 'accept'} busy="One moment …" onClick={() => void accept(toAccept)}>
+              Accept the terms
+            </Button>
+          </>
+        )}
+      </div>
+    </section>
+  );
+}
+
+/** On the other pages of the dashboard: where the user can accept terms that are newer than the account. */
+export function TermsNotice() {
+  const [isShown, setShown] = useState(false);
+  useEffect(() => {
+    if (!hasTerms || location.pathname === pagePaths.data) return;
+    // What cannot be asked now is asked on the next page.
+    api.consents.list.query().then(
+      (consents) => setShown(toAcceptOf(consents) !== undefined),
+      () => undefined,
+    );
+  }, []);
+  return isShown ? (
+    <div class="notice" role="status">
+      There are terms that you have not accepted yet. <a href={pagePaths.data}>See and accept them</a>
+    </div>
+  ) : null;
+}

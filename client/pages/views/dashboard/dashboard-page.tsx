@@ -1,0 +1,58 @@
+import type { ComponentChildren } from 'preact';
+import { type PagePath, pagePaths } from '../../../../server/page-paths.ts';
+import { api, type Profile } from '../../api.ts';
+import { arrivalQuery } from '../../arrival-query.ts';
+import { Page } from '../../page.tsx';
+import { useSessionData } from '../../use-session-data.ts';
+import { takeWayBack } from '../../way-back.ts';
+import { LogOut } from '../log-out.tsx';
+import { Unreachable } from '../unreachable.tsx';
+import { DashboardArrival } from './arrival.tsx';
+import { TermsNotice } from './consents.tsx';
+
+/** The parts of the dashboard, in the order of their links: a page each. */
+const parts: { path: PagePath; label: string }[] = [
+  { path: pagePaths.dashboard, label: 'Profile' },
+  { path: pagePaths.security, label: 'Security' },
+  { path: pagePaths.devices, label: 'Devices' },
+  { path: pagePaths.activity, label: 'Activity' },
+  { path: pagePaths.data, label: 'Your data' },
+];
+
+interface Props {
+  title: string;
+  /** Drawn once the profile is there. */
+  children: (profile: Profile, onChange: (profile: Profile) => void) => ComponentChildren;
+}
+
+/** A page for logged-in users. */
+export function DashboardPage({ title, children }: Props) {
+  const {
+    data: profile,
+    setData: setProfile,
+    refusal,
+  } = useSessionData(async () => {
+    const { user } = await api.profile.get.query();
+    const next = location.pathname === pagePaths.dashboard ? takeWayBack() : location.pathname;
+    // What the browser was sent here to say comes first.
+    if (next === location.pathname || arrivalQuery.has('notice')) return user;
+    location.replace(next);
+    return undefined;
+  });
+
+  if (refusal) return <Unreachable refusal={refusal} />;
+  return (
+    <Page title={title} isWide actions={profile && <LogOut />}>
+      <nav class="parts" aria-label="Your account">
+        {parts.map(({ path, label }) => (
+          <a key={path} href={path} aria-current={path === location.pathname ? 'page' : undefined}>
+            {label}
+          </a>
+        ))}
+      </nav>
+      <DashboardArrival />
+      {profile && <TermsNotice />}
+      {profile ? children(profile, setProfile) : <p aria-busy="true">One moment …</p>}
+    </Page>
+  );
+}

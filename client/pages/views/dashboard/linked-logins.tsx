@@ -1,0 +1,113 @@
+import type { IdentitiesListOutput } from 'account-client';
+import { Fragment } from 'preact';
+import { useRef } from 'preact/hooks';
+import { api } from '../../api.ts';
+import { Button } from '../../form/form.tsx';
+import { useAction } from '../../form/use-action.ts';
+import { date } from '../../in-readers-language.ts';
+import { rememberProvider } from '../../last-provider.ts';
+import { providerLabel, providerLabelFirst } from '../../provider-label.ts';
+import { settings } from '../../settings.ts';
+import { Outcome, unlessGone } from './outcome.tsx';
+import { useRecentCredential } from './recent-credential.tsx';
+
+type Identity = IdentitiesListOutput['data'][number];
+
+interface Props {
+  methods: IdentitiesListOutput;
+  /** Resolves once `methods` is read again. */
+  onChange(): Promise<void>;
+}
+
+/** The identities at providers by which the user logs in: each can be unlinked, and others linked. */
+export function LinkedLogins({ methods: { data: identities, hasPassword }, onChange }: Props) {
+  /** `busy` is the id that is being unlinked, or the name of the provider that is being linked. */
+  const { busy, act, ...outcome } = useAction();
+  const heading = useRef<HTMLHeadingElement>(null);
+  const { withRecentCredential, question, isAsking } = useRecentCredential();
+
+  const unlink = ({ id, provider }: Identity) =>
+    act(id, () =>
+      withRecentCredential(
+        () => unlessGone(api.identities.unlink.mutate({ id })),
+        async () => {
+          await onChange();
+          // The button that was pressed is gone.
+          heading.current?.focus();
+          return `${providerLabelFirst(provider)} is unlinked.`;
+        },
+      ),
+    );
+
+  const link = (provider: string) =>
+    act(provider, () =>
+      withRecentCredential(
+        () => api.auth.idp.start.query({ provider, link: '1' }),
+        (begun) => {
+          rememberProvider(provider);
+          location.assign(begun.location);
+          return undefined;
+        },
+      ),
+    );
+
+  if (settings.providers.length === 0 && identities.length === 0) return null;
+  return (
+    <section class="card" aria-labelledby="linked-logins">
+      <h2 id="linked-logins" ref={heading} tabIndex={-1}>
+        Linked logins
+      </h2>
+      <div class="stack">
+        <Outcome {...outcome} />
+        {identities.length === 0 && hasPassword && <p>You log in with your password only.</p>}
+        <ul class="entries">
+          {identities.map((identity) => (
+            <li key={identity.id}>
+              <Linked identity={identity} />
+              <Button
+                kind="secondary"
+                isBusy={busy === identity.id}
+                isAsking={isAsking}
+                busy="Unlinking …"
+                describedBy={`identity-${identity.id}`}
+                onClick={() => void unlink(identity)}
+              >
+                Unlink
+              </Button>
+              {busy === identity.id && question}
+            </li>
+          ))}
+        </ul>
+        {settings.providers.map((provider) => (
+          <Fragment key={provider}>
+            <Button
+              kind="secondary"
+              isBusy={busy === provider}
+              isAsking={isAsking}
+              busy="One moment …"
+              onClick={() => void link(provider)}
+            >
+              {labelFor(provider, identities)}
+            </Button>
+            {busy === provider && question}
+          </Fragment>
+        ))}
+      </div>
+    </section>
+  );
+}
+
+export function Linked({ identity: { id, provider, email, createdAt } }: { identity: Identity }) {
+  return (
+    <div id={`identity-${id}`}>
+      <strong>{providerLabelFirst(provider)}</strong>
+      {email && ` – ${email}`}
+      <p class="hint">Linked on {date(createdAt)}.</p>
+    </div>
+  );
+}
+
+const labelFor = (provider: string, identities: Identity[]): string =>
+  identities.some((identity) => identity.provider === provider)
+    ? `Link another login with ${providerLabel(provider)}`
+    : `Link ${providerLabel(provider)}`;

@@ -1,0 +1,78 @@
+import { useState } from 'preact/hooks';
+import { pagePaths } from '../../../../server/page-paths.ts';
+import { api } from '../../api.ts';
+import { PasswordField } from '../../form/fields.tsx';
+import { Button, Form, Notice } from '../../form/form.tsx';
+import { unmetRules } from '../../form/password-rules.ts';
+import { useForm } from '../../form/use-form.ts';
+import { sessionEnded } from '../session-ended.tsx';
+import { useRecentCredential } from './recent-credential.tsx';
+
+const empty = { currentPassword: '', newPassword: '' };
+
+interface Props {
+  email: string;
+  hasPassword: boolean;
+  /** After a change, also one that was made elsewhere meanwhile. */
+  onChange(): void;
+}
+
+/** A new password, or the first one of a user who logs in through a provider. */
+export function PasswordCard({ email, hasPassword, onChange }: Props) {
+  const [message, setMessage] = useState('');
+  const { withRecentCredential, question, isAsking } = useRecentCredential();
+  const { field, isBusy, form } = useForm({
+    initial: empty,
+    required: {
+      ...(hasPassword && { currentPassword: 'Please enter your current password' }),
+      newPassword: 'Please choose a password',
+    },
+    check: ({ newPassword }) => unmetRules({ newPassword }),
+    send({ currentPassword, newPassword }) {
+      setMessage('');
+      const input = { newPassword, ...(hasPassword && { currentPassword }) };
+      return withRecentCredential(
+        () => api.account.changePassword.mutate(input),
+        (done) => {
+          setMessage(done.message);
+          onChange();
+          return empty;
+        },
+      );
+    },
+    explain(refusal) {
+      if (refusal.code === 'INVALID_CREDENTIALS') return { field: 'currentPassword', message: refusal.message };
+      if (refusal.details['currentPassword']) onChange();
+      return sessionEnded(refusal);
+    },
+  });
+  return (
+    <section class="card" aria-labelledby="password">
+      <h2 id="password">Password</h2>
+      <Form {...form}>
+        {/* For password managers: the account that the password belongs to. */}
+        <input
+          class="unseen"
+          type="email"
+          autocomplete="username"
+          value={email}
+          readOnly
+          tabIndex={-1}
+          aria-hidden="true"
+        />
+        {hasPassword && <PasswordField field={field('currentPassword')} label="Current password" isNew={false} />}
+        <PasswordField field={field('newPassword')} label="New password" isNew />
+        <Button isBusy={isBusy} isAsking={isAsking} busy="Changing …">
+          {hasPassword ? 'Change password' : 'Set password'}
+        </Button>
+      </Form>
+      {question}
+      {message && !isBusy && <Notice>{message}</Notice>}
+      {hasPassword && (
+        <p class="aside">
+          <a href={pagePaths.forgotPassword}>Forgot your password?</a>
+        </p>
+      )}
+    </section>
+  );
+}

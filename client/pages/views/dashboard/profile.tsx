@@ -1,0 +1,33 @@
+import { useRef } from 'preact/hooks';
+import { date } from '../../in-readers-language.ts';
+import { AvatarPicker } from './avatar-picker.tsx';
+import { DashboardPage } from './dashboard-page.tsx';
+import { ProfileForm } from './profile-form.tsx';
+
+export function Profile() {
+  /** Settles when no picture is being uploaded. */
+  const picture = useRef(Promise.resolve());
+  return (
+    <DashboardPage title="Your profile">
+      {(profile, onChange) => (
+        <>
+          <section class="card picture">
+            <AvatarPicker profile={profile} onChange={onChange} picture={picture} />
+          </section>
+          <section class="card">
+            <ProfileForm profile={profile} onChange={onChange} picture={picture} />
+            <MemberSince createdAt={profile.createdAt} />
+          </section>
+        </>
+      )}
+    </DashboardPage>
+  );
+}
+
+function MemberSince({ createdAt }: { createdAt: number }) {
+  return (
+    <p class="aside">
+      Member since <time dateTime={new Date(createdAt * 1000).toISOString()}>{date(createdAt)}</time>.
+    </p>
+  );
+}

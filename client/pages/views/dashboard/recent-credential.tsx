@@ -1,0 +1,166 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { api, refusalIn } from '../../api.ts';
+import { PasswordField, TextField } from '../../form/fields.tsx';
+import { Button, Form } from '../../form/form.tsx';
+import { useAction } from '../../form/use-action.ts';
+import { useForm } from '../../form/use-form.ts';
+import { ifAccepted, passkeyFor } from '../../passkeys.ts';
+import { providerLabel } from '../../provider-label.ts';
+import { sessionEnded } from '../session-ended.tsx';
+import { focusBegun, rememberBegun } from './begun.ts';
+import { Outcome } from './outcome.tsx';
+import { isEmpty, readWaysToConfirm, type Typed, type WaysToConfirm } from './ways-to-confirm.ts';
+
+interface Asked {
+  ways: WaysToConfirm;
+  confirm(): void;
+  cancel(): void;
+}
+
+/**
+ * For sensitive changes. `withRecentCredential(call, then)` makes the call, and passes its answer on; if the service wants to
+ * be sure of the user first, `question` asks for a credential, and the call is made again. When the user cancels, it resolves
+ * to undefined and nothing has happened. Draw `question` right after what was pressed, a button or its form, but not in a
+ * form: it is a form too. `isAsking`: the button waits for the user.
+ */
+export function useRecentCredential(): {
+  withRecentCredential<T, R>(call: () => Promise<T>, then: (answer: T) => R | Promise<R>): Promise<R | undefined>;
+  question: ComponentChildren;
+  isAsking: boolean;
+} {
+  const [asked, setAsked] = useState<Asked>();
+  useEffect(focusBegun, []);
+
+  /** Resolves to whether the user has confirmed. */
+  const ask = async () => {
+    // Before the question is drawn: its first field must be the next stop of the keyboard.
+    const ways = await readWaysToConfirm();
+    return new Promise<boolean>((resolve) => {
+      const before = document.activeElement;
+      const close = (isConfirmed: boolean) => {
+        setAsked(undefined);
+        // What had the focus is still there, and what was begun goes on there.
+        if (before instanceof HTMLElement) before.focus();
+        resolve(isConfirmed);
+      };
+      setAsked({ ways, confirm: () => close(true), cancel: () => close(false) });
+    });
+  };
+
+  return {
+    async withRecentCredential(call, then) {
+      try {
+        return await then(await call());
+      } catch (error) {
+        if (refusalIn(error).code !== 'REAUTHENTICATION_REQUIRED') throw error;
+      }
+      return (await ask()) ? then(await call()) : undefined;
+    },
+    question: asked && <Question {...asked} />,
+    isAsking: asked !== undefined,
+  };
+}
+
+function Question({ ways, confirm, cancel }: Asked) {
+  const id = useId();
+  const section = useRef<HTMLElement>(null);
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => heading.current?.focus(), []);
+  const action = useAction();
+  const { typed } = ways;
+
+  const confirmByPasskey = () =>
+    action.act('passkey', async () => {
+      const passkey = await passkeyFor('reauthenticate');
+      await ifAccepted(api.auth.reauthenticate.mutate({ passkey }));
+      confirm();
+      return undefined;
+    });
+
+  return (
+    <section class="question stack" aria-labelledby={id} ref={section}>
+      <h3 id={id} ref={heading} tabIndex={-1}>
+        Please confirm that it is you
+      </h3>
+      <Outcome refusal={action.refusal} />
+      {isEmpty(ways) && <p>{LOG_IN_AGAIN}</p>}
+      {!typed && ways.providers.length > 0 && <p>{LOG_IN_THERE}</p>}
+      {typed && <TypedCredential kind={typed} id={`${id}-${typed}`} confirm={confirm} />}
+      <div class="choices">
+        {ways.hasPasskey && (
+          <Button
+            kind="secondary"
+            isBusy={action.busy !== ''}
+            busy="Waiting for your passkey …"
+            onClick={() => void confirmByPasskey()}
+          >
+            Confirm with a passkey
+          </Button>
+        )}
+        {ways.providers.map((provider) => (
+          <a
+            key={provider}
+            class="secondary button"
+            href={wayThrough(provider)}
+            onClick={() => rememberBegun(section.current?.previousElementSibling)}
+          >
+            Confirm with {providerLabel(provider)}
+          </a>
+        ))}
+        <Button kind="secondary" isBusy={false} busy="" onClick={cancel}>
+          Cancel
+        </Button>
+      </div>
+    </section>
+  );
+}
+
+const LOG_IN_THERE = 'Please log in once more at the provider that you use. Then you come back to this page.';
+const LOG_IN_AGAIN = 'Please log out and in again, and come back to this page: your provider cannot confirm it.';
+
+const kinds = {
+  password: { missing: 'Please enter your password', wrong: undefined },
+  code: {
+    missing: 'Please enter the code that your app shows',
+    wrong: 'This code is not right, or was used before. Please enter the next one.',
+  },
+};
+
+function TypedCredential({ kind, id, confirm }: { kind: Typed; id: string; confirm(): void }) {
+  const { missing, wrong } = kinds[kind];
+  const { field, isBusy, form } = useForm({
+    initial: { [kind]: '' } as Record<Typed, string>,
+    required: { [kind]: missing },
+    async send({ [kind]: given }) {
+      await api.auth.reauthenticate.mutate({ [kind]: given });
+      confirm();
+      return undefined;
+    },
+    explain: (refusal) =>
+      refusal.code === 'INVALID_CREDENTIALS' || refusal.code === 'INVALID_CODE'
+        ? { field: kind, message: wrong ?? refusal.message }
+        : sessionEnded(refusal),
+  });
+  /** Two cards of a page may ask at once: the name is part of the field's id. */
+  const own = { ...field(kind), name: id };
+  return (
+    <Form {...form}>
+      {kind === 'password' ? (
+        <PasswordField field={own} label="Your password" isNew={false} />
+      ) : (
+        <TextField field={own} label="Code of your app" type="digits" autocomplete="one-time-code" />
+      )}
+      <Button isBusy={isBusy} busy="Confirming …">
+        Confirm
+      </Button>
+    </Form>
+  );
+}
+
+/**
+ * The way there leaves the page: the browser comes back to it, its forms have kept what was typed, and the button that was
+ * pressed has the focus.
+ */
+const wayThrough = (provider: string) =>
+  `/auth/${provider}?${new URLSearchParams({ reauthenticate: '1', page: location.pathname })}`;

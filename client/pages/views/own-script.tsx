@@ -1,0 +1,21 @@
+import { NetworkError } from 'account-client';
+import type { ComponentType } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { type Refusal, refusalIn } from '../api.ts';
+import { OneMoment } from './one-moment.tsx';
+import { Unreachable } from './unreachable.tsx';
+
+/** A page whose script is loaded when it is opened, and which the other pages do without. */
+export const inOwnScript = (load: () => Promise<ComponentType>): ComponentType =>
+  function InOwnScript() {
+    const [View, setView] = useState<ComponentType>();
+    const [refusal, setRefusal] = useState<Refusal>();
+    useEffect(() => {
+      load().then(
+        (Loaded) => setView(() => Loaded),
+        () => setRefusal(refusalIn(new NetworkError('The script of the page did not arrive'))),
+      );
+    }, []);
+    if (refusal) return <Unreachable refusal={refusal} />;
+    return View ? <View /> : <OneMoment />;
+  };

@@ -1,0 +1,46 @@
+import type { Client, UploadImageOutput } from './api.ts';
+import { listeners, type OnProgress } from './progress.ts';
+import { untilAborted } from './until-aborted.ts';
+
+/** The call of a client that uploads an image. */
+export interface ImageClient {
+  upload: Pick<Client['upload'], 'image'>;
+}
+
+export interface ImageOptions {
+  /** `avatar`: cut to a square of 512 pixels; `post`: fitted into 1600 by 1600. */
+  type: 'avatar' | 'post';
+  /**
+   * Called as bytes of the file go out, with its size as `total`. Where there is no XMLHttpRequest (Node, workers), and with
+   * a client that has a `fetch` of its own: at the start and at the end.
+   */
+  onProgress?: OnProgress | undefined;
+  /** Ends the upload; the promise rejects with the signal's reason. */
+  signal?: AbortSignal | undefined;
+}
+
+/**
+ * Uploads a JPEG or PNG of at most 5 MB, which the service converts to WebP; `url` of the answer is for the profile's `avatar`.
+ * Rejects as calls do: ServiceError (VALIDATION_FAILED where it is not such an image), NetworkError, TimeoutError.
+ */
+export async function uploadImage(
+  client: ImageClient,
+  file: File,
+  { type, onProgress, signal }: ImageOptions,
+): Promise<UploadImageOutput> {
+  const form = new FormData();
+  form.set('file', file);
+  form.set('type', type);
+  const total = file.size;
+  if (onProgress) {
+    listeners.set(form, (sent) =>
+      onProgress({ loaded: Math.round((total * sent.loaded) / Math.max(sent.total, 1)), total }),
+    );
+  }
+  return untilAborted(signal, async (call) => {
+    onProgress?.({ loaded: 0, total });
+    const image = await client.upload.image.mutate(form, call);
+    onProgress?.({ loaded: total, total });
+    return image;
+  });
+}

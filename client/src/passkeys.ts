@@ -1,0 +1,95 @@
+import {
+  type AuthenticationResponseJSON,
+  type PublicKeyCredentialCreationOptionsJSON,
+  type PublicKeyCredentialRequestOptionsJSON,
+  startAuthentication,
+  startRegistration,
+  WebAuthnAbortService,
+} from '@simplewebauthn/browser';
+import type { Client, FinishPasskeyOutput, PasskeysFinishRegistrationOutput } from './api.ts';
+import { untilAborted } from './until-aborted.ts';
+
+/** Passkeys in browsers. A module of its own: it alone loads @simplewebauthn/browser. */
+export {
+  type AuthenticationResponseJSON,
+  browserSupportsWebAuthn as supportsPasskeys,
+  browserSupportsWebAuthnAutofill as supportsPasskeyAutofill,
+  type RegistrationResponseJSON,
+} from '@simplewebauthn/browser';
+
+export interface PasskeyRegistrationOptions {
+  /** What the user calls it; by default the service names it. */
+  name?: string | undefined;
+  /** Ends the registration; the promise rejects with the signal's reason. */
+  signal?: AbortSignal | undefined;
+}
+
+export interface PasskeyLoginOptions {
+  /**
+   * Offers the passkeys in the suggestions of a field with `autocomplete="username webauthn"`, and waits until the user picks
+   * one, instead of opening the browser's dialog. Check `supportsPasskeyAutofill` first.
+   */
+  autofill?: boolean | undefined;
+  /** Ends the login; the promise rejects with the signal's reason. */
+  signal?: AbortSignal | undefined;
+}
+
+/**
+ * Adds a passkey to the logged-in user, who must have given a credential in the last ten minutes. Rejects as calls do, with
+ * ServiceError (REAUTHENTICATION_REQUIRED among others), NetworkError or TimeoutError, and with the browser's error: its
+ * `name` is `NotAllowedError` where the user has cancelled, `InvalidStateError` where the authenticator has a passkey of
+ * this account already (WebAuthn level 3, section 5.1.3).
+ */
+export async function registerPasskey(
+  client: Pick<Client, 'passkeys'>,
+  { name, signal }: PasskeyRegistrationOptions = {},
+): Promise<PasskeysFinishRegistrationOutput> {
+  return untilAborted(signal, async (call) => {
+    const options = (await client.passkeys.beginRegistration.mutate(undefined, call)) as CreationOptions;
+    const response = await inBrowser(() => startRegistration({ optionsJSON: options }), signal);
+    return client.passkeys.finishRegistration.mutate({ ...response, ...(name !== undefined && { name }) }, call);
+  });
+}
+
+/**
+ * Logs in by a passkey, which the user picks. A login by `autofill` that waits ends, with an AbortError, as soon as another
+ * one begins. Rejects as calls do, and with the browser's error: its `name` is `NotAllowedError` where the user has cancelled.
+ */
+export async function logInWithPasskey(
+  client: Pick<Client, 'auth'>,
+  options: PasskeyLoginOptions = {},
+): Promise<FinishPasskeyOutput> {
+  return untilAborted(options.signal, async (call) =>
+    client.auth.finishPasskey.mutate(await askForPasskey(client, 'login', options), call),
+  );
+}
+
+/**
+ * Has the user pick a passkey, and answers what the service takes for that purpose, once: as `auth.secondFactor` does to
+ * complete a login that waits, or `auth.reauthenticate` in a session. Rejects as `logInWithPasskey` does.
+ */
+export async function askForPasskey(
+  client: Pick<Client, 'auth'>,
+  purpose: 'login' | 'second-factor' | 'reauthenticate',
+  { autofill = false, signal }: PasskeyLoginOptions = {},
+): Promise<AuthenticationResponseJSON> {
+  return untilAborted(signal, async (call) => {
+    const options = (await client.auth.beginPasskey.mutate({ purpose }, call)) as RequestOptions;
+    return inBrowser(() => startAuthentication({ optionsJSON: options, useBrowserAutofill: autofill }), signal);
+  });
+}
+
+type CreationOptions = PublicKeyCredentialCreationOptionsJSON;
+type RequestOptions = PublicKeyCredentialRequestOptionsJSON;
+
+/** The browser does one such thing at a time: the signal ends it. */
+async function inBrowser<T>(start: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  signal?.throwIfAborted();
+  const cancel = () => WebAuthnAbortService.cancelCeremony();
+  signal?.addEventListener('abort', cancel);
+  try {
+    return await start();
+  } finally {
+    signal?.removeEventListener('abort', cancel);
+  }
+}

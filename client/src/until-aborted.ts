@@ -1,0 +1,13 @@
+/** Rejects with the signal's reason once that is aborted, whatever `work` rejects with then. */
+export async function untilAborted<T>(
+  signal: AbortSignal | undefined,
+  work: (call: { signal?: AbortSignal }) => Promise<T>,
+): Promise<T> {
+  signal?.throwIfAborted();
+  try {
+    return await work(signal ? { signal } : {});
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw error;
+  }
+}
