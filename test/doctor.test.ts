@@ -7,7 +7,8 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { environmentFor, startHostileProvider } from './provider/hostile.ts';
 import { startOpenIdProvider } from './provider/openid.ts';
 import { slowClock } from './rig/clock.ts';
-import { type Environment, migrate, runDoctor, withChanges } from './rig/doctor.ts';
+import { migrate } from './rig/command.ts';
+import { type Environment, runDoctor, withChanges } from './rig/doctor.ts';
 import { createDatabase, dropDatabase } from './rig/mysql.ts';
 import { freePort } from './rig/port.ts';
 import type { PrivateServer } from './rig/private-server.ts';
@@ -185,7 +186,7 @@ const mistakes: Mistake[] = [
   [
     'a missing bucket in production',
     () => ({ ...production, S3_BUCKET: 'missing' }),
-    /^problem object storage there is no bucket missing\. Create it/,
+    /^problem object storage there is no bucket missing\. Create it.*`npm run s3-setup -- --apply`/,
   ],
   [
     'a missing bucket elsewhere',
@@ -200,17 +201,32 @@ const mistakes: Mistake[] = [
   [
     'a bucket without a policy',
     async () => (await startS3({ cors: '*', anyoneReads: /^$(?!)/ })).env,
-    /^problem object storage GET .* is answered with 403\. Let everyone s3:GetObject/,
+    /^problem object storage GET .* is answered with 403\. Let everyone s3:GetObject.*`npm run s3-setup -- --apply`/,
   ],
   [
     'a bucket that is open',
     async () => (await startS3({ cors: '*', anyoneReads: /^/ })).env,
-    /^problem object storage everyone can list the bucket, read what is not in uploads\/\. The policy/,
+    /^problem object storage everyone can list the bucket, read what is not in uploads\/\. The policy.*`npm run s3-setup -- --apply`/,
   ],
   [
     'a front end that may not send',
     () => ({ ALLOWED_ORIGINS: 'https://app.example.com' }),
-    /^problem object storage pages of https:\/\/app\.example\.com may not send files\. Add a CORS rule/,
+    /^problem object storage pages of https:\/\/app\.example\.com may not send files\. Add a CORS rule.*`npm run s3-setup -- --apply`/,
+  ],
+  [
+    'a name for browsers that a proxy changes',
+    async () => ({ S3_UPLOAD_ENDPOINT: await startProxy(Number(new URL(s3.url).port)) }),
+    /^problem object storage an upload by S3_UPLOAD_ENDPOINT .* with 403 .*\. What is in front/,
+  ],
+  [
+    'a name for browsers that leads elsewhere',
+    () => ({ S3_UPLOAD_ENDPOINT: openId.url }),
+    /^problem object storage an upload by S3_UPLOAD_ENDPOINT .* with 404\. It must lead to the storage of S3_ENDPOINT/,
+  ],
+  [
+    'a name for browsers that cannot be tried here',
+    () => ({ S3_UPLOAD_ENDPOINT: 'http://localhost:9' }),
+    /^warning object storage http:\/\/localhost:9, which is for browsers, does not answer here\. Try it/,
   ],
   [
     'a wrong SMTP password',
@@ -246,9 +262,19 @@ const mistakes: Mistake[] = [
     /^warning settings APP_SECRET has 2 secrets.*\. Take the old one away/,
   ],
   [
+    'a page of the operator that is not there',
+    () => ({ TERMS_URL: '/terms' }),
+    /^warning brand TERMS_URL: http:\/\/localhost:\d+\/terms (?:answers \d+|cannot be read: .*)\. It must answer every browser/,
+  ],
+  [
     'metrics for everyone',
     () => ({ ...production, METRICS_HOST: '192.0.2.1', METRICS_PORT: '9464' }),
     /^warning settings METRICS_PORT 9464 is open on METRICS_HOST 192\.0\.2\.1.*\. Let Prometheus alone/,
+  ],
+  [
+    'users whom everyone can read, although not everyone is let in',
+    () => ({ ...production, REGISTRATION: 'invited' }),
+    /^warning settings REGISTRATION is invited, and PUBLIC_USERS is not set: everyone can read .*\. See README/,
   ],
   [
     'more proxies than there are',
@@ -259,6 +285,11 @@ const mistakes: Mistake[] = [
     'a proxy that is not counted',
     async () => ({ APP_URL: await startProxy(Number(env['PORT'])) }),
     /^problem address TRUST_PROXY is 0, and 1 proxies.*\. Set TRUST_PROXY=1/,
+  ],
+  [
+    'a proxy that takes the header away',
+    async () => ({ APP_URL: await startProxy(Number(env['PORT']), () => undefined) }),
+    /^problem address a proxy in front takes X-Forwarded-For away.*\. Let it append/,
   ],
   ['an address of something else', () => ({ APP_URL: s3.url }), /^problem address .* leads to something else/],
   [
@@ -342,15 +373,23 @@ test('a configuration that cannot be used is told whole', async () => {
   expect(lines.join('\n')).toMatch(/APP_SECRET must.*\n.*DATABASE_URL must/);
 });
 
-/** A proxy in front of a port that appends to X-Forwarded-For; ends with the test process. Answers its address. */
-async function startProxy(target: number): Promise<string> {
+const appended = (header: string | undefined) => [header, '203.0.113.7'].filter(Boolean).join(', ');
+
+/**
+ * A proxy in front of a port that sends X-Forwarded-For on as `forwarded` makes it; ends with the test process. Answers its
+ * address.
+ */
+async function startProxy(
+  target: number,
+  forwarded: (header: string | undefined) => string | undefined = appended,
+): Promise<string> {
   const proxy = createServer(({ url, headers }, response) => {
-    const forwardedFor = [headers['x-forwarded-for'], '203.0.113.7'].filter(Boolean).join(', ');
+    const forwardedFor = forwarded(headers['x-forwarded-for']?.toString());
     const onward = request({
       port: target,
       host: '127.0.0.1',
       path: url,
-      headers: { 'x-forwarded-for': forwardedFor },
+      headers: forwardedFor === undefined ? {} : { 'x-forwarded-for': forwardedFor },
     });
     onward.on('response', (answer) => {
       response.writeHead(answer.statusCode ?? 502);

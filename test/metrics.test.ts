@@ -116,6 +116,22 @@ describe.each(stackNames)('on %s parts', (name: StackName) => {
     expect(await metrics.value('account_outbox_oldest_age_seconds')).toBe(0);
   });
 
+  test('a removal is counted while it is due or under way, with its age, and not before', async () => {
+    const call = callerOf('rest', stack.url);
+    const { id, email, session } = await loggedIn({ stack, call });
+    const due = () => metrics.value('account_removals_due');
+    const age = async () => (await metrics.value('account_removals_oldest_age_seconds')) ?? 0;
+    await call('account.delete', undefined, { session });
+    await until(async () => (await due()) === 0);
+    await stack.database('update removals set due_at = 1 where user_id = ?', [id]);
+    const begun = () => stack.database('select user_id from removals where user_id = ? and begun_at is not null', [id]);
+    await until(async () => (await begun()).length === 1 && (await due()) === 1 && (await age()) < 3600);
+    await stack.database('update removals set begun_at = begun_at - 3600000 where user_id = ?', [id]);
+    await until(async () => (await due()) === 1 && (await age()) >= 3600);
+    await stack.database('update outbox set created_at = created_at - 3600001 where email = ?', [email]);
+    await until(async () => (await due()) === 0 && (await age()) === 0, { within: 15_000 });
+  });
+
   test('the port answers nothing else', async () => {
     const ask = (path: string, method = 'GET') =>
       fetch(`http://127.0.0.1:${metrics.port}${path}`, { method }).then(({ status }) => status);

@@ -1,21 +1,20 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, describe, expect, inject, test } from 'vitest';
+import { describe, expect, inject, test } from 'vitest';
 import { migrationNames } from '../entities/migrations/index.ts';
 import { callerOf } from './contract/callers.ts';
 import { expectRefusal, isAlive, loggedIn, logIn, onStack, PASSWORD, sessionIn } from './contract/scenario.ts';
 import { clientAddress, freshEmail } from './rig/address.ts';
+import { temporaryDirectory } from './rig/custodian.ts';
 import { viewMysql } from './rig/database-view.ts';
 import { createDatabase } from './rig/mysql.ts';
 import { noS3 } from './rig/s3.ts';
 import { startService } from './rig/service.ts';
 import { startSmtpSink } from './rig/smtp.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'account-start-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = temporaryDirectory('start');
 
 /** What a start that must fail says, beside npm's own words. */
 async function failureOf(env: Record<string, string>): Promise<string> {
@@ -163,6 +162,9 @@ describe('in production', () => {
         const reply = await call('auth.login', person);
         expect(reply.setCookies).toEqual([
           `auth_session=${sessionIn(reply)}; Path=/; HttpOnly; SameSite=Strict; Max-Age=604800; Secure`,
+          expect.stringMatching(
+            /^__Host-auth_device=[\w.-]+; Path=\/; HttpOnly; SameSite=Lax; Max-Age=34560000; Secure$/,
+          ),
         ]);
         for (const path of ['/dev/mail', '/dev/idp', '/dev']) {
           expect((await fetch(stack().url + path)).status).toBe(404);
@@ -194,6 +196,8 @@ describe('in production', () => {
         const loaded: string[] = JSON.parse(readFileSync(listFile, 'utf8'));
         expect(loaded).toEqual(expect.arrayContaining(['koa', 'kysely', 'ioredis', 'mysql2']));
         const later = [
+          '@node-rs/argon2',
+          '@node-rs/bcrypt',
           '@mikro-orm/migrations',
           '@opentelemetry/api',
           'koa-body',

@@ -28,8 +28,7 @@ describe('on MySQL, Redis, SMTP and S3', () => {
     service = uploading.stack.services[0] as Service;
   });
   afterAll(async () => {
-    await uploading?.stack.stop();
-    await uploading?.s3?.stop();
+    await uploading?.stop();
     collector?.stop();
   });
 
@@ -136,6 +135,25 @@ describe('on MySQL, Redis, SMTP and S3', () => {
     expect(roots.filter(({ name }) => !/^[A-Z]+ \/|^[A-Z]+$/.test(name))).toEqual([]);
     expect(roots.filter(({ attributes }) => 'db.system.name' in attributes)).toEqual([]);
   });
+});
+
+test('a share of new traces is recorded, and each that the caller records', async () => {
+  const collector = await startCollector();
+  const sampler = { OTEL_TRACES_SAMPLER: 'parentbased_traceidratio', OTEL_TRACES_SAMPLER_ARG: '0' };
+  const service = await startService({ env: { ...collector.env, ...sampler } });
+  const [seen, unseen] = [callersTrace(), callersTrace({ sampled: false })];
+  const malformed = { traceparent: `00-${'0'.repeat(32)}-${seen.spanId}-01` };
+  const body = () => JSON.stringify({ name: 'Ada', email: freshEmail(), password: PASSWORD });
+  for (const headers of [{}, malformed, unseen.headers, seen.headers]) {
+    const json = { ...headers, 'Content-Type': 'application/json' };
+    const reply = await fetch(`${service.url}/auth/register`, { method: 'POST', headers: json, body: body() });
+    expect(reply.status).toBe(201);
+  }
+  // With its mail, which was the last: those of the others have been delivered or are being.
+  await until(() => collector.spans().some(({ name }) => name === 'deliver verify-email'), { what: 'the delivery' });
+  await service.stop();
+  expect(new Set(collector.spans().map(({ traceId }) => traceId))).toEqual(new Set([seen.traceId]));
+  collector.stop();
 });
 
 test('spans are sent as protobuf unless JSON is asked for, and the last ones when the process ends', async () => {

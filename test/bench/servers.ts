@@ -32,6 +32,8 @@ export interface Servers {
 export interface Person {
   email: string;
   cookie: string;
+  /** The cookie by which the service knows a device, for a login: without it a mail would tell of each. */
+  device: string;
 }
 
 /** As many as connections, and more: the calls of one moment are those of different users. */
@@ -68,14 +70,16 @@ export async function logIn(url: string, database: DatabaseView, n: number): Pro
   const email = await personEmail(database, n);
   const headers = { 'X-Forwarded-For': `198.51.100.${n}` };
   const answer = await call(`${url}/auth/login`, { headers, body: { email, password: PASSWORD } });
-  return { email, cookie: cookieOf(answer.headers['set-cookie']) };
+  const lines = answer.headers['set-cookie'] ?? [];
+  const device = cookieOf(lines.filter((line) => line.includes('auth_device=')));
+  return { email, cookie: cookieOf(lines), device };
 }
 
 async function signUp(url: string, n: number): Promise<Person> {
   const email = `person-${n}@example.test`;
   const body = { name: `Person ${n}`, email, password: PASSWORD };
   const answer = await call(`${url}/api/auth/sign-up/email`, { headers: { Origin: url }, body });
-  return { email, cookie: cookieOf(answer.headers['set-cookie']) };
+  return { email, cookie: cookieOf(answer.headers['set-cookie']), device: '' };
 }
 
 const cookieOf = (lines: string[] = []): string => lines.map((line) => line.split(';')[0]).join('; ');

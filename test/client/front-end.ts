@@ -3,15 +3,20 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { build } from 'vite';
 
-/** A front end of its own on another origin: one page, with the project's compiled module bundled as front ends do. */
-export async function startFrontEnd(directory: string, entry: string, port: number) {
+/** The project's compiled module, bundled as front ends do. */
+export async function bundle(directory: string, entry: string): Promise<string> {
   await build({
     root: directory,
     configFile: false,
     logLevel: 'error',
     build: { lib: { entry: join(directory, entry), formats: ['es'], fileName: () => 'page.js' }, outDir: 'www' },
   });
-  const script = await readFile(join(directory, 'www/page.js'));
+  return readFile(join(directory, 'www/page.js'), 'utf8');
+}
+
+/** A front end of its own on another origin: one page with the bundle. */
+export async function startFrontEnd(directory: string, entry: string, port: number) {
+  const script = await bundle(directory, entry);
   const server = createServer((request, response) => {
     const isScript = request.url === '/page.js';
     response.setHeader('Content-Type', isScript ? 'text/javascript' : 'text/html');

@@ -5,10 +5,11 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { callerOf } from '../contract/callers.ts';
 import { loggedIn, onBothStacks, verified } from '../contract/scenario.ts';
+import { clientAddress } from '../rig/address.ts';
 import { startChromium } from '../rig/chromium.ts';
 import { freePort } from '../rig/port.ts';
 import { newProject, type Project, packClient } from '../rig/project.ts';
-import { startFrontEnd } from './front-end.ts';
+import { bundle, startFrontEnd } from './front-end.ts';
 import { startStrangeServer } from './strange-server.ts';
 
 const consumer = join(import.meta.dirname, 'consumer');
@@ -25,7 +26,7 @@ let strange: string;
 beforeAll(async () => {
   packed = await packClient();
   project = await newProject(consumer, [packed.tarball]);
-  writeExamples(project, 'ts', 6);
+  writeExamples(project, 'ts', 12);
   await project.compile();
   const server = await startStrangeServer();
   const frontEnd = await startFrontEnd(project.directory, 'dist/browser.js', frontEndPort);
@@ -46,13 +47,14 @@ function writeExamples({ directory }: Project, language: 'ts' | 'tsx', expected:
 }
 
 test('the tarball is small and holds what was built from src/, and nothing of the server', () => {
-  expect(packed.size).toBeLessThan(24 * 1024);
+  expect(packed.size).toBeLessThan(48 * 1024);
   for (const file of packed.files)
     expect(file).toMatch(/^(dist\/[\w-]+\.(js|js\.map|d\.ts)|README\.md|LICENSE|package\.json)$/);
   const lock = JSON.parse(readFileSync(join(project.directory, 'package-lock.json'), 'utf8'));
   const installed = Object.keys(lock.packages).filter((path) => !/typescript/.test(path));
   expect(installed.sort()).toEqual([
     '',
+    'node_modules/@simplewebauthn/browser',
     'node_modules/@trpc/client',
     'node_modules/@trpc/server',
     'node_modules/account-client',
@@ -61,9 +63,30 @@ test('the tarball is small and holds what was built from src/, and nothing of th
 
 test('its types need no other package’s', () => {
   const types = join(project.directory, 'node_modules/account-client/dist');
-  for (const file of ['index', 'api', 'client', 'errors', 'upload']) {
+  for (const file of ['index', 'api', 'client', 'errors', 'upload', 'image', 'session-checker', 'cookie-jar']) {
     expect(readFileSync(join(types, `${file}.d.ts`), 'utf8')).not.toMatch(/from '[^.]/);
   }
+});
+
+/** The packages that a module of the client loads, by itself and by what it imports. */
+function loadedBy(module: string): Set<string> {
+  const code = readFileSync(join(project.directory, 'node_modules/account-client/dist', module), 'utf8');
+  const imported = [...code.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*'([^']+)'/g)].map(([, name = '']) => name);
+  return new Set(imported.flatMap((name) => (name.startsWith('./') ? [...loadedBy(name)] : name)));
+}
+
+test('only front ends that import the entry for passkeys load what passkeys need', () => {
+  const { exports } = JSON.parse(
+    readFileSync(join(project.directory, 'node_modules/account-client/package.json'), 'utf8'),
+  ) as { exports: Record<string, string | { default: string }> };
+  const loaded = Object.entries(exports).flatMap(([entry, target]) =>
+    typeof target === 'string' ? [] : [[entry, [...loadedBy(target.default.replace('./dist/', './'))]]],
+  );
+  expect(Object.fromEntries(loaded)).toEqual({
+    '.': ['@trpc/client', '@trpc/server/observable'],
+    './trpc': [],
+    './passkeys': ['@simplewebauthn/browser'],
+  });
 });
 
 test('its example for TanStack Query compiles, with the packages that npm chooses for it', async () => {
@@ -82,8 +105,13 @@ const everyStep = {
   requestsForEleven: 2,
   bio: 'Writes about engines.',
   website: '',
-  refused: { status: 400, rule: 'too_short' },
+  refused: { status: 400, rule: 'too_short', rules: ['too_short'] },
   image: [512, 512],
+  imageProgress: { starts: 0, ends: true, rises: true },
+  reportsBetween: true,
+  notAnImage: 'VALIDATION_FAILED',
+  leftImage: 'aborted',
+  weak: ['uppercase', 'digit'],
   stored: { contentType: 'application/pdf', size: 2 * 1024 * 1024, readBack: true },
   progress: { starts: 0, ends: true, rises: true },
   notTaken: 'VALIDATION_FAILED',
@@ -91,6 +119,7 @@ const everyStep = {
   afterLogout: 'UNAUTHENTICATED',
   noService: 'UNAUTHENTICATED',
   nowhere: 'network',
+  hint: true,
   proxy: 'network',
   silent: 'timeout',
   half: 'timeout',
@@ -119,6 +148,43 @@ describe('the packed client', () => {
         expect(outcome).toEqual(everyStep);
       });
 
+      test('makes, uses and gives up passkeys in a page of the service', async () => {
+        const { email, password } = await verified({ stack: stack(), call: callerOf('rest', stack().url) });
+        const context = await browser.newContext({
+          bypassCSP: true,
+          extraHTTPHeaders: { 'x-forwarded-for': clientAddress() },
+        });
+        const page = await context.newPage();
+        await page.goto(`${stack().appUrl}/livez`);
+        await page.addScriptTag({ type: 'module', content: await bundle(project.directory, 'dist/passkeys.js') });
+        await page.waitForFunction('window.passkeys');
+        await page.evaluate(`document.body.innerHTML = '<input autocomplete="username webauthn">'`);
+        const devtools = await context.newCDPSession(page);
+        await devtools.send('WebAuthn.enable');
+        const { authenticatorId } = await devtools.send('WebAuthn.addVirtualAuthenticator', {
+          options: {
+            protocol: 'ctap2',
+            transport: 'internal',
+            hasResidentKey: true,
+            hasUserVerification: true,
+            isUserVerified: true,
+          },
+        });
+        const does = (step: string) => page.evaluate(`window.passkeys.${step}`);
+        expect(await does(`register(${JSON.stringify({ email, password })})`)).toEqual({
+          added: 'My laptop',
+          again: 'InvalidStateError',
+          listed: ['My laptop'],
+          supported: true,
+        });
+        expect(await does('logIn(false)')).toBe(email);
+        expect(await does('logIn(true)')).toBe(email);
+        expect(await does('abortAtOnce()')).toBe('over');
+        await devtools.send('WebAuthn.setAutomaticPresenceSimulation', { authenticatorId, enabled: false });
+        expect(await does('abort()')).toBe('left the page');
+        await context.close();
+      });
+
       test('tells another service who stands before it', async () => {
         const { session, id } = await loggedIn({ stack: stack(), call: callerOf('rest', stack().url) });
         const env = { ACCOUNTS_URL: stack().appUrl, ACCOUNTS_TOKEN: token, SESSION: session };
@@ -126,6 +192,9 @@ describe('the packed client', () => {
           found: { user: { id, emailVerified: true }, fresh: false },
           stranger: null,
           impostor: 'UNAUTHENTICATED',
+          checked: [id, id, id, null],
+          callsForThree: 1,
+          callsInAll: 3,
         });
       });
     },

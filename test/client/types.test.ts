@@ -28,6 +28,8 @@ type SameInput<C, S> = [C] extends [S]
   ? [Lenient<S>] extends [never] ? Same<C, S> : Same<Omit<C, Lenient<S>>, Omit<S, Lenient<S>>>
   : false;
 
+type Collected<T> = { [Name in keyof T]: T[Name] extends AsyncIterable<infer Page> ? Page : T[Name] };
+
 type ClientInputs = inferRouterInputs<Client>;
 type ServerInputs = inferRouterInputs<Server>;
 type ClientOutputs = inferRouterOutputs<Client>;
@@ -37,6 +39,9 @@ export const codes: Same<ClientCode, ServerCode> = true;
 `;
 
 const comparison = (procedure: string, i: number) => {
+  // Rows that are streamed are an array to the client.
+  const output =
+    procedure === 'account.export' ? `Collected<Server['account']['export']['_def']['$types']['output']>` : undefined;
   const at = procedure
     .split('.')
     .map((part) => `['${part}']`)
@@ -44,7 +49,7 @@ const comparison = (procedure: string, i: number) => {
   return `
 // ${procedure}
 export const input${i}: SameInput<ClientInputs${at}, ServerInputs${at}> = true;
-export const output${i}: Same<ClientOutputs${at}, ServerOutputs${at}> = true;
+export const output${i}: Same<ClientOutputs${at}, ${output ?? `ServerOutputs${at}`}> = true;
 `;
 };
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { migrate } from '../rig/command.ts';
 import type { DatabaseCluster } from '../rig/database-cluster.ts';
-import { migrate, runDoctor } from '../rig/doctor.ts';
+import { runDoctor } from '../rig/doctor.ts';
 import { createDatabase } from '../rig/mysql.ts';
 import { freePort } from '../rig/port.ts';
 import type { PrivateServer } from '../rig/private-server.ts';

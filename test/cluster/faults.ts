@@ -1,5 +1,4 @@
 import { hash } from 'node:crypto';
-import { expect } from 'vitest';
 import type { Load } from '../faults/load.ts';
 import { endedSessions } from '../rig/history.ts';
 import type { PrivateServer } from '../rig/private-server.ts';
@@ -65,31 +64,47 @@ export const databaseFaults: Record<string, Cause> = {
 };
 
 export const redisFaults: Record<string, Cause> = {
-  'a Redis master killed': async ({ redis }) => killed(await redis.master(), redis.settled),
+  'a Redis master killed': async ({ redis }) => {
+    const [master] = await redis.masters();
+    if (!master) throw new Error('no Redis server takes writes');
+    return killed(master, redis.settled);
+  },
 
   'a Redis master killed, replicas behind': async ({ redis }, load) => {
-    const master = await redis.master();
-    const replicas = await replicasOf(master, redis.nodes);
+    const groupOf = async (master: PrivateServer) => ({ master, replicas: await replicasOf(master, redis.nodes) });
+    const groups = await Promise.all((await redis.masters()).map(groupOf));
     const forgottenSince = performance.now();
-    for (const replica of replicas) await disconnect(replica);
+    for (const { replicas } of groups) for (const replica of replicas) await disconnect(replica);
     // Opened before, so that the replicas have them, and ended since.
-    const resurrected = async () => {
+    const resurrectedBy = async (replicas: PrivateServer[]) => {
       const ended = endedSessions(load.history).filter(({ at }) => at > forgottenSince);
       const sessions = ended.map(({ session }) => session);
       return Math.min(...(await Promise.all(replicas.map((replica) => knownTo(replica, sessions)))));
     };
-    const message = 'sessions of which the replicas do not know that they ended';
-    await expect.poll(resurrected, { timeout: 30_000, interval: 200, message }).toBeGreaterThanOrEqual(3);
-    const { strike, mend } = killed(master, redis.settled);
+    // Any of them: each master of a Cluster has a third of the few sessions, which may be none.
+    const isBehind = async () => {
+      const counts = await Promise.all(groups.map(({ replicas }) => resurrectedBy(replicas)));
+      return groups[counts.findIndex((count) => count > 0)];
+    };
+    const behind = await until(isBehind, {
+      within: 30_000,
+      every: 200,
+      what: 'a session of which the replicas do not know that it ended',
+    });
+    const reconnect = async (some: typeof groups) => {
+      for (const { replicas } of some)
+        for (const { url } of replicas) await withClient(url, (client) => client.config('SET', 'masterauth', ''));
+    };
+    await reconnect(groups.filter((group) => group !== behind));
+    const { strike, mend } = killed(behind.master, redis.settled);
     return {
       strike,
       async mend() {
-        for (const replica of replicas)
-          await withClient(replica.url, (client) => client.config('SET', 'masterauth', ''));
+        await reconnect([behind]);
         await mend?.();
       },
+      resurrected: () => resurrectedBy(behind.replicas),
       forgottenSince,
-      resurrected,
     };
   },
 };

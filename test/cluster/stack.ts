@@ -19,21 +19,20 @@ import { until } from '../rig/until.ts';
 export interface RedisGroup {
   env: Record<string, string>;
   nodes: PrivateServer[];
-  /** A server that takes writes. */
-  master(): Promise<PrivateServer>;
+  /** The servers that take writes. */
+  masters(): Promise<PrivateServer[]>;
   settled(): Promise<void>;
   stop(): Promise<void>;
 }
 
 export const redisGroups = {
   async 'Redis Cluster'(): Promise<RedisGroup> {
-    const { url, masters, ...cluster } = await startRedisCluster();
-    const master = async () => (await masters())[0] as PrivateServer;
-    return { ...cluster, env: { REDIS_URL: url }, master };
+    const { url, ...cluster } = await startRedisCluster();
+    return { ...cluster, env: { REDIS_URL: url } };
   },
   async 'Redis Sentinel'(): Promise<RedisGroup> {
-    const { url, sentinel, ...group } = await startRedisSentinels();
-    return { ...group, env: { REDIS_URL: url, REDIS_SENTINEL: sentinel } };
+    const { url, sentinel, master, ...group } = await startRedisSentinels();
+    return { ...group, env: { REDIS_URL: url, REDIS_SENTINEL: sentinel }, masters: async () => [await master()] };
   },
 };
 

@@ -21,6 +21,10 @@ export interface CallOptions {
   session?: string | undefined;
   /** The browser's own cookie, as an answer has set it. */
   browser?: string | undefined;
+  /** The cookie of the device, as a login has set it. */
+  device?: string | undefined;
+  /** The cookie of a login that waits for its second factor. */
+  pending?: string | undefined;
   /** The client's address; a fresh one unless given, so that no test uses up another's limits. */
   address?: string;
   headers?: Record<string, string>;
@@ -46,20 +50,59 @@ export type Call = (procedure: string, input?: unknown, options?: CallOptions) =
 export const paths: Record<string, [method: string, path: string]> = {
   'auth.register': ['POST', '/auth/register'],
   'auth.login': ['POST', '/auth/login'],
+  'auth.beginPasskey': ['POST', '/auth/passkey/options'],
+  'auth.finishPasskey': ['POST', '/auth/passkey'],
+  'auth.secondFactor': ['POST', '/auth/second-factor'],
+  'auth.reauthenticate': ['POST', '/auth/reauthenticate'],
   'auth.logout': ['POST', '/auth/logout'],
   'auth.logoutAll': ['POST', '/auth/logout-all'],
   'auth.idp.start': ['GET', '/auth/{provider}'],
   'auth.idp.callback': ['GET', '/auth/{provider}/callback'],
   'auth.verifyEmail': ['POST', '/auth/verify-email'],
+  'account.changePassword': ['POST', '/api/account/password'],
+  'account.changeEmail': ['POST', '/api/account/email'],
+  'account.confirmEmail': ['POST', '/auth/confirm-email'],
+  'account.undoEmailChange': ['POST', '/auth/undo-email-change'],
   'account.notMe': ['POST', '/auth/not-me'],
+  'account.delete': ['DELETE', '/api/account'],
+  'account.restore': ['POST', '/auth/restore'],
+  'account.export': ['GET', '/api/account/export'],
   'auth.resendVerification': ['POST', '/auth/resend-verification'],
   'auth.forgotPassword': ['POST', '/auth/forgot-password'],
   'auth.resetPassword': ['POST', '/auth/reset-password'],
   'sessions.list': ['GET', '/api/sessions'],
   'sessions.end': ['DELETE', '/api/sessions/{id}'],
+  'activity.list': ['GET', '/api/activity'],
+  'users.activity': ['GET', '/api/users/{id}/activity'],
+  'identities.list': ['GET', '/api/identities'],
+  'identities.unlink': ['DELETE', '/api/identities/{id}'],
+  'passkeys.list': ['GET', '/api/passkeys'],
+  'passkeys.beginRegistration': ['POST', '/api/passkeys/options'],
+  'passkeys.finishRegistration': ['POST', '/api/passkeys'],
+  'passkeys.rename': ['PUT', '/api/passkeys/{id}'],
+  'passkeys.remove': ['DELETE', '/api/passkeys/{id}'],
+  'totp.status': ['GET', '/api/totp'],
+  'totp.begin': ['POST', '/api/totp/options'],
+  'totp.enable': ['POST', '/api/totp'],
+  'totp.disable': ['DELETE', '/api/totp'],
+  'recoveryCodes.renew': ['POST', '/api/recovery-codes'],
+  'users.invite': ['POST', '/api/users/invitations'],
+  'users.invitations': ['GET', '/api/users/invitations'],
+  'users.revokeInvitation': ['POST', '/api/users/invitations/revoke'],
+  'consents.list': ['GET', '/api/consents'],
+  'consents.accept': ['POST', '/api/consents'],
   'users.list': ['GET', '/api/users'],
   'users.get': ['GET', '/api/users/{id}'],
+  'users.find': ['GET', '/api/users/find'],
+  'users.show': ['GET', '/api/users/{id}/details'],
+  'users.block': ['POST', '/api/users/{id}/block'],
+  'users.unblock': ['POST', '/api/users/{id}/unblock'],
+  'users.unlock': ['POST', '/api/users/{id}/unlock'],
+  'users.setRole': ['POST', '/api/users/{id}/role'],
+  'users.sendReset': ['POST', '/api/users/{id}/send-reset'],
+  'users.delete': ['DELETE', '/api/users/{id}'],
   'users.endSessions': ['POST', '/api/users/{id}/end-sessions'],
+  'users.removeSecondFactors': ['POST', '/api/users/{id}/remove-second-factors'],
   'profile.get': ['GET', '/api/profile'],
   'profile.update': ['PUT', '/api/profile'],
   'upload.presign': ['POST', '/api/upload/presign'],
@@ -71,12 +114,40 @@ export const paths: Record<string, [method: string, path: string]> = {
   health: ['GET', '/api/health'],
 };
 
-const headersOf = ({ session, browser, address = clientAddress(), headers }: CallOptions): Record<string, string> => {
-  const cookies = Object.entries({ auth_session: session, auth_browser: browser })
+const headersOf = ({
+  session,
+  browser,
+  device,
+  pending,
+  address = clientAddress(),
+  headers,
+}: CallOptions): Record<string, string> => {
+  const cookies = Object.entries({
+    auth_session: session,
+    auth_browser: browser,
+    auth_device: device,
+    auth_pending: pending,
+  })
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `${name}=${value}`);
   return { 'x-forwarded-for': address, ...(cookies.length > 0 && { cookie: cookies.join('; ') }), ...headers };
 };
+
+/** The codes of many calls of one procedure, all refused, in one request over /trpc; or that request's own status. */
+export async function refusalsOfBatch(
+  url: string,
+  procedure: string,
+  inputs: readonly unknown[],
+  options: CallOptions = {},
+): Promise<(string | number)[]> {
+  const response = await fetch(`${url}/trpc/${Array(inputs.length).fill(procedure).join(',')}?batch=1`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headersOf(options) },
+    body: JSON.stringify({ ...inputs }),
+  });
+  const answers = (await response.json()) as { error: { data: { code: string } } }[];
+  return Array.isArray(answers) ? answers.map(({ error }) => error.data.code) : [response.status];
+}
 
 export const callerOf = (surface: Surface, url: string): Call =>
   surface === 'rest' ? overRest(url) : throughClient(url);

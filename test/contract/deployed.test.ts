@@ -5,7 +5,7 @@ import { noS3 } from '../rig/s3.ts';
 import { callerOf } from './callers.ts';
 import { devPaths } from './dev-paths.ts';
 import { frontEnds, loginFrom } from './front-ends.ts';
-import { expectRefusal, onStack, PASSWORD, registered } from './scenario.ts';
+import { expectRefusal, onStack, PASSWORD, registered, verified } from './scenario.ts';
 
 /** What holds only where others reach the service. */
 describe('in production', () => {
@@ -23,13 +23,25 @@ describe('in production', () => {
         expect(Buffer.from(hash, 'base64')).toHaveLength(32);
       });
 
-      test('no other host can plant the browser’s cookie', async () => {
+      test('the start says who can create an account, and who can read of users', () => {
+        const output = stack().services[0]?.output();
+        expect(output).toContain('PUBLIC_USERS is full: everyone can read the names and addresses of all users');
+        expect(output).toContain('REGISTRATION is open: everyone can create an account');
+      });
+
+      test('no other host can plant the cookies of the browser and of the device', async () => {
         const reply = await call()('auth.register', { name: 'Ada', email: freshEmail(), password: PASSWORD });
         expect(reply.setCookies).toEqual([
           expect.stringMatching(
             /^__Host-auth_browser=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=86400; Secure$/,
           ),
         ]);
+        const login = await call()('auth.login', await verified({ stack: stack(), call: call() }));
+        expect(login.setCookies).toContainEqual(
+          expect.stringMatching(
+            /^__Host-auth_device=[\w-]{43}\.[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=34560000; Secure$/,
+          ),
+        );
       });
 
       test('opening the mailed link confirms nothing, whatever opens it', async () => {

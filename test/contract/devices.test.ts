@@ -2,11 +2,21 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { loginsThrough, somebody } from '../provider/login.ts';
 import { clientAddress } from '../rig/address.ts';
-import { replaceEntry, restoreEntries, sessionEntry } from '../rig/key-value-view.ts';
+import { entriesOf, replaceEntry, restoreEntries, sessionEntry } from '../rig/key-value-view.ts';
 import type { Stack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 import type { Call } from './callers.ts';
-import { everywhere, expectRefusal, isAlive, loggedIn, logIn, mailedToken, PASSWORD, sessionIn } from './scenario.ts';
+import {
+  administrator,
+  everywhere,
+  expectRefusal,
+  isAlive,
+  loggedIn,
+  logIn,
+  mailedToken,
+  PASSWORD,
+  sessionIn,
+} from './scenario.ts';
 
 /** What users see of their sessions, and how they end one. */
 const provider = await startHostileProvider();
@@ -92,6 +102,18 @@ everywhere(
       expect(await rowsOf(stack, person.id)).toHaveLength(2);
     });
 
+    test('of a session that was ended, alone or with all, the store keeps nothing', async () => {
+      const { call, stack } = scenario();
+      const { session, ...person } = await loggedIn(scenario());
+      const [lost, other] = [await logIn(call, person), await logIn(call, person)];
+      const kept = async () => (await entriesOf(stack, 'session:*')).filter(({ value }) => value.includes(person.id));
+      expect(await kept()).toHaveLength(3);
+      await call('sessions.end', { id: await idOf(call, lost) }, { session });
+      expect(await kept()).toHaveLength(2);
+      await call('auth.logoutAll', undefined, { session: other });
+      expect(await kept()).toEqual([]);
+    });
+
     test('the current one is ended like by a logout', async () => {
       const { call } = scenario();
       const { session } = await loggedIn(scenario());
@@ -160,8 +182,7 @@ everywhere(
             return call('auth.resetPassword', { token, email, password: newPassword });
           },
           async ({ id }: { id: string }) => {
-            const admin = await loggedIn(scenario());
-            await stack.database("update users set role = 'admin' where id = ?", [admin.id]);
+            const admin = await administrator(scenario());
             return call('users.endSessions', { id }, { session: admin.session });
           },
         ];

@@ -1,7 +1,7 @@
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { expect, test } from 'vitest';
 import { paths } from './callers.ts';
-import { documentOf } from './document.ts';
+import { documentOf, expectDocumented } from './document.ts';
 import { onBothStacks } from './scenario.ts';
 
 const rules = {
@@ -11,6 +11,9 @@ const rules = {
   // A redirect succeeds with 302.
   'operation-2xx-response': 'off',
 } as const;
+
+/** Documented beside the procedures. */
+const probes = ['/livez', '/readyz'];
 
 /** That real answers are as documented is asserted with each call over REST: see callers.ts. */
 onBothStacks((stack) => {
@@ -30,16 +33,31 @@ onBothStacks((stack) => {
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
     );
     expect(documented.sort()).toEqual(
-      Object.values(paths)
+      [...Object.values(paths), ...probes.map((path) => ['GET', path])]
         .map(([method, path]) => `${method} ${path}`)
         .sort(),
     );
   });
 
+  test.each(probes)('%s answers as it is documented, as does a request to it that is malformed', async (path) => {
+    const { url } = stack();
+    for (const [query, status] of [
+      ['', 200],
+      [`?${'a&'.repeat(100)}`, 400],
+    ] as const) {
+      const response = await fetch(url + path + query);
+      expect(response.status).toBe(status);
+      await expectDocumented(url, 'GET', path, status, await response.json());
+    }
+  });
+
   test('every error body is ours', async () => {
     const { paths: documented, components } = await load();
-    expect(Object.keys(components.schemas).sort()).toEqual(['Error', 'PresignError', 'Profile', 'UploadError', 'User']);
-    for (const methods of Object.values(documented)) {
+    const errors = ['Error', 'PresignError', 'UploadError'];
+    const users = ['ManagedAccount', 'ManagedUser', 'Profile', 'User'];
+    expect(Object.keys(components.schemas).sort()).toEqual([...errors, ...users].sort());
+    for (const [path, methods] of Object.entries(documented)) {
+      if (probes.includes(path)) continue;
       for (const [method, { responses }] of Object.entries(methods)) {
         const errors = Object.entries(responses).filter(([status]) => Number(status) >= 400);
         expect(errors.map(([status]) => status)).toEqual(expect.arrayContaining(['500', '503']));

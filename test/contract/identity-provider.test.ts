@@ -3,7 +3,15 @@ import { DatabaseSync } from 'node:sqlite';
 import { afterAll, describe, expect, test } from 'vitest';
 import { Browser } from '../provider/browser.ts';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
-import { atInstance, begin, loginsThrough, profileOf, somebody, usersWith } from '../provider/login.ts';
+import {
+  atInstance,
+  begin,
+  expectStateRefused,
+  loginsThrough,
+  profileOf,
+  somebody,
+  usersWith,
+} from '../provider/login.ts';
 import { clientAddress } from '../rig/address.ts';
 import { entriesOf } from '../rig/key-value-view.ts';
 import type { Stack } from '../rig/stack.ts';
@@ -59,7 +67,7 @@ onBothStacks(
         }
       });
 
-      test.each(['?redirect=https://evil.test', '?next=//evil.test', '?returnTo=/\\evil.test', '?state=mine'])(
+      test.each(['?redirect=https://evil.test', '?next=//evil.test', '?return_to=/\\evil.test', '?state=mine'])(
         'takes nothing from the request: %s',
         async (query) => {
           const browser = new Browser();
@@ -86,15 +94,6 @@ onBothStacks(
     });
 
     describe('the state', () => {
-      const refused = async (browser: Browser, callback: URL | string) => {
-        const response = await browser.go(callback);
-        expect([response.status, await response.json()]).toEqual([
-          400,
-          { message: 'Invalid state parameter', code: 'INVALID_STATE' },
-        ]);
-        expect(browser.session).toBeUndefined();
-      };
-
       test.each<[string, (callback: URL, browser: Browser) => void]>([
         ['without its cookie', (_, browser) => browser.cookies.clear()],
         ['without a state', (callback) => callback.searchParams.delete('state')],
@@ -135,7 +134,7 @@ onBothStacks(
         const callback = atInstance(stack(), provider.authorize(request, person));
         change(callback, browser);
         const asked = provider.calls.length;
-        await refused(browser, callback);
+        await expectStateRefused(browser, callback);
         expect(provider.calls).toHaveLength(asked);
         expect(await usersWith(stack(), person.email)).toEqual([]);
       });
@@ -143,7 +142,7 @@ onBothStacks(
       test('of another browser is refused, and its own browser still gets in', async () => {
         const [mine, theirs] = await Promise.all([begin(stack()), begin(stack())]);
         const callback = atInstance(stack(), provider.authorize(theirs.request, somebody()));
-        await refused(mine.browser, callback);
+        await expectStateRefused(mine.browser, callback);
         expect(await theirs.browser.redirectOf(callback)).toBe('/dashboard');
       });
 
@@ -155,7 +154,7 @@ onBothStacks(
         expect(browser.setCookies).toContain('acme_oauth_state=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0; Secure');
         const again = new Browser();
         again.cookies.set('acme_oauth_state', cookie);
-        await refused(again, callback);
+        await expectStateRefused(again, callback);
       });
 
       test('lasts ten minutes', async () => {
@@ -166,7 +165,7 @@ onBothStacks(
         const lateCallback = atInstance(stack(), provider.authorize(late.request, somebody()));
         expect(await browser.redirectOf(callback)).toBe('/dashboard');
         await makeFlowsOlder(stack(), 600_000);
-        await refused(late.browser, lateCallback);
+        await expectStateRefused(late.browser, lateCallback);
       });
 
       test('is used up by a login that was declined', async () => {
@@ -179,7 +178,7 @@ onBothStacks(
         expect(await browser.redirectOf(callback)).toBe('/login?error=cancelled');
         expect(browser.cookies.has('acme_oauth_state')).toBe(false);
         browser.cookies.set('acme_oauth_state', cookie);
-        await refused(browser, atInstance(stack(), provider.authorize(request, somebody())));
+        await expectStateRefused(browser, atInstance(stack(), provider.authorize(request, somebody())));
       });
 
       test.each<[string, (callback: URL, browser: Browser) => void]>([

@@ -1,19 +1,22 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { Browser } from '../provider/browser.ts';
 import { startGithub } from '../provider/github.ts';
-import { type Claims, environmentFor } from '../provider/hostile.ts';
+import { type Claims, environmentFor, namedEnvironmentFor } from '../provider/hostile.ts';
 import { atInstance, begin, freshSubject, profileOf } from '../provider/login.ts';
 import { startOpenIdProvider } from '../provider/openid.ts';
+import { startDiscord, startFacebook } from '../provider/token-api.ts';
 import { freshEmail } from '../rig/address.ts';
 import { noS3 } from '../rig/s3.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { documentOf } from './document.ts';
 import { onBothStacks } from './scenario.ts';
 
-/** The kinds of provider: GitHub, a certified OpenID provider of an operator's own, and the embedded one. */
+/** The kinds of provider: of plain OAuth 2.0, a certified OpenID provider of an operator's own, and the embedded one. */
 const github = await startGithub();
 const openId = await startOpenIdProvider();
-afterAll(() => Promise.all([github.close(), openId.close()]));
+const discord = await startDiscord();
+const facebook = await startFacebook();
+afterAll(() => Promise.all([github, openId, discord, facebook].map((provider) => provider.close())));
 
 describe('GitHub', () => {
   const octocat = (changes: object = {}) => ({
@@ -74,6 +77,86 @@ describe('GitHub', () => {
   );
 });
 
+describe('Discord and Facebook', () => {
+  onBothStacks(
+    (stack) => {
+      const come = async (name: 'discord' | 'facebook', person: Claims, change = (_: URL) => undefined as unknown) => {
+        const { browser, request } = await begin(stack(), new Browser(), name);
+        const provider = { discord, facebook }[name];
+        expect(request.origin).toBe(provider.url);
+        const callback = atInstance(stack(), provider.authorize(request, person));
+        change(callback);
+        return { browser, request, location: await browser.redirectOf(callback) };
+      };
+      const snowflake = () => String(10n ** 17n + BigInt(Math.floor(Math.random() * 1e15)));
+      const discordPerson = (changes: Claims = {}) => ({
+        id: snowflake(),
+        username: 'nelly',
+        global_name: 'Nelly Bly',
+        avatar: '8342729096ea3675442027381ff50dfe',
+        email: freshEmail(),
+        verified: true,
+        ...changes,
+      });
+
+      test('a user of Discord comes in with a verified address, and is known by the id', async () => {
+        const person = discordPerson();
+        const { browser, request, location } = await come('discord', person);
+        expect([request.pathname, request.searchParams.get('scope')]).toEqual(['/oauth2/authorize', 'identify email']);
+        expect(location).toBe('/dashboard');
+        const profile = await profileOf(stack(), browser.session);
+        expect(profile).toMatchObject({
+          email: person.email,
+          name: 'Nelly Bly',
+          avatar: `https://cdn.discordapp.com/avatars/${person.id}/${person.avatar}.png`,
+          provider: 'discord',
+        });
+        const renamed = await come('discord', { id: person.id, username: 'other', avatar: null, email: null });
+        expect(await profileOf(stack(), renamed.browser.session)).toEqual(profile);
+      });
+
+      test.each<[string, Claims, string]>([
+        ['without a name of their own', { global_name: null, avatar: null }, '/dashboard'],
+        ['with an address that is not verified', { verified: false }, '/verify-email'],
+        ['without an address', { email: null }, '/login?error=oauth_failed'],
+      ])('a user of Discord %s', async (_, changes, location) => {
+        expect((await come('discord', discordPerson(changes))).location).toBe(location);
+      });
+
+      test('an address at Facebook is vouched for by nobody, and is verified first', async () => {
+        const person = { id: snowflake(), name: 'Nelly Bly', email: freshEmail() };
+        const { request, location } = await come('facebook', person);
+        expect([request.pathname, request.searchParams.get('scope')]).toEqual([
+          '/v23.0/dialog/oauth',
+          'public_profile email',
+        ]);
+        expect(location).toBe('/verify-email');
+        await stack().waitForMail({ to: person.email, subject: 'Verify your email' });
+        const taken = { id: snowflake(), name: 'Mallory', email: person.email };
+        expect((await come('facebook', taken)).location).toBe('/login?error=email_unverified');
+        const withheld = { id: snowflake(), name: 'Nelly Bly' };
+        expect((await come('facebook', withheld)).location).toBe('/login?error=oauth_failed');
+      });
+
+      test.each(['discord', 'facebook'] as const)(
+        'a code or an issuer that %s does not have ends the login',
+        async (name) => {
+          for (const [parameter, value] of [
+            ['code', 'another'],
+            ['iss', 'https://evil.test'],
+          ] as const) {
+            const { location } = await come(name, discordPerson(), ({ searchParams }) =>
+              searchParams.set(parameter, value),
+            );
+            expect(location).toBe('/login?error=oauth_failed');
+          }
+        },
+      );
+    },
+    { env: { ...namedEnvironmentFor(discord, 'discord'), ...namedEnvironmentFor(facebook, 'facebook') } },
+  );
+});
+
 describe('a certified provider, by four variables', () => {
   onBothStacks(
     (stack) => {
@@ -93,14 +176,31 @@ describe('a certified provider, by four variables', () => {
         expect(first).toMatchObject({ email, name: 'Ada Lovelace', provider: 'work' });
         expect(await comeAs({ email: freshEmail(), email_verified: true, name: 'Ada King' })).toEqual(first);
       });
+
+      test('a credential is given again there, although the provider knows the browser', async () => {
+        openId.allow(`${stack().appUrl}/auth/work/callback`);
+        const sub = freshSubject();
+        openId.setClaims(sub, { email: freshEmail(), email_verified: true, name: 'Ada Lovelace' });
+        const browser = new Browser();
+        const { request } = await begin(stack(), browser, 'work');
+        await browser.redirectOf(atInstance(stack(), await openId.authorize(browser, request, sub)));
+        const again = await browser.redirectOf(`${stack().url}/auth/work?reauthenticate=1`);
+        const callback = await openId.authorize(browser, new URL(again), sub);
+        expect(await browser.redirectOf(atInstance(stack(), callback))).toBe('/dashboard/security?notice=confirmed');
+      });
     },
     { env: environmentFor(openId, 'work') },
   );
 });
 
 /** What a person does on the page of the embedded provider. */
-const typeAt = async (stack: Pick<Stack, 'url' | 'appUrl'>, form: Record<string, string>, browser = new Browser()) => {
-  const { request } = await begin(stack, browser, 'idp');
+const typeAt = async (
+  stack: Pick<Stack, 'url' | 'appUrl'>,
+  form: Record<string, string>,
+  browser = new Browser(),
+  purpose = '',
+) => {
+  const { request } = await begin(stack, browser, `idp${purpose}`);
   expect(request.href).toMatch(`${stack.appUrl}/dev/idp/auth?`);
   const page = new URL(await browser.redirectOf(request), request);
   const shown = await browser.go(page);
@@ -115,8 +215,8 @@ const typeAt = async (stack: Pick<Stack, 'url' | 'appUrl'>, form: Record<string,
 
 describe('the embedded provider', () => {
   onBothStacks((stack) => {
-    const comeAs = async (form: Record<string, string>, browser = new Browser()) => {
-      const { callback } = await typeAt(stack(), form, browser);
+    const comeAs = async (form: Record<string, string>, browser = new Browser(), purpose = '') => {
+      const { callback } = await typeAt(stack(), form, browser, purpose);
       return { browser, location: await browser.redirectOf(callback) };
     };
 
@@ -139,6 +239,15 @@ describe('the embedded provider', () => {
       expect(await profileOf(stack(), browser.session)).not.toEqual(profile);
       await comeAs({ email: freshEmail(), name: 'Ada', verified: 'yes', subject, action: 'login' }, browser);
       expect(await profileOf(stack(), browser.session)).toEqual(profile);
+    });
+
+    test('can be asked for a login anew, and to link another identity', async () => {
+      const form = { email: freshEmail(), name: 'Ada', verified: 'yes', action: 'login' };
+      const { browser } = await comeAs(form);
+      const confirmed = await comeAs(form, browser, '?reauthenticate=1&page=/dashboard/activity');
+      expect(confirmed.location).toBe('/dashboard/activity?notice=confirmed');
+      const linked = await comeAs({ ...form, email: freshEmail() }, browser, '?link=1');
+      expect(linked.location).toBe('/dashboard/security?notice=linked');
     });
 
     test.each([

@@ -91,6 +91,17 @@ everywhere((scenario, surface) => {
     expect(reply.details).toHaveProperty('password.rule', rule);
   });
 
+  test.each([
+    ['short', ['too_short', 'uppercase', 'digit', 'symbol']],
+    ['analytical', ['uppercase', 'digit', 'symbol']],
+    ['Analytical1843', ['symbol']],
+    ['x'.repeat(129), ['too_long']],
+  ])('every rule that the password %s breaks is told', async (password, rules) => {
+    const reply = await scenario().call('auth.register', { ...valid(), name: 'x', password });
+    expectRefusal(reply, 400, 'VALIDATION_FAILED');
+    expect(reply.details).toMatchObject({ password: { rule: rules[0], rules }, name: { rules: ['too_short'] } });
+  });
+
   test('a password logs in exactly as it was given, at both ends of the allowed length', async () => {
     const passwords = [
       'Aa1!aaaa',

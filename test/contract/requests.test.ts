@@ -172,7 +172,7 @@ onBothStacks((stack, name) => {
     ['POST', '/trpc/auth.login', { origin: 'https://evil.test' }, 403],
     ['POST', '/auth/login', { 'content-type': 'application/json', 'content-length': '1000000' }, 413],
     ['DELETE', '/auth/login', {}, 404],
-    ['OPTIONS', '/auth/login', { origin: 'https://evil.test', 'access-control-request-method': 'POST' }, 404],
+    ['OPTIONS', '/auth/login', { origin: 'https://evil.test', 'access-control-request-method': 'POST' }, 403],
   ])('%s %s is kept by no cache (%j: %i)', async (method, path, headers, status) => {
     const lines = Object.entries({ Host: 'localhost', Connection: 'close', ...headers }).map((line) => line.join(': '));
     const answer = await sendRaw(`${method} ${path} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`);
@@ -271,6 +271,16 @@ onBothStacks((stack, name) => {
     expect(service().output().slice(before)).not.toMatch(/ERROR|WARN/);
     expect((await send('/api/health')).status).toBe(200);
   }, 60_000);
+
+  test('probes that find nothing wrong are not in the log', async () => {
+    const before = service().output().length;
+    for (const path of ['/livez', '/readyz', '/api/health']) expect((await send(path)).status).toBe(200);
+    const logged = await until(() => {
+      const output = service().output().slice(before);
+      return output.includes('/api/health') ? output : undefined;
+    });
+    expect(logged).not.toMatch(/livez|readyz/);
+  });
 
   test.each([
     ['from the provider', () => `${stack().appUrl}/dev/idp`],

@@ -6,11 +6,12 @@ import { until } from '../rig/until.ts';
 import { type Call, type CallOptions, callerOf, type Reply, type Surface } from './callers.ts';
 
 export const PASSWORD = 'Analytical-Engine-1843';
+const HOUR_MS = 60 * 60_000;
 
 export const stackNames = isMutationRun ? (['embedded'] as const) : (['embedded', 'real'] as const);
 export const surfaces = isMutationRun ? (['rest'] as const) : (['rest', 'trpc'] as const);
 
-interface Scenario {
+export interface Scenario {
   stack: Stack;
   call: Call;
 }
@@ -72,10 +73,19 @@ export async function registered({ call }: Scenario, changes: Partial<Person> = 
   return { ...person, id: reply.data.user.id, browser: browserIn(reply) };
 }
 
+/** The pages that mailed links lead to, with what is in the subjects of their mails. */
+const mailedPages = {
+  'verify-email': 'Verify your email',
+  'reset-password': 'Reset your password',
+  'confirm-email': 'Confirm your new email',
+  'undo-email-change': 'The email of your account',
+  'not-me': 'New login',
+  register: 'You are invited',
+};
+
 /** The token in the `count`th mail to an address whose link leads to a page. */
-export async function mailedToken(stack: Stack, to: string, page: 'verify-email' | 'reset-password', count = 1) {
-  const subject = page === 'verify-email' ? 'Verify your email' : 'Reset your password';
-  const { text } = await stack.waitForMail({ to, subject, count });
+export async function mailedToken(stack: Stack, to: string, page: keyof typeof mailedPages, count = 1) {
+  const { text } = await stack.waitForMail({ to, subject: mailedPages[page], count });
   const link = new URL(text.match(/https?:\/\/\S+/)?.[0] ?? '');
   expect(link.pathname).toBe(`/${page}`);
   return link.searchParams.get('token') ?? '';
@@ -94,6 +104,10 @@ export const mailsSettled = (stack: Stack, email: string): Promise<unknown> =>
 /** The browser's cookie that an answer sets. */
 export const browserIn = ({ setCookies }: Reply): string | undefined =>
   setCookies.map((cookie) => /^auth_browser=([^;]*)/.exec(cookie)?.[1]).find((value) => value !== undefined);
+
+/** The cookie of the device that a login sets. */
+export const deviceIn = ({ setCookies }: Reply): string | undefined =>
+  setCookies.map((cookie) => /^auth_device=([^;]*)/.exec(cookie)?.[1]).find((value) => value !== undefined);
 
 /** Somebody who has confirmed the mail in the browser that registered. */
 export async function verified(scenario: Scenario, changes: Partial<Person> = {}): Promise<Registered> {
@@ -121,10 +135,36 @@ export async function loggedIn(scenario: Scenario, changes: Partial<Person> = {}
   return { ...person, session: await logIn(scenario.call, person) };
 }
 
+/** An administrator in a session in which a credential was given just now. */
+export async function administrator(scenario: Scenario) {
+  const admin = await loggedIn(scenario);
+  await scenario.stack.database("update users set role = 'admin' where id = ?", [admin.id]);
+  return admin;
+}
+
 export const isAlive = async (call: Call, session: string): Promise<boolean> => {
   const { status } = await call('profile.get', undefined, { session });
   expect([200, 401]).toContain(status);
   return status === 200;
+};
+
+/** As if the user had last given a credential an hour ago, in every session. */
+export const growOld = ({ database }: Stack, userId: string) =>
+  database('update sessions set authenticated_at = authenticated_at - ? where user_id = ?', [HOUR_MS, userId]);
+
+/** The kinds of a user's events, oldest first. */
+export const kindsOf = async ({ database }: Stack, userId: string): Promise<string[]> =>
+  (await database<{ kind: string }>('select kind from activity where user_id = ? order by id', [userId])).map(
+    ({ kind }) => kind,
+  );
+
+/** The details of a user's events of one kind, oldest first; null where there are none. */
+export const eventsOf = async ({ database }: Stack, userId: string, kind: string) => {
+  const rows = await database<{ details: string | null }>(
+    'select details from activity where user_id = ? and kind = ? order by id',
+    [userId, kind],
+  );
+  return rows.map(({ details }) => details && JSON.parse(details));
 };
 
 /** All that a client sees of an answer but its time and its id. */

@@ -6,7 +6,7 @@ import { loadClient, procedureOf } from '../rig/client.ts';
 import { isMutationRun } from '../rig/mutation-run.ts';
 import { outsideMutationRun } from '../rig/outside-mutation-run.ts';
 import { type Call, callerOf } from './callers.ts';
-import { isAlive, loggedIn, logIn, onBothStacks, registered, verified } from './scenario.ts';
+import { administrator, isAlive, loggedIn, logIn, onBothStacks, registered, verified } from './scenario.ts';
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 const tokens = { old: 'billing-token-of-last-year', current: 'billing-token-of-this-year', shop: 'shop-token' };
@@ -94,8 +94,7 @@ onBothStacks(
     });
 
     test('without a token nobody gets in, least of all with a cookie', async () => {
-      const admin = await loggedIn(scenario());
-      await stack().database("update users set role = 'admin' where id = ?", [admin.id]);
+      const admin = await administrator(scenario());
       const calls: [string, string, unknown][] = [
         ['POST', 'service.session', { token: admin.session }],
         ['GET', 'service.users', { ids: [admin.id] }],

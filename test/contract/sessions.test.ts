@@ -33,7 +33,10 @@ onBothStacks((stack, name) => {
         user: { id, email, name, provider: 'email' },
       });
       const session = sessionIn(reply) ?? '';
-      expect(reply.setCookies).toEqual([`auth_session=${session}; Path=/; HttpOnly; SameSite=Strict; Max-Age=604800`]);
+      expect(reply.setCookies).toEqual([
+        `auth_session=${session}; Path=/; HttpOnly; SameSite=Strict; Max-Age=604800`,
+        expect.stringMatching(/^auth_device=/),
+      ]);
       expect(Buffer.from(session, 'base64url')).toHaveLength(32);
       expect(JSON.stringify(reply.data)).not.toContain(session);
     });

@@ -1,7 +1,15 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { Browser } from '../provider/browser.ts';
 import { environmentFor, namedEnvironmentFor, startHostileProvider } from '../provider/hostile.ts';
-import { atInstance, begin, identitiesOf, profileOf, somebody, usersWith } from '../provider/login.ts';
+import {
+  atInstance,
+  begin,
+  expectStateRefused,
+  identitiesOf,
+  profileOf,
+  somebody,
+  usersWith,
+} from '../provider/login.ts';
 import { startOpenIdProvider } from '../provider/openid.ts';
 import type { Stack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
@@ -86,12 +94,7 @@ onBothStacks(
         change(browser);
         callback.pathname = `/auth/${elsewhere}/callback`;
         const asked = acme.calls.length;
-        const response = await browser.go(callback);
-        expect([response.status, await response.json()]).toEqual([
-          400,
-          { message: 'Invalid state parameter', code: 'INVALID_STATE' },
-        ]);
-        expect(browser.session).toBeUndefined();
+        await expectStateRefused(browser, callback);
         expect(acme.calls).toHaveLength(asked);
         expect(await usersWith(stack(), user.email)).toEqual([]);
       });

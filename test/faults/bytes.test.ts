@@ -111,7 +111,7 @@ onStack(
             settings,
           ),
         );
-        expect([...seen.keys()]).toEqual(expect.arrayContaining(['200', '400', '404']));
+        expect([...seen.keys()]).toEqual(expect.arrayContaining(['200', '400', '403']));
       },
       timeLimit,
     );

@@ -9,10 +9,7 @@ let uploading: Uploading;
 beforeAll(async () => {
   uploading = await startUploading('S3', unlimited, 2);
 });
-afterAll(async () => {
-  await uploading?.stack.stop();
-  await uploading?.s3?.stop();
-});
+afterAll(() => uploading?.stop());
 
 test(`F1: ${CYCLES} kill -9 of one of two instances under load lose and repeat nothing that was acknowledged`, async () => {
   const { services, database } = uploading.stack;

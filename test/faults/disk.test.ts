@@ -34,6 +34,8 @@ function canMount(): boolean {
   }
 }
 
+const isFull = (error: unknown) => error instanceof Error && 'code' in error && error.code === 'ENOSPC';
+
 function mountDisk(megabytes: number): Disk {
   const mount = temporaryDirectory('disk');
   execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'tmpfs', mount]);
@@ -44,7 +46,12 @@ function mountDisk(megabytes: number): Disk {
     directory,
     fill() {
       const { bavail, bsize } = statfsSync(mount);
-      writeFileSync(ballast, Buffer.alloc(bavail * bsize));
+      try {
+        writeFileSync(ballast, Buffer.alloc(bavail * bsize));
+      } catch (error) {
+        // The server has written meanwhile: the disk is full all the same.
+        if (!isFull(error)) throw error;
+      }
     },
     empty: () => rmSync(ballast, { force: true }),
     unmount: () => execFileSync('umount', ['-l', mount]),

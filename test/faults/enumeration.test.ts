@@ -4,7 +4,15 @@ import { createConnection } from 'mysql2/promise';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { cpuTime, duration, median } from '../bench/measure.ts';
 import { type Call, type CallOptions, callerOf, type Reply } from '../contract/callers.ts';
-import { loggedIn, mailedToken, mailsSettled, registered, verified, visibleIn } from '../contract/scenario.ts';
+import {
+  loggedIn,
+  mailedToken,
+  mailsSettled,
+  registered,
+  sessionIn,
+  verified,
+  visibleIn,
+} from '../contract/scenario.ts';
 import { clientAddress, freshEmail } from '../rig/address.ts';
 import { startMysql } from '../rig/mysql.ts';
 import type { PrivateServer } from '../rig/private-server.ts';
@@ -21,7 +29,8 @@ let call: Call;
 
 beforeAll(async () => {
   mysql = await startMysql();
-  stack = await startStack('real', { mysqlUrl: mysql.url, env: { PASSWORD_ITERATIONS: '100000' } });
+  const env = { PASSWORD_ITERATIONS: '100000', LIMIT_ACCOUNT: '100000/3600' };
+  stack = await startStack('real', { mysqlUrl: mysql.url, env });
   call = callerOf('rest', stack.url);
 });
 afterAll(async () => {
@@ -64,6 +73,20 @@ test.each(['auth.forgotPassword', 'auth.resendVerification'])(
     }
   },
 );
+
+test('account.changeEmail sends the database the same statements for every address', async () => {
+  const { session } = await loggedIn({ stack, call });
+  const known = await verified({ stack, call });
+  const waiting = await registered({ stack, call });
+  await Promise.all([known, waiting].map(({ email }) => mailsSettled(stack, email)));
+  const statementsFor = (email: string) => statementsOf(() => call('account.changeEmail', { email }, { session }));
+  const ofUnknown = await statementsFor(freshEmail());
+  expect(ofUnknown).toContainEqual(expect.stringMatching(/^insert into `outbox`/));
+  for (const { email } of [known, waiting]) {
+    await mailsSettled(stack, email);
+    expect(await statementsFor(email)).toEqual(ofUnknown);
+  }
+});
 
 test('requests for a mail to one address wait for nothing and keep no other request waiting', async () => {
   const person = await loggedIn({ stack, call });
@@ -214,6 +237,35 @@ test('with the mail server away every address gets the same answer, and those of
   const { unknown, ...others } = emails;
   for (const to of Object.values(others)) await stack.waitForMail({ to, subject: 'Reset', within: 50_000 });
   expect(await stack.mailsTo(unknown)).toEqual([]);
+});
+
+test('with the mail server away changes go on, to any address with the same answer, and their mails arrive afterwards', async () => {
+  const { session, email, password } = await loggedIn({ stack, call });
+  const taken = await verified({ stack, call });
+  const [next, free] = [freshEmail(), freshEmail()];
+  await call('account.changeEmail', { email: next }, { session });
+  const token = await mailedToken(stack, next, 'confirm-email');
+  await mailsSettled(stack, taken.email);
+  await stack.smtp?.stop();
+  expect((await call('account.confirmEmail', { token }, { session })).status).toBe(200);
+  const passwords = { currentPassword: password, newPassword: 'Difference-Engine-1' };
+  const changed = await call('account.changePassword', passwords, { session });
+  expect(changed.status).toBe(200);
+  const answers = [];
+  for (const email of [free, taken.email]) {
+    answers.push(await call('account.changeEmail', { email }, { session: sessionIn(changed) }));
+  }
+  expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+  expect(visibleIn(answers[1] as Reply)).toEqual(visibleIn(answers[0] as Reply));
+  await stack.smtp?.start();
+  const mails = [
+    [email, 'The email of your account'],
+    [taken.email, 'was given for another account'],
+    [next, 'Your password'],
+  ] as const;
+  for (const [to, subject] of mails) await stack.waitForMail({ to, subject, within: 50_000 });
+  const undo = await mailedToken(stack, email, 'undo-email-change');
+  expect((await call('account.undoEmailChange', { token: undo })).status).toBe(200);
 });
 
 test('a token that is none, or another user’s, costs no hash', async () => {

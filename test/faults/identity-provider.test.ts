@@ -2,22 +2,20 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { callerOf } from '../contract/callers.ts';
 import { onBothStacks } from '../contract/scenario.ts';
 import { Browser } from '../provider/browser.ts';
-import { type Claims, environmentFor, type Lie, startHostileProvider } from '../provider/hostile.ts';
+import { type Claims, environmentFor, type Lie, secondsFromNow, startHostileProvider } from '../provider/hostile.ts';
 import type { Answer } from '../provider/http.ts';
 import { atInstance, begin, identitiesOf, loginsThrough, somebody, usersWith } from '../provider/login.ts';
 import { freePort } from '../rig/port.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { inTime } from '../rig/until.ts';
 
-/** Providers that lie, and providers that do not answer: checks.md D. */
+/** Providers that lie, and providers that do not answer: test/README.md, checks D. */
 const provider = await startHostileProvider();
 const logInAs = loginsThrough(provider);
 afterAll(() => provider.close());
 
 /** Of a login at a provider that hangs: the service ends a call after 5 s. Far above it, for a loaded machine. */
 const LIMIT = { within: 30_000, what: 'the end of the login' };
-
-const secondsFromNow = (seconds: number) => Math.floor(Date.now() / 1000) + seconds;
 
 const lies: [string, Lie][] = [
   ['another nonce', { idToken: { nonce: 'another' } }],

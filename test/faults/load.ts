@@ -13,6 +13,9 @@ import { imageForm, keyOf, type Objects } from '../uploads/storage.ts';
 /** Limits that a load from one machine does not reach. */
 export const unlimited = {
   LIMIT_LOGIN: '100000/900',
+  LIMIT_ACCOUNT: '100000/3600',
+  LIMIT_DEVICE: '100000/900',
+  LIMIT_CODE: '100000/3600',
   LIMIT_MAIL: '100000/3600',
   LIMIT_MAIL_REQUEST: '100000/3600',
   LIMIT_INBOX: '100000/3600',

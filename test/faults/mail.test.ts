@@ -7,7 +7,7 @@ import { viewMysql } from '../rig/database-view.ts';
 import { createDatabase, dropDatabase } from '../rig/mysql.ts';
 import { accepts } from '../rig/port.ts';
 import { startService } from '../rig/service.ts';
-import { type SmtpSink, startSmtpSink } from '../rig/smtp.ts';
+import { type Attempt, type SmtpSink, startSmtpSink } from '../rig/smtp.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 
@@ -28,6 +28,7 @@ const stateOf = async (email: string, kind = 'verify-email') => {
   const [row] = await stack.database('select state, attempts from outbox where email = ? and kind = ?', [email, kind]);
   return row as { state: string; attempts: number };
 };
+
 /** A database and a mail server for a service of one test's own. */
 async function startMailOnly() {
   const [databaseUrl, own] = await Promise.all([createDatabase(inject('mysqlUrl')), startSmtpSink()]);
@@ -40,6 +41,9 @@ async function startMailOnly() {
     },
   };
 }
+
+const attemptsThatWere = (outcome: Attempt['outcome']) =>
+  smtp.attempts().filter((attempt) => attempt.outcome === outcome).length;
 
 const output = () => stack.services.map((service) => service.output()).join();
 const settled = (email: string, state: string) =>
@@ -67,14 +71,9 @@ test('with the mail server away a registration is answered, and its mail arrives
 
 test('a refusal for now is tried again', async () => {
   smtp.behave('refuse-temporarily');
-  const before = smtp.attempts().length;
+  const before = attemptsThatWere('refused');
   const { email } = await registered({ stack, call });
-  await until(() =>
-    smtp
-      .attempts()
-      .slice(before)
-      .some(({ outcome }) => outcome === 'refused'),
-  );
+  await smtp.waitForAttempts({ outcome: 'refused', count: before + 1 });
   smtp.behave('accept');
   await stack.waitForMail({ to: email });
   await settled(email, 'sent');
@@ -101,14 +100,9 @@ test('a refusal for good is the end, after one attempt', async () => {
 
 test('a mail whose fate is unknown goes out again as the same mail with the same link', async () => {
   smtp.behave('drop-after-data');
-  const before = smtp.attempts().length;
+  const before = attemptsThatWere('dropped');
   const { email } = await registered({ stack, call });
-  await until(() =>
-    smtp
-      .attempts()
-      .slice(before)
-      .some(({ outcome }) => outcome === 'dropped'),
-  );
+  await smtp.waitForAttempts({ outcome: 'dropped', count: before + 1 });
   const dropped = smtp.attempts().find(({ outcome, to }) => outcome === 'dropped' && to.includes(email));
   smtp.behave('accept');
   const token = await mailedToken(stack, email, 'verify-email');
@@ -121,14 +115,9 @@ test('a mail whose fate is unknown goes out again as the same mail with the same
 test('a mail nobody has use for any more is dropped', async () => {
   const person = await verified({ stack, call });
   smtp.behave('refuse-temporarily');
-  const before = smtp.attempts().length;
+  const before = attemptsThatWere('refused');
   await call('auth.forgotPassword', { email: person.email });
-  await until(() =>
-    smtp
-      .attempts()
-      .slice(before)
-      .some(({ outcome }) => outcome === 'refused'),
-  );
+  await smtp.waitForAttempts({ outcome: 'refused', count: before + 1 });
   await stack.database("update outbox set expires_at = created_at where kind = 'reset-password' and user_id = ?", [
     person.id,
   ]);
@@ -139,7 +128,7 @@ test('a mail nobody has use for any more is dropped', async () => {
 
 test('what was accepted before a kill -9 is mailed after it', async () => {
   smtp.behave('hold');
-  const held = smtp.attempts().filter(({ outcome }) => outcome === 'held').length;
+  const before = attemptsThatWere('held');
   const people = await Promise.all(
     Array.from({ length: 10 }, async () => {
       const email = freshEmail();
@@ -149,7 +138,7 @@ test('what was accepted before a kill -9 is mailed after it', async () => {
     }),
   );
   // By the process that was asked, which looks at once: at the mail server before the crash, and not answered.
-  await smtp.waitForAttempts({ outcome: 'held', count: held + 1 });
+  await smtp.waitForAttempts({ outcome: 'held', count: before + 1 });
   await stack.services[0]?.kill();
   smtp.behave('accept');
   // The leases of the killed process run out; here they are taken away, rather than waited for.
@@ -172,19 +161,10 @@ test.each(['refuse-sender', 'refuse-message', 'refuse-relay'] as const)(
   async (behaviour) => {
     smtp.behave(behaviour);
     const told = () => (output().match(/mails do not go out/g) ?? []).length;
-    const before = { attempts: smtp.attempts().length, told: told() };
+    const before = { refused: attemptsThatWere('refused'), told: told() };
     const people = await Promise.all(Array.from({ length: 4 }, () => registered({ stack, call })));
-    await until(
-      () =>
-        smtp
-          .attempts()
-          .slice(before.attempts)
-          .filter(({ outcome }) => outcome === 'refused').length >= 8,
-      {
-        within: 15_000,
-        what: 'a second attempt for each mail',
-      },
-    );
+    // A second one for each mail.
+    await smtp.waitForAttempts({ outcome: 'refused', count: before.refused + 8, within: 15_000 });
     // By each of the two processes, where it was not in trouble already.
     expect(told()).toBeGreaterThan(0);
     expect(told() - before.told).toBeLessThanOrEqual(2);

@@ -50,6 +50,36 @@ const somebody = () => ({ name: 'Ada Lovelace', email: freshEmail(), password: P
 
 const SOME_ID = '01931b6e-7a54-7c3c-9d0a-3f4f5f6a7b8c';
 
+/** The shape of what a browser sends, for a login or a new passkey. */
+const passkeyResponse = {
+  id: 'AAAA',
+  rawId: 'AAAA',
+  type: 'public-key',
+  response: { clientDataJSON: 'e30', attestationObject: 'oA', authenticatorData: 'AAAA', signature: 'AAAA' },
+};
+const passkeyChanges: [string, unknown][] = [
+  ['passkeys.beginRegistration', undefined],
+  ['passkeys.finishRegistration', passkeyResponse],
+  ['passkeys.remove', { id: SOME_ID }],
+];
+
+/** The changes of an account, which need both database and Redis. */
+const changes = (session: string): [string, unknown][] => [
+  ['auth.reauthenticate', { password: PASSWORD }],
+  ['account.changePassword', { currentPassword: PASSWORD, newPassword: `${PASSWORD}!` }],
+  ['account.changeEmail', { email: freshEmail() }],
+  ['account.confirmEmail', { token: session }],
+];
+
+const ofSecondFactors: [string, unknown][] = [
+  ['totp.status', undefined],
+  ['totp.begin', undefined],
+  ['totp.enable', { code: '123456' }],
+  ['totp.disable', undefined],
+  ['recoveryCodes.renew', undefined],
+  ['users.removeSecondFactors', { id: SOME_ID }],
+];
+
 /** Each kind of request that needs the database. */
 const databaseRequests = (session: string): [string, unknown][] => [
   ['profile.get', undefined],
@@ -58,14 +88,31 @@ const databaseRequests = (session: string): [string, unknown][] => [
   ['auth.register', somebody()],
   ['auth.forgotPassword', { email: freshEmail() }],
   ['auth.resetPassword', { token: 'x'.repeat(43), email: freshEmail(), password: PASSWORD }],
+  ['account.undoEmailChange', { token: 'x'.repeat(43) }],
   ['profile.update', { name: session.slice(0, 8) }],
   ['auth.logoutAll', undefined],
   ['sessions.list', undefined],
   ['sessions.end', { id: SOME_ID }],
+  ['identities.list', undefined],
+  ['identities.unlink', { id: SOME_ID }],
+  ['passkeys.list', undefined],
+  ['passkeys.rename', { id: SOME_ID, name: 'Laptop' }],
+  ...passkeyChanges,
+  ...ofSecondFactors,
+  ['activity.list', undefined],
+  ['consents.list', undefined],
+  ['consents.accept', { version: '1' }],
+  ['account.notMe', { token: 'x'.repeat(43) }],
+  ...changes(session),
+  ['account.export', undefined],
+  ['account.delete', undefined],
+  ['account.restore', { email: freshEmail(), password: PASSWORD }],
 ];
 
 const expectUnavailable = async (session: string, requests: [string, unknown][], within: number) => {
-  const replies = await Promise.all(requests.map(([procedure, input]) => timed(call(procedure, input, { session }))));
+  const replies = await Promise.all(
+    requests.map(([procedure, input]) => timed(call(procedure, input, { session, pending: 'x'.repeat(43) }))),
+  );
   for (const [i, [reply, ms]] of replies.entries()) {
     expect([requests[i]?.[0], reply.status, reply.code]).toEqual([requests[i]?.[0], 503, 'SERVICE_UNAVAILABLE']);
     expect(reply.headers.get('retry-after')).toBe('1');
@@ -120,6 +167,16 @@ describe('the database', () => {
   });
 });
 
+/** A user whose address has changed, and the token that undoes it. */
+const changedAddress = async () => {
+  const { session, ...person } = await loggedIn({ stack, call });
+  const email = freshEmail();
+  await call('account.changeEmail', { email }, { session });
+  const token = await mailedToken(stack, email, 'confirm-email');
+  expect((await call('account.confirmEmail', { token }, { session })).status).toBe(200);
+  return { ...person, session, undo: await mailedToken(stack, person.email, 'undo-email-change') };
+};
+
 describe('Redis', () => {
   const protectedRequests: [string, unknown][] = [
     ['profile.get', undefined],
@@ -128,6 +185,21 @@ describe('Redis', () => {
     ['auth.logoutAll', undefined],
     ['sessions.list', undefined],
     ['sessions.end', { id: SOME_ID }],
+    ['identities.list', undefined],
+    ['identities.unlink', { id: SOME_ID }],
+    ['auth.beginPasskey', undefined],
+    ['auth.finishPasskey', passkeyResponse],
+    ['passkeys.list', undefined],
+    ['passkeys.rename', { id: SOME_ID, name: 'Laptop' }],
+    ...passkeyChanges,
+    ...ofSecondFactors,
+    ['auth.secondFactor', { code: '123456' }],
+    ['activity.list', undefined],
+    ['consents.list', undefined],
+    ['consents.accept', { version: '1' }],
+    ['account.export', undefined],
+    ['account.delete', undefined],
+    ['account.restore', { email: freshEmail(), password: PASSWORD }],
     ['auth.login', { email: freshEmail(), password: PASSWORD }],
   ];
 
@@ -144,21 +216,23 @@ describe('Redis', () => {
     expect((await call('auth.logout', undefined, { session: left })).status).toBe(200);
     await call('auth.forgotPassword', { email });
     const token = await mailedToken(stack, email, 'reset-password');
+    const { undo, ...thief } = await changedAddress();
     const more = await slack();
     await down();
-    await expectUnavailable(session, protectedRequests, 1000 + more);
+    await expectUnavailable(session, [...protectedRequests, ...changes(session)], 1000 + more);
     expect((await call('users.list')).status).toBe(200);
     expect((await call('health')).status).toBe(200);
     const password = 'Difference-Engine-1822';
     const [reset, ms] = await timed(call('auth.resetPassword', { token, email, password }));
     expect(reset.status).toBe(200);
     expect(ms).toBeLessThan(1500 + more);
+    expect((await call('account.undoEmailChange', { token: undo })).status).toBe(200);
     await up();
     await until(async () => (await call('profile.get', undefined, { session: other.session })).status === 200, {
       within: 2000 + more,
     });
     expect(await Promise.all(kept.map((one) => isAlive(call, one)))).toEqual([true, true, true, true]);
-    expect([await isAlive(call, session), await isAlive(call, left)]).toEqual([false, false]);
+    for (const one of [session, left, thief.session]) expect(await isAlive(call, one)).toBe(false);
     await logIn(call, { ...person, password });
   });
 });

@@ -25,10 +25,7 @@ beforeAll(async () => {
   service = first;
   await until(() => banners() > 0, { what: 'the banner' });
 }, 60_000);
-afterAll(async () => {
-  await uploading?.stack.stop();
-  await uploading?.s3?.stop();
-});
+afterAll(() => uploading?.stop());
 
 const workers = () => childrenOf(service.pid ?? 0);
 const banners = () => service.output().match(/Account service/g)?.length ?? 0;

@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { migrationNames } from '../../entities/migrations/index.ts';
 import { type Call, callerOf, type Reply } from '../contract/callers.ts';
 import {
+  administrator,
   isAlive,
   loggedIn,
   logIn,
@@ -51,6 +52,34 @@ test('one address registered forty times at once is one account with one mail', 
   expect(await stack.database('select id from users where email = ?', [person.email])).toHaveLength(1);
   await stack.waitForMail({ to: person.email });
   expect(await stack.database('select id from outbox where email = ?', [person.email])).toHaveLength(1);
+});
+
+test('one invitation used forty times at once is one account, without a further mail', async () => {
+  const { session } = await administrator({ stack, call });
+  const person = { name: 'Ada Lovelace', email: freshEmail(), password: PASSWORD };
+  expect((await call('users.invite', { email: person.email }, { session })).status).toBe(201);
+  const invitation = await mailedToken(stack, person.email, 'register');
+  const replies = await atOnce(40, (caller) => caller('auth.register', { ...person, invitation }));
+  const { 201: made, ...refused } = tally(replies);
+  expect([made, Object.keys(refused)]).toEqual([1, ['400 INVALID_TOKEN']]);
+  expect(await stack.database('select email_verified from users where email = ?', [person.email])).toEqual([
+    { email_verified: 1 },
+  ]);
+  expect(await stack.database('select id from invitations where email = ?', [person.email])).toEqual([]);
+  expect(await stack.database('select id from outbox where email = ?', [person.email])).toHaveLength(1);
+});
+
+test('one address invited forty times at once has one invitation, whose mailed link works', async () => {
+  const { session } = await administrator({ stack, call });
+  const email = freshEmail();
+  const replies = await atOnce(40, (caller) => caller('users.invite', { email }, { session }));
+  expect(replies.filter(({ status }) => status >= 500).map(({ status }) => status)).toEqual([]);
+  const [row, ...others] = await stack.database('select id from invitations where email = ?', [email]);
+  expect(others).toEqual([]);
+  const newest = { kind: 'invitation', token_id: row?.['id'] };
+  expect(await stack.database('select kind, token_id from outbox where email = ? order by id', [email])).toContainEqual(
+    newest,
+  );
 });
 
 test('one reset token used forty times at once sets one password', async () => {

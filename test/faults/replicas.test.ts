@@ -99,6 +99,11 @@ describe('a replica that', () => {
 
   test.each([
     { what: 'is down', begin: () => replica.down({ kill: true }), end: () => replica.up() },
+    {
+      what: 'lacks a column',
+      begin: () => view.query('alter table users rename column location to place'),
+      end: () => view.query('alter table users rename column place to location'),
+    },
     { what: 'hangs', begin: () => replica.pause(), end: () => replica.resume() },
   ])(
     '$what is passed over, and read again once it is back',

@@ -26,10 +26,7 @@ beforeAll(async () => {
   const env = { ...unlimited, APP_SECRET: OLD, SERVICE_TOKENS: entryOf(tokens.old) };
   uploading = await startUploading('S3', env, 2);
 });
-afterAll(async () => {
-  await uploading?.stack.stop();
-  await uploading?.s3?.stop();
-});
+afterAll(() => uploading?.stop());
 
 test('secrets that are rotated on a running pair refuse no link, no session and no service', async () => {
   const { stack } = uploading;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { type Call, callerOf, type Reply } from '../contract/callers.ts';
 import {
   loggedIn,
@@ -17,14 +17,13 @@ import { freshEmail } from '../rig/address.ts';
 import { ageSession, type Entry, restoreEntries, sessionEntry } from '../rig/key-value-view.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
+import { AT_ONCE, allMailsSettled, inRounds, livesAt, soon, statuses, tally } from './in-rounds.ts';
 import { unlimited } from './load.ts';
 
 /** One race, many times over, at two instances: what goes wrong once in a hundred times is found. */
 const ROUNDS = 200;
 const SESSION_ROUNDS = 500;
 const HALF_A_LIFE_MS = 3.6 * 24 * 60 * 60_000;
-/** Rounds that run beside each other: each waits for its mail. */
-const AT_ONCE = 20;
 // A bound for a machine that does much else: a minute is enough on a quiet one.
 vi.setConfig({ testTimeout: 240_000 });
 
@@ -39,55 +38,22 @@ beforeAll(async () => {
   call = callerOf('rest', stack.url);
 });
 afterAll(() => Promise.all([stack?.stop(), provider.close()]));
+beforeEach(() => allMailsSettled(stack), 120_000);
 
 const caller = (i: number) => callers[i % callers.length] ?? call;
 
-async function inRounds<T>(rounds: number, play: (round: number, player: number) => Promise<T>): Promise<T[]> {
-  const results: T[] = [];
-  let next = 0;
-  const start = async (player: number) => {
-    while (next < rounds) results.push(await play(next++, player));
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, (_, player) => start(player)));
-  return results;
-}
-
 const both = (ask: (call: Call, i: number) => Promise<Reply>) =>
   Promise.all([0, 1, 2, 3].map((i) => ask(caller(i), i)));
-
-const statuses = (replies: { status: number }[]) => replies.map(({ status }) => status).sort();
-
-/** How often each outcome of a round came, so that a failure shows them all. */
-const tally = (outcomes: unknown[]) => {
-  const counts: Record<string, number> = {};
-  for (const outcome of outcomes) counts[JSON.stringify(outcome)] = (counts[JSON.stringify(outcome)] ?? 0) + 1;
-  return counts;
-};
 
 const resetTokenOf = async (email: string) => {
   expect((await call('auth.forgotPassword', { email })).status).toBe(200);
   return mailedToken(stack, email, 'reset-password');
 };
 
-/** On each instance; a 503, as of a machine that is busy, says nothing of the session. */
-const lives = (session: string) =>
-  Promise.all(
-    callers.map(async (caller) => {
-      const answer = async () => {
-        const { status } = await caller('profile.get', undefined, { session });
-        return status === 503 ? undefined : status;
-      };
-      const status = await until(answer, { what: 'an answer about a session' });
-      expect([200, 401]).toContain(status);
-      return status === 200;
-    }),
-  );
+const lives = (session: string) => livesAt(callers, session);
 
 /** A new session; a 503, as of a machine that is busy, is asked again. */
 const opened = (round: number, person: Person) => until(() => logIn(caller(round), person), { what: 'a login' });
-
-/** Some time within the other call, at random. */
-const soon = () => new Promise((resolve) => setTimeout(resolve, Math.random() * 20));
 
 describe(`F14: in ${ROUNDS} rounds`, () => {
   test('one registration of an address wins', async () => {

@@ -16,10 +16,7 @@ beforeAll(async () => {
   release = await lastRelease();
   uploading = await startUploading('S3', unlimited, 2, release.tree);
 });
-afterAll(async () => {
-  await uploading?.stack.stop();
-  await uploading?.s3?.stop();
-});
+afterAll(() => uploading?.stop());
 
 test('an upgrade from the last release, and back, under load fails no call', async () => {
   const { load, replace } = rollingLoad(uploading, { users: 8 });
@@ -29,7 +26,8 @@ test('an upgrade from the last release, and back, under load fails no call', asy
     expect(failures(load.history)).toEqual([]);
   };
   await further();
-  for (const tree of [root, release.tree]) {
+  // And up again: the release before leaves mails of kinds that it does not know to a newer instance.
+  for (const tree of [root, release.tree, root]) {
     for (const service of uploading.stack.services) {
       await replace(service, { tree });
       await further();
@@ -39,4 +37,4 @@ test('an upgrade from the last release, and back, under load fails no call', asy
   expect(failures(load.history)).toEqual([]);
   expect(violations(load.history, await outcomeOf(uploading))).toEqual([]);
   console.log(`Upgrade: ${release.name} to this state and back; ${summary(load.history)}; failed 0`);
-}, 120_000);
+}, 180_000);

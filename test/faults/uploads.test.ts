@@ -303,8 +303,7 @@ describe('two instances on one database', () => {
         expect(data.used).toBeLessThanOrEqual(QUOTA);
       }
     } finally {
-      await stack.stop();
-      await uploading.s3?.stop();
+      await uploading.stop();
     }
   }, 60_000);
 });

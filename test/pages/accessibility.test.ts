@@ -1,21 +1,11 @@
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import type { AxeResults } from 'axe-core';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { loggedIn, logIn, registered } from '../contract/scenario.ts';
+import { administrator, growOld, loggedIn, logIn, PASSWORD, registered } from '../contract/scenario.ts';
+import { setUpApp, withApp } from '../contract/totp-scenario.ts';
+import { freshEmail } from '../rig/address.ts';
+import { findings } from './axe.ts';
 import { inBrowser, mailedLink, press, said } from './browser.ts';
-
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-
-/** Every finding of axe-core, serious or not. */
-async function findings(page: Page): Promise<string[]> {
-  await page.evaluate(axe);
-  const { violations } = (await page.evaluate('axe.run()')) as AxeResults;
-  return violations.flatMap(({ id, nodes }) =>
-    nodes.map(({ target, failureSummary }) => `${id} ${target}: ${failureSummary}`),
-  );
-}
+import { addAuthenticator } from './virtual-authenticator.ts';
 
 const failed = (button: string) => async (page: Page) => {
   await press(page, button);
@@ -26,14 +16,32 @@ const failed = (button: string) => async (page: Page) => {
 const states: { path: string; steps?: (page: Page) => Promise<void>; title: string }[] = [
   { path: '/register', title: 'Create your account' },
   { path: '/register', steps: failed('Create account'), title: 'Create your account' },
+  { path: '/register?token=AAAA&email=ada@example.test', title: 'Create your account' },
   { path: '/login', title: 'Log in' },
   { path: '/login?error=oauth_failed', title: 'Log in' },
   { path: '/login', steps: failed('Log in'), title: 'Log in' },
+  { path: '/login?error=second_factor_ended', title: 'Log in' },
+  { path: '/second-factor', title: 'One more step' },
+  { path: '/second-factor', steps: failed('Log in'), title: 'One more step' },
+  {
+    path: '/second-factor',
+    title: 'One more step',
+    async steps(page) {
+      await press(page, 'Use a recovery code');
+      await failed('Log in')(page);
+    },
+  },
   { path: '/verify-email', title: 'Check your inbox' },
   { path: '/verify-email?token=AAAA', title: 'Verify your email' },
+  { path: '/dashboard/security', steps: failed('Change password'), title: 'Security' },
+  { path: '/confirm-email', title: 'This link does not work' },
+  { path: '/confirm-email?token=AAAA', title: 'Confirm your new email' },
+  { path: '/undo-email-change?token=AAAA', title: 'Undo the change of your email' },
   { path: '/forgot-password', title: 'Forgot your password?' },
   { path: '/reset-password', title: 'This link does not work' },
   { path: '/reset-password?token=AAAA&email=ada@example.test', title: 'Set a new password' },
+  { path: '/not-me', title: 'This link does not work' },
+  { path: '/not-me?token=AAAA', title: 'Was it not you?' },
   { path: '/dashboard', title: 'Your profile' },
   {
     path: '/dashboard',
@@ -43,33 +51,90 @@ const states: { path: string; steps?: (page: Page) => Promise<void>; title: stri
       await failed('Save')(page);
     },
   },
+  { path: '/dashboard/security', title: 'Security' },
   {
-    path: '/dashboard',
-    title: 'Your profile',
+    path: '/dashboard/security',
+    title: 'Security',
+    async steps(page) {
+      await press(page, 'Set up an app');
+      await failed('Turn on')(page);
+    },
+  },
+  {
+    path: '/dashboard/devices',
+    title: 'Devices',
     async steps(page) {
       await page.getByRole('button', { name: 'End session' }).first().click();
       await said(page, 'status', 'The session has ended.');
     },
   },
+  {
+    path: '/dashboard/security?error=identity_taken',
+    title: 'Security',
+    async steps(page) {
+      await page.getByRole('heading', { name: 'Linked logins' }).waitFor();
+      await page.getByText('You log in with your password only.').waitFor();
+    },
+  },
+  {
+    path: '/dashboard/activity',
+    title: 'Activity',
+    async steps(page) {
+      await press(page, 'Show more');
+      await page.getByRole('listitem').nth(20).waitFor();
+    },
+  },
+  { path: '/dashboard/data', title: 'Your data' },
+  { path: '/dashboard/data', steps: failed('Delete account'), title: 'Your data' },
+  { path: '/login?error=account_deleted', title: 'Log in' },
   { path: '/nowhere', title: 'Page not found' },
   { path: '/dev/mail', title: 'Mailbox' },
+  // Last: from then on /login would log in by the passkey.
+  {
+    path: '/dashboard/security',
+    title: 'Security',
+    async steps(page) {
+      await addAuthenticator(page);
+      await press(page, 'Add a passkey');
+      await said(page, 'status', 'The passkey is added.');
+      await press(page, 'Add a passkey');
+      await said(page, 'alert', 'This device has a passkey');
+    },
+  },
+  {
+    path: '/dashboard/security',
+    title: 'Security',
+    async steps(page) {
+      await press(page, 'Rename');
+      await page.getByLabel('Name of this passkey').fill('');
+      await failed('Save name')(page);
+    },
+  },
 ];
 
 const looks = [
   { colorScheme: 'light', viewport: { width: 1280, height: 800 } },
-  { colorScheme: 'dark', viewport: { width: 375, height: 667 } },
+  { colorScheme: 'dark', viewport: { width: 360, height: 740 } },
 ] as const;
+
+/** An address of 70 characters: users may have such, and no place to break it. */
+const longEmail = () => freshEmail('a'.repeat(44));
 
 inBrowser(['embedded'], (scenario) => {
   test.each(looks)(
     'axe-core finds nothing on any page, and nothing is wider than the screen: $colorScheme, $viewport',
     async (look) => {
       const { visit } = scenario();
-      const { session, ...person } = await loggedIn(scenario());
+      const { session, ...person } = await loggedIn(scenario(), { email: longEmail() });
       // Further devices, one of which is ended.
       for (let i = 0; i < 3; i++) await logIn(scenario().call, person);
+      // More events than a page of them has.
+      for (let i = 0; i < 20; i++) await scenario().call('profile.update', { bio: `${i}` }, { session });
       await visit(
         async (page) => {
+          // So that the page that waits for its mail names it.
+          await page.goto('/register');
+          await page.getByLabel('Email').fill(person.email);
           for (const { path, steps, title } of states) {
             await page.goto(path);
             const heading = page.getByRole('heading', { level: 1 });
@@ -86,6 +151,7 @@ inBrowser(['embedded'], (scenario) => {
         { ...look, session },
       );
     },
+    120_000,
   );
 
   test.each(looks)(
@@ -106,14 +172,114 @@ inBrowser(['embedded'], (scenario) => {
     },
   );
 
+  test.each(looks)(
+    'axe-core finds nothing where the password is asked for again: $colorScheme, $viewport',
+    async (look) => {
+      const { stack, visit } = scenario();
+      const { session, id } = await loggedIn(scenario());
+      await stack.database('update sessions set authenticated_at = 0 where user_id = ?', [id]);
+      await visit(
+        async (page) => {
+          await page.goto('/dashboard/security');
+          await page.getByLabel('New email').fill('ada@example.test');
+          await press(page, 'Change email');
+          await page.getByRole('heading', { name: 'Please confirm that it is you' }).waitFor();
+          await failed('Confirm')(page);
+          expect(await findings(page)).toEqual([]);
+          expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+        },
+        { ...look, session },
+      );
+    },
+  );
+
+  test.each(looks)(
+    'axe-core finds nothing with an app, its recovery codes, or a code that is asked for: $colorScheme, $viewport',
+    async (look) => {
+      const { stack, visit } = scenario();
+      const { session, id, email } = await withApp(scenario());
+      const expectClean = async (page: Page) => {
+        expect(await findings(page)).toEqual([]);
+        expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+      };
+      await visit(
+        async (page) => {
+          await page.goto('/dashboard/security');
+          await press(page, 'Make new recovery codes');
+          await page.getByRole('heading', { name: `Recovery codes of ${email}` }).waitFor();
+          await press(page, 'Copy codes');
+          await page.getByText('Copied.').waitFor();
+          await expectClean(page);
+          await stack.database('update recovery_codes set used_at = 1 where user_id = ?', [id]);
+          await growOld(stack, id);
+          await page.reload();
+          await page.getByText('0 recovery codes are left.').waitFor();
+          await press(page, 'Turn off');
+          await failed('Confirm')(page);
+          await expectClean(page);
+        },
+        { ...look, session, permissions: ['clipboard-write'] },
+      );
+    },
+  );
+
+  test.each(looks)('axe-core finds nothing on the page of administrators: $colorScheme, $viewport', async (look) => {
+    const { stack, visit } = scenario();
+    const { session, ...admin } = await administrator(scenario());
+    const person = await loggedIn(scenario(), { email: longEmail(), name: 'A'.repeat(100) });
+    const target = { ...person, ...(await setUpApp(scenario(), person)) };
+    for (let i = 0; i < 20; i++) await registered(scenario());
+    await scenario().call('profile.update', { bio: 'B'.repeat(500) }, { session: target.session });
+    const expectClean = async (page: Page) => {
+      expect(await page.getByRole('heading', { level: 1 }).count()).toBe(1);
+      expect(await findings(page)).toEqual([]);
+      expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+    };
+    await visit(
+      async (page) => {
+        await page.goto('/admin');
+        await press(page, 'Show more');
+        await page.getByRole('listitem').nth(20).waitFor();
+        await expectClean(page);
+        await page.getByLabel('Name or email').fill('\u0301');
+        await failed('Search')(page);
+        await expectClean(page);
+        await page.goto(`/admin?user=${target.id}`);
+        await page.getByText('Account created with a password').waitFor();
+        await expectClean(page);
+        await press(page, 'Block');
+        await failed('Block')(page);
+        await press(page, 'Unlock');
+        await page.getByLabel('Client address').waitFor();
+        await expectClean(page);
+        await page.getByLabel('Email of the user').fill(target.email);
+        await growOld(stack, admin.id);
+        await press(page, 'Block');
+        await failed('Confirm')(page);
+        await expectClean(page);
+        await page.getByLabel('Your password').fill(PASSWORD);
+        await press(page, 'Confirm');
+        await said(page, 'status', 'The user is blocked');
+        await expectClean(page);
+      },
+      { ...look, session },
+    );
+  });
+
   test('password managers and phones know what each field is', async () => {
     const { visit } = scenario();
     const { session } = await loggedIn(scenario());
     const expected = {
       '/register': { Name: 'name', Email: 'username', Password: 'new-password' },
-      '/login': { Email: 'username', Password: 'current-password' },
+      '/login': { Email: 'username webauthn', Password: 'current-password' },
+      '/second-factor': { Code: 'one-time-code' },
       '/forgot-password': { Email: 'username' },
       '/reset-password?token=AAAA&email=ada@example.test': { Email: 'username', 'New password': 'new-password' },
+      '/dashboard/security': {
+        'New email': 'email',
+        'Current password': 'current-password',
+        'New password': 'new-password',
+      },
       '/dashboard': { Name: 'name', Location: 'address-level2', Website: 'url' },
     };
     await visit(

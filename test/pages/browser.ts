@@ -1,13 +1,14 @@
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import type { Call } from '../contract/callers.ts';
-import { callerOf } from '../contract/callers.ts';
+import { type Call, callerOf } from '../contract/callers.ts';
+import { PASSWORD } from '../contract/scenario.ts';
 import { clientAddress } from '../rig/address.ts';
 import { startChromium } from '../rig/chromium.ts';
 import { type S3, startS3 } from '../rig/s3.ts';
 import { type Stack, type StackName, startStack } from '../rig/stack.ts';
+import { until } from '../rig/until.ts';
 
-/** An address of the kind that files have in production: the content security policy lets no http: picture in. */
+/** An address of the kind that files have in production. */
 const FILES = 'https://files.accounts.test';
 const TIMEOUT_MS = 10_000;
 
@@ -28,11 +29,11 @@ export interface Scenario {
   visit(steps: (page: Page) => Promise<void>, options?: VisitOptions): Promise<void>;
 }
 
-/** The tests have a browser and a fresh service on these parts. */
+/** The tests have a browser and a fresh service on these parts; `files` is the origin of S3's. */
 export function inBrowser(
   names: StackName[],
   define: (scenario: () => Scenario) => void,
-  { env }: { env?: Record<string, string> } = {},
+  { env, files = FILES }: { env?: Record<string, string>; files?: string } = {},
 ): void {
   describe.each(names)('in Chromium, on %s parts', (name) => {
     let browser: Browser | undefined;
@@ -41,8 +42,8 @@ export function inBrowser(
     beforeAll(async () => {
       browser = await startChromium();
       if (name === 'real') s3 = await startS3();
-      const stack = await startStack(name, { env: { ...s3?.env, ...(s3 && { S3_PUBLIC_URL: FILES }), ...env } });
-      scenario = { stack, call: callerOf('trpc', stack.url), visit: visitor(browser, stack, s3) };
+      const stack = await startStack(name, { env: { ...s3?.env, ...(s3 && { S3_PUBLIC_URL: files }), ...env } });
+      scenario = { stack, call: callerOf('trpc', stack.url), visit: visitor(browser, stack, { s3, files }) };
     }, 120_000);
     afterAll(async () => {
       await Promise.all([browser?.close(), scenario?.stack.stop()]);
@@ -56,7 +57,7 @@ export function inBrowser(
 }
 
 const visitor =
-  (browser: Browser, { appUrl }: Stack, s3: S3 | undefined): Scenario['visit'] =>
+  (browser: Browser, { appUrl }: Stack, { s3, files }: { s3: S3 | undefined; files: string }): Scenario['visit'] =>
   async (steps, { session, elsewhere = [], ...options } = {}) => {
     const context = await browser.newContext({
       baseURL: appUrl,
@@ -71,14 +72,14 @@ const visitor =
       ]);
     }
     if (s3) {
-      await context.route(`${FILES}/**`, async (route) => {
+      await context.route(`${files}/**`, async (route) => {
         const body = await s3.read(new URL(route.request().url()).pathname.slice(1));
         await route.fulfill({ body, contentType: 'image/webp' });
       });
     }
     try {
       const page = await context.newPage();
-      const faults = faultsOf(page, [appUrl, FILES, ...elsewhere]);
+      const faults = faultsOf(page, [appUrl, files, ...elsewhere]);
       await steps(page);
       expect(faults).toEqual([]);
     } finally {
@@ -112,5 +113,31 @@ export async function mailedLink(stack: Stack, to: string, subject: string, coun
 export const said = (page: Page, role: 'alert' | 'status', text: string | RegExp) =>
   page.getByRole(role).filter({ hasText: text }).waitFor();
 
+/** Resolves once the button or heading of this text has the focus; of none, a field. */
+export const focused = async (page: Page, text: string): Promise<void> => {
+  // Not `waitForFunction`: the policy of our pages forbids the evaluation of texts that it polls by.
+  await until(async () => (await page.evaluate('document.activeElement.textContent')) === text, {
+    what: `the focus on ${text}`,
+  });
+};
+
 export const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
 export const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name }).waitFor();
+
+/** Goes to a button by keyboard alone, and presses it. */
+export async function reachAndPress(page: Page, name: string): Promise<void> {
+  await page.getByRole('button', { name, exact: true }).first().waitFor();
+  for (let steps = 0; steps < 60; steps++) {
+    if ((await page.evaluate('document.activeElement.textContent')) === name) return page.keyboard.press('Enter');
+    await page.keyboard.press('Tab');
+  }
+  throw new Error(`no way to ${name} by keyboard`);
+}
+
+/** Fills in and sends the form of /register. */
+export async function register(page: Page, email: string, name = 'Ada'): Promise<void> {
+  await page.getByLabel('Name').fill(name);
+  await page.getByLabel('Email').fill(email);
+  await page.getByLabel('Password').fill(PASSWORD);
+  await press(page, 'Create account');
+}

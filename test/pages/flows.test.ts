@@ -3,7 +3,7 @@ import sharp from 'sharp';
 import { expect, test } from 'vitest';
 import { isAlive, loggedIn, logIn, PASSWORD, registered, verified } from '../contract/scenario.ts';
 import { freshEmail } from '../rig/address.ts';
-import { heading, inBrowser, mailedLink, press, said } from './browser.ts';
+import { heading, inBrowser, mailedLink, press, register, said } from './browser.ts';
 
 const NEW_PASSWORD = 'Difference-Engine-2';
 
@@ -29,10 +29,7 @@ inBrowser(['embedded', 'real'], (scenario) => {
       await page.goto('/');
       await page.waitForURL('**/login');
       await page.getByRole('link', { name: 'Create an account' }).click();
-      await page.getByLabel('Name').fill('Ada Byron');
-      await page.getByLabel('Email').fill(email);
-      await page.getByLabel('Password').fill(PASSWORD);
-      await press(page, 'Create account');
+      await register(page, email, 'Ada Byron');
       await heading(page, 'Check your inbox');
       expect(await page.getByText(email).count()).toBe(1);
 
@@ -75,6 +72,7 @@ inBrowser(['embedded', 'real'], (scenario) => {
       await page.getByLabel('Password').fill(NEW_PASSWORD);
       await press(page, 'Log in');
       await page.waitForURL('**/dashboard');
+      await page.getByRole('link', { name: 'Devices' }).click();
       await press(page, 'Log out everywhere');
       await said(page, 'status', 'You are logged out on all devices.');
       await page.goto('/dashboard');
@@ -83,20 +81,30 @@ inBrowser(['embedded', 'real'], (scenario) => {
   });
 
   test('a person sees the other devices, ends one by keyboard, then all others, and stays logged in', async () => {
-    const { call, visit } = scenario();
+    const { stack, call, visit } = scenario();
     const { session, ...person } = await loggedIn(scenario());
     const [phone, ...others] = await Promise.all(
       ['curl/8.5.0', 'wget/1.24', 'okhttp/4.12'].map((agent) =>
         logIn(call, person, { headers: { 'user-agent': agent } }),
       ),
     );
+    // A login at 13 past, and one in the hour before that: of the last use the hour is known.
+    for (const [device, minutes] of [
+      ['curl', 13],
+      ['wget', -47],
+    ] as const) {
+      const set = 'update sessions set created_at = last_used_at + ? where user_id = ? and device like ?';
+      await stack.database(set, [minutes * 60_000, person.id, `%${device}%`]);
+    }
     await visit(
       async (page) => {
-        await page.goto('/dashboard');
-        const devices = page.getByRole('region', { name: 'Devices' }).getByRole('listitem');
+        await page.goto('/dashboard/devices');
+        const devices = page.getByRole('region', { name: 'Where you are logged in' }).getByRole('listitem');
         await devices.nth(3).waitFor();
         expect(await devices.filter({ hasText: 'this device' }).count()).toBe(1);
         const other = devices.filter({ hasText: 'curl' });
+        expect(await other.innerText()).toMatch(/Logged in with a password on .* \d{2}:13 from [\d.]+\.$/m);
+        expect(await devices.filter({ hasText: 'wget' }).innerText()).toMatch(/:13 from .*, last used about .*:00\.$/m);
         await other.getByRole('button', { name: 'End session' }).focus();
         await page.keyboard.press('Enter');
         await said(page, 'status', 'The session has ended.');
@@ -182,7 +190,7 @@ inBrowser(['embedded', 'real'], (scenario) => {
         await page.goto('/');
         await page.waitForURL('**/dashboard');
         await press(page, 'Log out');
-        await page.waitForURL('**/login?*');
+        await said(page, 'status', 'You are logged out.');
         expect(await isAlive(call, person.session)).toBe(false);
         expect(await isAlive(call, other)).toBe(true);
       },
@@ -190,9 +198,9 @@ inBrowser(['embedded', 'real'], (scenario) => {
     );
     await visit(
       async (page) => {
-        await page.goto('/dashboard');
+        await page.goto('/dashboard/devices');
         await press(page, 'Log out everywhere');
-        await page.waitForURL('**/login?*');
+        await said(page, 'status', 'You are logged out on all devices.');
         expect(await isAlive(call, other)).toBe(false);
       },
       { session: other },
@@ -248,3 +256,23 @@ inBrowser(['embedded', 'real'], (scenario) => {
     );
   });
 });
+
+inBrowser(
+  ['real'],
+  (scenario) => {
+    test('a picture is shown from a storage over plain http too', async () => {
+      const { session } = await loggedIn(scenario());
+      await scenario().visit(
+        async (page) => {
+          await page.goto('/dashboard');
+          await page.getByLabel('Avatar').setInputFiles(await picture());
+          await said(page, 'status', 'Your new picture is saved.');
+          await page.reload();
+          expect(await widthOf(page.locator('img.avatar'))).toBe(512);
+        },
+        { session },
+      );
+    });
+  },
+  { files: 'http://files.accounts.test' },
+);

@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { loggedIn, PASSWORD, verified } from '../contract/scenario.ts';
 import { freshEmail } from '../rig/address.ts';
-import { heading, inBrowser, mailedLink, press, said } from './browser.ts';
+import { heading, inBrowser, mailedLink, press, register, said } from './browser.ts';
 
 interface Wrong {
   path: string;
@@ -113,10 +113,7 @@ inBrowser(['embedded'], (scenario) => {
     const { email } = await verified(scenario());
     await visit(async (page) => {
       await page.goto('/register');
-      await page.getByLabel('Name').fill('Ada');
-      await page.getByLabel('Email').fill(email);
-      await page.getByLabel('Password').fill(PASSWORD);
-      await press(page, 'Create account');
+      await register(page, email);
       await said(page, 'alert', 'This email has an account already.');
       await page.getByRole('link', { name: 'Log in instead' }).click();
       expect(await page.getByLabel('Email').inputValue()).toBe(email);
@@ -181,6 +178,7 @@ inBrowser(['embedded'], (scenario) => {
         'error=cancelled': 'You cancelled the login.',
         'error=email_unverified': 'Your email is not verified at the provider',
         'error=oauth_failed': 'The login through the provider did not work.',
+        'error=account_blocked': 'This account is blocked.',
       };
       for (const [query, sentence] of Object.entries(sentences)) {
         await page.goto(`/login?${query}`);
@@ -235,6 +233,10 @@ inBrowser(['embedded'], (scenario) => {
       await tabTo('Save');
       await page.keyboard.press('Enter');
       await said(page, 'status', 'Your profile is saved.');
+      await page.goto('/dashboard');
+      await tabTo('Devices');
+      await page.keyboard.press('Enter');
+      await heading(page, 'Devices');
       await tabTo('Log out everywhere');
       await page.keyboard.press('Enter');
       await said(page, 'status', 'You are logged out on all devices.');

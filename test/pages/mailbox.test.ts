@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
-import { PASSWORD } from '../contract/scenario.ts';
 import { freshEmail } from '../rig/address.ts';
-import { heading, inBrowser, press } from './browser.ts';
+import { heading, inBrowser, press, register } from './browser.ts';
 
 inBrowser(['embedded'], (scenario) => {
   test('without a mail server the page says where mails are, and the button in the mail leads on', async () => {
@@ -10,10 +9,7 @@ inBrowser(['embedded'], (scenario) => {
     await visit(
       async (page) => {
         await page.goto('/register');
-        await page.getByLabel('Name').fill('<b>Ada</b>');
-        await page.getByLabel('Email').fill(email);
-        await page.getByLabel('Password').fill(PASSWORD);
-        await press(page, 'Create account');
+        await register(page, email, '<b>Ada</b>');
         await heading(page, 'Check your inbox');
         await stack.waitForMail({ to: email });
         await page.getByRole('link', { name: 'mails arrive in the mailbox here' }).click();

@@ -1,9 +1,9 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { PASSWORD, registered, verified } from '../contract/scenario.ts';
+import { isAlive, loggedIn, logIn, registered, verified } from '../contract/scenario.ts';
 import { usersWith } from '../provider/login.ts';
 import { freshEmail } from '../rig/address.ts';
-import { heading, inBrowser, mailedLink, press } from './browser.ts';
+import { heading, inBrowser, mailedLink, press, register } from './browser.ts';
 
 /** Every request that the page makes from now on, with the Referer it carries. */
 function requestsOf(page: Page): Promise<{ url: string; referrer: string }>[] {
@@ -25,10 +25,18 @@ inBrowser(['embedded', 'real'], (scenario) => {
     const waiting = await registered(scenario());
     const forgetful = await verified(scenario());
     await call('auth.forgotPassword', { email: forgetful.email });
+    const frightened = await loggedIn(scenario());
+    await logIn(call, frightened);
     const links = [
       [await mailedLink(stack, waiting.email, 'Verify your email'), 'Verify your email'],
       [await mailedLink(stack, forgetful.email, 'Reset your password'), 'Set a new password'],
+      [await mailedLink(stack, frightened.email, 'New login'), 'Was it not you?'],
     ] as const;
+    const ends = {
+      'Verify your email': 'Your email is verified',
+      'Set a new password': 'Your password is changed',
+      'Was it not you?': 'Your account is safe',
+    };
     for (const [link, title] of links) {
       await visit(async (page) => {
         const requests = requestsOf(page);
@@ -45,12 +53,13 @@ inBrowser(['embedded', 'real'], (scenario) => {
         expect(sent.filter(({ url }) => url.includes(tokenIn(link))).map(({ url }) => url)).toEqual([link]);
         await page.goBack();
         await heading(page, title);
-        if (title === 'Verify your email') await press(page, title.replace('your ', ''));
+        if (title === 'Verify your email') await press(page, 'Verify email');
+        else if (title === 'Was it not you?') await press(page, 'This was not me');
         else {
           await page.getByLabel('New password').fill('Difference-Engine-2');
           await press(page, 'Set new password');
         }
-        await heading(page, title === 'Verify your email' ? 'Your email is verified' : 'Your password is changed');
+        await heading(page, ends[title]);
       });
     }
   });
@@ -60,10 +69,7 @@ inBrowser(['embedded', 'real'], (scenario) => {
     const email = freshEmail();
     await visit(async (page) => {
       await page.goto('/register');
-      await page.getByLabel('Name').fill('Ada');
-      await page.getByLabel('Email').fill(email);
-      await page.getByLabel('Password').fill(PASSWORD);
-      await press(page, 'Create account');
+      await register(page, email);
       await heading(page, 'Check your inbox');
       await page.goto(await mailedLink(stack, email, 'Verify your email'));
       await press(page, 'Verify email');
@@ -95,6 +101,32 @@ inBrowser(['embedded', 'real'], (scenario) => {
       await page.getByRole('button', { name: 'This was not me' }).press('Enter');
       await heading(page, 'Thank you');
       expect(await usersWith(stack, person.email)).toEqual([]);
+    });
+  });
+
+  test('a login from a device not seen before can be disowned by keyboard, and the way back is the inbox', async () => {
+    const { stack, call, visit } = scenario();
+    const { session, ...person } = await loggedIn(scenario());
+    const thief = await logIn(call, person);
+    const link = await mailedLink(stack, person.email, 'New login');
+    await visit(async (page) => {
+      await page.goto(link);
+      await heading(page, 'Was it not you?');
+      await page.waitForLoadState('networkidle');
+      expect(await isAlive(call, thief)).toBe(true);
+      await page.getByRole('button', { name: 'This was not me' }).press('Enter');
+      await heading(page, 'Your account is safe');
+      for (const ended of [session, thief]) expect(await isAlive(call, ended)).toBe(false);
+
+      await page.goto(await mailedLink(stack, person.email, 'Reset your password'));
+      await page.getByLabel('New password').fill('Difference-Engine-2');
+      await page.getByLabel('New password').press('Enter');
+      await heading(page, 'Your password is changed');
+      await page.goto(link);
+      await press(page, 'This was not me');
+      await heading(page, 'This link does not work');
+      await page.getByRole('link', { name: 'Set a new password' }).click();
+      await heading(page, 'Forgot your password?');
     });
   });
 });

@@ -1,7 +1,7 @@
 import type { Page, Request } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
 import { callerOf } from '../contract/callers.ts';
-import { registered } from '../contract/scenario.ts';
+import { registered, verified } from '../contract/scenario.ts';
 import { environmentFor, namedEnvironmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { somebody } from '../provider/login.ts';
 import { freshEmail } from '../rig/address.ts';
@@ -47,12 +47,54 @@ inBrowser(
           await throughProvider(page, (request) => provider.authorize(request, claims));
           await page.waitForURL('**/dashboard');
           expect(await page.getByLabel('Name').inputValue()).toBe('Grace Hopper');
-          await page.getByText('with Acme', { exact: true }).waitFor();
           const last = navigations.at(-1);
           expect(new URL(last?.url() ?? '').pathname).toBe('/dashboard');
           expect((await last?.allHeaders())?.['cookie'] ?? '').not.toContain('auth_session');
+          await page.getByRole('link', { name: 'Security' }).click();
+          await page.getByRole('region', { name: 'Linked logins' }).getByText('Acme', { exact: true }).waitFor();
           await press(page, 'Log out');
           await said(page, 'status', 'You are logged out.');
+        },
+        { elsewhere: [provider.url] },
+      );
+    });
+
+    test('a login leads back to the page where it was asked for, by password and through a provider, and to no other', async () => {
+      const { stack, visit } = scenario();
+      const person = await verified({ stack, call: callerOf('trpc', stack.url) });
+      await visit(
+        async (page) => {
+          await page.goto('/dashboard/security');
+          await page.waitForURL('**/login');
+          await page.getByRole('link', { name: 'Continue with Acme' }).click();
+          await page.waitForURL(`${provider.url}/authorize?*`);
+          const next = provider.authorize(new URL(page.url()), somebody({ picture: undefined }));
+          await page.evaluate(`location.href = ${JSON.stringify(next.href)}`);
+          await heading(page, 'Security');
+          await page.getByRole('link', { name: 'Profile' }).click();
+          await heading(page, 'Your profile');
+
+          await page.context().clearCookies();
+          await page.getByLabel('Bio').fill('kept');
+          await press(page, 'Save');
+          await page.getByRole('link', { name: 'Log in again' }).click();
+          await page.waitForURL('**/login');
+          await page.goto('/dashboard/devices');
+          for (const target of ['https://evil.test/', '//evil.test', '/\\evil.test', '/auth/acme?link=1', '']) {
+            await page.waitForURL('**/login');
+            if (target) {
+              const stored = JSON.stringify({ returnTo: target });
+              await page.evaluate(`sessionStorage.setItem('way-back', ${JSON.stringify(stored)})`);
+            }
+            await page.getByLabel('Email').fill(person.email);
+            await page.getByLabel('Password').fill(person.password);
+            await press(page, 'Log in');
+            await heading(page, target ? 'Your profile' : 'Devices');
+            // Drawn once the page has its user.
+            await page.getByRole('button', { name: 'Log out', exact: true }).waitFor();
+            await page.context().clearCookies();
+            await page.goto('/dashboard/devices');
+          }
         },
         { elsewhere: [provider.url] },
       );
@@ -120,7 +162,8 @@ inBrowser(
             url: second.url,
           });
           await page.waitForURL('**/dashboard');
-          await page.getByText('with My Company', { exact: true }).waitFor();
+          await page.getByRole('link', { name: 'Security' }).click();
+          await page.getByRole('region', { name: 'Linked logins' }).getByText('My Company', { exact: true }).waitFor();
         },
         { elsewhere: [second.url] },
       );

@@ -56,22 +56,44 @@ describe('the pages', () => {
       }
     });
 
-    test.each(['/', '/register', '/login', '/verify-email', '/forgot-password', '/reset-password', '/dashboard'])(
-      '%s is a page, with the documented policy and without a cookie',
-      async (path) => {
+    test('a slash at the end leads to the page, with what follows it', async () => {
+      for (const [path, location] of [
+        ['/dashboard/', '/dashboard'],
+        ['/confirm-email/?token=AAAA', '/confirm-email?token=AAAA'],
+      ] as const) {
         const { status, headers } = await get(path);
-        expect(status).toBe(200);
-        expect(headers['content-type']).toBe('text/html; charset=utf-8');
-        expect(headers['content-security-policy']).toContain("default-src 'self'; script-src 'self' 'unsafe-inline'");
-        expect(headers['set-cookie']).toBeUndefined();
-      },
-    );
+        expect([status, headers['location']]).toEqual([302, location]);
+      }
+      for (const path of ['/dashboard//', '/nowhere/']) expect((await get(path)).status, path).toBe(404);
+    });
+
+    test.each([
+      '/',
+      '/register',
+      '/login',
+      '/verify-email',
+      '/forgot-password',
+      '/reset-password',
+      '/not-me',
+      '/dashboard',
+      '/dashboard/security',
+      '/dashboard/devices',
+      '/dashboard/activity',
+      '/dashboard/data',
+      '/admin',
+    ])('%s is a page, with the documented policy and without a cookie', async (path) => {
+      const { status, headers } = await get(path);
+      expect(status).toBe(200);
+      expect(headers['content-type']).toBe('text/html; charset=utf-8');
+      expect(headers['content-security-policy']).toContain("default-src 'self'; script-src 'self' 'unsafe-inline'");
+      expect(headers['set-cookie']).toBeUndefined();
+    });
 
     test('what is not there is a page for browsers and JSON for programs', async () => {
       const json = { accept: '*/*' };
       const cases: [path: string, headers: typeof json, type: string][] = [
         ['/nowhere', html, 'text/html; charset=utf-8'],
-        ['/login/', html, 'text/html; charset=utf-8'],
+        ['/login//', html, 'text/html; charset=utf-8'],
         ['/nowhere', json, 'application/json; charset=utf-8'],
         ['/api/nowhere', html, 'application/json; charset=utf-8'],
         ['/auth/nowhere', html, 'application/json; charset=utf-8'],

@@ -30,7 +30,8 @@ interface Grant {
   lie: Lie;
 }
 
-const secondsFromNow = (seconds: number) => Math.floor(Date.now() / 1000) + seconds;
+/** Unix seconds, as times in tokens are (RFC 7519). */
+export const secondsFromNow = (seconds: number) => Math.floor(Date.now() / 1000) + seconds;
 
 /** An OpenID provider that signs by itself, so that it can lie in every place. Without a lie it does all as it should. */
 export async function startHostileProvider() {

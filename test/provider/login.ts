@@ -1,3 +1,4 @@
+import { expect } from 'vitest';
 import { callerOf } from '../contract/callers.ts';
 import { freshEmail } from '../rig/address.ts';
 import type { Stack } from '../rig/stack.ts';
@@ -22,6 +23,16 @@ export const loginsThrough =
     const location = await begun.browser.redirectOf(atInstance(stack, provider.authorize(begun.request, claims, lie)));
     return { location, browser: begun.browser, session: begun.browser.session };
   };
+
+/** The callback is refused for its state, and opens no session. */
+export async function expectStateRefused(browser: Browser, callback: URL | string): Promise<void> {
+  const response = await browser.go(callback);
+  expect([response.status, await response.json()]).toEqual([
+    400,
+    { message: 'Invalid state parameter', code: 'INVALID_STATE' },
+  ]);
+  expect(browser.session).toBeUndefined();
+}
 
 let people = 0;
 export const freshSubject = () => `subject-${process.pid}-${people++}`;

@@ -61,6 +61,9 @@ const promises: Partial<Record<Action, string>> = {
   reset: 'Your password for',
 };
 
+/** The mails that an action may cause: a login, on a device that is new to its user. */
+const possible: Partial<Record<Action, string>> = { login: 'New login' };
+
 /** A mail server has a mail for a moment before it says so, and a crash is noted a moment after it. */
 const NOTED_WITHIN_MS = 1000;
 
@@ -197,14 +200,14 @@ function possibleValues(writes: Entry[], look: Pick<Entry, 'start' | 'end'>, ini
 
 function* mailsOf(user: string, entries: Entry[], { mails, crashes }: Outcome): Generator<string> {
   const received = mails.filter(({ to }) => to.includes(user));
-  const wanted = Object.entries(promises) as [Action, string][];
+  const wanted = Object.entries({ ...promises, ...possible }) as [Action, string][];
   for (const [action, subject] of wanted) {
     const asked = entries.filter((entry) => entry.action === action && mayBeDone(entry));
     const copies = Map.groupBy(
       received.filter((mail) => mail.subject.startsWith(subject)),
       ({ messageId }) => messageId,
     );
-    const promised = asked.filter(isDone).length;
+    const promised = action in promises ? asked.filter(isDone).length : 0;
     if (copies.size < promised) yield `of ${promised} mails "${subject}" promised to ${user}, ${copies.size} arrived`;
     const firsts = [...copies.values()].map((mails) => Math.min(...mails.map(({ at }) => at))).sort((a, b) => a - b);
     for (const [i, at] of firsts.entries())

@@ -1,8 +1,10 @@
 import { execFile } from 'node:child_process';
-import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { temporaryDirectory } from './custodian.ts';
+import { accepts } from './port.ts';
+import { spawnGroup, whenReady } from './process-group.ts';
 
 const root = join(import.meta.dirname, '../..');
 const execute = promisify(execFile);
@@ -14,6 +16,10 @@ export interface Project {
   compile(): Promise<void>;
   /** Runs a compiled file in Node and answers what it printed, as JSON. */
   run(file: string, env: Record<string, string>): Promise<unknown>;
+  /** Carries out a script of its package.json. */
+  script(name: string, env: Record<string, string>): Promise<void>;
+  /** Starts a server of it by its script, with arguments, and resolves once it accepts connections. */
+  serve(name: string, options: { port: number; args?: string[]; env?: Record<string, string> }): Promise<() => unknown>;
 }
 
 /** What `npm pack` makes of client/, as the global setup has built it: built again, it would be gone for a moment for others. */
@@ -32,10 +38,24 @@ export async function newProject(source: string, packages: string[]): Promise<Pr
   const directory = join(temporaryDirectory('project'), 'app');
   mkdirSync(directory);
   cpSync(source, directory, { recursive: true });
-  writeFileSync(join(directory, 'package.json'), JSON.stringify({ name: 'app', private: true, type: 'module' }));
+  if (!existsSync(join(directory, 'package.json')))
+    writeFileSync(join(directory, 'package.json'), JSON.stringify({ name: 'app', private: true, type: 'module' }));
   await execute('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', ...packages], { cwd: directory });
+  const environment = (env: Record<string, string>) => ({ PATH: process.env['PATH'] ?? '', ...env });
   return {
     directory,
+    async script(name, env) {
+      await execute('npm', ['run', name], { cwd: directory, env: environment(env) });
+    },
+    async serve(name, { port, args = [], env = {} }) {
+      const command = { file: 'npm', args: ['run', name, '--', ...args], cwd: directory };
+      const group = spawnGroup({ ...command, env: environment({ PORT: String(port), ...env }) });
+      await whenReady(group, () => accepts(port), { what: `npm run ${name} at port ${port}`, within: 20_000 });
+      return () => {
+        group.signal('SIGKILL');
+        return group.exited;
+      };
+    },
     async compile() {
       await execute(join(root, 'node_modules/.bin/tsc'), ['-p', directory]).catch((error: { stdout: string }) => {
         throw new Error(error.stdout);

@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import { createRequire } from 'node:module';
-import { buffer } from 'node:stream/consumers';
+import { matchesGlob } from 'node:path';
+import { buffer, json } from 'node:stream/consumers';
 import type Koa from 'koa';
 import { Client } from 'minio';
 import { temporaryDirectory } from './custodian.ts';
@@ -58,16 +59,35 @@ function clockDifference(amzDate: string): number {
   return iso === '' ? 0 : Math.abs(Date.now() - Date.parse(iso));
 }
 
+interface Policy {
+  Statement: { Effect: string; Principal: { AWS: string[] }; Action: string[]; Resource: string[] }[];
+}
+
+/** Whether a policy lets everyone read `bucket/key`. */
+const letsEveryoneRead = ({ Statement }: Policy, path: string): boolean =>
+  Statement.some(
+    ({ Effect, Principal, Action, Resource }) =>
+      Effect === 'Allow' &&
+      Principal.AWS.includes('*') &&
+      Action.includes('s3:GetObject') &&
+      Resource.some((pattern) => matchesGlob(path, pattern.replace('arn:aws:s3:::', ''))),
+  );
+
+const errorOf = (code: string) => `<Error><Code>${code}</Code></Error>`;
+
 /**
- * A storage on 127.0.0.1 that checks signatures. Without one, everyone may read `anyoneReads` of a bucket, and no one else
- * anything. With `cors`, for every origin or for one, the bucket is there already.
+ * A storage on 127.0.0.1 that checks signatures. Without one, everyone may read `anyoneReads` of a bucket (`policy`: what the
+ * policy that was set for it says), and no one else anything. With `cors`, for every origin or for one, the bucket is there
+ * already. Without `hasCorsRules` that is a setting of the whole storage, as MinIO has it, and rules of a bucket are refused.
  */
 export async function startS3({
   cors = false,
   anyoneReads = /^uploads\//,
+  hasCorsRules = true,
 }: {
   cors?: boolean | string;
-  anyoneReads?: RegExp;
+  anyoneReads?: RegExp | 'policy';
+  hasCorsRules?: boolean;
 } = {}): Promise<S3> {
   const port = await freePort();
   const directory = temporaryDirectory('s3');
@@ -82,30 +102,46 @@ export async function startS3({
   });
   const requests: string[] = [];
   let behaviour: S3Behaviour = 'work';
+  let policy: Policy | undefined;
+  const isPublic = (path: string) =>
+    anyoneReads === 'policy'
+      ? policy !== undefined && letsEveryoneRead(policy, path)
+      : anyoneReads.test(path.slice(`${bucket}/`.length));
+  const refuse = (ctx: Koa.Context, status: number, code: string) => {
+    ctx.status = status;
+    ctx.body = errorOf(code);
+  };
 
   const guard: Koa.Middleware = async (ctx, next) => {
     const isSigned = Boolean(ctx.get('Authorization')) || 'X-Amz-Signature' in ctx.query;
-    const isOpen = ctx.method === 'OPTIONS' || anyoneReads.test(ctx.path.slice(`/${bucket}/`.length));
+    const isOpen = ctx.method === 'OPTIONS' || isPublic(ctx.path.slice(1));
     if (!isSigned && !(isOpen && ['GET', 'HEAD', 'OPTIONS'].includes(ctx.method))) {
-      ctx.status = 403;
-      ctx.body = '<Error><Code>AccessDenied</Code></Error>';
+      refuse(ctx, 403, 'AccessDenied');
       return;
     }
     if (clockDifference(ctx.get('X-Amz-Date')) > 15 * 60_000) {
-      ctx.status = 403;
-      ctx.body = '<Error><Code>RequestTimeTooSkewed</Code></Error>';
+      refuse(ctx, 403, 'RequestTimeTooSkewed');
       return;
     }
     // The rig's own look inside is not what a fault is made for.
     const isOurs = ctx.get('User-Agent').includes('rig');
     if (isSigned && !isOurs) requests.push(`${ctx.method} ${ctx.path}`);
     if (isOurs || behaviour === 'work') {
-      await next();
+      // s3rver has no policies.
+      if (anyoneReads === 'policy' && 'policy' in ctx.query) {
+        if (ctx.method === 'PUT') {
+          policy = (await json(ctx.req)) as Policy;
+          ctx.status = 204;
+        } else if (policy) ctx.body = JSON.stringify(policy);
+        else refuse(ctx, 404, 'NoSuchBucketPolicy');
+      } else if (!hasCorsRules && 'cors' in ctx.query) {
+        if (ctx.method === 'GET') refuse(ctx, 404, 'NoSuchCORSConfiguration');
+        else refuse(ctx, 501, 'NotImplemented');
+      } else await next();
       return;
     }
     if (behaviour === 'slow-down') {
-      ctx.status = 503;
-      ctx.body = '<Error><Code>SlowDown</Code></Error>';
+      refuse(ctx, 503, 'SlowDown');
       return;
     }
     ctx.respond = false;

@@ -34,7 +34,7 @@ export interface Stack {
   readonly url: string;
   /** The same for all processes. */
   readonly appUrl: string;
-  /** The `count`th mail (1) that matches, counted from the oldest; waits for it at most `within` ms (10 s). */
+  /** The `count`th mail (1) that matches, counted from the oldest; waits for it at most `within` ms (`MAIL_MS`). */
   waitForMail(query: MailQuery & { count?: number; within?: number }): Promise<Mail>;
   /** What was mailed to an address so far, oldest first. */
   mailsTo(address: string): Promise<Mail[]>;
@@ -58,6 +58,9 @@ interface Parts {
   /** Frees the parts, after every service has stopped and every view is closed. */
   release(): Promise<void>;
 }
+
+/** A mail whose delivery failed, as on a machine that does much else, goes out once its lease of 20 s has ended. */
+const MAIL_MS = 30_000;
 
 /** Starts the service on fresh, empty parts; resolves once every process is ready. */
 export async function startStack(name: StackName, options: StackOptions = {}): Promise<Stack> {
@@ -87,7 +90,7 @@ function assemble(name: StackName, parts: Parts, first: Service, services: Servi
     services,
     url: first.url,
     appUrl: first.appUrl,
-    waitForMail({ count = 1, within = 10_000, ...query }) {
+    waitForMail({ count = 1, within = MAIL_MS, ...query }) {
       const find = async () => (await mailsTo(query.to)).filter((mail) => matches(mail, query))[count - 1];
       return until(find, { within, what: `mail ${count} to ${query.to}, subject ${query.subject ?? 'any'}` });
     },

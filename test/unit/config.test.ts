@@ -1,7 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { ConfigError, parseConfig, variableNames } from '../../server/config/index.ts';
+import { parseConfig, variableNames } from '../../server/config/index.ts';
+import { problemsOf } from './config-problems.ts';
 
 const production = {
   NODE_ENV: 'production',
@@ -15,16 +16,6 @@ const production = {
   S3_BUCKET: 'accounts',
   S3_ACCESS_KEY: 'key',
   S3_SECRET_KEY: 'secret',
-};
-
-const problemsOf = (environment: Record<string, string>): string => {
-  try {
-    parseConfig(environment);
-  } catch (error) {
-    if (error instanceof ConfigError) return error.message;
-    throw error;
-  }
-  return '';
 };
 
 test('.env.example lists every variable once, in the order of the schema', () => {
@@ -103,6 +94,11 @@ test.each([
   [{ ...production, SMTP_URL: 'smtp://mail.example.com?requireTLS=true' }, 0],
   [{ ...production, S3_ENDPOINT: 'http://s3.internal:9000' }, 1],
   [{ ...production, S3_PUBLIC_URL: 'http://cdn.example.com' }, 1],
+  [{ ...production, SMTP_URL: 'smtps://mail.example.com', REGISTRATION: 'open' }, 0],
+  [{ ...production, SMTP_URL: 'smtps://mail.example.com', REGISTRATION: 'invited' }, 1],
+  [{ ...production, SMTP_URL: 'smtps://mail.example.com', REGISTRATION: 'closed', PUBLIC_USERS: 'full' }, 0],
+  [{ REGISTRATION: 'closed' }, 0],
+  [{ ...production, S3_UPLOAD_ENDPOINT: 'http://files.example.com' }, 1],
 ])('of %o the start tells %i doubtful settings', (environment: Record<string, string>, count) => {
   expect(parseConfig(environment).warnings).toHaveLength(count);
 });
@@ -126,6 +122,8 @@ describe('in production', () => {
     ['APP_URL', 'http://10.0.0.1'],
     ['ALLOWED_ORIGINS', 'https://app.example.com,http://admin.example.com'],
     ['DEV_TOOLS', 'on'],
+    ['REGISTRATION_DOMAINS', 'example.com, *.com'],
+    ['REGISTRATION_DOMAINS', '*.co.uk'],
     ['APP_SECRET', 'x'.repeat(44)],
     ['APP_SECRET', 'changeme'.repeat(5)],
     ['APP_SECRET', 'my-super-secret-key-change-me-please-now'],
@@ -153,6 +151,7 @@ describe('in production', () => {
     ['ALLOWED_ORIGINS', 'https://app.example.com,http://localhost:5173'],
     ['PASSWORD_ITERATIONS', '100000'],
     ['DEV_TOOLS', 'off'],
+    ['PUBLIC_USERS', 'full'],
   ])('%s=%s does not', (name, value) => {
     expect(problemsOf({ ...production, [name]: value })).toBe('');
   });
@@ -244,9 +243,18 @@ test.each([
   ['LIMIT_READ', '0/900'],
   ['S3_ENDPOINT', 's3.example.com'],
   ['S3_ENDPOINT', 'https://storage.example.com/s3'],
+  ['S3_UPLOAD_ENDPOINT', 'https://storage.example.com/s3'],
   ['S3_BUCKET', 'Not_A_Bucket'],
   ['UPLOAD_TYPES', 'image/png,text/html'],
   ['UPLOAD_MAX_BYTES', '0'],
+  ['REGISTRATION', 'none'],
+  ['REGISTRATION_DOMAINS', '@example.com'],
+  ['REGISTRATION_DOMAINS', 'example'],
+  ['REGISTRATION_DOMAINS', 'https://example.com'],
+  ['REGISTRATION_DOMAINS', 'a.*.example.com'],
+  ['REGISTRATION_DOMAINS', 'bücher.example'],
+  ['PUBLIC_USERS', 'on'],
+  ['AVATARS', 'none'],
 ])('%s=%s is refused by name', (name, value) => {
   expect(problemsOf({ [name]: value })).toContain(name);
 });
@@ -263,6 +271,27 @@ test('an object storage is configured as a whole, and shows its objects itself u
   expect(parseConfig({ ...production, S3_PUBLIC_URL: 'https://cdn.example.com/' }).s3?.publicUrl).toBe(
     'https://cdn.example.com',
   );
+});
+
+test('a name of the storage for browsers is the one of uploads, of the policy and, unless something stands in front, of pictures', () => {
+  const S3_UPLOAD_ENDPOINT = 'https://files.example.com/';
+  const named = parseConfig({ ...production, S3_UPLOAD_ENDPOINT });
+  expect(named).toMatchObject({
+    apiHost: 'https://files.example.com',
+    s3: {
+      endpoint: 'https://s3.example.com',
+      uploadEndpoint: 'https://files.example.com',
+      publicUrl: 'https://files.example.com/accounts',
+    },
+  });
+  expect(parseConfig({ ...production, S3_UPLOAD_ENDPOINT, API_HOST: 'api.example.com' }).apiHost).toBe(
+    'api.example.com',
+  );
+  expect(parseConfig(production)).toMatchObject({
+    apiHost: 'accounts.example.com',
+    s3: { uploadEndpoint: 'https://s3.example.com' },
+  });
+  expect(problemsOf({ S3_UPLOAD_ENDPOINT })).toContain('S3_ENDPOINT is missing');
 });
 
 describe('Redis', () => {
@@ -314,6 +343,18 @@ describe('Redis', () => {
     expect(problemsOf({ REDIS_SENTINEL: 'a/main' })).toContain('REDIS_URL is missing');
     expect(problemsOf({ REDIS_SENTINEL: 'a/main', REDIS_URL: 'redis://a,b' })).toContain('REDIS_SENTINEL');
   });
+});
+
+test('domains are for REGISTRATION=domains, which needs them; they are compared in lower case', () => {
+  const domains = { REGISTRATION: 'domains', REGISTRATION_DOMAINS: ' Example.COM ,*.Example.org,' };
+  expect(parseConfig(domains).registration).toEqual({ mode: 'domains', domains: ['example.com', '*.example.org'] });
+  expect(parseConfig({}).registration).toEqual({ mode: 'open', domains: [] });
+  for (const listed of ['', ' , ']) {
+    expect(problemsOf({ REGISTRATION: 'domains', REGISTRATION_DOMAINS: listed })).toContain('REGISTRATION_DOMAINS');
+  }
+  for (const mode of ['', 'open', 'invited', 'closed']) {
+    expect(problemsOf({ ...domains, REGISTRATION: mode })).toContain('REGISTRATION_DOMAINS');
+  }
 });
 
 test('several processes share the cores, and only parts that they can share', () => {

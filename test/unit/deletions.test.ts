@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { backgroundJob } from '../../server/activity/caller.ts';
+import { createActivity } from '../../server/activity/index.ts';
 import type { Log } from '../../server/log.ts';
 import type { Database } from '../../server/parts/database/contract.ts';
 import { openDatabase } from '../../server/parts/database/index.ts';
@@ -31,8 +33,13 @@ let uploads: ReturnType<typeof createUploads>;
 beforeAll(async () => {
   database = await openDatabase({ databaseUrl: undefined, dataDir: temporaryDirectory('data') });
   await database.migrate();
-  const config = { cores: 1, uploads: { types: [], maxBytes: 1, quota: 1e9 } };
-  uploads = createUploads(config, { database, objects, log: silent });
+  const config = { cores: 1, ownAvatars: false, uploads: { types: [], maxBytes: 1, quota: 1e9 } };
+  uploads = createUploads(config, {
+    database,
+    activity: createActivity(database, { keptDays: 1 }),
+    objects,
+    log: silent,
+  });
   uploads.inspection.start();
 });
 afterAll(async () => {
@@ -43,7 +50,9 @@ afterAll(async () => {
 const beginStoring = async (userId: string) => {
   take = Promise.withResolvers<void>();
   const bytes = new Uint8Array(await photograph(80, 60));
-  const end = uploads.storeImage(userId, new File([bytes], 'a', { type: 'image/jpeg' }), 'post').catch(() => undefined);
+  const end = uploads
+    .storeImage(userId, { file: new File([bytes], 'a', { type: 'image/jpeg' }), purpose: 'post' }, backgroundJob)
+    .catch(() => undefined);
   const key = await until(
     async () => (await uploads.list(userId, { limit: 1, after: undefined })).uploads[0]?.objectKey,
   );
@@ -65,7 +74,7 @@ const expire = (key: string) =>
 
 test.each([
   ['the user', (userId: string, key: string) => uploads.remove(userId, key)],
-  ['the end of the account', (id: string) => database.transaction((_em, tables) => uploads.userDeleted(tables, id))],
+  ['the end of the account', (id: string) => uploads.removeAllOf(id)],
 ])(
   'an image that %s deletes while it is being stored leaves no object behind',
   async (name, remove) => {

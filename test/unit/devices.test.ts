@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { deviceOf } from '../../server/accounts/devices.ts';
+import { deviceOf } from '../../server/activity/devices.ts';
 import { cases } from '../rig/random.ts';
 
 const mozilla = (system: string, rest: string) => `Mozilla/5.0 (${system}) ${rest}`;

@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { CompiledQuery } from 'kysely';
@@ -10,6 +8,7 @@ import { openDatabase } from '../../server/parts/database/index.ts';
 import type { KeyValueStore } from '../../server/parts/key-value/contract.ts';
 import { localStore } from '../../server/parts/key-value/local.ts';
 import { SqliteFile } from '../../server/parts/sqlite.ts';
+import { temporaryDirectory } from '../rig/custodian.ts';
 import { until } from '../rig/until.ts';
 
 const unavailable = { code: 'SERVICE_UNAVAILABLE', status: 503 };
@@ -18,7 +17,7 @@ let dataDir: string;
 let closers: (() => unknown)[];
 
 beforeEach(() => {
-  dataDir = mkdtempSync(join(tmpdir(), 'account-embedded-'));
+  dataDir = temporaryDirectory('embedded');
   closers = [];
   warn.mockReset();
 });
@@ -26,7 +25,6 @@ afterEach(async () => {
   vi.useRealTimers();
   vi.restoreAllMocks();
   for (const close of closers.reverse()) await close();
-  rmSync(dataDir, { recursive: true, force: true });
 });
 
 /** Another process, as far as SQLite can tell: its lock on the file is held until `release`. */
@@ -66,6 +64,8 @@ describe('the embedded key-value store', () => {
     ['take', (store) => store.take('a')],
     ['delete', (store) => store.delete('a')],
     ['count', (store) => store.counter(allowance)('a')],
+    ['forget a count', (store) => store.counter(allowance).clear('a')],
+    ['give back', async (store) => (await store.counter(allowance)('a')).giveBack()],
   ];
 
   test.each(operations)(

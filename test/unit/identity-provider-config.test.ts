@@ -1,17 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { restProcedures } from '../../routers/index.ts';
 import { takenNames } from '../../server/config/identity-providers.ts';
-import { ConfigError, parseConfig } from '../../server/config/index.ts';
-
-const problemsOf = (environment: Record<string, string>): string => {
-  try {
-    parseConfig(environment);
-  } catch (error) {
-    if (error instanceof ConfigError) return error.message;
-    throw error;
-  }
-  return '';
-};
+import { parseConfig } from '../../server/config/index.ts';
+import { problemsOf } from './config-problems.ts';
 
 const named = (name: string) => ({
   [`IDP_${name.toUpperCase()}_CLIENT_ID`]: 'id',
@@ -30,26 +21,43 @@ test('nothing set leaves it to the embedded provider', () => {
   expect(configured({})).toEqual({
     names: [],
     client: undefined,
-    embeddedProvider: { name: 'idp', scopes: 'openid email profile' },
+    embeddedProvider: { name: 'idp', scopes: 'openid email profile', isTrustedForMfa: false },
   });
 });
 
 test.each([
-  ['google', 'https://accounts.google.com', 'openid email profile'],
-  ['microsoft', 'https://login.microsoftonline.com/common/v2.0', 'openid email profile'],
-  ['gitlab', 'https://gitlab.com', 'openid email profile'],
-  ['github', 'https://github.com', 'read:user user:email'],
-])('%s needs no more than client id and secret', (name, issuer, scopes) => {
+  ['google', 'oidc', 'https://accounts.google.com', 'openid email profile', false],
+  ['microsoft', 'oidc', 'https://login.microsoftonline.com/common/v2.0', 'openid email profile', true],
+  ['gitlab', 'oidc', 'https://gitlab.com', 'openid email profile', true],
+  ['github', 'github', 'https://github.com', 'read:user user:email', false],
+  ['discord', 'discord', 'https://discord.com', 'identify email', false],
+  ['facebook', 'facebook', 'https://www.facebook.com', 'public_profile email', false],
+])('%s needs no more than client id and secret', (name, kind, issuer, scopes, provesLogin) => {
   const client = {
-    kind: name === 'github' ? 'github' : 'oidc',
+    kind,
     issuer,
     scopes,
+    provesLogin,
+    isTrustedForMfa: false,
     clientId: 'id',
     clientSecret: 'secret',
   };
   const expected = { names: [name], client, embeddedProvider: undefined };
   expect(configured({ IDP_NAME: name, ...credentials })).toEqual(expected);
   expect(configured(named(name))).toEqual(expected);
+});
+
+test('only a provider that is said to be trusted needs no second factor here', () => {
+  const isTrusted = (environment: Record<string, string>) => {
+    const { client, embeddedProvider } = configured(environment);
+    return (client ?? embeddedProvider)?.isTrustedForMfa;
+  };
+  expect(isTrusted({ IDP_TRUSTED_MFA: 'on' })).toBe(true);
+  expect(isTrusted({ ...credentials, IDP_NAME: 'google', IDP_TRUSTED_MFA: 'on' })).toBe(true);
+  expect(isTrusted({ ...credentials, IDP_NAME: 'google', IDP_TRUSTED_MFA: 'off' })).toBe(false);
+  expect(isTrusted({ ...named('google'), IDP_GOOGLE_TRUSTED_MFA: 'on' })).toBe(true);
+  expect(isTrusted(named('google'))).toBe(false);
+  expect(problemsOf({ IDP_GOOGLE_TRUSTED_MFA: 'on' })).toContain('IDP_GOOGLE_CLIENT_ID is missing');
 });
 
 test('any other needs its issuer, which is taken as it is written', () => {
@@ -113,7 +121,7 @@ test('a name alone names the embedded provider, where there is one', () => {
   expect(configured({ IDP_NAME: 'google', IDP_SCOPES: 'openid' })).toEqual({
     names: [],
     client: undefined,
-    embeddedProvider: { name: 'google', scopes: 'openid' },
+    embeddedProvider: { name: 'google', scopes: 'openid', isTrustedForMfa: false },
   });
   const without: Record<string, string>[] = [
     { NODE_ENV: 'production' },
@@ -155,6 +163,7 @@ describe('refused by name', () => {
     ['IDP_ISSUER', 'https://login.example.com/?tenant=1'],
     ['IDP_SCOPES', 'openid  email'],
     ['IDP_SCOPES', 'openid "email"'],
+    ['IDP_TRUSTED_MFA', 'yes'],
     ['IDP_CLIENT_SECRET', ''],
     ['IDP_CLIENT_ID', ''],
   ])('%s=%s', (name, value) => {

@@ -1,11 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { User } from '../../entities/index.ts';
 import { inProcessCaller } from '../../routers/in-process.ts';
 import { createAccounts } from '../../server/accounts/index.ts';
 import { accountOf } from '../../server/accounts/users.ts';
+import { backgroundJob } from '../../server/activity/caller.ts';
+import { createActivity } from '../../server/activity/index.ts';
 import { parseConfig } from '../../server/config/index.ts';
 import { createLog } from '../../server/log.ts';
 import type { Database } from '../../server/parts/database/contract.ts';
@@ -16,9 +15,10 @@ import { openMail } from '../../server/parts/mail/index.ts';
 import { openObjectStorage } from '../../server/parts/object-storage/index.ts';
 import { createSecrets } from '../../server/secrets.ts';
 import { createUploads } from '../../server/uploads/index.ts';
+import { temporaryDirectory } from '../rig/custodian.ts';
 
 const DAY = 24 * 60 * 60 * 1000;
-const dataDir = mkdtempSync(join(tmpdir(), 'account-in-process-'));
+const dataDir = temporaryDirectory('in-process');
 const person = (name: string) => User.register({ email: `${name}@example.test`, name, passwordHash: 'x' });
 const [ada, charles] = [person('ada'), person('charles')];
 let database: Database;
@@ -36,15 +36,19 @@ beforeAll(async () => {
     await em.insertMany([ada, charles]);
   });
   store = await openKeyValueStore(config, log);
-  const uploads = createUploads(config, { database, objects: await openObjectStorage(config, secrets), log });
-  const { avatarChanged, userDeleted } = uploads;
+  const activity = createActivity(database, { keptDays: 1 });
+  const objects = await openObjectStorage(config, secrets);
+  const uploads = createUploads(config, { database, activity, objects, log });
+  const { avatarChanged, removeAllOf: removeUploads } = uploads;
   const mail = await openMail(config);
   accounts = createAccounts(config, {
     database,
+    activity,
     store,
     mail,
     avatarChanged,
-    userDeleted,
+    removeUploads,
+    publicUrl: objects.publicUrl,
     identityProviders: new Map(),
     secrets,
     log,
@@ -57,16 +61,19 @@ afterEach(() => {
 });
 afterAll(async () => {
   await Promise.all([database.close(), store.close()]);
-  rmSync(dataDir, { recursive: true });
 });
 
 /** A session in the epoch of now: another test may have raised it. */
 const open = async () =>
-  accounts.sessions.openSession((await accounts.users.find(ada.id)) ?? accountOf(ada), 'password', {
-    clientAddress: 'in process',
-    userAgent: '',
-    formerToken: undefined,
-  });
+  accounts.sessions.openSession(
+    (await accounts.users.find(ada.id)) ?? accountOf(ada),
+    { method: 'password' },
+    {
+      ...backgroundJob,
+      formerToken: undefined,
+      deviceCookie: undefined,
+    },
+  );
 
 test('a session is known without HTTP; used in its second half it is prolonged, and the answer says so', async () => {
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() });

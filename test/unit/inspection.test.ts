@@ -1,5 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createActivity } from '../../server/activity/index.ts';
 import { parseConfig } from '../../server/config/index.ts';
 import { createLog } from '../../server/log.ts';
 import type { Database } from '../../server/parts/database/contract.ts';
@@ -38,7 +39,12 @@ test('an inspection that fails abandons no other: the round, and stop, wait for 
     prepare: async () => undefined,
     close: () => undefined,
   };
-  const uploads = createUploads(config, { database, objects, log: await createLog(config) });
+  const uploads = createUploads(config, {
+    database,
+    activity: createActivity(database, { keptDays: 1 }),
+    objects,
+    log: await createLog(config),
+  });
   const declare = (userId: string) => uploads.presign(userId, { contentType: 'application/pdf', size: 8 });
   failing = (await declare('first')).key;
   await declare('second');

@@ -3,18 +3,37 @@ import { createLimits } from '../../server/accounts/limits.ts';
 import type { KeyValueStore } from '../../server/parts/key-value/contract.ts';
 
 const rate = { points: 2, seconds: 900 };
-const rates = { login: rate, register: rate, mailRequest: rate, token: rate, upload: rate, idpStart: rate, read: rate };
+const rates = {
+  login: rate,
+  account: rate,
+  device: rate,
+  code: rate,
+  register: rate,
+  mailRequest: rate,
+  token: rate,
+  upload: rate,
+  export: rate,
+  idpStart: rate,
+  passkeyStart: rate,
+  read: rate,
+};
 
 /** Limits on counters in memory, whose windows end in 1.5 s; `counted` has the uses by counter and key. */
 function limitsOf(changes: Partial<typeof rates> = {}) {
   const counted = new Map<string, number>();
-  const counter: KeyValueStore['counter'] =
-    ({ name, points, seconds }) =>
-    async (key) => {
-      const entry = `${name} ${points}/${seconds} ${key}`;
+  const counter: KeyValueStore['counter'] = ({ name, points, seconds }) => {
+    const entryOf = (key: string) => `${name} ${points}/${seconds} ${key}`;
+    const use = async (key: string) => {
+      const entry = entryOf(key);
       counted.set(entry, (counted.get(entry) ?? 0) + 1);
-      return { allowed: (counted.get(entry) ?? 0) <= points, msBeforeNext: 1500 };
+      const giveBack = async () => {
+        counted.set(entry, (counted.get(entry) ?? 0) - 1);
+      };
+      return { allowed: (counted.get(entry) ?? 0) <= points, msBeforeNext: 1500, giveBack };
     };
+    const clear = async (key: string) => void counted.delete(entryOf(key));
+    return Object.assign(use, { clear });
+  };
   return { counted, limits: createLimits({ counter } as KeyValueStore, { ...rates, ...changes }) };
 }
 
@@ -43,6 +62,28 @@ test.each([
   const { limits } = limitsOf({ login: { points: 1, seconds } });
   await limits.enforce('login', '192.0.2.1');
   await expect(limits.enforce('login', '192.0.2.1')).rejects.toThrow(`Please retry after ${words}.`);
+});
+
+test('a use that is given back counts no more, in none of its networks', async () => {
+  const { limits, counted } = limitsOf();
+  for (let i = 0; i < 3; i++) await (await limits.enforce('login', '2001:db8::1'))();
+  expect([...counted.values()]).toEqual([0, 0, 0]);
+});
+
+test('the logins of an address are forgotten, in all of its networks, and nothing else is', async () => {
+  const { limits, counted } = limitsOf();
+  for (const name of ['login', 'idpStart', 'passkeyStart', 'token'] as const) {
+    await limits.enforce(name, '2001:db8::1');
+    await limits.enforce(name, '192.0.2.1');
+  }
+  await limits.forgetLogins('2001:DB8:0:0::1');
+  expect([...counted.keys()].filter((key) => key.includes('2001'))).toEqual([
+    'limit:token 2/900 2001:db8::/64',
+    'limit:token 8/900 2001:db8::/56',
+    'limit:token 32/900 2001:db8::/48',
+  ]);
+  await limits.forgetLogins('192.0.2.1');
+  expect([...counted.keys()].filter((key) => key.includes('192.0.2.1'))).toEqual(['limit:token 2/900 192.0.2.1']);
 });
 
 test('a limit of 0 is none, and counts nothing', async () => {
@@ -85,8 +126,8 @@ test('what counts for a user is the user, whatever the id looks like', async () 
 
 test('while the store is down, what could do harm is refused and what is only slowed down is not', async () => {
   const limits = brokenLimits();
-  for (const name of ['login', 'upload', 'idpStart'] as const)
-    await expect(limits.enforce(name, '192.0.2.1')).rejects.toThrow('down');
+  const needed = ['login', 'account', 'device', 'code', 'upload', 'export', 'idpStart', 'passkeyStart'] as const;
+  for (const name of needed) await expect(limits.enforce(name, '192.0.2.1')).rejects.toThrow('down');
   for (const name of ['register', 'mailRequest', 'token', 'read'] as const) await limits.enforce(name, '192.0.2.1');
 });
 

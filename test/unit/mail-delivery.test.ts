@@ -1,21 +1,10 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { createMailDelivery } from '../../server/accounts/mail-delivery.ts';
-import type { LeasedMail } from '../../server/accounts/outbox-rows.ts';
 import { MailDeferred, MailRefused } from '../../server/parts/mail/contract.ts';
+import { leasedMail } from './leased-mail.ts';
 
 const log = { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn(), fatal: vi.fn() };
-const row: LeasedMail = {
-  id: 'mail-1',
-  kind: 'verify-email',
-  email: 'ada@example.test',
-  userId: 'user_1',
-  tokenId: 'token-1',
-  detail: null,
-  traceparent: null,
-  attempts: 0,
-  expired: false,
-  isNew: false,
-};
+const row = leasedMail();
 const message = { to: { address: row.email }, subject: 'Hello', text: 'Hello', html: '<p>Hello</p>' };
 const admit = vi.fn();
 const compose = vi.fn();

@@ -1,13 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { MikroORM } from '@mikro-orm/sql';
 import { describe, expect, inject, test } from 'vitest';
 import { migrationNames } from '../../entities/migrations/index.ts';
 import { openDatabase } from '../../server/parts/database/index.ts';
 import { pendingMigrations } from '../../server/parts/database/migration.ts';
 import { migrationOptions } from '../../server/parts/database/options.ts';
+import { temporaryDirectory } from '../rig/custodian.ts';
 import { viewMysql } from '../rig/database-view.ts';
 import { createDatabase, dropDatabase } from '../rig/mysql.ts';
 
@@ -17,7 +15,7 @@ type Sql = (query: string) => Promise<object[]>;
 function onEachDatabase(title: string, run: (orm: MikroORM, sql: Sql) => Promise<void>): void {
   describe.each(['SQLite', 'MySQL'])('on %s', (kind) => {
     test(title, async () => {
-      const dataDir = mkdtempSync(join(tmpdir(), 'account-migrations-'));
+      const dataDir = temporaryDirectory('migrations');
       const databaseUrl = kind === 'MySQL' ? await createDatabase(inject('mysqlUrl')) : undefined;
       const orm = await MikroORM.init(await migrationOptions({ databaseUrl, dataDir }));
       try {
@@ -25,7 +23,6 @@ function onEachDatabase(title: string, run: (orm: MikroORM, sql: Sql) => Promise
       } finally {
         await orm.close(true);
         if (databaseUrl) await dropDatabase(databaseUrl);
-        rmSync(dataDir, { recursive: true });
       }
     });
   });

@@ -1,18 +1,17 @@
 import { createHash } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { User } from '../../entities/index.ts';
-import { createOneTimeTokens, isMailedToken, type OneTimeTokens } from '../../server/accounts/one-time-tokens.ts';
+import { isMailedToken } from '../../server/accounts/mailed-tokens.ts';
+import { createOneTimeTokens, type OneTimeTokens } from '../../server/accounts/one-time-tokens.ts';
 import { parseConfig } from '../../server/config/index.ts';
 import type { AllTables, Database } from '../../server/parts/database/contract.ts';
 import { openDatabase } from '../../server/parts/database/index.ts';
 import { createSecrets, type SecretParts } from '../../server/secrets.ts';
+import { temporaryDirectory } from '../rig/custodian.ts';
 
 const MINUTE = 60_000;
 const [SECRET, OTHER] = ['x'.repeat(32), 'y'.repeat(32)] as const;
-const dataDir = mkdtempSync(join(tmpdir(), 'account-tokens-'));
+const dataDir = temporaryDirectory('tokens');
 const [ada, charles] = ['ada', 'charles'].map((name) =>
   User.register({ email: `${name}@example.test`, name, passwordHash: 'x' }),
 ) as [User, User];
@@ -29,7 +28,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await database.close();
-  rmSync(dataDir, { recursive: true });
 });
 beforeEach(() => using((tables) => tables.deleteFrom('one_time_tokens').execute()));
 
@@ -39,7 +37,7 @@ const issue = async (user: User, purpose: 'verify-email' | 'reset-password' = 'r
   return { id, token: tokens.derive(purpose, id) };
 };
 const find = (token: string, purpose: 'verify-email' | 'reset-password' = 'reset-password') =>
-  using((tables) => tokens.find(tables, purpose, token));
+  using((tables) => tokens.find(tables, [purpose], token));
 const again = (id: string, purpose: 'verify-email' | 'reset-password' = 'reset-password') =>
   using((tables) => tokens.deriveAgain(tables, purpose, id));
 const age = (ms: number) =>
@@ -65,7 +63,8 @@ test('a token is derived from its id, its purpose and the secret, and stored as 
 test('is found for its purpose alone, with its user', async () => {
   const { id, token } = await issue(ada);
   await issue(charles);
-  expect(await find(token)).toEqual({ id, userId: ada.id, email: ada.email, used: false, expired: false });
+  const purpose = 'reset-password';
+  expect(await find(token)).toEqual({ id, userId: ada.id, email: ada.email, purpose, used: false, expired: false });
   expect(await find(token, 'verify-email')).toBeUndefined();
   expect(await find(`${token.slice(0, -1)}!`)).toBeUndefined();
 });

@@ -1,11 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, expect, inject, test, vi } from 'vitest';
 import { createInboxTurns } from '../../server/accounts/inbox-turns.ts';
 import { createOutbox } from '../../server/accounts/outbox.ts';
+import { createSessionRows } from '../../server/accounts/session-rows.ts';
+import { createActivity } from '../../server/activity/index.ts';
 import { openDatabase } from '../../server/parts/database/index.ts';
 import { stackNames } from '../contract/scenario.ts';
+import { temporaryDirectory } from '../rig/custodian.ts';
 import { createDatabase, dropDatabase } from '../rig/mysql.ts';
 import { until } from '../rig/until.ts';
 
@@ -15,7 +15,7 @@ const log = { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn(), fata
 
 describe.each(stackNames)('on %s parts', (kind) => {
   test('settled mails of a week ago and expired sessions are deleted, however many they are, and no others', async () => {
-    const dataDir = mkdtempSync(join(tmpdir(), 'account-sweep-'));
+    const dataDir = temporaryDirectory('sweep');
     const databaseUrl = kind === 'real' ? await createDatabase(inject('mysqlUrl')) : undefined;
     const database = await openDatabase({ databaseUrl, dataDir });
     try {
@@ -46,6 +46,7 @@ describe.each(stackNames)('on %s parts', (kind) => {
       vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
       const outbox = createOutbox({
         ...{ database, log, rates: { mail: rate, inbox: rate } },
+        sweeps: [createSessionRows(database, createActivity(database, { keptDays: 1 })).sweep],
         ...{ turns: createInboxTurns(), compose: async () => undefined },
         admission: { admit: async (due) => due, issueWithinLimits: async () => undefined },
         mail: { send: async () => undefined, close: () => undefined },
@@ -63,7 +64,6 @@ describe.each(stackNames)('on %s parts', (kind) => {
       vi.useRealTimers();
       await database.close();
       if (databaseUrl) await dropDatabase(databaseUrl);
-      rmSync(dataDir, { recursive: true, force: true });
     }
   });
 });

@@ -1,38 +1,72 @@
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Koa from 'koa';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { parseConfig } from '../../server/config/index.ts';
+import { escapeHtml } from '../../server/escape-html.ts';
 import { pages } from '../../server/http/web/pages.ts';
+import { temporaryDirectory } from '../rig/custodian.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'account-pages-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = temporaryDirectory('pages');
+mkdirSync(join(folder, 'assets'));
 
+const brand = parseConfig({}).brand;
 const quiet = { warn: () => undefined };
+const settings = {
+  appUrl: '',
+  origins: [],
+  acceptsLoopbackOrigins: false,
+  providers: [],
+  reauthenticatingProviders: [],
+  registration: { mode: 'open' as const, domains: [] },
+};
 
 test('pages that were not built are reported in one line of the log, and none are served', () => {
   const said: unknown[] = [];
-  expect(
-    pages({ appUrl: '', providers: [] }, { warn: (line: unknown) => said.push(line) }, join(folder, 'missing')),
-  ).toBeUndefined();
+  const log = { warn: (line: unknown) => said.push(line) };
+  expect(pages({ ...settings, brand }, log, join(folder, 'missing'))).toBeUndefined();
   expect(said).toEqual([expect.stringContaining('npm run build')]);
 });
 
-test('no setting can end the script element that contains it', async () => {
-  mkdirSync(join(folder, 'assets'));
-  writeFileSync(join(folder, 'index.html'), '<script type="application/json">{}</script>');
-  const middleware = pages({ appUrl: 'https://x.test/</script><script>$&', providers: [] }, quiet, folder);
+/** The shell as it is served with these settings. */
+async function shellWith(settings: Parameters<typeof pages>[0]): Promise<string> {
+  const middleware = pages(settings, quiet, folder);
   const server = new Koa().use(middleware ?? (() => undefined)).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   const answer = await fetch(`http://127.0.0.1:${port}/login`, { headers: { accept: 'text/html' } });
   const html = await answer.text();
   server.close();
+  return html;
+}
+
+test('no setting can end the script element that contains it', async () => {
+  writeFileSync(join(folder, 'index.html'), '<script type="application/json">{}</script>');
+  const html = await shellWith({ ...settings, brand, appUrl: 'https://x.test/</script><script>$&' });
   expect(html.match(/<\/script>/g)).toHaveLength(1);
   expect(JSON.parse(html.replace(/<[^>]*>/g, ''))).toEqual({
+    ...settings,
     appUrl: 'https://x.test/</script><script>$&',
-    providers: [],
+    brand: {},
   });
 });
+
+test.each(['Acme', '</title><script>alert(1)</script>', '{}', '$&%234f46e5</head>'])(
+  'the shell has the name %s, and the colours of both schemes after the style sheet',
+  async (APP_NAME) => {
+    const source = readFileSync(new URL('../../client/pages/index.html', import.meta.url), 'utf8');
+    writeFileSync(join(folder, 'index.html'), source);
+    const html = await shellWith({ ...settings, brand: parseConfig({ APP_NAME, BRAND_COLOR: '#0f766e' }).brand });
+    expect(html).toContain(`<title>${escapeHtml(APP_NAME)}</title>`);
+    expect(html).toContain("fill='%230f766e'");
+    const [, style = ''] = /<style>(.*?)<\/style>\s*<\/head>/s.exec(html) ?? [];
+    expect(style).toMatch(
+      /^:root\{--accent:#0f766e;.*;--on-accent:#ffffff;.*\}@media \(prefers-color-scheme:dark\)\{:root\{--accent:#.*\}\}$/,
+    );
+    expect(html.indexOf('rel="stylesheet"')).toBeLessThan(html.indexOf('<style>'));
+    const [, json = ''] = /id="settings">(.*?)<\/script>/s.exec(html) ?? [];
+    expect(JSON.parse(json)).toEqual({ ...settings, brand: { name: APP_NAME } });
+  },
+);

@@ -1,18 +1,24 @@
+import { type PasswordRule, passwordRules } from 'account-client';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { passwordRules } from '../../client/pages/form/password-rules.ts';
 import { newPassword } from '../../routers/fields.ts';
 import { anyCharacter, cases } from '../rig/random.ts';
 
 /** The rules that a password breaks, by the names that the service gives them. */
-const broken = (password: string) => {
+const broken = (password: string): string[] => {
   const issues = newPassword.safeParse(password).error?.issues ?? [];
-  const rules = issues.map((issue) => (issue.code === 'custom' ? issue.params?.['rule'] : issue.code));
-  // The page tells both ends of the length in one sentence.
-  return [...new Set(rules.map((rule) => (rule === 'too_short' || rule === 'too_long' ? 'length' : rule)))];
+  return issues.map((issue) => (issue.code === 'custom' ? String(issue.params?.['rule']) : issue.code));
 };
 
-const order = ['length', 'uppercase', 'lowercase', 'digit', 'symbol'];
+/** Those of the client’s list that stand for one of these names. */
+const listed = (names: string[]) => passwordRules.filter(({ rules }) => rules.some((rule) => names.includes(rule)));
+const unmetBy = (password: string) => passwordRules.filter(({ isMet }) => !isMet(password));
+const labels = (rules: readonly PasswordRule[]) => rules.map(({ label }) => label);
+
+test('each rule of the service is in one entry of the client’s list', () => {
+  const every = new Set(['', 'x'.repeat(129)].flatMap(broken));
+  expect(passwordRules.flatMap(({ rules }) => rules).sort()).toEqual([...every].sort());
+});
 
 test.each([
   '',
@@ -29,8 +35,7 @@ test.each([
   `Aa1!${'x'.repeat(125)}`,
   '        ',
 ])('the page ticks off for %j what the service accepts', (password) => {
-  const unmet = passwordRules.map(({ isMet }, i) => (isMet(password) ? undefined : order[i])).filter(Boolean);
-  expect(unmet).toEqual(broken(password));
+  expect(labels(unmetBy(password))).toEqual(labels(listed(broken(password))));
 });
 
 /** Around each rule: its letters, some that only look like them, and whatever else there is. */
@@ -49,9 +54,9 @@ test('the page ticks off for any password what the service accepts, which keeps 
   let accepted = 0;
   fc.assert(
     fc.property(candidate, (password) => {
-      const unmet = passwordRules.map(({ isMet }, i) => (isMet(password) ? undefined : order[i])).filter(Boolean);
+      const unmet = labels(unmetBy(password));
       // The service reads no more of one that is too long.
-      if ([...password].length <= 128) expect(unmet).toEqual(broken(password));
+      if ([...password].length <= 128) expect(unmet).toEqual(labels(listed(broken(password))));
       const parsed = newPassword.safeParse(password);
       expect(parsed.success).toBe(unmet.length === 0);
       if (!parsed.success) return;

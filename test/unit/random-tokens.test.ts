@@ -1,17 +1,16 @@
 import { createHash } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { User } from '../../entities/index.ts';
-import { createOneTimeTokens, isMailedToken } from '../../server/accounts/one-time-tokens.ts';
+import { isMailedToken } from '../../server/accounts/mailed-tokens.ts';
+import { createOneTimeTokens } from '../../server/accounts/one-time-tokens.ts';
 import { type Database, sql } from '../../server/parts/database/contract.ts';
 import { openDatabase } from '../../server/parts/database/index.ts';
 import { createSecrets } from '../../server/secrets.ts';
+import { temporaryDirectory } from '../rig/custodian.ts';
 import { cases } from '../rig/random.ts';
 
-const dataDir = mkdtempSync(join(tmpdir(), 'account-tokens-'));
+const dataDir = temporaryDirectory('tokens');
 const users = ['ada', 'grace'].map((name) => User.register({ email: `${name}@example.test`, name, passwordHash: 'x' }));
 const purposes = ['verify-email', 'reset-password'] as const;
 const SECOND = 1000;
@@ -28,7 +27,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await database.close();
-  rmSync(dataDir, { recursive: true });
 });
 
 const secret = fc.string({ minLength: 32, maxLength: 40 });
@@ -138,9 +136,9 @@ test('only the newest token of a purpose is found, for its life, reserved by one
       for (const { user, purpose, id, age, used, isReplaced } of issued) {
         const { id: userId, email } = users[user] as User;
         const token = tokens.derive(purpose, id);
-        const expected = { id, userId, email, used, expired: age >= lives[purpose] };
+        const expected = { id, userId, email, purpose, used, expired: age >= lives[purpose] };
         for (const asked of purposes) {
-          const found = await database.query((tables) => tokens.find(tables, asked, token));
+          const found = await database.query((tables) => tokens.find(tables, [asked], token));
           expect(found).toEqual(asked === purpose && !isReplaced ? expected : undefined);
         }
         expect(await database.query((tables) => tokens.deriveAgain(tables, purpose, id))).toEqual(

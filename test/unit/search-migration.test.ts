@@ -1,10 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { MikroORM } from '@mikro-orm/sql';
 import { afterEach, beforeEach, describe, expect, inject, test, vi } from 'vitest';
 import { migrationNames as names } from '../../entities/migrations/index.ts';
 import { migrationOptions } from '../../server/parts/database/options.ts';
+import { temporaryDirectory } from '../rig/custodian.ts';
 import { createDatabase, dropDatabase } from '../rig/mysql.ts';
 
 const NAME = '0006-search';
@@ -16,7 +14,7 @@ describe.each(['embedded', 'real'])('names get their search keys, on %s parts', 
   let orm: MikroORM;
 
   beforeEach(async () => {
-    dataDir = mkdtempSync(join(tmpdir(), 'account-migration-'));
+    dataDir = temporaryDirectory('migration');
     databaseUrl = kind === 'real' ? await createDatabase(inject('mysqlUrl')) : undefined;
     orm = await MikroORM.init(await migrationOptions({ databaseUrl, dataDir }));
     await orm.migrator.up({ to: before });
@@ -25,7 +23,6 @@ describe.each(['embedded', 'real'])('names get their search keys, on %s parts', 
     vi.restoreAllMocks();
     await orm.close(true);
     if (databaseUrl) await dropDatabase(databaseUrl);
-    rmSync(dataDir, { recursive: true, force: true });
   });
 
   const execute = (sql: string) => orm.em.fork().execute<Record<string, unknown>[]>(sql);

@@ -1,15 +1,15 @@
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { brotliCompress } from 'node:zlib';
 import Koa from 'koa';
-import { afterAll, afterEach, expect, test, vi } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { memoryFile } from '../../server/http/web/memory-file.ts';
 import { diskStorage } from '../../server/parts/object-storage/disk.ts';
 import { createSecrets } from '../../server/secrets.ts';
+import { temporaryDirectory } from '../rig/custodian.ts';
 import { openFiles } from '../uploads/storage.ts';
 
 vi.mock('node:zlib', async (load) => {
@@ -17,8 +17,7 @@ vi.mock('node:zlib', async (load) => {
   return { ...zlib, brotliCompress: vi.fn(zlib.brotliCompress) };
 });
 
-const dataDir = mkdtempSync(join(tmpdir(), 'account-files-'));
-afterAll(() => rmSync(dataDir, { recursive: true }));
+const dataDir = temporaryDirectory('files');
 afterEach(() => vi.restoreAllMocks());
 
 test('a compression that failed is tried again at the next request', async () => {

@@ -1,21 +1,21 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { v7 as uuidv7 } from 'uuid';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { User } from '../../entities/index.ts';
 import { createSessionRows, type SessionRows } from '../../server/accounts/session-rows.ts';
 import { accountOf } from '../../server/accounts/users.ts';
+import { backgroundJob } from '../../server/activity/caller.ts';
+import { createActivity } from '../../server/activity/index.ts';
 import type { Database } from '../../server/parts/database/contract.ts';
 import { openDatabase } from '../../server/parts/database/index.ts';
 import { stackNames } from '../contract/scenario.ts';
+import { temporaryDirectory } from '../rig/custodian.ts';
 import { createDatabase, dropDatabase } from '../rig/mysql.ts';
 
 const LIFE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 
 describe.each(stackNames)('on %s parts', (kind) => {
-  const dataDir = mkdtempSync(join(tmpdir(), 'account-session-rows-'));
+  const dataDir = temporaryDirectory('session-rows');
   const [ada, bob] = ['ada', 'bob'].map((name) =>
     User.register({ email: `${name}@example.test`, name, passwordHash: 'x' }),
   ) as [User, User];
@@ -30,17 +30,17 @@ describe.each(stackNames)('on %s parts', (kind) => {
     await database.transaction(async (em) => {
       for (const user of [ada, bob]) await em.insert(user);
     });
-    rows = createSessionRows(database);
+    rows = createSessionRows(database, createActivity(database, { keptDays: 1 }));
   });
   afterAll(async () => {
     await database.close();
     if (databaseUrl) await dropDatabase(databaseUrl);
-    rmSync(dataDir, { recursive: true });
   });
 
   const open = async (account = accountOf(ada)) => {
     const id = uuidv7();
-    await rows.insert(account, { id, method: 'password', address: '192.0.2.1', device: 'curl', lifeMs: LIFE_MS });
+    const session = { tokenHash: null, id, method: 'password', address: '192.0.2.1', device: 'curl', lifeMs: LIFE_MS };
+    await rows.insert(account, session, async () => undefined);
     return id;
   };
   const stored = async (id: string) =>
@@ -68,7 +68,7 @@ describe.each(stackNames)('on %s parts', (kind) => {
     expect((await stored(id))?.expires_at).toBe(end);
     expect(await rows.recordUse(id, 2 * LIFE_MS)).toBe(true);
     expect((await stored(id))?.expires_at).toBeGreaterThanOrEqual(end + LIFE_MS);
-    expect(await rows.end(id)).toBe(true);
+    expect(await rows.endOf(accountOf(ada), id, backgroundJob)).toBeDefined();
     expect(await rows.recordUse(id, LIFE_MS)).toBe(false);
     expect(await stored(id)).toBeUndefined();
     expect(await rows.find(id)).toBeUndefined();
@@ -82,12 +82,12 @@ describe.each(stackNames)('on %s parts', (kind) => {
 
   test('one opened beside the end of all, by an epoch that was read before it, is not listed', async () => {
     const read = accountOf(bob);
-    expect(await rows.endAll(bob.id)).toBe(true);
+    expect(await rows.endAll(bob.id, backgroundJob)).toBe(true);
     const late = await open(read);
     const now = { ...read, sessionEpoch: read.sessionEpoch + 1 };
     expect(await rows.list(now)).toEqual([]);
     expect((await rows.find(late))?.sessionEpoch).toBe(now.sessionEpoch);
-    expect(await rows.endAll('user_none')).toBe(false);
+    expect(await rows.endAll('user_none', backgroundJob)).toBe(false);
   });
 
   test('of very many the newest hundred are listed', async () => {

@@ -1,12 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { User } from '../../entities/index.ts';
 import { createSessionRows, type SessionRows } from '../../server/accounts/session-rows.ts';
 import { createSessions, isSessionToken, type Sessions } from '../../server/accounts/sessions.ts';
 import { accountOf, createUsers, type Users } from '../../server/accounts/users.ts';
+import { backgroundJob } from '../../server/activity/caller.ts';
+import { type Activity, createActivity } from '../../server/activity/index.ts';
 import { parseConfig } from '../../server/config/index.ts';
 import { unavailable } from '../../server/errors.ts';
 import { createLog } from '../../server/log.ts';
@@ -14,18 +13,25 @@ import type { Database } from '../../server/parts/database/contract.ts';
 import { openDatabase } from '../../server/parts/database/index.ts';
 import type { KeyValueStore } from '../../server/parts/key-value/contract.ts';
 import { openKeyValueStore } from '../../server/parts/key-value/index.ts';
+import { temporaryDirectory } from '../rig/custodian.ts';
 import { isMutationRun } from '../rig/mutation-run.ts';
 import { cases } from '../rig/random.ts';
 import { nextDatabase } from '../rig/redis.ts';
 
 const DAY = 24 * 60 * 60 * 1000;
-const request = { clientAddress: '192.0.2.1', userAgent: '', formerToken: undefined };
+const request = { ...backgroundJob, formerToken: undefined, deviceCookie: undefined };
+/** Mails about logins are tested over HTTP. */
+const withoutNews = {
+  devices: { recordLogin: async () => ({ deviceCookie: '', isNews: false }) },
+  outbox: { wake: () => undefined },
+};
 
 /** A session over weeks: the clock of the process is moved, database and store are real. */
 describe.each(isMutationRun ? ['embedded'] : ['embedded', 'Redis'])('sessions in the %s store', (kind) => {
-  const dataDir = mkdtempSync(join(tmpdir(), 'account-sessions-'));
+  const dataDir = temporaryDirectory('sessions');
   const user = User.register({ email: 'ada@example.test', name: 'Ada', passwordHash: 'x' });
   let database: Database;
+  let activity: Activity;
   let store: KeyValueStore;
   let sessions: Sessions;
 
@@ -33,25 +39,34 @@ describe.each(isMutationRun ? ['embedded'] : ['embedded', 'Redis'])('sessions in
     const redisUrl = kind === 'Redis' ? await nextDatabase(inject('redisUrl')) : undefined;
     const config = parseConfig({ DATA_DIR: dataDir, LOG_LEVEL: 'silent', REDIS_URL: redisUrl });
     database = await openDatabase(config);
+    activity = createActivity(database, { keptDays: 1 });
     await database.migrate();
     await database.transaction(async (em) => {
       await em.insert(user);
     });
     store = await openKeyValueStore(config, await createLog(config));
     await vi.waitFor(() => store.ping());
-    sessions = createSessions({ store, users: createUsers(database), rows: createSessionRows(database) });
+    sessions = createSessions({
+      store,
+      users: createUsers({ database, activity }),
+      rows: createSessionRows(database, activity),
+      ...withoutNews,
+    });
   });
   afterEach(() => {
     vi.useRealTimers();
   });
   afterAll(async () => {
     await Promise.all([database.close(), store.close()]);
-    rmSync(dataDir, { recursive: true });
   });
 
   /** A session in the user's epoch of now: another test may have raised it. */
   const open = async () =>
-    sessions.openSession((await createUsers(database).find(user.id)) ?? accountOf(user), 'password', request);
+    sessions.openSession(
+      (await createUsers({ database, activity }).find(user.id)) ?? accountOf(user),
+      { method: 'password' },
+      request,
+    );
   const startAt = (time: number) => vi.useFakeTimers({ toFake: ['Date'], now: time });
   const daysLater = (days: number) => vi.setSystemTime(Date.now() + days * DAY);
 
@@ -99,13 +114,14 @@ describe.each(isMutationRun ? ['embedded'] : ['embedded', 'Redis'])('sessions in
     const { token } = await open();
     daysLater(3.6);
     const set: KeyValueStore['set'] = async (...session) => {
-      await sessions.end(token);
+      await sessions.end(token, backgroundJob);
       return store.set(...session);
     };
     const overtaken = createSessions({
       store: { ...store, set },
-      users: createUsers(database),
-      rows: createSessionRows(database),
+      users: createUsers({ database, activity }),
+      rows: createSessionRows(database, activity),
+      ...withoutNews,
     });
     expect(await overtaken.validate(token)).toBeNull();
     expect(await sessions.validate(token)).toBeNull();
@@ -115,9 +131,14 @@ describe.each(isMutationRun ? ['embedded'] : ['embedded', 'Redis'])('sessions in
     startAt(Date.now());
     const { token, expiresAt } = await open();
     daysLater(3.6);
-    const rows = createSessionRows(database);
+    const rows = createSessionRows(database, activity);
     const recordUse = () => Promise.reject(unavailable(new Error('a full disk')));
-    const readOnly = createSessions({ store, users: createUsers(database), rows: { ...rows, recordUse } });
+    const readOnly = createSessions({
+      store,
+      users: createUsers({ database, activity }),
+      rows: { ...rows, recordUse },
+      ...withoutNews,
+    });
     expect(await readOnly.validate(token)).toMatchObject({ fresh: false, expiresAt });
     expect(await sessions.validate(token)).toMatchObject({ fresh: true });
   });
@@ -125,19 +146,25 @@ describe.each(isMutationRun ? ['embedded'] : ['embedded', 'Redis'])('sessions in
   test('its end needs the store to find it, and not to forget it', async () => {
     const { token } = await open();
     const refused = () => Promise.reject(unavailable(new Error('a replica')));
-    const parts = { users: createUsers(database), rows: createSessionRows(database) };
-    await expect(createSessions({ ...parts, store: { ...store, get: refused } }).end(token)).rejects.toMatchObject({
+    const parts = {
+      users: createUsers({ database, activity }),
+      rows: createSessionRows(database, activity),
+      ...withoutNews,
+    };
+    await expect(
+      createSessions({ ...parts, store: { ...store, get: refused } }).end(token, backgroundJob),
+    ).rejects.toMatchObject({
       code: 'SERVICE_UNAVAILABLE',
     });
     expect(await sessions.validate(token)).not.toBeNull();
-    await createSessions({ ...parts, store: { ...store, delete: refused } }).end(token);
+    await createSessions({ ...parts, store: { ...store, delete: refused } }).end(token, backgroundJob);
     expect(await sessions.validate(token)).toBeNull();
   });
 
   test('a higher epoch of the user ends it', async () => {
     const { token } = await open();
     expect(await sessions.validate(token)).not.toBeNull();
-    await sessions.endAll(user.id);
+    await sessions.endAll(user.id, backgroundJob);
     expect(await sessions.validate(token)).toBeNull();
   });
 });
@@ -185,17 +212,29 @@ describe('over any weeks', () => {
         const inTable = new Set<string>();
         const rows = {
           find: async (id: string) => (inTable.has(id) ? { ...user, sessionId: id, isUseDue: 1 } : undefined),
-          insert: async (_: unknown, { id }: { id: string }) => void inTable.add(id),
+          insert: async (_: unknown, { id }: { id: string }) => {
+            inTable.add(id);
+            return withoutNews.devices.recordLogin();
+          },
           recordUse: async (id: string) => inTable.has(id),
-          end: async (id: string) => inTable.delete(id),
+          logOut: async ({ id }: { id: string }) => void inTable.delete(id),
         };
-        const sessions = createSessions({ store: store as never, users: {} as never, rows: rows as never });
+        const sessions = createSessions({
+          store: store as never,
+          users: {} as never,
+          rows: rows as never,
+          ...withoutNews,
+        });
         const known: { token: string; createdAt: number; expiresAt: number; ended: boolean }[] = [];
         const open = async (former?: string) => {
-          const { token, expiresAt } = await sessions.openSession({ ...user } as never, 'password', {
-            ...request,
-            formerToken: former,
-          });
+          const { token, expiresAt } = await sessions.openSession(
+            { ...user } as never,
+            { method: 'password' },
+            {
+              ...request,
+              formerToken: former,
+            },
+          );
           expect(expiresAt).toBe(Date.now() + 7 * DAY);
           known.push({ token, createdAt: Date.now(), expiresAt, ended: false });
         };
@@ -210,7 +249,7 @@ describe('over any weeks', () => {
             await open(session.token);
             session.ended = true;
           } else if (session && each.act === 'end') {
-            await sessions.end(session.token);
+            await sessions.end(session.token, backgroundJob);
             session.ended = true;
           } else if (session) {
             const { createdAt, expiresAt, ended } = session;
@@ -249,7 +288,7 @@ describe('a session without a row, of the version before, that the store still h
     const stored = { userId: user.id, epoch: user.sessionEpoch, createdAt: 0, expiresAt };
     const store = { get: async () => JSON.stringify(stored), set: async () => true } as unknown as KeyValueStore;
     const users = { find: async () => user } as unknown as Users;
-    return createSessions({ store, users, rows: {} as SessionRows }).validate(token);
+    return createSessions({ store, users, rows: {} as SessionRows, ...withoutNews }).validate(token);
   };
 
   test('has ended at its end, also where the clock of the store is behind', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import * as fields from '../../routers/fields.ts';
 import { isUserId } from '../../routers/users.ts';
-import { isMailedToken } from '../../server/accounts/one-time-tokens.ts';
+import { isMailedToken } from '../../server/accounts/mailed-tokens.ts';
 import { isSessionToken } from '../../server/accounts/sessions.ts';
 import { isMailAddress, isName, isWebAddress } from '../../server/accounts/text-rules.ts';
 import { clientAddress } from '../../server/http/client-address.ts';

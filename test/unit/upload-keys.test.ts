@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { backgroundJob } from '../../server/activity/caller.ts';
 import { defaultUploadTypes, uploadTypes } from '../../server/media-types.ts';
 import { createNewUploads } from '../../server/uploads/new-uploads.ts';
 import { anyCharacter, cases } from '../rig/random.ts';
@@ -53,7 +54,11 @@ test('a key is made of random characters and the extension of the declared type,
         if (isRight)
           expect(found).toMatch(new RegExp(`^uploads/[A-Za-z0-9_-]{36}\\.${extensions[subtype] ?? subtype}$`));
         else expect(found).toBe('VALIDATION_FAILED');
-        const { url } = await storeImage('user', { ...sent, name: filename, type: contentType } as never, 'post');
+        const { url } = await storeImage(
+          'user',
+          { file: { ...sent, name: filename, type: contentType } as never, purpose: 'post' },
+          backgroundJob,
+        );
         expect(url).toMatch(/^http:\/\/storage\.test\/uploads\/[A-Za-z0-9_-]{36}\.webp$/);
       },
     ),

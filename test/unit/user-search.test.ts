@@ -1,14 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { User } from '../../entities/index.ts';
 import { createUserSearch, isSearchCursor } from '../../server/accounts/user-search.ts';
 import { parseConfig } from '../../server/config/index.ts';
 import type { Database } from '../../server/parts/database/contract.ts';
 import { openDatabase } from '../../server/parts/database/index.ts';
+import { temporaryDirectory } from '../rig/custodian.ts';
 
-const dataDir = mkdtempSync(join(tmpdir(), 'account-user-search-'));
+const dataDir = temporaryDirectory('user-search');
 let database: Database;
 let search: ReturnType<typeof createUserSearch>;
 
@@ -31,7 +29,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await database.close();
-  rmSync(dataDir, { recursive: true });
 });
 
 /** The names of each page. */

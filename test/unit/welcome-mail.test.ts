@@ -1,11 +1,15 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { User } from '../../entities/index.ts';
+import { createEmailChangeRows } from '../../server/accounts/email-change-rows.ts';
 import { createInboxTurns } from '../../server/accounts/inbox-turns.ts';
+import { createInvitationRows } from '../../server/accounts/invitation-rows.ts';
 import { createMailAdmission } from '../../server/accounts/mail-requests.ts';
 import { createMailComposer } from '../../server/accounts/mails.ts';
 import { createOneTimeTokens } from '../../server/accounts/one-time-tokens.ts';
 import { createOutbox, type Outbox } from '../../server/accounts/outbox.ts';
 import { createUsers } from '../../server/accounts/users.ts';
+import { createActivity } from '../../server/activity/index.ts';
+import { parseConfig } from '../../server/config/index.ts';
 import { type AllTables, type Database, rowOf } from '../../server/parts/database/contract.ts';
 import { openDatabase } from '../../server/parts/database/index.ts';
 import { createSecrets } from '../../server/secrets.ts';
@@ -22,12 +26,24 @@ beforeEach(async () => {
   send.mockReset();
   database = await openDatabase({ databaseUrl: undefined, dataDir: temporaryDirectory('welcome') });
   await database.migrate();
-  const tokens = createOneTimeTokens({ database, secrets: createSecrets(['secret']) });
+  const parts = { database, secrets: createSecrets(['secret']) };
+  const tokens = createOneTimeTokens(parts);
+  const emailChanges = createEmailChangeRows(parts);
   const turns = createInboxTurns();
   outbox = createOutbox({
+    sweeps: [],
     ...{ database, log, rates, turns },
-    admission: createMailAdmission({ database, tokens, rates, turns }),
-    compose: createMailComposer({ appUrl: 'https://accounts.test', database, tokens, users: createUsers(database) }),
+    admission: createMailAdmission({ database, tokens, emailChanges, rates, turns }),
+    compose: createMailComposer({
+      appUrl: 'https://accounts.test',
+      site: 'accounts.test',
+      brand: parseConfig({}).brand,
+      database,
+      tokens,
+      emailChanges,
+      invitations: createInvitationRows(parts),
+      users: createUsers({ database, activity: createActivity(database, { keptDays: 1 }) }),
+    }),
     mail: { send, close: () => undefined },
   });
 });

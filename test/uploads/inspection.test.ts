@@ -243,7 +243,6 @@ oneByOne('two instances share the work, and nothing right is lost', async () => 
       uploading.s3?.requests().filter((request) => request.startsWith('HEAD') && request.includes('/uploads/')) ?? [];
     expect(new Set(checks).size).toBe(checks.length);
   } finally {
-    await uploading.stack.stop();
-    await uploading.s3?.stop();
+    await uploading.stop();
   }
 });

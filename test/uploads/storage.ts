@@ -27,6 +27,7 @@ export interface Uploading {
   objects: Objects;
   /** Undefined where files are kept on disk. */
   s3: S3 | undefined;
+  stop(): Promise<void>;
 }
 
 export type StorageName = 'disk' | 'S3';
@@ -57,10 +58,7 @@ export function onStorage(
   beforeAll(async () => {
     uploading = await startUploading(name, changes);
   });
-  afterAll(async () => {
-    await uploading?.stack.stop();
-    await uploading?.s3?.stop();
-  });
+  afterAll(() => uploading?.stop());
   define(() => {
     if (!uploading) throw new Error('the stack did not start');
     return uploading;
@@ -75,12 +73,21 @@ export async function startUploading(
 ): Promise<Uploading> {
   if (name === 'disk') {
     const stack = await startStack('embedded', { env: { ...env, ...changes } });
-    return { stack, s3: undefined, objects: onDisk(join(stack.services[0]?.dataDir ?? '', 'objects')) };
+    const objects = onDisk(join(stack.services[0]?.dataDir ?? '', 'objects'));
+    return { stack, s3: undefined, objects, stop: () => stack.stop() };
   }
   if (isMutationRun) outsideMutationRun('S3');
   const s3 = await startS3({ cors: 'API_HOST' in changes });
   const stack = await startStack('real', { env: { ...env, ...s3.env, ...changes }, instances, tree });
-  return { stack, s3, objects: { ...s3, has: async (key) => (await s3.keys()).includes(key) } };
+  return {
+    stack,
+    s3,
+    objects: { ...s3, has: async (key) => (await s3.keys()).includes(key) },
+    async stop() {
+      await stack.stop();
+      await s3.stop();
+    },
+  };
 }
 
 const onDisk = (root: string): Objects => ({

@@ -4,14 +4,15 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { setPriority } from 'node:os';
 import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
-import { createPool, type ResultSetHeader, type RowDataPacket } from 'mysql2/promise';
+import { createPool, type PoolConnection, type RowDataPacket } from 'mysql2/promise';
 import { createTransport } from 'nodemailer';
 import { RateLimiterRedis } from 'rate-limiter-flexible';
 import { v7 as uuidv7 } from 'uuid';
 
 /**
  * What hashes and what writes, by hand on node:http, and nothing else: no log, no headers, no schemas, no time limits, and
- * a mail that is lost if the process ends before it is sent. It shares sessions, users and limits with the service. With
+ * a mail that is lost if the process ends before it is sent. It shares sessions, users and limits with the service, and does
+ * the same durable work: each change, and the row of a session, in one transaction with its event. With
  * HASHING_NICE its hashing threads have that priority (Linux).
  */
 const { PORT, REDIS_URL = '', DATABASE_URL = '', SMTP_URL = '', HASHING_NICE } = process.env;
@@ -28,6 +29,35 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('base64url');
 const newToken = () => randomBytes(32).toString('base64url');
+
+/** Runs statements as one transaction. */
+async function transaction<T>(work: (connection: PoolConnection) => Promise<T>): Promise<T> {
+  const connection = await pool.getConnection();
+  try {
+    await connection.beginTransaction();
+    const result = await work(connection);
+    await connection.commit();
+    return result;
+  } catch (error) {
+    await connection.rollback();
+    throw error;
+  } finally {
+    connection.release();
+  }
+}
+
+const record = (connection: PoolConnection, request: IncomingMessage, userId: string, kind: string, details: object) =>
+  connection.query('insert into activity set ?', {
+    id: uuidv7(),
+    user_id: userId,
+    kind,
+    actor: 'user',
+    address: String(request.headers['x-forwarded-for'] ?? '').slice(0, 64),
+    device: String(request.headers['user-agent'] ?? '').slice(0, 100),
+    request_id: randomUUID(),
+    details: JSON.stringify(details),
+    created_at: Date.now(),
+  });
 
 class Refusal extends Error {
   readonly status: number;
@@ -79,6 +109,21 @@ const logIn: Handler = async (request, response) => {
   const { id, name, provider, session_epoch: epoch } = user;
   const session = JSON.stringify({ userId: id, epoch, createdAt, expiresAt });
   await redis.set(`session:${sha256(token)}`, session, 'PX', WEEK_MS);
+  await transaction(async (connection) => {
+    await connection.query('insert into sessions set ?', {
+      id: uuidv7(),
+      user_id: id,
+      epoch,
+      method: 'password',
+      address: String(request.headers['x-forwarded-for']),
+      device: String(request.headers['user-agent'] ?? '').slice(0, 100),
+      created_at: createdAt,
+      authenticated_at: createdAt,
+      last_used_at: createdAt,
+      expires_at: expiresAt,
+    });
+    await record(connection, request, id, 'logged-in', { method: 'password' });
+  });
   response.setHeader(
     'Set-Cookie',
     `auth_session=${token}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${WEEK_MS / 1000}; Secure`,
@@ -95,9 +140,7 @@ const register: Handler = async (request, response) => {
   const id = `user_${uuidv7()}`;
   const token = newToken();
   const now = Date.now();
-  const connection = await pool.getConnection();
-  try {
-    await connection.beginTransaction();
+  await transaction(async (connection) => {
     await connection.query('insert into users set ?', {
       id,
       email: email.toLowerCase(),
@@ -110,6 +153,7 @@ const register: Handler = async (request, response) => {
       session_epoch: 0,
       created_at: now,
     });
+    await record(connection, request, id, 'registered', { method: 'password' });
     await connection.query('insert into one_time_tokens set ?', {
       id: randomUUID(),
       user_id: id,
@@ -118,13 +162,9 @@ const register: Handler = async (request, response) => {
       expires_at: now + DAY_MS,
       used: 0,
     });
-    await connection.commit();
-  } catch (error) {
-    await connection.rollback();
-    throw (error as { code?: string }).code === 'ER_DUP_ENTRY' ? new Refusal(409, 'Email already registered') : error;
-  } finally {
-    connection.release();
-  }
+  }).catch((error: { code?: string }) => {
+    throw error.code === 'ER_DUP_ENTRY' ? new Refusal(409, 'Email already registered') : error;
+  });
   mails.sendMail(verificationMail(email, `http://localhost/verify-email?token=${token}`)).catch(console.error);
   response.statusCode = 201;
   return {
@@ -183,11 +223,14 @@ const changeProfile: Handler = async (request) => {
     ),
   );
   if (typeof changed['name'] === 'string') changed['search_name'] = changed['name'].toLowerCase();
-  await pool.query<ResultSetHeader>('update users set ? where id = ? and session_epoch = ?', [
-    changed,
-    row['id'],
-    row['session_epoch'],
-  ]);
+  await transaction(async (connection) => {
+    await connection.query('update users set ? where id = ? and session_epoch = ?', [
+      changed,
+      row['id'],
+      row['session_epoch'],
+    ]);
+    await record(connection, request, row['id'], 'profile-changed', { fields: Object.keys(change).join(', ') });
+  });
   return { success: true, user: toProfile({ ...row, ...changed } as RowDataPacket) };
 };
 

@@ -12,11 +12,11 @@ const extent = (quick: boolean): Extent =>
 
 /** Each from an address of its own. */
 export const logInAs = (people: Person[], n: number): Ask => {
-  const { email } = people[n % people.length] as Person;
+  const { email, device } = people[n % people.length] as Person;
   return {
     method: 'POST',
     path: '/auth/login',
-    headers: { 'X-Forwarded-For': clientAddress() },
+    headers: { 'X-Forwarded-For': clientAddress(), Cookie: device },
     body: { email, password: PASSWORD },
     isRight(text) {
       const { success, user } = JSON.parse(text);

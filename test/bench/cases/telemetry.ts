@@ -8,7 +8,10 @@ import { logIn, PEOPLE } from '../servers.ts';
 import { readAs } from './reads.ts';
 
 /** Short rounds, and many: what else the machine does, which is more than the difference, meets all alike. */
-const extent = (quick: boolean): Extent => ({ warmUp: 10, rounds: quick ? 30 : 150, amount: 500 });
+const extent = (quick: boolean): Extent => ({ warmUp: 10, rounds: quick ? 10 : 50, amount: 500 });
+
+/** Of each kind: two processes of one kind differ by some percent for as long as they run, by what was compiled when. */
+const PROCESSES = 3;
 
 const PATH = '/api/profile';
 
@@ -16,44 +19,47 @@ const PATH = '/api/profile';
 export const telemetry: Case = {
   name: 'telemetry',
   async run({ parts, quick }) {
-    const without = await parts.startProduction();
-    await addPeople(without.database, 3);
+    const first = await parts.startProduction();
+    await addPeople(first.database, 3);
     const collector = await startCollector();
-    const measured = await another(parts, without, { METRICS_PORT: String(await freePort()) });
-    const traced = await another(parts, without, {
-      ...collector.env,
-      OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
-      OTEL_TRACES_SAMPLER_ARG: '0.01',
-    });
-    const { url } = without.service;
-    const people = await Promise.all(Array.from({ length: PEOPLE }, (_, n) => logIn(url, without.database, n)));
-    const contender = async ({ url, pid }: Production['service']): Promise<Contender> => {
+    const { url } = first.service;
+    const people = await Promise.all(Array.from({ length: PEOPLE }, (_, n) => logIn(url, first.database, n)));
+    const contender = async (changes: Record<string, string>): Promise<Contender> => {
+      const { url, pid } = await another(parts, first, changes);
       if (pid === undefined) throw new Error('the service does not run');
       return { url, pid, ask: await readAs(people, url, PATH) };
     };
-    const rounds = await inTurn(
-      {
-        without: await contender(without.service),
-        metrics: await contender(measured),
-        traces: await contender(traced),
-      },
-      extent(quick),
-    );
+    const contenders: Record<string, Contender> = {};
+    for (let n = 0; n < PROCESSES; n++) {
+      contenders[`without ${n}`] = await contender({});
+      contenders[`metrics ${n}`] = await contender({ METRICS_PORT: String(await freePort()) });
+      contenders[`traces ${n}`] = await contender({
+        ...collector.env,
+        OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
+        OTEL_TRACES_SAMPLER_ARG: '0.01',
+      });
+    }
+    const rounds = Object.entries(await inTurn(contenders, extent(quick)));
     collector.stop();
-    const line = (what: string, of: 'metrics' | 'traces', others?: Result['others']): Result => ({
+    const [without, metrics, traces] = ['without', 'metrics', 'traces'].map((kind) =>
+      rounds.filter(([name]) => name.startsWith(kind)).flatMap(([, ofProcess]) => ofProcess),
+    ) as [Rounds, Rounds, Rounds];
+    const line = (what: string, ours: Rounds, others?: Result['others']): Result => ({
       what: `GET ${PATH} with ${what}`,
-      ours: figures(rounds[of]),
+      ours: figures(ours),
       ...(others && { others }),
-      toLimit: { value: total(rounds[of]) / total(rounds.without), goal: { atMost: 1.03 }, isStable: true },
+      toLimit: { value: total(ours) / total(without), goal: { atMost: 1.03 }, isStable: true },
     });
     return [
-      line('metrics', 'metrics', { 'the same without': figures(rounds.without) }),
-      line('traces, of which one in a hundred is kept', 'traces'),
+      line('metrics', metrics, { 'the same without': figures(without) }),
+      line('traces, of which one in a hundred is kept', traces),
     ];
   },
 };
 
-const total = (rounds: { cpu: number }[]): number => rounds.reduce((sum, { cpu }) => sum + cpu, 0);
+type Rounds = Parameters<typeof figures>[0];
+
+const total = (rounds: Rounds): number => rounds.reduce((sum, { cpu }) => sum + cpu, 0);
 
 /** A further process on the same parts. */
 async function another(parts: Parts, { service: { env } }: Production, changes: Record<string, string>) {

@@ -7,7 +7,9 @@ import {
   type LoginInput,
   type Profile,
   type ProfileUpdateInput,
+  passwordRules,
   uploadFile,
+  uploadImage,
 } from 'account-client';
 
 export interface Start {
@@ -36,8 +38,23 @@ async function ending(call: Promise<unknown>): Promise<Ending> {
   }
 }
 
-/** What a front end does with the client, from a wrong password to the last logout. Answers what came of each step. */
-export async function walk({ url, person, strange, nowhere }: Start, fetch: typeof globalThis.fetch) {
+/** Whether it begins with nothing, ends with all of it, and never goes back. */
+const courseOf = (seen: number[], size: number) => ({
+  starts: seen[0],
+  ends: seen.at(-1) === size,
+  rises: seen.every((loaded, i) => loaded >= (seen[i - 1] ?? 0)),
+});
+
+/**
+ * What a front end does with the client, from a wrong password to the last logout. Answers what came of each step. Images are
+ * sent by `imageFetch`, or by what the platform has for that.
+ */
+export async function walk(
+  { url, person, strange, nowhere }: Start,
+  fetch: typeof globalThis.fetch,
+  imageFetch?: typeof globalThis.fetch,
+) {
+  const isBrowser = imageFetch === undefined;
   let requests = 0;
   const counted: typeof fetch = (...request) => {
     requests += 1;
@@ -60,17 +77,16 @@ export async function walk({ url, person, strange, nowhere }: Start, fetch: type
     .mutate({ name: 'x' })
     .catch((error: unknown) =>
       isServiceError(error, 'VALIDATION_FAILED')
-        ? { status: error.status, rule: error.details?.['name']?.rule }
+        ? { status: error.status, rule: error.details?.['name']?.rule, rules: error.details?.['name']?.rules }
         : error,
     );
 
-  const form = new FormData();
-  form.set(
-    'file',
-    new File([Uint8Array.from(atob(png), (sign) => sign.charCodeAt(0))], 'dot.png', { type: 'image/png' }),
-  );
-  form.set('type', 'avatar');
-  const image = await client.upload.image.mutate(form);
+  const dot = new File([Uint8Array.from(atob(png), (sign) => sign.charCodeAt(0))], 'dot.png', { type: 'image/png' });
+  const sent: number[] = [];
+  const images = createClient({ url, fetch: imageFetch });
+  const image = await uploadImage(images, dot, { type: 'avatar', onProgress: ({ loaded }) => sent.push(loaded) });
+  const leaving = new AbortController();
+  setTimeout(() => leaving.abort(new Error('aborted by the user')), 50);
 
   const seen: number[] = [];
   const size = 2 * 1024 * 1024;
@@ -89,17 +105,27 @@ export async function walk({ url, person, strange, nowhere }: Start, fetch: type
     website: updated.website,
     refused,
     image: [image.width, image.height],
+    imageProgress: courseOf(sent, dot.size),
+    reportsBetween: sent.length > 2 === isBrowser,
+    notAnImage: await ending(uploadImage(images, new File(['x'], 'x.png', { type: 'image/png' }), { type: 'post' })),
+    leftImage: await ending(
+      uploadImage(createClient({ url: `${strange}/silent`, fetch: imageFetch }), dot, {
+        type: 'avatar',
+        signal: leaving.signal,
+      }),
+    ),
+    weak: passwordRules.filter(({ isMet }) => !isMet('analytical-engine')).flatMap(({ rules }) => rules),
     stored: { contentType: stored.contentType, size: stored.size, readBack: readBack === size },
-    progress: {
-      starts: seen[0],
-      ends: seen.at(-1) === size,
-      rises: seen.every((loaded, i) => loaded >= (seen[i - 1] ?? 0)),
-    },
+    progress: courseOf(seen, size),
     notTaken: await ending(uploadFile(client, new File(['<svg/>'], 'a.svg', { type: 'image/svg+xml' }))),
     logout: await ending(client.auth.logout.mutate()),
     afterLogout: await ending(client.profile.get.query()),
     noService: await ending(client.service.users.query({ ids: [user.id] })),
     nowhere: await ending(createClient({ url: nowhere, fetch }).health.query()),
+    // Only a page can have been refused for its origin.
+    hint: await createClient({ url: nowhere, fetch })
+      .health.query()
+      .catch((error: unknown) => /ALLOWED_ORIGINS/.test(String(error)) === isBrowser),
     proxy: await ending(createClient({ url: `${strange}/proxy`, fetch }).health.query()),
     silent: await ending(createClient({ url: `${strange}/silent`, fetch, timeout: 300 }).health.query()),
     half: await ending(createClient({ url: `${strange}/half`, fetch, timeout: 300 }).health.query()),

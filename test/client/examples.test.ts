@@ -1,0 +1,205 @@
+import { createHash } from 'node:crypto';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { callerOf } from '../contract/callers.ts';
+import { loggedIn, onStack, PASSWORD, verified } from '../contract/scenario.ts';
+import { heading, inBrowser, mailedLink, press } from '../pages/browser.ts';
+import { freshEmail } from '../rig/address.ts';
+import { freePort } from '../rig/port.ts';
+import { newProject, packClient } from '../rig/project.ts';
+
+/** The examples of client/examples, each in a directory of its own with the packed client, as a reader tries them. */
+const examples = join(import.meta.dirname, '../../client/examples');
+const stops: (() => unknown)[] = [];
+afterAll(() => Promise.all(stops.map((stop) => stop())));
+
+async function example(name: string) {
+  const { tarball } = await packClient();
+  const project = await newProject(join(examples, name), [tarball]);
+  await project.compile();
+  return project;
+}
+
+const [reactPort, renderingPort, fastifyPort] = await Promise.all([freePort(), freePort(), freePort()]);
+
+/** Fills in the form of the service's own log-in page. */
+async function logInThere(page: Page, email: string): Promise<void> {
+  await page.getByLabel('Email').fill(email);
+  await page.getByLabel('Password').fill(PASSWORD);
+  await press(page, 'Log in');
+}
+
+inBrowser(['embedded', 'real'], (scenario) => {
+  describe('react-vite', () => {
+    const url = `http://localhost:${reactPort}`;
+    beforeAll(async () => {
+      const project = await example('react-vite');
+      await project.script('build', { VITE_ACCOUNTS_URL: scenario().stack.appUrl });
+      const args = ['--port', String(reactPort), '--host', '127.0.0.1', '--strictPort'];
+      stops.push(await project.serve('preview', { port: reactPort, args }));
+    }, 120_000);
+    afterAll(() => stops.pop()?.());
+
+    test('registers, logs in, uploads a picture and logs out', async () => {
+      const { stack, visit } = scenario();
+      const email = freshEmail();
+      await visit(
+        async (page) => {
+          await page.goto(url);
+          await press(page, 'I am new here');
+          await heading(page, 'Create your account');
+          await page.getByLabel('Name').fill('Ada Lovelace');
+          await page.getByLabel('Email').fill(email);
+          await page.getByLabel('Password').fill('analytical');
+          await press(page, 'Create account');
+          await page.getByRole('alert').getByText('Validation failed').waitFor();
+          await page.getByText('✓ a lowercase letter').waitFor();
+          await page.getByText('· a digit').waitFor();
+          await page.getByLabel('Password').fill(PASSWORD);
+          await press(page, 'Create account');
+          await page
+            .getByRole('status')
+            .getByText(/check your (?:email|inbox)/i)
+            .waitFor();
+
+          await page.goto(await mailedLink(stack, email, 'Verify your email'));
+          await press(page, 'Verify email');
+          await heading(page, 'Your email is verified');
+
+          await page.goto(url);
+          await page.getByLabel('Email').fill(email);
+          await page.getByLabel('Password').fill('Wrong-Password-1');
+          await press(page, 'Log in');
+          await page.getByRole('alert').getByText('Invalid email or password').waitFor();
+          await page.getByLabel('Password').fill(PASSWORD);
+          await press(page, 'Log in');
+          await heading(page, 'Your profile');
+          await page.getByLabel('Bio').fill('Writes about engines.');
+          await press(page, 'Save');
+          await page
+            .getByLabel('Picture')
+            .setInputFiles({ name: 'x.png', mimeType: 'image/png', buffer: Buffer.from('x') });
+          await page.getByRole('alert').waitFor();
+          await page
+            .getByLabel('Picture')
+            .setInputFiles(join(import.meta.dirname, '../../client/pages/screenshots/register.png'));
+          await page.getByRole('img', { name: 'You' }).waitFor();
+          await page.reload();
+          await page.getByRole('img', { name: 'You' }).waitFor();
+          expect(await page.getByLabel('Bio').inputValue()).toBe('Writes about engines.');
+          await press(page, 'Log out');
+          await heading(page, 'Log in');
+          await page.reload();
+          await heading(page, 'Log in');
+        },
+        { elsewhere: [url] },
+      );
+    });
+
+    test('is where the service’s own log-in page leads back to', async () => {
+      const { stack, visit } = scenario();
+      const { email } = await verified({ stack, call: callerOf('rest', stack.url) });
+      await visit(
+        async (page) => {
+          await page.goto(`${url}/?basket=1#pay`);
+          await page.getByRole('link', { name: 'Other ways to log in' }).click();
+          await page.waitForURL(`${stack.appUrl}/login?*`);
+          await page.getByRole('link', { name: 'Create an account' }).click();
+          await page.getByRole('link', { name: 'Log in' }).click();
+          await logInThere(page, email);
+          await page.waitForURL(`${url}/?basket=1#pay`);
+          await heading(page, 'Your profile');
+          await page.goto(`${stack.appUrl}/dashboard`);
+          await heading(page, 'Your profile');
+          expect(new URL(page.url()).pathname).toBe('/dashboard');
+        },
+        { elsewhere: [url] },
+      );
+    });
+  });
+});
+
+inBrowser(['embedded'], (scenario) => {
+  describe('server-rendering', () => {
+    const url = `http://localhost:${renderingPort}`;
+    let elsewhere = '';
+    beforeAll(async () => {
+      const project = await example('server-rendering');
+      const env = { ACCOUNTS_URL: scenario().stack.appUrl };
+      stops.push(await project.serve('start', { port: renderingPort, env }));
+      // Of another site: to a browser 127.0.0.1 is none of localhost's.
+      const other = createServer((_, response) => {
+        response.setHeader('Content-Type', 'text/html').end(`<!doctype html><a href="${url}/">There</a>`);
+      }).listen(0, '127.0.0.1');
+      stops.push(() => other.close());
+      await new Promise((resolve) => other.once('listening', resolve));
+      elsewhere = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
+    }, 120_000);
+
+    test('shows who is logged in, also to a user who follows a link of another site, and logs out', async () => {
+      const { stack, visit } = scenario();
+      const { email } = await verified({ stack, call: callerOf('rest', stack.url) });
+      await visit(
+        async (page) => {
+          await page.goto(url);
+          await page.getByRole('link', { name: 'Log in' }).click();
+          await page.waitForURL(`${stack.appUrl}/login?*`);
+          await logInThere(page, email);
+          await page.waitForURL(`${url}/`);
+          await heading(page, 'Welcome, Ada Lovelace');
+          await page.goto(elsewhere);
+          await page.getByRole('link', { name: 'There' }).click();
+          await heading(page, 'Welcome, Ada Lovelace');
+          await press(page, 'Log out');
+          await page.getByRole('link', { name: 'Log in' }).waitFor();
+        },
+        { elsewhere: [url, elsewhere] },
+      );
+    });
+
+    test('lets no page of another site log its user out', async () => {
+      const { stack } = scenario();
+      const { session } = await loggedIn({ stack, call: callerOf('rest', stack.url) });
+      const headers = { cookie: `auth_session=${session}`, origin: 'https://evil.test' };
+      expect((await fetch(`${url}/log-out`, { method: 'POST', headers })).status).toBe(403);
+      expect(await (await fetch(url, { headers })).text()).toContain('Welcome, Ada');
+    });
+  });
+});
+
+const token = 'a-token-of-the-orders';
+const sha256 = createHash('sha256').update(token).digest('hex');
+
+describe('fastify-service', () => {
+  onStack(
+    'embedded',
+    (stack) => {
+      const orders = (headers: Record<string, string> = {}) =>
+        fetch(`http://localhost:${fastifyPort}/orders`, { headers });
+      beforeAll(async () => {
+        const project = await example('fastify-service');
+        const env = { ACCOUNTS_URL: stack().appUrl, ACCOUNTS_TOKEN: token, CACHE_SECONDS: '2' };
+        stops.push(await project.serve('start', { port: fastifyPort, env }));
+      }, 120_000);
+
+      test('knows the user of a session, for as long as it said after a logout, and says so when it cannot know', async () => {
+        const call = callerOf('rest', stack().url);
+        const { session } = await loggedIn({ stack: stack(), call });
+        const cookie = `auth_session=${session}`;
+        expect((await orders()).status).toBe(401);
+        expect((await orders({ cookie: `auth_session=${'x'.repeat(43)}` })).status).toBe(401);
+        const answer = await orders({ cookie });
+        expect([answer.status, await answer.json()]).toEqual([200, { of: 'Ada Lovelace', orders: [] }]);
+        await call('auth.logout', undefined, { session });
+        expect((await orders({ cookie })).status).toBe(200);
+        await expect.poll(async () => (await orders({ cookie })).status, { timeout: 10_000 }).toBe(401);
+        await stack().stop();
+        expect((await orders({ cookie })).status).toBe(503);
+      });
+    },
+    { env: { SERVICE_TOKENS: `orders:${sha256}` } },
+  );
+});

@@ -1,0 +1,68 @@
+import { afterAll, expect, test } from 'vitest';
+import { Browser } from '../provider/browser.ts';
+import { type Claims, environmentFor, startHostileProvider } from '../provider/hostile.ts';
+import { atInstance, begin, loginsThrough, profileOf, somebody, usersWith } from '../provider/login.ts';
+import type { Stack } from '../rig/stack.ts';
+import { type Call, callerOf } from './callers.ts';
+import { refusalsOf } from './passkey-scenario.ts';
+import { administrator, onBothStacks, verified } from './scenario.ts';
+
+/** A blocked user does not come in through a provider either, and a browser is led to a page that says why. */
+const provider = await startHostileProvider();
+const logInThrough = loginsThrough(provider);
+afterAll(() => provider.close());
+
+const restoreThrough = async (stack: Stack, claims: Claims) => {
+  const { browser, request } = await begin(stack, new Browser(), 'acme?restore=1');
+  const location = await browser.redirectOf(atInstance(stack, provider.authorize(request, claims)));
+  return { location, session: browser.session };
+};
+
+onBothStacks(
+  (stack) => {
+    const call: Call = (...given) => callerOf('rest', stack().url)(...given);
+    const block = async (id: string) => {
+      const { session } = await administrator({ stack: stack(), call });
+      expect((await call('users.block', { id }, { session })).status).toBe(200);
+    };
+
+    test('by a linked identity', async () => {
+      const claims = somebody();
+      const { id } = await profileOf(stack(), (await logInThrough(stack(), claims)).session);
+      await block(id);
+      for (const enter of [logInThrough, restoreThrough]) {
+        expect(await enter(stack(), claims)).toMatchObject({
+          location: '/login?error=account_blocked',
+          session: undefined,
+        });
+      }
+      expect(await refusalsOf(stack(), id, 2)).toEqual([{ reason: 'blocked' }, { reason: 'blocked' }]);
+      // Also with another address than the account's.
+      const moved = await logInThrough(stack(), { ...claims, email: somebody().email });
+      expect(moved.location).toBe('/login?error=account_blocked');
+    });
+
+    test('by the address, which links no identity then', async () => {
+      const { id, email } = await verified({ stack: stack(), call });
+      await block(id);
+      const claims = somebody({ email });
+      expect((await logInThrough(stack(), claims)).location).toBe('/login?error=account_blocked');
+      expect(await stack().database('select id from identities where user_id = ?', [id])).toEqual([]);
+      // A provider that does not vouch for the address is told nothing.
+      const other = await logInThrough(stack(), somebody({ email, email_verified: false }));
+      expect(other.location).toBe('/login?error=email_unverified');
+    });
+
+    test('by an identity whose mistyped address becomes that of a blocked user', async () => {
+      const { id, email } = await verified({ stack: stack(), call });
+      await block(id);
+      const typo = somebody({ email_verified: false });
+      await logInThrough(stack(), typo);
+      const right = await logInThrough(stack(), { ...typo, email, email_verified: true });
+      expect(right.location).toBe('/login?error=account_blocked');
+      expect(await usersWith(stack(), typo.email)).toHaveLength(1);
+      expect(await stack().database('select id from identities where user_id = ?', [id])).toEqual([]);
+    });
+  },
+  { env: environmentFor(provider) },
+);

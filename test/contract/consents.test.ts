@@ -1,0 +1,193 @@
+import { afterAll, describe, expect, test } from 'vitest';
+import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
+import { loginsThrough, somebody, usersWith } from '../provider/login.ts';
+import { freshEmail } from '../rig/address.ts';
+import type { Stack } from '../rig/stack.ts';
+import { until } from '../rig/until.ts';
+import { callerOf } from './callers.ts';
+import {
+  everywhere,
+  expectRefusal,
+  logIn,
+  mailedToken,
+  onBothStacks,
+  PASSWORD,
+  registered,
+  verified,
+} from './scenario.ts';
+
+/** Where there are terms, which version of them a user has accepted, and when. */
+
+const provider = await startHostileProvider();
+const logInAs = loginsThrough(provider);
+afterAll(() => provider.close());
+
+const VERSION = '2026-11 „Entwurf“';
+const NEW_PASSWORD = 'Difference-Engine-1822';
+const terms = { TERMS_URL: 'https://example.test/terms', PRIVACY_URL: '/privacy', TERMS_VERSION: VERSION };
+const env = { ...terms, ...environmentFor(provider) };
+
+const person = () => ({ name: 'Ada Lovelace', email: freshEmail(), password: PASSWORD });
+
+/** The versions that are stored for a user, oldest first. */
+const storedFor = async ({ database }: Stack, userId: string) =>
+  (await database<{ version: string }>('select version from consents where user_id = ? order by id', [userId])).map(
+    ({ version }) => version,
+  );
+
+const idOf = async (stack: Stack, email: string) => (await usersWith(stack, email))[0]?.id ?? '';
+
+/** As if the user had accepted another version, and not the current one. */
+const acceptedBefore = ({ database }: Stack, userId: string, version: string) =>
+  database('update consents set version = ?, created_at = 1700000000000 where user_id = ?', [version, userId]);
+
+const secondsNow = () => Math.floor(Date.now() / 1000);
+
+everywhere(
+  (scenario) => {
+    /** A user who has accepted the terms at the registration, with a session. */
+    const member = async () => {
+      const ada = { ...person(), acceptTerms: true };
+      const { id } = await verified(scenario(), ada);
+      return { ...ada, id, session: await logIn(scenario().call, ada) };
+    };
+
+    test.each([
+      ['without', {}],
+      ['with a refusal of', { acceptTerms: false }],
+    ])('a registration %s the terms is refused, and leaves nothing', async (_, given) => {
+      const { call, stack } = scenario();
+      const ada = person();
+      const reply = await call('auth.register', { ...ada, ...given });
+      expectRefusal(reply, 400, 'VALIDATION_FAILED', 'Validation failed');
+      expect(reply.details).toEqual({ acceptTerms: { message: expect.any(String), rule: 'terms_not_accepted' } });
+      expect(await usersWith(stack, ada.email)).toEqual([]);
+      expect(await stack.database('select id from outbox where email = ?', [ada.email])).toEqual([]);
+      expect((await call('auth.register', { ...ada, acceptTerms: true })).data).toMatchObject({ success: true });
+    });
+
+    test.each(['yes', 1, null])('%j is no consent', async (acceptTerms) => {
+      const reply = await scenario().call('auth.register', { ...person(), acceptTerms });
+      expectRefusal(reply, 400, 'VALIDATION_FAILED');
+      expect(reply.details).toHaveProperty('acceptTerms.rule', 'invalid_type');
+    });
+
+    test('an address that is taken is no consent either', async () => {
+      const { call, stack } = scenario();
+      const ada = await member();
+      const before = await stack.database('select id from consents');
+      expectRefusal(await call('auth.register', { ...ada }), 409, 'EMAIL_TAKEN');
+      expect(await stack.database('select id from consents')).toEqual(before);
+    });
+
+    test('version and time are stored with the account, listed and exported', async () => {
+      const { call, stack } = scenario();
+      const { id, session } = await member();
+      expect(await storedFor(stack, id)).toEqual([VERSION]);
+      const { data } = await call('consents.list', undefined, { session });
+      expect(data).toEqual({ data: [{ version: VERSION, acceptedAt: expect.any(Number) }], current: VERSION });
+      expect(Math.abs(data.data[0].acceptedAt - secondsNow())).toBeLessThan(60);
+      const { data: exported } = await call('account.export', undefined, { session });
+      expect(exported.consents).toEqual([
+        { id: expect.any(String), version: VERSION, createdAt: data.data[0].acceptedAt },
+      ]);
+    });
+
+    test('a newer version is accepted once, beside the former ones', async () => {
+      const { call, stack } = scenario();
+      const { id, session } = await member();
+      await acceptedBefore(stack, id, 'former');
+      expect((await call('consents.list', undefined, { session })).data).toEqual({
+        data: [{ version: 'former', acceptedAt: 1_700_000_000 }],
+        current: VERSION,
+      });
+      const accept = () => call('consents.accept', { version: VERSION }, { session });
+      const replies = await Promise.all([accept(), accept(), accept()]);
+      for (const reply of [...replies, await accept()]) expect(reply).toMatchObject({ status: 200, code: undefined });
+      expect(await storedFor(stack, id)).toEqual(['former', VERSION]);
+      const { data } = await call('consents.list', undefined, { session });
+      expect(data.data.map(({ version }: { version: string }) => version)).toEqual([VERSION, 'former']);
+    });
+
+    test('only the current version can be accepted, by a user with a session', async () => {
+      const { call, stack } = scenario();
+      const { id, session } = await member();
+      const reply = await call('consents.accept', { version: 'former' }, { session });
+      expectRefusal(reply, 400, 'VALIDATION_FAILED');
+      expect(reply.details).toHaveProperty('version.rule', 'terms_changed');
+      expect(await storedFor(stack, id)).toEqual([VERSION]);
+      expectRefusal(await call('consents.accept', { version: VERSION }), 401, 'UNAUTHENTICATED');
+      expectRefusal(await call('consents.list'), 401, 'UNAUTHENTICATED');
+    });
+
+    test('a consent goes with the account', async () => {
+      const { call, stack } = scenario();
+      const { id, session } = await member();
+      expect((await call('account.delete', undefined, { session })).status).toBe(200);
+      expect(await storedFor(stack, id)).toEqual([VERSION]);
+      await stack.database('update removals set due_at = 1 where user_id = ?', [id]);
+      await until(async () => (await storedFor(stack, id)).length === 0, { what: 'the removal', within: 20_000 });
+    });
+
+    test('who resets the password of an account that was never verified has accepted nothing', async () => {
+      const { call, stack } = scenario();
+      const ada = { ...person(), acceptTerms: true };
+      const { id, email } = await registered(scenario(), ada);
+      await call('auth.forgotPassword', { email });
+      const token = await mailedToken(stack, email, 'reset-password');
+      expect((await call('auth.resetPassword', { token, email, password: NEW_PASSWORD })).status).toBe(200);
+      expect(await storedFor(stack, id)).toEqual([]);
+    });
+  },
+  { env },
+);
+
+onBothStacks(
+  (stack) => {
+    test('a first login through a provider is a consent, a later one is not', async () => {
+      const claims = somebody();
+      const first = await logInAs(stack(), claims);
+      expect(first.location).toBe('/dashboard');
+      const id = await idOf(stack(), claims.email);
+      expect(await storedFor(stack(), id)).toEqual([VERSION]);
+      await acceptedBefore(stack(), id, 'former');
+      expect((await logInAs(stack(), claims)).location).toBe('/dashboard');
+      expect(await storedFor(stack(), id)).toEqual(['former']);
+    });
+
+    test('a login that links the provider to an account is none', async () => {
+      const ada = { ...person(), acceptTerms: true };
+      const { id, email } = await verified({ stack: stack(), call: callerOf('rest', stack().url) }, ada);
+      await acceptedBefore(stack(), id, 'former');
+      expect((await logInAs(stack(), somebody({ email }))).location).toBe('/dashboard');
+      expect(await storedFor(stack(), id)).toEqual(['former']);
+    });
+
+    test('the owner of the inbox who comes through a provider accepts the terms in place of the registrant', async () => {
+      const ada = { ...person(), acceptTerms: true };
+      const { id, email } = await registered({ stack: stack(), call: callerOf('rest', stack().url) }, ada);
+      await acceptedBefore(stack(), id, 'former');
+      expect((await logInAs(stack(), somebody({ email }))).location).toBe('/dashboard');
+      expect(await storedFor(stack(), id)).toEqual([VERSION]);
+    });
+  },
+  { env },
+);
+
+describe('without terms', () => {
+  everywhere((scenario) => {
+    test.each([undefined, true, false])(
+      'with acceptTerms %s an account is made, and nothing stored',
+      async (acceptTerms) => {
+        const { call, stack } = scenario();
+        const ada = { ...person(), ...(acceptTerms !== undefined && { acceptTerms }) };
+        const { id } = await verified(scenario(), ada);
+        const session = await logIn(call, ada);
+        expect(await storedFor(stack, id)).toEqual([]);
+        expect((await call('consents.list', undefined, { session })).data).toEqual({ data: [] });
+        const reply = await call('consents.accept', { version: VERSION }, { session });
+        expectRefusal(reply, 400, 'VALIDATION_FAILED');
+      },
+    );
+  });
+});

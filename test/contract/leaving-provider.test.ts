@@ -1,0 +1,74 @@
+import { afterAll, expect, test } from 'vitest';
+import { Browser } from '../provider/browser.ts';
+import { type Claims, environmentFor, startHostileProvider } from '../provider/hostile.ts';
+import { atInstance, begin, loginsThrough, profileOf, somebody, usersWith } from '../provider/login.ts';
+import type { Stack } from '../rig/stack.ts';
+import { callerOf } from './callers.ts';
+import { onBothStacks, PASSWORD, verified } from './scenario.ts';
+
+/** Users of a provider delete their account, and have it back through the provider. */
+const provider = await startHostileProvider();
+const logInThrough = loginsThrough(provider);
+afterAll(() => provider.close());
+
+const restoreThrough = async (stack: Stack, claims: Claims) => {
+  const { browser, request } = await begin(stack, new Browser(), 'acme?restore=1');
+  const location = await browser.redirectOf(atInstance(stack, provider.authorize(request, claims)));
+  return { location, session: browser.session };
+};
+
+onBothStacks(
+  (stack) => {
+    const call = (...given: Parameters<ReturnType<typeof callerOf>>) => callerOf('rest', stack().url)(...given);
+
+    const gone = async () => {
+      const claims = somebody();
+      const { session } = await logInThrough(stack(), claims);
+      const { id } = await profileOf(stack(), session);
+      expect((await call('account.delete', undefined, { session })).status).toBe(200);
+      return { claims, id };
+    };
+
+    test('a login leads to the log-in page and changes nothing; restoring brings the account back', async () => {
+      const { claims, id } = await gone();
+      const refused = await logInThrough(stack(), claims);
+      expect(refused.location).toBe('/login?error=account_deleted');
+      expect(refused.session).toBeUndefined();
+      expect((await call('users.get', { id })).status).toBe(404);
+      const back = await restoreThrough(stack(), claims);
+      expect(back.location).toBe('/dashboard?notice=restored');
+      expect(await profileOf(stack(), back.session)).toMatchObject({ id, email: claims.email });
+      expect(await stack().database('select user_id from removals where user_id = ?', [id])).toEqual([]);
+      expect((await call('users.get', { id })).status).toBe(200);
+    });
+
+    test('restoring what was not deleted is a login; what is not there is not made', async () => {
+      const claims = somebody();
+      expect((await restoreThrough(stack(), claims)).location).toBe('/login?error=account_removed');
+      expect(await usersWith(stack(), claims.email)).toEqual([]);
+      const { session } = await logInThrough(stack(), claims);
+      const again = await restoreThrough(stack(), claims);
+      expect(await profileOf(stack(), again.session)).toMatchObject({ id: (await profileOf(stack(), session)).id });
+    });
+
+    test('a provider that does not vouch for the address restores and reveals nothing', async () => {
+      const { email, id } = await verified({ stack: stack(), call });
+      const reply = await call('auth.login', { email, password: PASSWORD });
+      const session = /auth_session=([^;]*)/.exec(reply.setCookies.join())?.[1];
+      expect((await call('account.delete', undefined, { session })).status).toBe(200);
+      for (const enter of [logInThrough, restoreThrough]) {
+        const { location } = await enter(stack(), somebody({ email, email_verified: false }));
+        expect(location).toBe('/login?error=email_unverified');
+      }
+      expect((await call('users.get', { id })).status).toBe(404);
+    });
+
+    test('no page of another site restores an account', async () => {
+      const headers = { 'sec-fetch-site': 'cross-site' };
+      const answer = await fetch(`${stack().url}/auth/acme?restore=1`, { headers, redirect: 'manual' });
+      expect(answer.status).toBe(403);
+      expect(answer.headers.getSetCookie()).toEqual([]);
+    });
+  },
+  { env: environmentFor(provider) },
+);

@@ -1,0 +1,83 @@
+import { describe, expect, test } from 'vitest';
+import { foreignOriginWarning } from '../../server/http/foreign-origins.ts';
+import { callerOf } from './callers.ts';
+import { expectRefusal, onBothStacks } from './scenario.ts';
+
+onBothStacks((stack) => {
+  const preflight = (origin: string, path = '/trpc/auth.login') =>
+    fetch(stack().url + path, {
+      method: 'OPTIONS',
+      headers: { origin, 'access-control-request-method': 'POST', 'access-control-request-headers': 'content-type' },
+    });
+  const warnings = (origin: string) =>
+    stack()
+      .services.flatMap((service) => service.output().split('\n'))
+      .filter((line) => line.includes('ALLOWED_ORIGINS') && line.includes(origin));
+
+  describe('a front end that is not allowed', () => {
+    test.each([
+      'https://shop.example.test',
+      'http://shop.example.test:8080',
+      'http://[2001:db8::1]:81',
+      'capacitor://app',
+    ])('a preflight of %s is refused, and told why', async (origin) => {
+      for (const path of ['/trpc/auth.login', '/auth/login', '/api/profile', '/nowhere']) {
+        const answer = await preflight(origin, path);
+        expect([answer.status, await answer.json()]).toEqual([
+          403,
+          {
+            message: `Requests from ${origin} are not accepted: it is not named in the ALLOWED_ORIGINS of the service`,
+            code: 'ORIGIN_MISMATCH',
+          },
+        ]);
+        expect(answer.headers.get('access-control-allow-origin')).toBeNull();
+      }
+    });
+
+    test.each(['null', 'https://<script>', 'https://a b', 'x', `https://${'x'.repeat(300)}.test`, 'https://a/\u00e9'])(
+      'one that no browser sends is refused without its name: %j',
+      async (origin) => {
+        const answer = await preflight(origin);
+        expect([answer.status, await answer.json()]).toEqual([
+          403,
+          { message: 'Requests from this origin are not accepted', code: 'ORIGIN_MISMATCH' },
+        ]);
+      },
+    );
+
+    test('is in the log, once', async () => {
+      const origin = 'https://logged.example.test';
+      await fetch(`${stack().url}/api/users`, { headers: { origin } });
+      for (let i = 0; i < 5; i++) await preflight(origin);
+      const reply = await callerOf('rest', stack().url)('auth.logout', undefined, { headers: { origin } });
+      expectRefusal(reply, 403, 'ORIGIN_MISMATCH', 'Requests from this origin are not accepted');
+      await expect.poll(() => warnings(origin)).toHaveLength(1);
+    });
+
+    test('is not told of where it is allowed', async () => {
+      const { origin } = new URL(stack().appUrl);
+      expect((await preflight(origin)).status).toBe(204);
+      expect((await preflight('http://localhost:5173')).status).toBe(204);
+      expect([...warnings(origin), ...warnings('http://localhost:5173')]).toEqual([]);
+    });
+  });
+});
+
+test('the log names an origin once an hour, and at most a hundred in an hour', () => {
+  let now = 0;
+  const said: unknown[] = [];
+  const warn = foreignOriginWarning({ warn: (about: unknown) => said.push(about) }, () => now);
+  const times = (count: number, from = 0) => {
+    for (let i = 0; i < count; i++) warn(`https://x${from + i}.test`);
+    return said.length;
+  };
+  expect(times(3)).toBe(3);
+  expect(times(3)).toBe(3);
+  now = 3_599_999;
+  expect(times(3)).toBe(3);
+  now = 3_600_000;
+  expect(times(3)).toBe(6);
+  expect(times(1000, 10)).toBe(6 + 97);
+  now = 7_200_000;
+  expect(times(1, 1)).toBe(104);
+});

@@ -1,0 +1,158 @@
+import { describe, expect, test } from 'vitest';
+import { Browser } from '../provider/browser.ts';
+import { type Claims, secondsFromNow } from '../provider/hostile.ts';
+import { atInstance, begin, somebody } from '../provider/login.ts';
+import { entriesOf } from '../rig/key-value-view.ts';
+import { ask as get } from '../rig/raw.ts';
+import type { Stack } from '../rig/stack.ts';
+import { callerOf } from './callers.ts';
+import { SECURITY, startTwoProviders, withPassword } from './linked-logins.ts';
+import { growOld, isAlive, onBothStacks, verified } from './scenario.ts';
+import { setUpApp } from './totp-scenario.ts';
+
+/** `returnTo` at GET /auth/{provider}. What it may name is the table of unit/return-to. */
+const { acme, env, through, logInThrough, withLinked } = await startTwoProviders();
+
+const FRONT_END = 'https://app.example.test';
+const ask = (returnTo: string, query = '') => `${query}${query && '&'}${new URLSearchParams({ returnTo })}`;
+const kept = (page: string, returnTo: string) =>
+  `${page}${page.includes('?') ? '&' : '?'}${new URLSearchParams({ returnTo })}`;
+
+const openFlows = async (stack: Stack): Promise<number> =>
+  (await entriesOf(stack)).filter(({ key }) => key.startsWith('login-flow:')).length;
+
+onBothStacks(
+  (stack) => {
+    const call = (...given: Parameters<ReturnType<typeof callerOf>>) => callerOf('rest', stack().url)(...given);
+
+    describe('returnTo', () => {
+      test.each([
+        ['/basket?item=1#pay', '/basket?item=1#pay'],
+        [`${FRONT_END}/orders?open=1`, `${FRONT_END}/orders?open=1`],
+        [FRONT_END, `${FRONT_END}/`],
+        ['http://localhost:5173/a', 'http://localhost:5173/a'],
+      ])('%s is where a login ends', async (returnTo, location) => {
+        const browser = new Browser();
+        expect(await through({ stack: stack(), browser, query: ask(returnTo) }, somebody())).toBe(location);
+        expect(await isAlive(call, browser.session ?? '')).toBe(true);
+      });
+
+      test('is kept over /trpc as well', async () => {
+        const reply = await callerOf('trpc', stack().url)('auth.idp.start', { provider: 'acme', returnTo: FRONT_END });
+        const request = new URL(reply.data.location);
+        const browser = new Browser();
+        browser.cookies.set('acme_oauth_state', request.searchParams.get('state') ?? '');
+        const callback = atInstance(stack(), acme.authorize(request, somebody()));
+        expect(await browser.redirectOf(callback)).toBe(`${FRONT_END}/`);
+      });
+
+      test.each([
+        'https://evil.test',
+        '//evil.test',
+        '/\\evil.test',
+        '/%5cevil.test',
+        '/\t/evil.test',
+        'https:evil.test',
+        `${FRONT_END}@evil.test`,
+        `${FRONT_END}.evil.test`,
+        `${FRONT_END}:8443`,
+        'javascript:alert(1)',
+        '/auth/acme?link=1',
+        '',
+      ])('%j is refused, and no login begins', async (returnTo) => {
+        const before = await openFlows(stack());
+        for (const query of [ask(returnTo), ask(returnTo, 'restore=1'), ask(returnTo, 'link=1')]) {
+          const browser = new Browser();
+          const response = await browser.go(`${stack().url}/auth/acme?${query}`);
+          const details = { returnTo: { message: expect.any(String), rule: 'not_allowed' } };
+          expect([response.status, await response.json()]).toEqual([
+            400,
+            { message: 'Validation failed', code: 'VALIDATION_FAILED', details },
+          ]);
+          expect(browser.setCookies).toEqual([]);
+        }
+        expect(await openFlows(stack())).toBe(before);
+      });
+
+      test.each(['returnTo=/a&returnTo=/b', 'returnTo=/a&returnTo=//evil.test', 'returnTo=&returnTo=/b'])(
+        'given twice is refused: %s',
+        async (query) => {
+          const response = await new Browser().go(`${stack().url}/auth/acme?${query}`);
+          expect([response.status, await response.json()]).toMatchObject([
+            400,
+            { code: 'VALIDATION_FAILED', details: { returnTo: { rule: 'invalid_type' } } },
+          ]);
+        },
+      );
+
+      test('of the callback counts for nothing', async () => {
+        const { browser, request } = await begin(stack());
+        const callback = atInstance(stack(), acme.authorize(request, somebody()));
+        callback.searchParams.set('returnTo', FRONT_END);
+        expect(await browser.redirectOf(callback)).toBe('/dashboard');
+      });
+
+      test('goes along to the page that shows a failure, or asks for the second step', async () => {
+        const returnTo = `${FRONT_END}/orders?a=1&b=2`;
+        const query = ask(returnTo);
+        const { email } = await verified({ stack: stack(), call });
+        const outcomes: [Claims, string][] = [
+          [somebody({ email, email_verified: false }), '/login?error=email_unverified'],
+          [somebody({ sub: '' }), '/login?error=oauth_failed'],
+          [somebody({ email_verified: false }), '/verify-email'],
+        ];
+        for (const [claims, page] of outcomes) {
+          const browser = new Browser();
+          expect(await through({ stack: stack(), browser, query }, claims)).toBe(kept(page, returnTo));
+          expect(browser.session).toBeUndefined();
+        }
+
+        const claims = somebody();
+        const session = await logInThrough(stack(), claims);
+        const { id } = (await call('profile.get', undefined, { session })).data.user;
+        await setUpApp({ call, stack: stack() }, { id, session });
+        expect(await through({ stack: stack(), browser: new Browser(), query }, claims)).toBe(
+          kept('/second-factor', returnTo),
+        );
+      });
+
+      test('goes along after a login that was cancelled, in the browser that began it only', async () => {
+        const cancelled = (state: string) =>
+          `${stack().url}/auth/acme/callback?${new URLSearchParams({ error: 'access_denied', state })}`;
+        const { browser, request } = await begin(stack(), new Browser(), `acme?${ask(FRONT_END)}`);
+        const state = request.searchParams.get('state') ?? '';
+        expect(await new Browser().redirectOf(cancelled(state))).toBe('/login?error=cancelled');
+        expect(await browser.redirectOf(cancelled(state))).toBe(kept('/login?error=cancelled', `${FRONT_END}/`));
+      });
+
+      test('is where a link, a credential given again and a restored account end', async () => {
+        const returnTo = `${FRONT_END}/settings`;
+        const { identity, browser } = await withLinked(stack());
+        const claims = { ...identity, auth_time: secondsFromNow(0) };
+        const end = (query: string, given: Claims = claims) => through({ stack: stack(), browser, query }, given);
+        expect(await end(ask(returnTo, 'link=1'), somebody())).toBe(returnTo);
+        expect(await end(ask(returnTo, 'link=1'))).toBe(returnTo);
+        expect(await end(ask(returnTo, 'reauthenticate=1&page=/dashboard/data'))).toBe(returnTo);
+        expect(await end(ask(returnTo, 'reauthenticate=1'), somebody({ auth_time: secondsFromNow(0) }))).toBe(
+          kept(`${SECURITY}?error=identity_mismatch`, returnTo),
+        );
+        expect(await end(ask(returnTo, 'restore=1'))).toBe(returnTo);
+      });
+
+      test('goes along to the page that asks for a session first', async () => {
+        const { id, session } = await withPassword(stack());
+        await growOld(stack(), id);
+        const url = `${stack().url}/auth/acme?${ask('/orders', 'link=1')}`;
+        const at = async (cookie: string) => {
+          const headers = { 'sec-fetch-mode': 'navigate', 'sec-fetch-site': 'same-origin', cookie };
+          return (await get(url, { headers })).headers['location'];
+        };
+        expect(await at('')).toBe(kept('/login', '/orders'));
+        expect(await at(`auth_session=${session}`)).toBe(
+          kept(`${SECURITY}?error=reauthentication_required`, '/orders'),
+        );
+      });
+    });
+  },
+  { env: { ...env, ALLOWED_ORIGINS: FRONT_END } },
+);

@@ -1,0 +1,138 @@
+import { describe, expect, test } from 'vitest';
+import { Browser } from '../provider/browser.ts';
+import { profileOf, somebody } from '../provider/login.ts';
+import { callerOf } from './callers.ts';
+import { browserWith, listed, startTwoProviders, withPassword } from './linked-logins.ts';
+import { eventsOf, expectRefusal, growOld, isAlive, onBothStacks, overBoth, PASSWORD, sessionIn } from './scenario.ts';
+
+/** The linked logins of an account: listed, and unlinked but for the last way in. */
+const { env, upToCallback, through, logInThrough, withLinked } = await startTwoProviders();
+
+onBothStacks(
+  (stack) => {
+    overBoth(stack, (scenario) => {
+      describe('unlinking', () => {
+        test('takes the way in, its sessions but for the one here, and tells by mail and event', async () => {
+          const { call } = scenario();
+          const { id, email, session, identity } = await withLinked(stack());
+          const elsewhere = await logInThrough(stack(), identity);
+          const [found] = await listed(stack(), session);
+          const reply = await call('identities.unlink', { id: found.id }, { session });
+          expect([reply.status, reply.data]).toEqual([200, { success: true, message: 'The login is unlinked.' }]);
+          expect(await listed(stack(), session)).toEqual([]);
+          expect(await isAlive(call, elsewhere)).toBe(false);
+          expect(await isAlive(call, session)).toBe(true);
+          expect(await eventsOf(stack(), id, 'identity-unlinked')).toEqual([{ provider: 'acme' }]);
+          const mail = await stack().waitForMail({ to: email, subject: 'A way to log in' });
+          expect(mail.text).toContain('through Acme');
+          expectRefusal(await call('identities.unlink', { id: found.id }, { session }), 404, 'NOT_FOUND');
+        });
+
+        test('the provider of the account follows, and the session of the login itself stays', async () => {
+          const { call } = scenario();
+          const [first, second] = [somebody(), somebody()];
+          const session = await logInThrough(stack(), first);
+          await through({ stack: stack(), browser: browserWith(session), name: 'work' }, second);
+          const [atAcme, atWork] = await listed(stack(), session);
+          expect([atAcme.provider, atWork.provider]).toEqual(['acme', 'work']);
+          expect((await call('identities.unlink', { id: atAcme.id }, { session })).status).toBe(200);
+          expect(await profileOf(stack(), session)).toMatchObject({ provider: 'work' });
+          const reply = await call('identities.unlink', { id: atWork.id }, { session });
+          expectRefusal(reply, 409, 'LAST_LOGIN_METHOD', 'This is the last way to log in to the account');
+          expect(await profileOf(stack(), await logInThrough(stack(), second, 'work'))).toMatchObject({
+            email: first.email,
+          });
+        });
+
+        test('one at a provider that there is no longer is no way in', async () => {
+          const { call } = scenario();
+          const identity = somebody();
+          const session = await logInThrough(stack(), identity);
+          await through({ stack: stack(), browser: browserWith(session), name: 'work' }, somebody());
+          await stack().database(
+            "update identities set provider = 'gone' where provider = 'work' and user_id = (select user_id from (select user_id from identities where subject = ?) x)",
+            [identity.sub],
+          );
+          const [atAcme, gone] = await listed(stack(), session);
+          expectRefusal(await call('identities.unlink', { id: atAcme.id }, { session }), 409, 'LAST_LOGIN_METHOD');
+          expect((await call('identities.unlink', { id: gone.id }, { session })).status).toBe(200);
+        });
+
+        test('is for one’s own, in a session with a recent credential', async () => {
+          const { call } = scenario();
+          const [mine, theirs] = [await withLinked(stack()), await withLinked(stack())];
+          const [foreign] = await listed(stack(), theirs.session);
+          const { session } = mine;
+          for (const id of [foreign.id, 'unknown', mine.id, "x' or '1'='1"]) {
+            const reply = await call('identities.unlink', { id }, { session });
+            expectRefusal(reply, 404, 'NOT_FOUND', 'You have no such linked login');
+          }
+          expectRefusal(await call('identities.unlink', { id: foreign.id }), 401, 'UNAUTHENTICATED');
+          expectRefusal(await call('identities.list'), 401, 'UNAUTHENTICATED');
+          const headers = { origin: 'https://evil.test' };
+          const [own] = await listed(stack(), session);
+          expectRefusal(await call('identities.unlink', { id: own.id }, { session, headers }), 403, 'ORIGIN_MISMATCH');
+          await growOld(stack(), mine.id);
+          expectRefusal(await call('identities.unlink', { id: own.id }, { session }), 403, 'REAUTHENTICATION_REQUIRED');
+          expect(await listed(stack(), theirs.session)).toHaveLength(1);
+          expect(await listed(stack(), session)).toHaveLength(1);
+        });
+      });
+    });
+
+    overBoth(stack, (scenario) => {
+      test('the list says whether there is a password: it was registered with, or set since', async () => {
+        const { call } = scenario();
+        const hasPassword = async (session: string) =>
+          (await call('identities.list', undefined, { session })).data.hasPassword;
+        const { session } = await withPassword(stack());
+        expect((await call('identities.list', undefined, { session })).data).toEqual({ data: [], hasPassword: true });
+        const user = await withLinked(stack());
+        expect(await hasPassword(user.session)).toBe(true);
+        // As after a login that was disowned: the account goes on naming the password as its login.
+        await stack().database('update users set password_hash = null, password_proven = 0 where id = ?', [user.id]);
+        expect((await profileOf(stack(), user.session)).provider).toBe('email');
+        expect(await hasPassword(user.session)).toBe(false);
+
+        const without = await logInThrough(stack(), somebody());
+        expect(await hasPassword(without)).toBe(false);
+        const changed = await call('account.changePassword', { newPassword: PASSWORD }, { session: without });
+        expect(await hasPassword(sessionIn(changed) ?? '')).toBe(true);
+      });
+    });
+
+    test('of two ways in, unlinked at once, one stays, ten times', async () => {
+      const call = callerOf('rest', stack().url);
+      for (let round = 0; round < 10; round++) {
+        const session = await logInThrough(stack(), somebody());
+        await through({ stack: stack(), browser: browserWith(session), name: 'work' }, somebody());
+        const ids: { id: string }[] = await listed(stack(), session);
+        const replies = await Promise.all(ids.map(({ id }) => call('identities.unlink', { id }, { session })));
+        expect(replies.map(({ status, code }) => code ?? status).sort()).toEqual([200, 'LAST_LOGIN_METHOD']);
+        expect(await listed(stack(), session)).toHaveLength(1);
+      }
+    });
+
+    test('a login beside the unlinking of its identity leaves no session, twenty times', async () => {
+      const call = callerOf('rest', stack().url);
+      const { id: userId, session, identity, browser } = await withLinked(stack());
+      for (let round = 0; round < 20; round++) {
+        await through({ stack: stack(), browser }, identity);
+        const [linked] = await listed(stack(), session);
+        const login = new Browser();
+        const callback = await upToCallback(
+          { stack: stack(), browser: login, query: '' },
+          { ...identity, email: undefined },
+        );
+        const [unlinked] = await Promise.all([
+          call('identities.unlink', { id: linked.id }, { session }),
+          login.redirectOf(callback),
+        ]);
+        expect(unlinked.status).toBe(200);
+        const left = await stack().database("select id from sessions where user_id = ? and method = 'acme'", [userId]);
+        expect(left).toEqual([]);
+      }
+    });
+  },
+  { env },
+);

@@ -1,0 +1,398 @@
+import { expect, test } from 'vitest';
+import { clientAddress, freshEmail } from '../rig/address.ts';
+import { until } from '../rig/until.ts';
+import type { Call, Reply } from './callers.ts';
+import { withPasskey } from './passkey-scenario.ts';
+import {
+  administrator,
+  deviceIn,
+  everywhere,
+  expectRefusal,
+  growOld,
+  isAlive,
+  loggedIn,
+  logIn,
+  mailedToken,
+  mailsSettled,
+  PASSWORD,
+  registered,
+  type Scenario,
+  verified,
+} from './scenario.ts';
+import { codeOf, firstStep, withApp, wrongCode } from './totp-scenario.ts';
+
+/** What administrators see of users and do to them, and what nobody else does. */
+
+const WRONG = `${PASSWORD}!`;
+const UNKNOWN = 'user_00000000-0000-7000-8000-000000000000';
+const NOW = () => Math.floor(Date.now() / 1000);
+
+/** The acts of administrators on a user, with what each wants beside the id, and the event that it leaves. */
+const acts: [procedure: string, input: object, event: { kind: string; details?: object }, mail?: string][] = [
+  ['users.block', {}, { kind: 'blocked' }, 'is blocked'],
+  ['users.unlock', {}, { kind: 'unlocked' }],
+  ['users.unlock', { address: '203.0.113.7' }, { kind: 'unlocked', details: { address: '203.0.113.7' } }],
+  ['users.setRole', { role: 'admin' }, { kind: 'role-changed', details: { to: 'admin' } }, 'You are an administrator'],
+  ['users.sendReset', {}, { kind: 'reset-sent' }, 'Reset your password'],
+  ['users.delete', {}, { kind: 'deletion-requested', details: { removedAfter: expect.any(String) } }, 'being deleted'],
+  ['users.endSessions', {}, { kind: 'sessions-ended' }],
+  ['users.unblock', {}, { kind: 'unblocked' }, 'no longer blocked'],
+  ['users.removeSecondFactors', {}, { kind: 'second-factors-removed' }, 'Codes are no longer asked for'],
+];
+
+/** To whom an act happens that does nothing to most users. */
+const targets: Record<string, (scenario: Scenario) => Promise<{ id: string; email: string }>> = {
+  'users.removeSecondFactors': withApp,
+  'users.unblock': async (scenario) => {
+    const person = await loggedIn(scenario);
+    await scenario.stack.database('update users set blocked_at = 1 where id = ?', [person.id]);
+    return person;
+  },
+};
+
+const readings = ['users.find', 'users.show', 'users.activity'];
+
+everywhere(
+  (scenario) => {
+    const call: Call = (...given) => scenario().call(...given);
+    const asAdmin = async (procedure: string, input: object): Promise<Reply> =>
+      call(procedure, input, { session: (await administrator(scenario())).session });
+    const succeed = async (procedure: string, input: object) => {
+      const reply = await asAdmin(procedure, input);
+      expect(reply).toMatchObject({ status: 200, code: undefined });
+      return reply.data;
+    };
+    const eventsWith = (id: string, kind: string) =>
+      scenario().stack.database<{ actor: string; actor_id: string; details: string | null }>(
+        'select actor, actor_id, details from activity where user_id = ? and kind = ?',
+        [id, kind],
+      );
+
+    test.each(acts)(
+      '%s %j is for administrators alone, who have given a credential lately',
+      async (procedure, input) => {
+        const { stack } = scenario();
+        const [target, stranger] = [await loggedIn(scenario()), await loggedIn(scenario())];
+        const attempt = (session?: string, id = target.id) => call(procedure, { ...input, id }, { session });
+        expectRefusal(await attempt(), 401, 'UNAUTHENTICATED');
+        expectRefusal(await attempt(stranger.session), 403, 'FORBIDDEN');
+        expectRefusal(await attempt(target.session), 403, 'FORBIDDEN');
+        const admin = await administrator(scenario());
+        await growOld(stack, admin.id);
+        expectRefusal(await attempt(admin.session), 403, 'REAUTHENTICATION_REQUIRED');
+        expect(await isAlive(call, target.session)).toBe(true);
+        await call('auth.reauthenticate', { password: PASSWORD }, { session: admin.session });
+        for (const id of ['user_', freshEmail(), UNKNOWN]) {
+          expectRefusal(await attempt(admin.session, id), 404, 'NOT_FOUND', 'User not found');
+        }
+        expect(
+          await stack.database("select id from activity where user_id = ? and actor <> 'user'", [target.id]),
+        ).toEqual([]);
+      },
+    );
+
+    test.each(acts)(
+      '%s %j is an event of the user, by the administrator; the user is told where that matters',
+      async (procedure, input, { kind, details }, subject) => {
+        const { stack } = scenario();
+        const admin = await administrator(scenario());
+        const target = await (targets[procedure] ?? loggedIn)(scenario());
+        await mailsSettled(stack, target.email);
+        const before = (await stack.mailsTo(target.email)).length;
+        expect((await call(procedure, { ...input, id: target.id }, { session: admin.session })).status).toBe(200);
+        const [event, ...others] = await eventsWith(target.id, kind);
+        expect({ ...event, details: event?.details && JSON.parse(event.details) }).toEqual({
+          actor: 'administrator',
+          actor_id: admin.id,
+          details: details ?? null,
+        });
+        expect(others).toEqual([]);
+        if (subject) await stack.waitForMail({ to: target.email, subject });
+        await mailsSettled(stack, target.email);
+        expect((await stack.mailsTo(target.email)).length - before).toBe(subject ? 1 : 0);
+      },
+    );
+
+    test.each(readings)('%s is for administrators alone', async (procedure) => {
+      const { id, session } = await loggedIn(scenario());
+      expectRefusal(await call(procedure, { id }), 401, 'UNAUTHENTICATED');
+      expectRefusal(await call(procedure, { id }, { session }), 403, 'FORBIDDEN');
+      if (procedure === 'users.find') return;
+      expectRefusal(await asAdmin(procedure, { id: UNKNOWN }), 404, 'NOT_FOUND', 'User not found');
+      expectRefusal(await asAdmin(procedure, { id: 'user_' }), 404, 'NOT_FOUND', 'User not found');
+    });
+
+    test('what holds already is no event, and no mail', async () => {
+      const { stack } = scenario();
+      const { id, email } = await loggedIn(scenario());
+      await succeed('users.unblock', { id });
+      await succeed('users.removeSecondFactors', { id });
+      await succeed('users.setRole', { id, role: 'user' });
+      for (let times = 0; times < 2; times++) await succeed('users.block', { id });
+      const deletions = [await succeed('users.delete', { id }), await succeed('users.delete', { id })];
+      expect(deletions[1]).toEqual(deletions[0]);
+      const kinds = await stack.database<{ kind: string }>(
+        "select kind from activity where user_id = ? and actor = 'administrator' order by id",
+        [id],
+      );
+      expect(kinds.map(({ kind }) => kind)).toEqual(['blocked', 'deletion-requested']);
+      await mailsSettled(stack, email);
+      expect(await stack.mailsTo(email)).toHaveLength(3);
+    });
+
+    test('all users are found, newest first, in pages, with what holds for them', async () => {
+      const { session } = await administrator(scenario());
+      const prefix = `find${Math.random().toString(36).slice(2)}`;
+      const emails = ['a', 'b', 'c', 'd'].map((letter) => `${prefix}-${letter}@example.test`);
+      const [unverified, blocked, deleted, plain] = [
+        await registered(scenario(), { email: emails[0] ?? '' }),
+        await verified(scenario(), { email: emails[1] ?? '' }),
+        await loggedIn(scenario(), { email: emails[2] ?? '' }),
+        await verified(scenario(), { email: emails[3] ?? '' }),
+      ];
+      await call('users.block', { id: blocked.id }, { session });
+      await call('account.delete', undefined, { session: deleted.session });
+      const find = async (input: object) => (await call('users.find', input, { session })).data;
+
+      const none = { role: 'user', emailVerified: true, blockedAt: null, deletedAt: null };
+      const { data } = await find({ q: prefix });
+      const about = NOW();
+      expect(data).toEqual(
+        [
+          { id: unverified.id, email: emails[0], ...none, emailVerified: false },
+          { id: blocked.id, email: emails[1], ...none, blockedAt: expect.any(Number) },
+          { id: deleted.id, email: emails[2], ...none, deletedAt: expect.any(Number) },
+          { id: plain.id, email: emails[3], ...none },
+        ].map((user) => ({
+          name: 'Ada Lovelace',
+          avatar: '',
+          provider: 'email',
+          createdAt: expect.any(Number),
+          ...user,
+        })),
+      );
+      for (const time of [data[1].blockedAt, data[2].deletedAt]) expect(Math.abs(time - about)).toBeLessThan(60);
+
+      const newest = await find({ limit: 4 });
+      expect(newest.data.map(({ id }: { id: string }) => id)).toEqual([
+        plain.id,
+        deleted.id,
+        blocked.id,
+        unverified.id,
+      ]);
+      const pages = [];
+      for (let cursor: string | undefined; pages.length < 4; ) {
+        const page = await find({ q: prefix, limit: 1, ...(cursor && { cursor }) });
+        pages.push(...page.data);
+        cursor = page.nextCursor;
+      }
+      expect(pages).toEqual(data);
+      const after = await find({ limit: 2, cursor: newest.data[1].id });
+      expect(after.data).toEqual(newest.data.slice(2));
+      expectRefusal(await call('users.find', { cursor: 'x' }, { session }), 400, 'VALIDATION_FAILED');
+    });
+
+    test('one user is shown with sessions, ways to log in and uploads, and without secrets', async () => {
+      const { stack } = scenario();
+      const { id, email, session } = await withPasskey(scenario());
+      const other = await administrator(scenario());
+      const shown = (await call('users.show', { id }, { session: other.session })).data;
+      expect(shown).toEqual({
+        user: {
+          id,
+          email,
+          name: 'Ada Lovelace',
+          bio: '',
+          location: '',
+          website: '',
+          avatar: '',
+          provider: 'email',
+          createdAt: expect.any(Number),
+          role: 'user',
+          emailVerified: true,
+          blockedAt: null,
+          deletedAt: null,
+        },
+        hasPassword: true,
+        hasSecondFactor: false,
+        passkeys: 1,
+        identities: [],
+        sessions: [
+          {
+            id: expect.any(String),
+            createdAt: expect.any(Number),
+            lastUsedAt: expect.any(Number),
+            address: expect.any(String),
+            device: expect.any(String),
+            method: 'password',
+          },
+        ],
+        uploads: { used: 0, quota: 1024 ** 3, files: 0, newest: [] },
+      });
+      const [row] = await stack.database<Record<string, unknown>>('select * from users where id = ?', [id]);
+      const [stored] = await stack.database<Record<string, unknown>>('select * from sessions where user_id = ?', [id]);
+      const secrets = [session, row?.['password_hash'], stored?.['token_hash']];
+      expect(secrets.filter((secret) => JSON.stringify(shown).includes(String(secret)))).toEqual([]);
+
+      const app = await withApp(scenario());
+      const presigned = { filename: 'a.png', contentType: 'image/png', size: 1234 };
+      expect((await call('upload.presign', presigned, { session: app.session })).status).toBe(200);
+      const { hasSecondFactor, uploads } = (await call('users.show', { id: app.id }, { session: other.session })).data;
+      expect(hasSecondFactor).toBe(true);
+      expect(uploads).toMatchObject({ used: 1234, files: 1, newest: [{ contentType: 'image/png', state: 'pending' }] });
+    });
+
+    test('an unlock lets guesses at the account begin anew: by unknown devices, known ones, codes', async () => {
+      const { secret, ...person } = await withApp(scenario());
+      const pending = await firstStep(call, person);
+      const login = await call('auth.secondFactor', { code: codeOf(secret) }, { pending });
+      const device = deviceIn(login);
+      const guess = (options = {}) => call('auth.login', { email: person.email, password: WRONG }, options);
+      const limited = async () => {
+        const replies = [await guess(), await guess({ device })];
+        return replies.map(({ status }) => status === 429);
+      };
+      for (let i = 0; i < 2; i++) for (const options of [{}, { device }]) await guess(options);
+      expect(await limited()).toEqual([true, true]);
+      await succeed('users.unlock', { id: person.id });
+      expect(await limited()).toEqual([false, false]);
+
+      await succeed('users.unlock', { id: person.id });
+      const codes = async () => {
+        const step = await firstStep(call, person);
+        return (await call('auth.secondFactor', { code: wrongCode(secret) }, { pending: step })).code;
+      };
+      for (let i = 0; i < 2; i++) expect(await codes()).toBe('INVALID_CODE');
+      expect(await codes()).toBe('RATE_LIMITED');
+      await succeed('users.unlock', { id: person.id });
+      expect(await codes()).toBe('INVALID_CODE');
+      // Others are guessed at as before.
+      const stranger = await verified(scenario());
+      for (let i = 0; i < 2; i++) await call('auth.login', { email: stranger.email, password: WRONG });
+      await succeed('users.unlock', { id: person.id });
+      const refused = await call('auth.login', { email: stranger.email, password: WRONG });
+      expectRefusal(refused, 429, 'RATE_LIMITED');
+    });
+
+    test.each(['203.0.113.9', '2001:db8:77::1'])('with an address, %s can log in again too', async (shared) => {
+      const address = shared.includes(':')
+        ? `2001:db8:${(clientAddress().split('.')[0] ?? '').padStart(4, '1')}::1`
+        : clientAddress();
+      const person = await verified(scenario());
+      const attempt = () => call('auth.login', { email: freshEmail(), password: WRONG }, { address });
+      const isLimited = async () => (await attempt()).status === 429;
+      await until(isLimited);
+      await succeed('users.unlock', { id: person.id });
+      expect(await isLimited()).toBe(true);
+      await succeed('users.unlock', { id: person.id, address });
+      await logIn(call, person, { address });
+      expectRefusal(await asAdmin('users.unlock', { id: person.id, address: 'nowhere' }), 400, 'VALIDATION_FAILED');
+    });
+
+    test('nobody becomes an administrator with an email, or a password, that may be another’s', async () => {
+      const { call, stack } = scenario();
+      const { id, email } = await registered(scenario());
+      const promote = () => asAdmin('users.setRole', { id, role: 'admin' });
+      expectRefusal(await promote(), 409, 'UNPROVEN_ACCOUNT');
+      // In another browser than that of the registration.
+      await call('auth.verifyEmail', { token: await mailedToken(stack, email, 'verify-email') });
+      expectRefusal(await promote(), 409, 'UNPROVEN_ACCOUNT');
+      await succeed('users.sendReset', { id });
+      const token = await mailedToken(stack, email, 'reset-password');
+      await call('auth.resetPassword', { token, email, password: `${PASSWORD}!` });
+      expect((await promote()).status).toBe(200);
+    });
+
+    test('a new administrator logs in anew; one who is none any more has no rights at once', async () => {
+      const { id, email, session, ...person } = await loggedIn(scenario());
+      await succeed('users.setRole', { id, role: 'admin' });
+      expect(await isAlive(call, session)).toBe(false);
+      const own = await logIn(call, { email, ...person });
+      expect((await call('users.find', {}, { session: own })).status).toBe(200);
+      await succeed('users.setRole', { id, role: 'user' });
+      expectRefusal(await call('users.find', {}, { session: own }), 403, 'FORBIDDEN');
+      expect(await isAlive(call, own)).toBe(true);
+      await scenario().stack.waitForMail({ to: email, subject: 'no longer an administrator' });
+      expectRefusal(await asAdmin('users.setRole', { id, role: 'god' }), 400, 'VALIDATION_FAILED');
+    });
+
+    test('the link that is mailed sets a new password', async () => {
+      const { id, email } = await verified(scenario());
+      await succeed('users.sendReset', { id });
+      const token = await mailedToken(scenario().stack, email, 'reset-password');
+      expect((await call('auth.resetPassword', { token, email, password: WRONG })).status).toBe(200);
+      await logIn(call, { email, password: WRONG, name: '' });
+    });
+
+    test('a user whom an administrator deletes is hidden, and may come back', async () => {
+      const { stack } = scenario();
+      const { id, email, session } = await loggedIn(scenario());
+      const { deletedAt, removedAfter } = await succeed('users.delete', { id });
+      expect(Math.abs(deletedAt - NOW())).toBeLessThan(60);
+      expect(removedAfter - deletedAt).toBe(14 * 24 * 60 * 60);
+      expect(await isAlive(call, session)).toBe(false);
+      expect((await call('users.get', { id })).status).toBe(404);
+      expectRefusal(await call('auth.login', { email, password: PASSWORD }), 403, 'ACCOUNT_DELETED');
+      const { text } = await stack.waitForMail({ to: email, subject: 'is being deleted' });
+      expect(text).toContain('was deleted by the people who run the site');
+      expect((await succeed('users.show', { id })).user).toMatchObject({ id, deletedAt });
+      await succeed('users.endSessions', { id });
+      expect((await call('account.restore', { email, password: PASSWORD })).status).toBe(200);
+      expect((await call('users.get', { id })).status).toBe(200);
+    });
+
+    /** Ends the time of all administrators of the tests before. */
+    const dismissAll = () => scenario().stack.database("update users set role = 'user' where role = 'admin'");
+
+    test('the last administrator keeps the role and the account', async () => {
+      const { stack } = scenario();
+      await dismissAll();
+      const { id, session } = await administrator(scenario());
+      // Those who cannot log in do not count.
+      const others = [await loggedIn(scenario()), await registered(scenario()), await loggedIn(scenario())];
+      for (const other of others) await stack.database("update users set role = 'admin' where id = ?", [other.id]);
+      await stack.database('update users set blocked_at = 1 where id = ?', [others[0]?.id ?? '']);
+      await stack.database('update users set deleted_at = 1 where id = ?', [others[2]?.id ?? '']);
+      const last = [409, 'LAST_ADMINISTRATOR', 'This is the last administrator who can log in'] as const;
+      const attempts: [string, object?][] = [
+        ['users.setRole', { id, role: 'user' }],
+        ['users.block', { id }],
+        ['users.delete', { id }],
+        ['account.delete'],
+      ];
+      for (const [procedure, input] of attempts) expectRefusal(await call(procedure, input, { session }), ...last);
+      expect((await call('users.setRole', { id, role: 'admin' }, { session })).status).toBe(200);
+      expect((await call('users.find', {}, { session })).status).toBe(200);
+      // Those others may be dealt with.
+      for (const { id: other } of others.slice(0, 2)) {
+        expect((await call('users.setRole', { id: other, role: 'user' }, { session })).status).toBe(200);
+      }
+      expect((await call('users.unblock', { id: others[0]?.id }, { session })).status).toBe(200);
+      expect((await call('users.setRole', { id: others[0]?.id, role: 'admin' }, { session })).status).toBe(200);
+      expect((await call('account.delete', undefined, { session })).status).toBe(200);
+    });
+
+    test.each([
+      ['each other the role', 'users.setRole', { role: 'user' }],
+      ['each other’s logins', 'users.block', {}],
+      ['each other’s accounts', 'users.delete', {}],
+    ])('of two last administrators who take %s at once, one stays', async (_, procedure, input) => {
+      const { stack } = scenario();
+      await dismissAll();
+      const [one, other] = [await administrator(scenario()), await administrator(scenario())];
+      const replies = await Promise.all([
+        call(procedure, { ...input, id: other.id }, { session: one.session }),
+        call(procedure, { ...input, id: one.id }, { session: other.session }),
+      ]);
+      const statuses = replies.map(({ status }) => status).sort();
+      // The one that comes second may find its session ended, its role gone, or itself the last.
+      expect(statuses[0]).toBe(200);
+      expect([401, 403, 409]).toContain(statuses[1]);
+      const left = await stack.database<{ id: string }>(
+        "select id from users where role = 'admin' and blocked_at is null and deleted_at is null",
+      );
+      expect(left).toHaveLength(1);
+    });
+  },
+  { env: { LIMIT_ACCOUNT: '2/3600', LIMIT_DEVICE: '2/900', LIMIT_CODE: '2/3600', LIMIT_LOGIN: '20/900' } },
+);

@@ -1,0 +1,170 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { type Call, callerOf, type Reply } from '../contract/callers.ts';
+import { loggedIn, logIn, mailedToken, PASSWORD, sessionIn, verified } from '../contract/scenario.ts';
+import { freshEmail } from '../rig/address.ts';
+import { type Stack, startStack } from '../rig/stack.ts';
+import { until } from '../rig/until.ts';
+import { AT_ONCE, allMailsSettled, inRounds, livesAt, soon, statuses, tally } from './in-rounds.ts';
+import { unlimited } from './load.ts';
+
+/** Changes of password and address beside each other, and beside what they end, at two instances. */
+const ROUNDS = 500;
+const MAILED_ROUNDS = 200;
+// A bound for a machine that does much else: a minute is enough on a quiet one.
+vi.setConfig({ testTimeout: 240_000 });
+
+let stack: Stack;
+let call: Call;
+let callers: Call[];
+
+beforeAll(async () => {
+  stack = await startStack('real', { instances: 2, env: unlimited });
+  callers = stack.services.map(({ url }) => callerOf('rest', url));
+  call = callerOf('rest', stack.url);
+});
+afterAll(() => stack?.stop());
+beforeEach(() => allMailsSettled(stack), 120_000);
+
+const caller = (i: number) => callers[i % callers.length] ?? call;
+const aliveOf = async (sessions: (string | undefined)[]) =>
+  (await Promise.all(sessions.map((session) => (session ? livesAt(callers, session) : [])))).flat().filter(Boolean)
+    .length;
+
+/** A new session; a 503, as of a machine that is busy, is asked again. */
+const opened = (round: number, person: Parameters<typeof logIn>[1]) =>
+  until(() => logIn(caller(round), person), { what: 'a login' });
+
+const newPassword = (round: number, i: number) => `Difference-Engine-${round}-${i}`;
+
+const changePassword = (i: number, session: string, currentPassword: string, newPassword: string): Promise<Reply> =>
+  caller(i)('account.changePassword', { currentPassword, newPassword }, { session });
+
+describe(`in ${ROUNDS} rounds`, () => {
+  test('of changes of a password at once, in one session and in two, one wins, and only its session goes on', async () => {
+    const users = await Promise.all(Array.from({ length: AT_ONCE }, () => verified({ stack, call })));
+    const outcomes = await inRounds(ROUNDS, async (round, player) => {
+      const user = users[player] ?? (await verified({ stack, call }));
+      const sessions = [await opened(round, user), await opened(round + 1, user)];
+      const given = [sessions[0], sessions[1], sessions[0], sessions[1]] as string[];
+      const replies = await Promise.all(
+        given.map((session, i) => changePassword(i, session, user.password, newPassword(round, i))),
+      );
+      const winner = replies.findIndex(({ status }) => status === 200);
+      if (winner !== -1) user.password = newPassword(round, winner);
+      const next = replies.map((reply) => sessionIn(reply) || undefined);
+      const before = await aliveOf(sessions);
+      const after = await aliveOf(next);
+      await opened(round, user);
+      const rows = await stack.database(
+        'select id from sessions s where user_id = ? and epoch = (select session_epoch from users where id = s.user_id)',
+        [user.id],
+      );
+      return [...statuses(replies), before, after, rows.length];
+    });
+    // Alive: the winner's new token, on each of the two instances; rows: that and the last login.
+    expect(tally(outcomes)).toEqual({ '[200,401,401,401,0,2,2]': ROUNDS });
+  });
+
+  test('no session that a login with the old password opens outlives a change of it', async () => {
+    const users = await Promise.all(Array.from({ length: AT_ONCE }, () => verified({ stack, call })));
+    let raced = 0;
+    const outcomes = await inRounds(ROUNDS, async (round, player) => {
+      const user = users[player] ?? (await verified({ stack, call }));
+      const session = await opened(round, user);
+      const [change, ...logins] = await Promise.all([
+        changePassword(round, session, user.password, newPassword(round, 0)),
+        ...[0, 1, 2].map((i) => soon().then(() => caller(i)('auth.login', user))),
+      ]);
+      user.password = newPassword(round, 0);
+      const beside = logins.map((reply) => sessionIn(reply) || undefined).filter((one) => one !== undefined);
+      raced += beside.length;
+      return [change.status, await aliveOf([session, ...beside]), await aliveOf([sessionIn(change)])];
+    });
+    expect(tally(outcomes)).toEqual({ '[200,0,2]': ROUNDS });
+    expect(raced).toBeGreaterThan(ROUNDS / 10);
+    console.log(`${raced} sessions were opened beside ${ROUNDS} changes of the password, 0 survived`);
+  });
+
+  test('a change of the password and a reset: one wins, and of the other nothing is alive', async () => {
+    const outcomes = await inRounds(ROUNDS, async (round) => {
+      const { session, ...person } = await loggedIn({ stack, call });
+      const { email } = person;
+      expect((await call('auth.forgotPassword', { email })).status).toBe(200);
+      const token = await mailedToken(stack, email, 'reset-password');
+      const [change, reset] = await Promise.all([
+        soon().then(() => changePassword(round, session, PASSWORD, newPassword(round, 0))),
+        soon().then(() => caller(round + 1)('auth.resetPassword', { token, email, password: newPassword(round, 1) })),
+      ]);
+      const isReset = reset.status === 200;
+      const alive = [await aliveOf([session]), await aliveOf([sessionIn(change) || undefined])];
+      await opened(round, { ...person, password: newPassword(round, isReset ? 1 : 0) });
+      return isReset ? [change.status, ...alive] : [change.status, reset.status, ...alive];
+    });
+    const seen = tally(outcomes);
+    // The change found the old password gone, or its session ended meanwhile: 401 either way.
+    expect(Object.keys(seen).sort()).toEqual(['[200,400,0,2]', '[401,0,0]']);
+    console.log(`a change of the password beside a reset: ${JSON.stringify(seen)}`);
+  });
+});
+
+describe(`in ${MAILED_ROUNDS} rounds`, () => {
+  /** Asks for an address, and answers the token that is mailed to it. */
+  const asked = async (session: string, email: string, count?: number) => {
+    expect((await call('account.changeEmail', { email }, { session })).status).toBe(200);
+    return mailedToken(stack, email, 'confirm-email', count);
+  };
+
+  test('of two users who confirm one address one has it', async () => {
+    const outcomes = await inRounds(MAILED_ROUNDS, async (round) => {
+      const [ada, bob] = await Promise.all([0, 1].map(() => loggedIn({ stack, call })));
+      if (!ada || !bob) throw new Error('two users');
+      const email = freshEmail();
+      const tokens = [await asked(ada.session, email), await asked(bob.session, email, 2)];
+      const replies = await Promise.all(
+        [ada, bob].map(({ session }, i) =>
+          caller(round + i)('account.confirmEmail', { token: tokens[i] }, { session }),
+        ),
+      );
+      const owners = await stack.database<{ id: string }>('select id from users where email = ?', [email]);
+      const winner = [ada, bob].find((_, i) => replies[i]?.status === 200);
+      return [...statuses(replies), owners.length, owners[0]?.id === winner?.id];
+    });
+    expect(tally(outcomes)).toEqual({ '[200,409,1,true]': MAILED_ROUNDS });
+  });
+
+  test('beside a further change and logins, an undo puts the old address back, and nothing of before is alive', async () => {
+    const outcomes = await inRounds(MAILED_ROUNDS, async (round) => {
+      const { session, ...person } = await loggedIn({ stack, call });
+      const [email, next] = [freshEmail(), freshEmail()];
+      const token = await asked(session, email);
+      expect((await call('account.confirmEmail', { token }, { session })).status).toBe(200);
+      const undo = await mailedToken(stack, person.email, 'undo-email-change');
+      const further = await asked(session, next);
+      const [undone, change, login, registration] = await Promise.all([
+        soon().then(() => caller(round)('account.undoEmailChange', { token: undo })),
+        soon().then(() => caller(round + 1)('account.confirmEmail', { token: further }, { session })),
+        soon().then(() => caller(round + 1)('auth.login', { ...person, email })),
+        caller(round)('auth.register', { name: 'Mallory', email: person.email, password: PASSWORD }),
+      ]);
+      const [user] = await stack.database<{ email: string }>('select email from users where id = ?', [person.id]);
+      const left = await stack.database('select id from email_changes where user_id = ?', [person.id]);
+      const alive = await aliveOf([session, sessionIn(login) || undefined]);
+      expect([200, 400, 401]).toContain(change.status);
+      return [undone.status, registration.status, user?.email === person.email, left.length, alive];
+    });
+    expect(tally(outcomes)).toEqual({ '[200,409,true,0,0]': MAILED_ROUNDS });
+  });
+
+  test('nobody registers the address that is being given up', async () => {
+    const outcomes = await inRounds(MAILED_ROUNDS, async (round) => {
+      const { session, email: former } = await loggedIn({ stack, call });
+      const token = await asked(session, freshEmail());
+      const [change, registration] = await Promise.all([
+        soon().then(() => caller(round)('account.confirmEmail', { token }, { session })),
+        caller(round + 1)('auth.register', { name: 'Mallory', email: former, password: PASSWORD }),
+      ]);
+      return [change.status, registration.status];
+    });
+    expect(tally(outcomes)).toEqual({ '[200,409]': MAILED_ROUNDS });
+  });
+});

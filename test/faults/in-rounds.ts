@@ -1,0 +1,53 @@
+import { expect } from 'vitest';
+import type { Call } from '../contract/callers.ts';
+import type { Stack } from '../rig/stack.ts';
+import { until } from '../rig/until.ts';
+
+/** One race, many times over: what goes wrong once in a hundred times is found. */
+
+/** Rounds that run beside each other: each waits for its mail. */
+export const AT_ONCE = 20;
+
+export async function inRounds<T>(rounds: number, play: (round: number, player: number) => Promise<T>): Promise<T[]> {
+  const results: T[] = [];
+  let next = 0;
+  const start = async (player: number) => {
+    while (next < rounds) results.push(await play(next++, player));
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, (_, player) => start(player)));
+  return results;
+}
+
+export const statuses = (replies: { status: number }[]) => replies.map(({ status }) => status).sort();
+
+/** Resolves once the mails about the logins of many rounds are sent: a link that is waited for would be behind them. */
+export const allMailsSettled = (stack: Stack): Promise<unknown> =>
+  until(async () => (await stack.database("select id from outbox where state = 'pending' limit 1")).length === 0, {
+    within: 120_000,
+    every: 200,
+    what: 'the last mail of the test before',
+  });
+
+/** How often each outcome of a round came, so that a failure shows them all. */
+export const tally = (outcomes: unknown[]) => {
+  const counts: Record<string, number> = {};
+  for (const outcome of outcomes) counts[JSON.stringify(outcome)] = (counts[JSON.stringify(outcome)] ?? 0) + 1;
+  return counts;
+};
+
+/** On each instance; a 503, as of a machine that is busy, says nothing of the session. */
+export const livesAt = (callers: Call[], session: string): Promise<boolean[]> =>
+  Promise.all(
+    callers.map(async (caller) => {
+      const answer = async () => {
+        const { status } = await caller('profile.get', undefined, { session });
+        return status === 503 ? undefined : status;
+      };
+      const status = await until(answer, { what: 'an answer about a session' });
+      expect([200, 401]).toContain(status);
+      return status === 200;
+    }),
+  );
+
+/** Some time within the other call, at random. */
+export const soon = () => new Promise((resolve) => setTimeout(resolve, Math.random() * 20));

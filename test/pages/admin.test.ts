@@ -1,0 +1,507 @@
+import type { Page } from 'playwright-core';
+import { afterAll, expect, test } from 'vitest';
+import {
+  administrator,
+  expectRefusal,
+  growOld,
+  isAlive,
+  loggedIn,
+  logIn,
+  PASSWORD,
+  registered,
+} from '../contract/scenario.ts';
+import { withApp } from '../contract/totp-scenario.ts';
+import { environmentFor, secondsFromNow, startHostileProvider } from '../provider/hostile.ts';
+import { loginsThrough, somebody } from '../provider/login.ts';
+import { freshEmail } from '../rig/address.ts';
+import { png } from '../uploads/corpus.ts';
+import { sendImage } from '../uploads/storage.ts';
+import { focused, heading, inBrowser, press, reachAndPress, type Scenario, said } from './browser.ts';
+
+/** The page of administrators, `/admin`: the users, and one of them with what can be done. */
+const provider = await startHostileProvider();
+afterAll(() => provider.close());
+
+const PHONE = { width: 360, height: 740 };
+
+/** The row of an act. */
+const row = (page: Page, title: string) =>
+  page
+    .getByRole('region', { name: 'What you can do' })
+    .getByRole('listitem')
+    .filter({ has: page.getByRole('heading', { name: title, exact: true }) });
+
+const card = (page: Page, name: string) => page.getByRole('region', { name, exact: true });
+
+/** Types the user's email into the row whose button was pressed, and sends it. */
+async function confirm(page: Page, title: string, email: string) {
+  await row(page, title).getByLabel('Email of the user, to confirm').fill(email);
+  await page.keyboard.press('Enter');
+}
+
+/** Who did what to a user, oldest first. */
+const actsOn = async ({ database }: Scenario['stack'], userId: string) =>
+  (
+    await database<{ kind: string; actor_id: string }>(
+      "select kind, actor_id from activity where user_id = ? and actor = 'administrator' order by id",
+      [userId],
+    )
+  ).map(({ kind, actor_id: by }) => [kind, by]);
+
+inBrowser(
+  ['embedded', 'real'],
+  (scenario) => {
+    test('for a user without the role there is no such page, and nothing is answered to it', async () => {
+      const { visit } = scenario();
+      const { session } = await loggedIn(scenario());
+      const target = await loggedIn(scenario(), { name: 'Charles Babbage' });
+      await visit(
+        async (page) => {
+          const answers: number[] = [];
+          page.on('response', (response) => {
+            if (response.url().includes('/trpc/users.')) answers.push(response.status());
+          });
+          for (const address of ['/admin', '/admin?q=charles', `/admin?user=${target.id}`]) {
+            await page.goto(address);
+            await heading(page, 'Page not found');
+            await page.getByText('There is nothing at this address.').waitFor();
+            expect(await page.locator('body').innerText(), address).not.toContain('Babbage');
+          }
+          expect(answers).toEqual([403, 403, 403]);
+        },
+        { session },
+      );
+    });
+
+    test('without a session the login comes first, and leads back to the same user', async () => {
+      const { visit } = scenario();
+      const admin = await administrator(scenario());
+      const { id } = await registered(scenario(), { name: 'Charles Babbage' });
+      await visit(async (page) => {
+        await page.goto(`/admin?user=${id}`);
+        await page.waitForURL('**/login');
+        await page.getByLabel('Email').fill(admin.email);
+        await page.getByLabel('Password').fill(PASSWORD);
+        await press(page, 'Log in');
+        await heading(page, 'Charles Babbage');
+        expect(page.url()).toMatch(new RegExp(`/admin\\?user=${id}$`));
+        await page.goto('/admin?user=user_00000000-0000-7000-8000-000000000000');
+        await heading(page, 'Page not found');
+      });
+    });
+
+    test('where the script of the page or the list does not arrive, that is said, and it is tried again', async () => {
+      const { visit } = scenario();
+      const { session } = await administrator(scenario());
+      await visit(
+        async (page) => {
+          for (const lost of ['**/assets/view-*.js', '**/trpc/users.find**']) {
+            await page.route(lost, (route) => route.fulfill({ status: 404, body: 'not here' }));
+            await page.goto('/admin');
+            await heading(page, 'Something is not working');
+            await said(page, 'alert', 'The service cannot be reached.');
+            await page.unroute(lost);
+            await press(page, 'Try again');
+            await heading(page, 'Users');
+          }
+        },
+        { session },
+      );
+    });
+
+    test('users are listed newest first, and found by name or email, a page at a time, by keyboard', async () => {
+      const { visit } = scenario();
+      const { session } = await administrator(scenario());
+      const prefix = freshEmail('zuse').slice(0, 12);
+      for (let i = 10; i < 32; i++) await registered(scenario(), { name: `${prefix.toUpperCase()} ${i}` });
+      const newest = await loggedIn(scenario(), { name: 'Konrad', email: freshEmail(prefix) });
+      await visit(
+        async (page) => {
+          await page.goto('/admin');
+          await heading(page, 'Users');
+          const entries = card(page, 'Everyone, newest first').getByRole('listitem');
+          expect(await entries.count()).toBe(20);
+          expect(await entries.first().innerText()).toMatch(new RegExp(`^Konrad – ${newest.email}\\n+Since [^,]*$`));
+          expect(await entries.nth(1).innerText()).toMatch(/ 31 – .*\n+Since .*, email not verified$/);
+
+          const field = page.getByLabel('Name or email');
+          await field.fill(`  ${prefix}`);
+          await field.press('Enter');
+          await said(page, 'status', '20 users, and more.');
+          const found = card(page, `Starting with “${prefix}”`).getByRole('listitem');
+          expect(await found.first().innerText()).toContain(`${prefix.toUpperCase()} 10 – `);
+          await reachAndPress(page, 'Show more');
+          await found.nth(22).waitFor();
+          expect(await found.count()).toBe(23);
+          expect(await found.nth(22).innerText()).toContain(newest.email);
+          expect(await page.getByRole('button', { name: 'Show more' }).count()).toBe(0);
+
+          await page.getByRole('link', { name: `${prefix.toUpperCase()} 11` }).press('Enter');
+          await heading(page, `${prefix.toUpperCase()} 11`);
+          await page.goBack();
+          await said(page, 'status', '20 users, and more.');
+          expect(await field.inputValue()).toBe(prefix);
+          await field.fill('\u0301');
+          await field.press('Enter');
+          await said(page, 'alert', 'Must have something to search for');
+          await field.fill(`${prefix} 12`);
+          await field.press('Enter');
+          await said(page, 'status', 'One user.');
+          await field.fill(`${prefix} 9`);
+          await field.press('Enter');
+          await said(page, 'status', 'Nobody was found.');
+          await field.fill('');
+          await field.press('Enter');
+          await said(page, 'status', '20 users, and more.');
+          expect(new URL(page.url()).search).toBe('');
+        },
+        { session },
+      );
+    });
+
+    test('an address is invited, after a credential was given', async () => {
+      const { stack, visit } = scenario();
+      const admin = await administrator(scenario());
+      const email = freshEmail();
+      await growOld(stack, admin.id);
+      await visit(
+        async (page) => {
+          await page.goto('/admin');
+          const invite = card(page, 'Invite');
+          await press(page, 'Send invitation');
+          await said(page, 'alert', 'Please enter an email');
+          await invite.getByLabel('Email').fill(admin.email);
+          await page.keyboard.press('Enter');
+          await page.getByLabel('Your password').fill(PASSWORD);
+          await page.keyboard.press('Enter');
+          await said(page, 'alert', 'Email already registered');
+          await invite.getByLabel('Email').fill(email);
+          await page.keyboard.press('Enter');
+          await said(page, 'status', `${email} is invited.`);
+          expect(await invite.getByLabel('Email').inputValue()).toBe('');
+          await stack.waitForMail({ to: email, subject: 'invited' });
+        },
+        { session: admin.session },
+      );
+    });
+
+    test('one user: the account, ways to log in, sessions, uploads and activity', async () => {
+      const { stack, call, visit } = scenario();
+      const { session } = await administrator(scenario());
+      const target = await loggedIn(scenario(), { name: 'Charles Babbage' });
+      await loginsThrough(provider)(stack, somebody({ email: target.email }));
+      await logIn(call, target, { headers: { 'user-agent': 'curl/8.5.0' } });
+      await call('profile.update', { bio: 'Engines', website: 'https://engine.test/' }, { session: target.session });
+      const { body } = await sendImage(scenario(), target.session, { bytes: await png() });
+      await visit(
+        async (page) => {
+          await page.goto(`/admin?user=${target.id}`);
+          await heading(page, 'Charles Babbage');
+          const facts = await card(page, 'Account').innerText();
+          for (const text of [target.email, target.id, 'User', 'Engines', 'https://engine.test/']) {
+            expect(facts).toContain(text);
+          }
+          expect(facts).not.toMatch(/not verified|Blocked|Deleted|Location/);
+          expect(await card(page, 'Ways to log in').innerText()).toMatch(
+            new RegExp(`Password\\s+Yes\\s+Passkeys\\s+None\\s+Second factor\\s+None\\s+Acme – ${target.email}`),
+          );
+          const sessions = card(page, 'Sessions').getByRole('listitem');
+          expect(await sessions.count()).toBe(3);
+          expect(await sessions.first().innerText()).toMatch(/^curl\s+Logged in with a password on .* from [\d.]+/);
+          const uploads = card(page, 'Uploads');
+          await uploads.getByText('One file').waitFor();
+          expect(await uploads.getByRole('link').getAttribute('href')).toBe(body.url);
+          const events = card(page, 'Activity').getByRole('listitem');
+          await events.first().waitFor();
+          expect(await events.first().innerText()).toContain('File uploaded');
+          expect(await events.last().innerText()).toContain('Account created with a password');
+        },
+        { session },
+      );
+    });
+
+    test('a user is blocked after the email was typed, and unblocked, by keyboard on a phone', async () => {
+      const { stack, call, visit } = scenario();
+      const admin = await administrator(scenario());
+      const target = await loggedIn(scenario(), { name: 'Charles Babbage' });
+      await visit(
+        async (page) => {
+          await page.goto(`/admin?user=${target.id}`);
+          await reachAndPress(page, 'Block');
+          await focused(page, '');
+          await page.keyboard.type('somebody@else.test');
+          await page.keyboard.press('Enter');
+          await said(page, 'alert', `Please type ${target.email}`);
+          await reachAndPress(page, 'Cancel');
+          await focused(page, 'Block');
+          expect(await isAlive(call, target.session)).toBe(true);
+
+          await page.keyboard.press('Tab');
+          await page.keyboard.press('Enter');
+          await focused(page, '');
+          await page.keyboard.press('ControlOrMeta+A');
+          await page.keyboard.type(target.email.toUpperCase());
+          await page.keyboard.press('Enter');
+          await said(page, 'status', 'The user is blocked, and every session has ended.');
+          await focused(page, 'Block');
+          await card(page, 'Account').getByText('Blocked').waitFor();
+          await card(page, 'Sessions').getByText('Logged in nowhere.').waitFor();
+          await card(page, 'Activity').getByText('Account blocked, and logged out everywhere, by an admin').waitFor();
+          expect(await isAlive(call, target.session)).toBe(false);
+          expectRefusal(await call('auth.login', target), 403, 'ACCOUNT_BLOCKED');
+          await stack.waitForMail({ to: target.email, subject: 'is blocked' });
+          expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+
+          await page.keyboard.press('Tab');
+          await page.keyboard.press('Enter');
+          await said(page, 'status', 'The user can log in again.');
+          await logIn(call, target);
+          await stack.waitForMail({ to: target.email, subject: 'is no longer blocked' });
+          expect(await actsOn(stack, target.id)).toEqual([
+            ['blocked', admin.id],
+            ['unblocked', admin.id],
+          ]);
+        },
+        { session: admin.session, viewport: PHONE },
+      );
+    });
+
+    test('a reset is mailed, failed logins count anew, and every session ends', async () => {
+      const { stack, call, visit } = scenario();
+      const admin = await administrator(scenario());
+      const target = await loggedIn(scenario());
+      const address = '198.51.100.7';
+      const attempt = () => call('auth.login', target, { address });
+      for (let i = 0; i < 5; i++) await call('auth.login', { ...target, password: 'Wrong-1' }, { address });
+      expectRefusal(await attempt(), 429, 'RATE_LIMITED');
+      await visit(
+        async (page) => {
+          await page.goto(`/admin?user=${target.id}`);
+          await press(page, 'Send reset link');
+          await said(page, 'status', 'A link to set a new password is on its way to the user.');
+          const { text } = await stack.waitForMail({ to: target.email, subject: 'Reset your password' });
+          const { searchParams } = new URL(text.match(/https?:\/\/\S+/)?.[0] ?? '');
+          expect(searchParams.get('token')).toMatch(/^[\w-]{43,}$/);
+          expect(await page.locator('body').innerText()).not.toContain(searchParams.get('token'));
+
+          await press(page, 'Unlock');
+          await focused(page, '');
+          await page.keyboard.type('nowhere');
+          await page.keyboard.press('Enter');
+          await said(page, 'alert', /invalid/i);
+          expectRefusal(await attempt(), 429, 'RATE_LIMITED');
+          await page.keyboard.press('ControlOrMeta+A');
+          await page.keyboard.type(address);
+          await page.keyboard.press('Enter');
+          await said(page, 'status', 'Failed logins of the user count anew.');
+          expect((await attempt()).status).toBe(200);
+
+          await press(page, 'End all sessions');
+          await said(page, 'status', 'Every session of the user has ended.');
+          await row(page, 'Sessions').getByText('There are none.').waitFor();
+          expect(await row(page, 'Sessions').getByRole('button').count()).toBe(0);
+          await focused(page, 'Sessions');
+          expect(await isAlive(call, target.session)).toBe(false);
+          expect(await actsOn(stack, target.id)).toEqual([
+            ['reset-sent', admin.id],
+            ['unlocked', admin.id],
+            ['sessions-ended', admin.id],
+          ]);
+        },
+        { session: admin.session },
+      );
+    });
+
+    test('a lost second factor is removed, and a role is given and taken', async () => {
+      const { stack, call, visit } = scenario();
+      const admin = await administrator(scenario());
+      const target = await withApp(scenario());
+      const roleNow = async () =>
+        (await stack.database('select role from users where id = ?', [target.id]))[0]?.['role'];
+      await visit(
+        async (page) => {
+          await page.goto(`/admin?user=${target.id}`);
+          await card(page, 'Ways to log in').getByText('Authenticator app').waitFor();
+          await press(page, 'Remove second factor');
+          await confirm(page, 'Second factor', target.email);
+          await said(page, 'status', 'The user can log in without a second factor.');
+          await row(page, 'Second factor').getByText('There is none.').waitFor();
+          expect(await stack.database('select user_id from totps where user_id = ?', [target.id])).toEqual([]);
+          await stack.waitForMail({ to: target.email, subject: 'Codes are no longer asked for' });
+
+          await press(page, 'Make an administrator');
+          expect(await roleNow()).toBe('user');
+          await confirm(page, 'Role', target.email);
+          await said(page, 'status', 'The user is an administrator.');
+          expect(await roleNow()).toBe('admin');
+          expect(await isAlive(call, target.session)).toBe(false);
+          await stack.waitForMail({ to: target.email, subject: 'You are an administrator' });
+          await press(page, 'Make an ordinary user');
+          await confirm(page, 'Role', target.email);
+          await said(page, 'status', 'The user is no administrator.');
+          expect(await roleNow()).toBe('user');
+          expect(await actsOn(stack, target.id)).toEqual([
+            ['second-factors-removed', admin.id],
+            ['role-changed', admin.id],
+            ['role-changed', admin.id],
+          ]);
+        },
+        { session: admin.session },
+      );
+    });
+
+    test('an account is deleted, and when it is removed for good is said', async () => {
+      const { stack, call, visit } = scenario();
+      const admin = await administrator(scenario());
+      const target = await loggedIn(scenario());
+      await visit(
+        async (page) => {
+          await page.goto(`/admin?user=${target.id}`);
+          await press(page, 'Delete account');
+          await confirm(page, 'Delete', 'somebody@else.test');
+          await said(page, 'alert', `Please type ${target.email}`);
+          await confirm(page, 'Delete', target.email);
+          await said(page, 'status', 'The account is deleted.');
+          const [removal] = await stack.database<{ due_at: number }>('select due_at from removals where user_id = ?', [
+            target.id,
+          ]);
+          const day = new Intl.DateTimeFormat('en-GB', { dateStyle: 'long' }).format(Number(removal?.due_at));
+          await said(page, 'status', day);
+          expect(await row(page, 'Delete').getByRole('button').count()).toBe(0);
+          await stack.waitForMail({ to: target.email, subject: 'is being deleted' });
+          expect(await isAlive(call, target.session)).toBe(false);
+          expectRefusal(await call('users.get', { id: target.id }), 404, 'NOT_FOUND');
+          await page.goto(`/admin?q=${target.email}`);
+          await page.getByText('being deleted').waitFor();
+          expect(await actsOn(stack, target.id)).toEqual([['deletion-requested', admin.id]]);
+        },
+        { session: admin.session },
+      );
+    });
+
+    test('each act asks for a credential when none was given lately', async () => {
+      const { stack, call, visit } = scenario();
+      const admin = await administrator(scenario());
+      const target = await withApp(scenario());
+      const acts: [title: string, button: string, isConfirmed: boolean][] = [
+        ['Password', 'Send reset link', false],
+        ['Failed logins', 'Unlock', false],
+        ['Sessions', 'End all sessions', false],
+        ['Second factor', 'Remove second factor', true],
+        ['Role', 'Make an administrator', true],
+        ['Block', 'Block', true],
+        ['Delete', 'Delete account', true],
+      ];
+      await growOld(stack, admin.id);
+      await visit(
+        async (page) => {
+          await page.goto(`/admin?user=${target.id}`);
+          for (const [title, button, isConfirmed] of acts) {
+            const act = row(page, title);
+            await act.getByRole('button', { name: button }).click();
+            if (isConfirmed) await confirm(page, title, target.email);
+            else if (title === 'Failed logins') await act.getByRole('button', { name: button }).click();
+            await act.getByRole('heading', { name: 'Please confirm that it is you' }).waitFor();
+            await act.getByRole('region').getByRole('button', { name: 'Cancel' }).click();
+            await act.getByRole('region').waitFor({ state: 'detached' });
+            expect(await act.getByRole('status').count()).toBe(0);
+          }
+          expect(await actsOn(stack, target.id)).toEqual([]);
+          expect(await isAlive(call, target.session)).toBe(true);
+
+          await press(page, 'Send reset link');
+          await page.getByLabel('Your password').fill('Wrong-Password-1');
+          await page.keyboard.press('Enter');
+          await said(page, 'alert', 'The password is wrong');
+          await page.getByLabel('Your password').fill(PASSWORD);
+          await page.keyboard.press('Enter');
+          await said(page, 'status', 'A link to set a new password is on its way to the user.');
+          // From now on the session is recent.
+          await press(page, 'End all sessions');
+          await said(page, 'status', 'Every session of the user has ended.');
+        },
+        { session: admin.session },
+      );
+    });
+
+    test('a provider confirms it: the browser comes back to the same user, and what was typed is there', async () => {
+      const { stack, call, visit } = scenario();
+      const admin = await administrator(scenario());
+      const claims = somebody({ email: admin.email });
+      const { session = '' } = await loginsThrough(provider)(stack, claims);
+      await stack.database('update users set password_hash = null where id = ?', [admin.id]);
+      await growOld(stack, admin.id);
+      const target = await loggedIn(scenario(), { name: 'Charles Babbage' });
+      await visit(
+        async (page) => {
+          await page.goto(`/admin?user=${target.id}`);
+          await press(page, 'Block');
+          await confirm(page, 'Block', target.email);
+          await page.getByRole('link', { name: 'Confirm with Acme' }).click();
+          await page.waitForURL(`${provider.url}/authorize?*`);
+          const next = provider.authorize(new URL(page.url()), { ...claims, auth_time: secondsFromNow(0) });
+          await page.evaluate(`location.href = ${JSON.stringify(next.href)}`);
+          await heading(page, 'Charles Babbage');
+          expect(new URL(page.url()).search).toBe(`?user=${target.id}`);
+          await said(page, 'status', 'Welcome back: please press “Block” again.');
+          await focused(page, 'Block');
+          expect(await isAlive(call, target.session)).toBe(true);
+          await page.keyboard.press('Enter');
+          await said(page, 'status', 'The user is blocked, and every session has ended.');
+          expect(await isAlive(call, target.session)).toBe(false);
+        },
+        { session, elsewhere: [provider.url] },
+      );
+    });
+
+    test('the last administrator is neither blocked nor deleted, and keeps the role', async () => {
+      const { stack, call, visit } = scenario();
+      const admin = await administrator(scenario());
+      await stack.database("update users set role = 'user' where id <> ?", [admin.id]);
+      await visit(
+        async (page) => {
+          await page.goto(`/admin?user=${admin.id}`);
+          for (const [title, button] of [
+            ['Role', 'Make an ordinary user'],
+            ['Block', 'Block'],
+            ['Delete', 'Delete account'],
+          ] as const) {
+            await press(page, button);
+            await confirm(page, title, admin.email);
+            await row(page, title)
+              .getByRole('alert')
+              .filter({ hasText: 'This is the last administrator who can log in' })
+              .waitFor();
+          }
+          expect(await actsOn(stack, admin.id)).toEqual([]);
+          expect(await isAlive(call, admin.session)).toBe(true);
+        },
+        { session: admin.session },
+      );
+    });
+
+    test('an administrator whose own act ends the session, or the role, sees no more of the page', async () => {
+      const { stack, visit } = scenario();
+      const [admin, other] = [await administrator(scenario()), await administrator(scenario())];
+      await visit(
+        async (page) => {
+          await page.goto(`/admin?user=${admin.id}`);
+          await press(page, 'Make an ordinary user');
+          await confirm(page, 'Role', admin.email);
+          await heading(page, 'Page not found');
+        },
+        { session: admin.session },
+      );
+      await visit(
+        async (page) => {
+          await page.goto(`/admin?user=${other.id}`);
+          await press(page, 'End all sessions');
+          await page.waitForURL('**/login');
+          expect(await actsOn(stack, other.id)).toEqual([['sessions-ended', other.id]]);
+        },
+        { session: other.session },
+      );
+    });
+  },
+  { env: environmentFor(provider) },
+);

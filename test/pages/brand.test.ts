@@ -1,0 +1,236 @@
+import type { Page } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
+import { loggedIn, logIn, PASSWORD, verified } from '../contract/scenario.ts';
+import { freshEmail } from '../rig/address.ts';
+import { findings } from './axe.ts';
+import { heading, inBrowser, mailedLink, press, reachAndPress, said } from './browser.ts';
+
+/** The operator's name, picture, colour, pages and terms, as users meet them. */
+
+const NAME = '„Ada" & <Söhne>, GmbH & Co. KG für analytische Maschinen 🎉';
+const COLOR = '#0f766e';
+const VERSION = '2026-11';
+const brand = {
+  APP_NAME: NAME,
+  APP_LOGO_URL: '/brand/logo.svg',
+  BRAND_COLOR: COLOR,
+  SUPPORT_URL: 'mailto:help@example.test',
+  TERMS_URL: '/legal/terms',
+  PRIVACY_URL: 'https://example.test/privacy',
+  TERMS_VERSION: VERSION,
+};
+const LOGO = '<svg xmlns="http://www.w3.org/2000/svg" width="120" height="40"><rect width="120" height="40"/></svg>';
+const BOX = /^I accept the terms of service .* and the privacy policy .*\.$/;
+
+const looks = [
+  { colorScheme: 'light', viewport: { width: 1280, height: 800 } },
+  { colorScheme: 'dark', viewport: { width: 360, height: 740 } },
+] as const;
+
+/** What a server in front has at the address of the picture. */
+const serveLogo = (page: Page) =>
+  page.route('**/brand/logo.svg', (route) => route.fulfill({ body: LOGO, contentType: 'image/svg+xml' }));
+
+const expectClean = async (page: Page) => {
+  expect(await findings(page)).toEqual([]);
+  expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+};
+
+/** Of the page's first button that stands out. */
+const backgroundOf = async (page: Page) =>
+  String(await page.evaluate("getComputedStyle(document.querySelector('.primary')).backgroundColor"));
+
+const fillIn = async (page: Page, email: string) => {
+  await page.getByLabel('Name').fill('Ada');
+  await page.getByLabel('Email').fill(email);
+  await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
+};
+
+inBrowser(
+  ['embedded'],
+  (scenario) => {
+    test.each(looks)(
+      'every page has name, picture, colour and links, and axe finds nothing: $colorScheme',
+      async (look) => {
+        const { visit } = scenario();
+        const ada = { name: 'Ada', email: freshEmail(), password: PASSWORD, acceptTerms: true };
+        const { session } = await loggedIn(scenario(), ada);
+        await visit(
+          async (page) => {
+            await serveLogo(page);
+            for (const [path, title, hasButton] of [
+              ['/register', 'Create your account', true],
+              ['/login', 'Log in', true],
+              ['/forgot-password', 'Forgot your password?', true],
+              ['/dashboard', 'Your profile', true],
+              ['/dashboard/data', 'Your data', false],
+              ['/nowhere', 'Page not found', false],
+            ] as const) {
+              await page.goto(path);
+              await heading(page, title);
+              expect(await page.title()).toBe(`${title} – ${NAME}`);
+              expect(await page.getByRole('link', { name: NAME, exact: true }).getAttribute('href')).toBe('/');
+              const logo = page.locator('header img');
+              await expect.poll(() => page.evaluate("document.querySelector('header img').naturalWidth")).toBe(120);
+              expect(await logo.getAttribute('src')).toBe(brand.APP_LOGO_URL);
+              const links = await page.getByRole('contentinfo').getByRole('link').all();
+              expect(
+                await Promise.all(links.map(async (link) => [await link.innerText(), await link.getAttribute('href')])),
+              ).toEqual([
+                ['Support', brand.SUPPORT_URL],
+                ['Terms of service', brand.TERMS_URL],
+                ['Privacy policy', brand.PRIVACY_URL],
+              ]);
+              if (hasButton && look.colorScheme === 'light') expect(await backgroundOf(page)).toBe('rgb(15, 118, 110)');
+              await expectClean(page);
+            }
+          },
+          { ...look, session },
+        );
+      },
+    );
+
+    test('on dark pages buttons have a lighter shade of the colour, with dark labels', async () => {
+      await scenario().visit(
+        async (page) => {
+          await serveLogo(page);
+          await page.goto('/login');
+          const background = await backgroundOf(page);
+          expect(background).toMatch(/^rgb\(\d+, \d+, \d+\)$/);
+          expect(background).not.toBe('rgb(15, 118, 110)');
+          const [red = 0, green = 0] = background.match(/\d+/g)?.map(Number) ?? [];
+          expect(green).toBeGreaterThan(red);
+          expect(green).toBeGreaterThan(118);
+        },
+        { colorScheme: 'dark' },
+      );
+    });
+
+    test.each(looks)('the box is ticked by keyboard, and its absence is told at it: $colorScheme', async (look) => {
+      const { stack, visit } = scenario();
+      const email = freshEmail();
+      await visit(async (page) => {
+        await serveLogo(page);
+        await page.goto('/register');
+        await fillIn(page, email);
+        const box = page.getByRole('checkbox', { name: BOX });
+        expect(await box.getAttribute('required')).not.toBeNull();
+        await page.getByLabel('Name').focus();
+        await reachAndPress(page, 'Create account');
+        await said(page, 'alert', 'Please tick this box to create an account');
+        expect(await page.evaluate('document.activeElement.id')).toBe(await box.getAttribute('id'));
+        expect(await box.getAttribute('aria-invalid')).toBe('true');
+        expect(await page.getByLabel('Password', { exact: true }).inputValue()).toBe(PASSWORD);
+        await expectClean(page);
+        await page.keyboard.press('Space');
+        expect(await box.isChecked()).toBe(true);
+        expect(await page.getByRole('alert').count()).toBe(0);
+        await reachAndPress(page, 'Create account');
+        await heading(page, 'Check your inbox');
+        await expectClean(page);
+      }, look);
+      const [user] = await stack.database('select id from users where email = ?', [email]);
+      const consents = await stack.database('select version from consents where user_id = ?', [user?.['id'] as string]);
+      expect(consents).toEqual([{ version: VERSION }]);
+      expect(await mailedLink(stack, email, `Verify your email for ${NAME}`)).toContain('/verify-email?token=');
+    });
+
+    test('the documents open beside the form, and the sentence stands beside the providers', async () => {
+      await scenario().visit(async (page) => {
+        await serveLogo(page);
+        for (const path of ['/register', '/login']) {
+          await page.goto(path);
+          const sentence = page.getByText('By continuing with a provider you accept the');
+          expect(await sentence.textContent()).toMatch(/terms of service .* and the privacy policy .*\.$/);
+          const links = await page
+            .getByRole('main')
+            .getByRole('link', { name: /opens in a new tab/ })
+            .all();
+          expect(links).toHaveLength(path === '/register' ? 4 : 2);
+          for (const link of links) {
+            expect(await link.getAttribute('target')).toBe('_blank');
+            expect(await link.getAttribute('rel')).toBe('noopener');
+          }
+        }
+      });
+    });
+
+    test.each(looks)(
+      'a new version is asked for on the dashboard, and accepted on its last page: $colorScheme',
+      async (look) => {
+        const { call, stack, visit } = scenario();
+        const ada = { name: 'Ada', email: freshEmail(), password: PASSWORD, acceptTerms: true };
+        const { id } = await verified(scenario(), ada);
+        const session = await logIn(call, ada);
+        await visit(
+          async (page) => {
+            await serveLogo(page);
+            await page.goto('/dashboard/data');
+            const card = page.getByRole('region', { name: 'Terms' });
+            await card.getByText(VERSION, { exact: true }).waitFor();
+            await card.getByText(/^Accepted on /).waitFor();
+            expect(await page.getByRole('button', { name: 'Accept the terms' }).count()).toBe(0);
+            await stack.database("update consents set version = '2025-01' where user_id = ?", [id]);
+            await page.goto('/dashboard');
+            await said(page, 'status', 'There are terms that you have not accepted yet.');
+            await expectClean(page);
+            await page.getByRole('link', { name: 'See and accept them' }).click();
+            await heading(page, 'Your data');
+            await reachAndPress(page, 'Accept the terms');
+            await said(page, 'status', 'Your consent is stored.');
+            expect(await page.evaluate('document.activeElement.textContent')).toBe('Terms');
+            for (const version of [VERSION, '2025-01']) await card.getByText(version, { exact: true }).waitFor();
+            await expectClean(page);
+            await page.goto('/dashboard');
+            await heading(page, 'Your profile');
+            await page.getByLabel('Name').waitFor();
+            expect(await page.getByText('There are terms').count()).toBe(0);
+          },
+          { ...look, session },
+        );
+      },
+    );
+  },
+  { env: brand },
+);
+
+describe('with nothing set', () => {
+  inBrowser(['embedded'], (scenario) => {
+    test('the pages have their own name and icon, no links and no box', async () => {
+      const { stack, visit } = scenario();
+      const email = freshEmail();
+      await visit(async (page) => {
+        await page.goto('/register');
+        expect(await page.title()).toBe('Create your account – Accounts');
+        await page.getByRole('link', { name: 'Accounts', exact: true }).waitFor();
+        expect(await page.locator('header img').count()).toBe(0);
+        expect(await page.getByRole('contentinfo').count()).toBe(0);
+        expect(await page.getByRole('checkbox').count()).toBe(0);
+        expect(await page.getByText('By continuing').count()).toBe(0);
+        await fillIn(page, email);
+        await press(page, 'Create account');
+        await heading(page, 'Check your inbox');
+      });
+      expect(await stack.database('select id from consents')).toEqual([]);
+    });
+  });
+});
+
+describe('with terms alone', () => {
+  inBrowser(
+    ['embedded'],
+    (scenario) => {
+      test('only these are to be accepted', async () => {
+        await scenario().visit(async (page) => {
+          await page.goto('/register');
+          await page
+            .getByRole('checkbox', { name: /^I accept the terms of service \(opens in a new tab\) ?\.$/ })
+            .waitFor();
+          await page.getByText('By continuing with a provider you accept the terms of service').waitFor();
+          expect(await page.getByText('privacy').count()).toBe(0);
+        });
+      });
+    },
+    { env: { TERMS_URL: '/legal/terms' } },
+  );
+});

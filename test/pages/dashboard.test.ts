@@ -1,0 +1,104 @@
+import { expect, test } from 'vitest';
+import { loggedIn, logIn } from '../contract/scenario.ts';
+import { heading, inBrowser, press, said } from './browser.ts';
+
+/** The parts of the dashboard, and what happened to the account. */
+inBrowser(['embedded', 'real'], (scenario) => {
+  test('each part is a page, one step of the keyboard from the others, and says which it is', async () => {
+    const { visit } = scenario();
+    const { session, email } = await loggedIn(scenario());
+    await visit(
+      async (page) => {
+        await page.goto('/dashboard');
+        const parts = page.getByRole('navigation', { name: 'Your account' });
+        for (const [label, title, text] of [
+          ['Security', 'Security', email],
+          ['Devices', 'Devices', 'this device'],
+          ['Activity', 'Activity', 'Logged in with a password'],
+          ['Profile', 'Your profile', 'It is cut to a square'],
+        ] as const) {
+          await parts.getByRole('link', { name: label }).press('Enter');
+          await heading(page, title);
+          await page.getByText(text).first().waitFor();
+          expect(await parts.locator('[aria-current=page]').allInnerTexts()).toEqual([label]);
+        }
+      },
+      { session },
+    );
+    await visit(async (page) => {
+      for (const part of ['security', 'devices', 'activity']) {
+        await page.goto(`/dashboard/${part}`);
+        await page.waitForURL('**/login');
+      }
+    });
+  });
+
+  test('the activity is shown a page at a time, newest first, to its end, by keyboard', async () => {
+    const { call, visit } = scenario();
+    const { session, ...person } = await loggedIn(scenario());
+    const changes = 41;
+    for (let i = 0; i < changes; i++) await call('profile.update', { bio: `${i}` }, { session });
+    await call('auth.login', { email: person.email, password: 'Wrong-1' });
+    await logIn(call, person, { headers: { 'user-agent': 'curl/8.5.0' } });
+    await visit(
+      async (page) => {
+        await page.goto('/dashboard/activity');
+        const entries = page.getByRole('region', { name: 'Events' }).getByRole('listitem');
+        const more = page.getByRole('button', { name: 'Show more' });
+        await entries.nth(19).waitFor();
+        expect(await entries.count()).toBe(20);
+        const [newest = '', refused = '', changed = ''] = await entries.allInnerTexts();
+        expect(newest).toMatch(/^Logged in with a password, on a new device\n+.*, from [\d.]+, curl/);
+        expect(refused).toContain('Login refused: wrong password');
+        expect(changed).toContain('Profile changed: bio');
+        await more.press('Enter');
+        await entries.nth(39).waitFor();
+        await more.press(' ');
+        // Registered, verified, logged in; the changes; the refused login and the one after it.
+        await entries.nth(changes + 4).waitFor();
+        expect(await entries.count()).toBe(changes + 5);
+        expect((await entries.allInnerTexts()).slice(-3).map((text) => text.split('\n')[0])).toEqual([
+          'Logged in with a password',
+          'Email verified',
+          'Account created with a password',
+        ]);
+        expect(await more.count()).toBe(0);
+      },
+      { session },
+    );
+  });
+
+  test('a page of events that fails is asked for again; a session that has ended is told of', async () => {
+    const { call, visit } = scenario();
+    const { session } = await loggedIn(scenario());
+    for (let i = 0; i < 20; i++) await call('profile.update', { bio: `${i}` }, { session });
+    await visit(
+      async (page) => {
+        await page.goto('/dashboard/activity');
+        const entries = page.getByRole('region', { name: 'Events' }).getByRole('listitem');
+        await entries.nth(19).waitFor();
+        await page.route('**/trpc/activity.list**', (route) =>
+          route.fulfill({ status: 408, body: 'a proxy has waited too long' }),
+        );
+        await press(page, 'Show more');
+        await page.getByRole('alert').waitFor();
+        expect(await entries.count()).toBe(20);
+        await page.unroute('**/trpc/activity.list**');
+        await press(page, 'Show more');
+        await entries.nth(22).waitFor();
+        expect(await page.getByRole('alert').count()).toBe(0);
+      },
+      { session },
+    );
+    await visit(
+      async (page) => {
+        await page.goto('/dashboard/activity');
+        await page.getByRole('button', { name: 'Show more' }).waitFor();
+        await call('auth.logoutAll', undefined, { session });
+        await press(page, 'Show more');
+        await said(page, 'alert', /log in/i);
+      },
+      { session },
+    );
+  });
+});

@@ -1,0 +1,144 @@
+import { readFile } from 'node:fs/promises';
+import type { Page } from 'playwright-core';
+import { afterAll, expect, test } from 'vitest';
+import { loggedIn, PASSWORD } from '../contract/scenario.ts';
+import { environmentFor, namedEnvironmentFor, startHostileProvider } from '../provider/hostile.ts';
+import { somebody } from '../provider/login.ts';
+import { heading, inBrowser, press, said } from './browser.ts';
+
+/** The page of what is stored about a user: taken along, deleted, and restored at the log-in page. */
+const provider = await startHostileProvider();
+afterAll(() => provider.close());
+
+const PHONE = { width: 360, height: 740 };
+
+const deleteAccount = async (page: Page, email: string) => {
+  await page.getByLabel('Your email, to confirm').fill(email);
+  await press(page, 'Delete account');
+};
+
+inBrowser(
+  ['embedded', 'real'],
+  (scenario) => {
+    test('after the password the data is saved as a file', async () => {
+      const { stack, visit } = scenario();
+      const { session, id, email } = await loggedIn(scenario());
+      await stack.database('update sessions set authenticated_at = 1 where user_id = ?', [id]);
+      await visit(
+        async (page) => {
+          await page.goto('/dashboard');
+          await page.getByRole('link', { name: 'Your data' }).click();
+          await heading(page, 'Your data');
+          await press(page, 'Download your data');
+          await page.getByLabel('Your password').fill(PASSWORD);
+          const download = page.waitForEvent('download');
+          await press(page, 'Confirm');
+          const file = await download;
+          expect(file.suggestedFilename()).toBe('account.json');
+          const document = JSON.parse(await readFile(await file.path(), 'utf8'));
+          expect(document.profile).toMatchObject({ id, email });
+          await said(page, 'status', 'The file has been saved.');
+        },
+        { session, acceptDownloads: true },
+      );
+    });
+
+    test('why there is no file is said: the service cannot be reached, or refuses', async () => {
+      const { call, visit } = scenario();
+      const { session } = await loggedIn(scenario());
+      await visit(
+        async (page) => {
+          await page.goto('/dashboard/data');
+          // Something in between answers in its place.
+          await page.route('**/api/account/export', (route) => route.fulfill({ status: 404, body: 'No such host' }));
+          await press(page, 'Download your data');
+          await said(page, 'alert', 'The service cannot be reached.');
+          await page.unroute('**/api/account/export');
+          for (let i = 0; i < 10; i++) await call('account.export', undefined, { session });
+          await press(page, 'Download your data');
+          await said(page, 'alert', /Too many attempts\. Please try again at \d{2}:\d{2}\./);
+        },
+        { session },
+      );
+    });
+
+    test('an account is deleted by keyboard on a phone, and restored at the log-in page', async () => {
+      const { stack, visit } = scenario();
+      const { session, ...person } = await loggedIn(scenario());
+      await stack.database('update sessions set authenticated_at = 1 where user_id = ?', [person.id]);
+      await visit(
+        async (page) => {
+          await page.goto('/dashboard/data');
+          const confirmation = page.getByLabel('Your email, to confirm');
+          await confirmation.fill('somebody@else.test');
+          await confirmation.press('Enter');
+          await said(page, 'alert', `Please type ${person.email}`);
+          await confirmation.fill(person.email);
+          await confirmation.press('Enter');
+          // The question has the focus, and its field is the next.
+          await page.getByRole('heading', { name: 'Please confirm that it is you' }).waitFor();
+          await page.keyboard.press('Tab');
+          await page.keyboard.type(PASSWORD);
+          await page.keyboard.press('Enter');
+          await heading(page, 'Your account is deleted');
+          expect(await page.evaluate('document.activeElement.textContent')).toBe('Your account is deleted');
+          const [row] = await stack.database<{ due_at: number }>('select due_at from removals where user_id = ?', [
+            person.id,
+          ]);
+          const day = new Intl.DateTimeFormat('en-GB', { dateStyle: 'long' }).format(Number(row?.due_at));
+          await page.getByText(day).waitFor();
+          expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+          await page.goto('/dashboard');
+          await page.waitForURL('**/login');
+
+          await page.getByLabel('Email').fill(person.email);
+          await page.getByLabel('Password').fill(PASSWORD);
+          await press(page, 'Log in');
+          await said(page, 'alert', 'This account was deleted');
+          await page.getByRole('button', { name: 'Restore my account' }).focus();
+          await page.keyboard.press('Enter');
+          await page.waitForURL('**/dashboard');
+          await heading(page, 'Your profile');
+          await said(page, 'status', 'Your account is restored.');
+          expect(await page.getByLabel('Name').inputValue()).toBe(person.name);
+        },
+        { session, viewport: PHONE },
+      );
+    });
+
+    test('a user of a provider deletes the account, and restores it through the provider', async () => {
+      const { visit } = scenario();
+      const claims = somebody({ picture: undefined });
+      const atProvider = async (page: Page) => {
+        await page.waitForURL(`${provider.url}/authorize?*`);
+        const next = provider.authorize(new URL(page.url()), claims);
+        await page.evaluate(`location.href = ${JSON.stringify(next.href)}`);
+      };
+      await visit(
+        async (page) => {
+          await page.goto('/login');
+          await page.getByRole('link', { name: 'Continue with Acme' }).click();
+          await atProvider(page);
+          await page.waitForURL('**/dashboard');
+          await page.goto('/dashboard/data');
+          await deleteAccount(page, claims.email);
+          await heading(page, 'Your account is deleted');
+          await page.getByRole('link', { name: 'Log in' }).click();
+          await page.getByRole('link', { name: 'Continue with Acme' }).click();
+          await atProvider(page);
+          await said(page, 'alert', 'This account was deleted');
+          // The other provider leads to no account.
+          expect(await page.getByRole('link', { name: /^Restore with/ }).allInnerTexts()).toEqual([
+            'Restore with Acme',
+          ]);
+          await page.getByRole('link', { name: 'Restore with Acme' }).click();
+          await atProvider(page);
+          await said(page, 'status', 'Your account is restored.');
+          await heading(page, 'Your profile');
+        },
+        { elsewhere: [provider.url] },
+      );
+    });
+  },
+  { env: { ...environmentFor(provider), ...namedEnvironmentFor(provider, 'before') } },
+);

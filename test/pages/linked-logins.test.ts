@@ -1,0 +1,139 @@
+import type { Page } from 'playwright-core';
+import { afterAll, expect, test } from 'vitest';
+import { growOld, loggedIn } from '../contract/scenario.ts';
+import {
+  type Claims,
+  environmentFor,
+  namedEnvironmentFor,
+  secondsFromNow,
+  startHostileProvider,
+} from '../provider/hostile.ts';
+import { loginsThrough, somebody, usersWith } from '../provider/login.ts';
+import { focused, inBrowser, press, reachAndPress, said } from './browser.ts';
+
+/** The card “Linked logins” of the Security page, with two providers. */
+const acme = await startHostileProvider();
+const work = await startHostileProvider();
+afterAll(() => Promise.all([acme.close(), work.close()]));
+
+const elsewhere = [acme.url, work.url];
+const PHONE = { width: 360, height: 740 };
+
+/** What the user does at a provider's page, once the browser is there. */
+async function atProvider(page: Page, provider: typeof acme, claims: Claims): Promise<void> {
+  await page.waitForURL(`${provider.url}/authorize?*`);
+  const next = provider.authorize(new URL(page.url()), { ...claims, auth_time: secondsFromNow(0) });
+  await page.evaluate(`location.href = ${JSON.stringify(next.href)}`);
+  await page.waitForURL('**/dashboard/**');
+}
+
+const entries = (page: Page) => page.getByRole('region', { name: 'Linked logins' }).getByRole('listitem');
+
+inBrowser(
+  ['embedded', 'real'],
+  (scenario) => {
+    test('two are linked and one is unlinked, by keyboard, after the password was asked for in place', async () => {
+      const { stack, visit } = scenario();
+      const { session, password, id } = await loggedIn(scenario());
+      const [first, second] = [somebody(), somebody()];
+      await visit(
+        async (page) => {
+          await page.goto('/dashboard/security');
+          await page.getByText('You log in with your password only.').waitFor();
+          await reachAndPress(page, 'Link Acme');
+          await atProvider(page, acme, first);
+          await said(page, 'status', 'The login with Acme is linked.');
+          expect(new URL(page.url()).search).toBe('');
+          await reachAndPress(page, 'Link another login with Acme');
+          await atProvider(page, acme, first);
+          await said(page, 'status', 'The login with Acme was linked already: nothing has changed.');
+          await page.reload();
+          await entries(page).first().waitFor();
+          expect(await page.getByRole('status').filter({ hasText: 'linked' }).count()).toBe(0);
+          await reachAndPress(page, 'Link Work');
+          await atProvider(page, work, second);
+          await entries(page).nth(1).waitFor();
+          expect(await entries(page).allInnerTexts()).toEqual([
+            expect.stringContaining(`Acme – ${first.email}`),
+            expect.stringContaining(`Work – ${second.email}`),
+          ]);
+
+          await growOld(stack, id);
+          await reachAndPress(page, 'Unlink');
+          await page.getByRole('heading', { name: 'Please confirm that it is you' }).waitFor();
+          await page.getByLabel('Your password').fill(password);
+          await page.keyboard.press('Enter');
+          await said(page, 'status', 'Acme is unlinked.');
+          await page.getByText('The login with Work is linked.').waitFor({ state: 'detached' });
+          expect(await entries(page).count()).toBe(1);
+          expect(await page.evaluate('document.activeElement.textContent')).toBe('Linked logins');
+          await page.reload();
+          await entries(page).filter({ hasText: 'Work' }).waitFor();
+          expect(await entries(page).count()).toBe(1);
+        },
+        { session, elsewhere },
+      );
+    });
+
+    test('on a phone: the only login stays, another user’s is refused, and a login at the provider confirms', async () => {
+      const { stack, visit } = scenario();
+      const [mine, theirs] = [somebody(), somebody()];
+      await loginsThrough(acme)(stack, theirs);
+      const { session } = await loginsThrough(acme)(stack, mine);
+      const [user] = await usersWith(stack, mine.email);
+      await visit(
+        async (page) => {
+          await page.goto('/dashboard/security');
+          await entries(page).first().waitFor();
+          expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(PHONE.width);
+          await press(page, 'Unlink');
+          await said(page, 'alert', 'This is your last way to log in.');
+
+          await press(page, 'Link another login with Acme');
+          await atProvider(page, acme, theirs);
+          await said(page, 'alert', 'That login belongs to another account here.');
+          await entries(page).first().waitFor();
+          expect(await entries(page).count()).toBe(1);
+
+          await press(page, 'Link Work');
+          await atProvider(page, work, somebody());
+          await entries(page).nth(1).waitFor();
+
+          await growOld(stack, user?.id ?? '');
+          await entries(page).nth(1).getByRole('button', { name: 'Unlink' }).click();
+          await page.getByRole('link', { name: 'Confirm with Acme' }).click();
+          await atProvider(page, acme, theirs);
+          await said(page, 'alert', 'as another user');
+          await entries(page).nth(1).getByRole('button', { name: 'Unlink' }).click();
+          await page.getByRole('link', { name: 'Confirm with Acme' }).click();
+          await atProvider(page, acme, mine);
+          // The second of two buttons of this name.
+          await said(page, 'status', 'Welcome back: please press “Unlink” again.');
+          await focused(page, 'Unlink');
+          await page.keyboard.press('Enter');
+          await said(page, 'status', 'Work is unlinked.');
+        },
+        { session: session ?? '', elsewhere, viewport: PHONE },
+      );
+    });
+
+    test('a link that another site makes the browser follow begins nothing', async () => {
+      const { stack, visit } = scenario();
+      const { session, id } = await loggedIn(scenario());
+      await visit(
+        async (page) => {
+          await page.goto(`${acme.url}/page`);
+          await page.evaluate(`location.href = ${JSON.stringify(`${stack.appUrl}/auth/acme?link=1`)}`);
+          await page.waitForURL('**/auth/acme?link=1');
+          expect(await page.locator('body').innerText()).toContain('ORIGIN_MISMATCH');
+          expect((await page.context().cookies()).map(({ name }) => name)).toEqual(['auth_session']);
+          await growOld(stack, id);
+          await page.goto('/auth/acme?link=1');
+          await said(page, 'alert', 'Please begin here');
+        },
+        { session, elsewhere },
+      );
+    });
+  },
+  { env: { ...environmentFor(acme), ...namedEnvironmentFor(work, 'work') } },
+);

@@ -1,0 +1,110 @@
+import { describe, expect, test } from 'vitest';
+import { PASSWORD, registered } from '../contract/scenario.ts';
+import { storedUser } from '../contract/stored-user.ts';
+import { freshEmail } from '../rig/address.ts';
+import { heading, inBrowser, mailedLink, press, register, said } from './browser.ts';
+
+/** What the pages say of who may have an account, and the way of an invited user. */
+
+describe('by invitation', () => {
+  inBrowser(
+    ['embedded', 'real'],
+    (scenario) => {
+      test('an invited person creates an account with the invited address, and logs in', async () => {
+        const { call, stack, visit } = scenario();
+        const { session } = await storedUser(scenario(), { role: 'admin' });
+        const email = freshEmail('grace');
+        expect((await call('users.invite', { email }, { session })).code).toBeUndefined();
+        const link = await mailedLink(stack, email, 'You are invited');
+        await visit(async (page) => {
+          await page.goto(link);
+          await heading(page, 'Create your account');
+          expect(page.url()).toBe(link.slice(0, link.indexOf('?')));
+          const address = page.getByLabel('Email');
+          expect([await address.inputValue(), await address.getAttribute('readonly')]).toEqual([email, '']);
+          await press(page, 'Create account');
+          await said(page, 'alert', 'Please enter your name');
+          await page.getByLabel('Name').fill('Grace Hopper');
+          await page.getByLabel('Password').fill(PASSWORD);
+          await press(page, 'Create account');
+          await heading(page, 'Your account is ready');
+          await page.getByRole('link', { name: 'Log in' }).click();
+          expect(await page.getByLabel('Email').inputValue()).toBe(email);
+          await page.getByLabel('Password').fill(PASSWORD);
+          await press(page, 'Log in');
+          await page.waitForURL('**/dashboard');
+        });
+        await visit(async (page) => {
+          await page.goto(link);
+          await page.getByLabel('Name').fill('Grace Hopper');
+          await page.getByLabel('Password').fill(PASSWORD);
+          await press(page, 'Create account');
+          await heading(page, 'This link does not work');
+        });
+      });
+
+      test('all others read that they need one', async () => {
+        await scenario().visit(async (page) => {
+          await page.goto('/login');
+          await page.getByRole('link', { name: 'Forgot your password?' }).waitFor();
+          expect(await page.getByRole('link', { name: 'Create an account' }).count()).toBe(0);
+          await page.goto('/login?error=registration_closed');
+          await said(page, 'alert', 'Accounts here are by invitation');
+          await page.goto('/register');
+          await heading(page, 'Registration is closed');
+          await page.getByText('Accounts here are by invitation').waitFor();
+          expect(await page.getByRole('textbox').count()).toBe(0);
+          await page.getByRole('link', { name: 'Log in' }).click();
+          await page.waitForURL('**/login');
+        });
+      });
+    },
+    { env: { REGISTRATION: 'invited' } },
+  );
+});
+
+describe('closed', () => {
+  inBrowser(
+    ['embedded'],
+    (scenario) => {
+      test('no page offers an account, not even by a link from before', async () => {
+        await scenario().visit(async (page) => {
+          for (const path of ['/register', `/register?token=${'x'.repeat(43)}&email=ada@example.test`]) {
+            await page.goto(path);
+            await heading(page, 'Registration is closed');
+            await page.getByText('No new accounts are created here.').waitFor();
+          }
+          await page.goto('/login?error=registration_closed');
+          await said(page, 'alert', 'No new accounts are created here.');
+          expect(await page.getByRole('link', { name: 'Create an account' }).count()).toBe(0);
+        });
+      });
+    },
+    { env: { REGISTRATION: 'closed' } },
+  );
+});
+
+describe('domains', () => {
+  inBrowser(
+    ['embedded'],
+    (scenario) => {
+      test('the form says which addresses are let in, and so does its refusal', async () => {
+        const { call, stack, visit } = scenario();
+        const hint = 'Accounts here are for addresses at example.test or below example.org.';
+        await visit(async (page) => {
+          await page.goto('/login');
+          await page.getByRole('link', { name: 'Create an account' }).click();
+          await page.getByText(hint).waitFor();
+          await register(page, 'ada@elsewhere.test');
+          await said(page, 'alert', `${hint} Others need an invitation.`);
+          const { email } = await registered({ call, stack });
+          await register(page, email);
+          await said(page, 'alert', 'This email has an account already.');
+          await register(page, freshEmail());
+          await heading(page, 'Check your inbox');
+        });
+      });
+    },
+    { env: { REGISTRATION: 'domains', REGISTRATION_DOMAINS: 'example.test,*.example.org' } },
+  );
+});

@@ -1,0 +1,165 @@
+import { createServer } from 'node:http';
+import type { Page } from 'playwright-core';
+import { afterAll, expect, test } from 'vitest';
+import { PASSWORD, verified } from '../contract/scenario.ts';
+import { codeOf, withApp } from '../contract/totp-scenario.ts';
+import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
+import { somebody } from '../provider/login.ts';
+import { freshEmail } from '../rig/address.ts';
+import { freePort } from '../rig/port.ts';
+import { heading, inBrowser, press, register, said } from './browser.ts';
+
+/** `returnTo` in the address of the pages before a login. What it may name is the table of unit/return-to. */
+const provider = await startHostileProvider();
+
+/** A front end on a port of its own, which is under the same site, and the cookies that came with each request. */
+const port = await freePort();
+const FRONT_END = `http://localhost:${port}`;
+const cookies: string[] = [];
+const frontEnd = createServer((request, response) => {
+  cookies.push(request.headers.cookie ?? '');
+  response
+    .setHeader('Content-Type', 'text/html')
+    .end('<!doctype html><link rel="icon" href="data:,"><h1>The basket</h1>');
+}).listen(port, '127.0.0.1');
+afterAll(() => Promise.all([provider.close(), frontEnd.close()]));
+
+const BASKET = `${FRONT_END}/basket?item=1#pay`;
+const elsewhere = [FRONT_END, provider.url];
+const asking = (path: string, returnTo = BASKET) => `${path}?${new URLSearchParams({ returnTo })}`;
+
+async function logIn(page: Page, email: string): Promise<void> {
+  await page.getByLabel('Email').fill(email);
+  await page.getByLabel('Password').fill(PASSWORD);
+  await press(page, 'Log in');
+}
+
+/** The browser is at the front end, by a request that had the session. */
+async function expectArrived(page: Page): Promise<void> {
+  await page.waitForURL(BASKET);
+  await heading(page, 'The basket');
+  expect(cookies.at(-1)).toContain('auth_session=');
+}
+
+/** From the provider's page on. */
+async function comeBack(page: Page, next: (request: URL) => URL): Promise<void> {
+  await page.waitForURL(`${provider.url}/authorize?*`);
+  await page.evaluate(`location.href = ${JSON.stringify(next(new URL(page.url())).href)}`);
+}
+
+const authorize = (request: URL) => provider.authorize(request, somebody({ picture: undefined }));
+
+function cancel({ searchParams }: URL): URL {
+  const url = new URL(searchParams.get('redirect_uri') ?? '');
+  url.search = new URLSearchParams({ error: 'access_denied', state: searchParams.get('state') ?? '' }).toString();
+  return url;
+}
+
+inBrowser(
+  ['embedded', 'real'],
+  (scenario) => {
+    test('a login by password leads there, after a wrong one, a reload and a look at the registration too', async () => {
+      const { visit } = scenario();
+      const { email } = await verified(scenario());
+      await visit(
+        async (page) => {
+          await page.goto(asking('/login'));
+          await page.getByLabel('Email').fill(email);
+          await page.getByLabel('Password').fill('Wrong-Password-1');
+          await press(page, 'Log in');
+          await said(page, 'alert', 'Invalid email or password');
+          await page.reload();
+          await page.getByRole('link', { name: 'Create an account' }).click();
+          await page.getByRole('link', { name: 'Log in' }).click();
+          await logIn(page, email);
+          await expectArrived(page);
+          // Once: the dashboard is what it is.
+          await page.goto('/dashboard');
+          await heading(page, 'Your profile');
+          await page.getByRole('button', { name: 'Log out', exact: true }).waitFor();
+        },
+        { elsewhere },
+      );
+    });
+
+    test.each(['https://evil.test/', '//evil.test', '/auth/acme?link=1', 'javascript:alert(1)', ''])(
+      'to %j no login leads',
+      async (returnTo) => {
+        const { email } = await verified(scenario());
+        await scenario().visit(async (page) => {
+          await page.goto(asking('/login', returnTo));
+          await logIn(page, email);
+          await heading(page, 'Your profile');
+          await page.getByRole('button', { name: 'Log out', exact: true }).waitFor();
+        });
+      },
+    );
+
+    test('a second step leads there, a registration and a login through a provider that was cancelled first', async () => {
+      const { stack, visit } = scenario();
+      const { email, secret } = await withApp(scenario());
+      await visit(
+        async (page) => {
+          await page.goto(asking('/login'));
+          await logIn(page, email);
+          await heading(page, 'One more step');
+          await page.getByLabel('Code').fill(codeOf(secret));
+          await expectArrived(page);
+        },
+        { elsewhere },
+      );
+      await visit(
+        async (page) => {
+          await page.goto(asking('/login'));
+          await page.getByRole('link', { name: 'Continue with Acme' }).click();
+          await comeBack(page, cancel);
+          await said(page, 'alert', 'You cancelled the login.');
+          await page.getByRole('link', { name: 'Continue with Acme' }).click();
+          await comeBack(page, authorize);
+          await expectArrived(page);
+        },
+        { elsewhere },
+      );
+      const newcomer = freshEmail();
+      await visit(
+        async (page) => {
+          await page.goto(asking('/register'));
+          await register(page, newcomer);
+          await heading(page, 'Check your inbox');
+          const { text } = await stack.waitForMail({ to: newcomer, subject: 'Verify your email' });
+          await page.goto(text.match(/https?:\/\/\S+/)?.[0] ?? '');
+          await press(page, 'Verify email');
+          await page.getByRole('link', { name: 'Log in' }).click();
+          await logIn(page, newcomer);
+          await expectArrived(page);
+        },
+        { elsewhere },
+      );
+    });
+
+    test('a login that a front end has begun at the provider goes on with it at our pages', async () => {
+      const { visit } = scenario();
+      const { email } = await verified(scenario());
+      await visit(
+        async (page) => {
+          await page.goto(asking('/auth/acme'));
+          await comeBack(page, cancel);
+          await said(page, 'alert', 'You cancelled the login.');
+          expect(new URL(page.url()).search).toBe('');
+          await logIn(page, email);
+          await expectArrived(page);
+          await page.context().clearCookies();
+          await page.goto(asking('/auth/acme'));
+          await comeBack(page, authorize);
+          await page.waitForURL(BASKET);
+          // Straight from the provider: the first request has no Strict cookie, those of the page have it.
+          expect(cookies.at(-1)).not.toContain('auth_session=');
+          await page.evaluate("fetch('/').then(({ status }) => status)");
+          expect(cookies.at(-1)).toContain('auth_session=');
+        },
+        { elsewhere },
+      );
+    });
+  },
+  { env: environmentFor(provider) },
+);

@@ -1,0 +1,16 @@
+import type { LeasedMail } from '../../server/accounts/outbox-rows.ts';
+
+/** A mail that this process has taken, with its first attempt ahead. */
+export const leasedMail = (changes: Partial<LeasedMail> = {}): LeasedMail => ({
+  id: 'mail-1',
+  kind: 'verify-email',
+  email: 'ada@example.test',
+  userId: 'user_1',
+  tokenId: 'token-1',
+  detail: null,
+  traceparent: null,
+  attempts: 0,
+  expired: false,
+  isNew: false,
+  ...changes,
+});
