@@ -5,11 +5,9 @@ export interface OperatorPages {
   privacy?: string | undefined;
 }
 
-const labels = { support: 'Support', terms: 'Terms of service', privacy: 'Privacy policy' } as const;
-
-/** The links that pages and mails end with; none where nothing is configured. */
-export const brandLinks = (pages: OperatorPages): { label: string; url: string }[] =>
+/** The links that pages and mails end with; none where nothing is configured. The texts `common.brandLinks` have their labels. */
+export const brandLinks = (pages: OperatorPages): { name: keyof OperatorPages; url: string }[] =>
   (['support', 'terms', 'privacy'] as const).flatMap((name) => {
     const url = pages[name];
-    return url === undefined ? [] : [{ label: labels[name], url }];
+    return url === undefined ? [] : [{ name, url }];
   });

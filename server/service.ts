@@ -12,6 +12,7 @@ import type { ObjectStorage } from './parts/object-storage/contract.ts';
 import { createRules, openParts } from './rules.ts';
 import type { Secrets } from './secrets.ts';
 import { gauges } from './telemetry/metrics.ts';
+import { readTexts } from './texts/index.ts';
 
 /** The time for all requests, then for the workers. */
 const DRAIN_MS = 7000;
@@ -43,6 +44,7 @@ export async function createService(
   config: Config,
   { secrets, log }: { secrets: Secrets; log: Log },
 ): Promise<Service> {
+  const texts = readTexts(config.textsDir);
   const parts = await openParts(config, { secrets, log });
   const { database, store, objects } = parts;
   const embeddedProvider = devIdentityProvider(config, { store, secrets, log });
@@ -58,6 +60,7 @@ export async function createService(
     store,
     objects,
     devIdentityProvider: embeddedProvider,
+    texts,
     log,
     stopping: stopping.signal,
   });

@@ -1,5 +1,7 @@
-/** Dates, times and sizes in the reader's own language. */
-const languages = navigator.languages;
+import { language } from './texts.ts';
+
+/** Dates, times and sizes in the language of the page, as they are written where the reader is: de-AT, where the browser has it. */
+const languages = navigator.languages.find((tag) => tag.split('-')[0] === language) ?? language;
 
 export const date = (unixSeconds: number): string =>
   new Intl.DateTimeFormat(languages, { dateStyle: 'long' }).format(unixSeconds * 1000);

@@ -3,8 +3,9 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 import { brandLinks } from '../../server/brand-links.ts';
 import { pagePaths } from '../../server/page-paths.ts';
 import { settings } from './settings.ts';
+import { markup, text } from './texts.ts';
 
-const { name: siteName = 'Accounts', logo } = settings.brand;
+const { name: siteName = text('common.page.siteName'), logo } = settings.brand;
 const links = brandLinks(settings.brand);
 
 interface Props {
@@ -40,9 +41,9 @@ export function Page({ title, isNews = false, isWide = false, actions, children 
       </main>
       {links.length > 0 && (
         <footer class={isWide ? 'wide' : 'narrow'}>
-          {links.map(({ label, url }) => (
-            <a key={label} href={url}>
-              {label}
+          {links.map(({ name, url }) => (
+            <a key={name} href={url}>
+              {text(`common.brandLinks.${name}`)}
             </a>
           ))}
         </footer>
@@ -53,10 +54,7 @@ export function Page({ title, isNews = false, isWide = false, actions, children 
 
 /** Until a mail server is configured, mails go to the embedded mailbox; the hint links to it. */
 export function MailboxHint() {
-  if (!settings.mailbox) return null;
-  return (
-    <p class="hint">
-      No mail server is set up yet: <a href={settings.mailbox}>mails arrive in the mailbox here</a>.
-    </p>
-  );
+  const { mailbox } = settings;
+  if (!mailbox) return null;
+  return <p class="hint">{markup('common.mailboxHint', { link: (label) => <a href={mailbox}>{label}</a> })}</p>;
 }

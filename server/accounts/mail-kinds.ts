@@ -1,6 +1,7 @@
 import type { User } from '../../entities/index.ts';
 import { pagePaths } from '../page-paths.ts';
-import { providerLabel } from '../provider-label.ts';
+import { readTexts, writer } from '../texts/index.ts';
+import { providerLabel } from '../texts/provider-label.ts';
 import { fromDetail } from './reported-login.ts';
 
 const HOUR_MS = 60 * 60_000;
@@ -410,5 +411,5 @@ const ownMethods: Record<string, string> = {
 const inWords = (methods: string): string =>
   methods
     .split(',')
-    .map((method) => ownMethods[method] ?? `through ${providerLabel(method)}`)
+    .map((method) => ownMethods[method] ?? `through ${providerLabel(method, writer(readTexts(undefined), 'en'))}`)
     .join(' and ');

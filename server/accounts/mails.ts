@@ -71,6 +71,8 @@ export const createMailComposer = ({
   };
 };
 
+const labels = { support: 'Support', terms: 'Terms of service', privacy: 'Privacy policy' };
+
 /** What is the same in all mails. Every address is absolute. */
 interface Frame {
   site: string;
@@ -88,7 +90,7 @@ function frameOf({ logo, colors, ...pages }: Brand, { site, appUrl }: Pick<Frame
     site,
     logo: logo && absolute(logo),
     accent: colors?.light.accent ?? DEFAULT_ACCENT,
-    links: brandLinks(pages).map(({ label, url }) => ({ label, url: absolute(url) })),
+    links: brandLinks(pages).map(({ name, url }) => ({ label: labels[name], url: absolute(url) })),
   };
 }
 

@@ -83,6 +83,7 @@ const variables = {
   DATA_DIR: z.string().default('.data'),
   PAGES: z.enum(['on', 'off']).default('on'),
   ...brandVariables,
+  TEXTS_DIR: z.string().optional(),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('info'),
   METRICS_PORT: whole(1, 65535).optional(),
   METRICS_HOST: z.string().default('127.0.0.1'),
@@ -268,6 +269,8 @@ function assemble(env: z.output<typeof schema>) {
     /** Whether the account pages are served; a team's own front end at appUrl takes their place otherwise. */
     pages: env.PAGES === 'on',
     brand: brandOf(env),
+    /** A folder with texts in place of ours. */
+    textsDir: env.TEXTS_DIR,
     /** The version of the terms that new users accept. Undefined: none. */
     termsVersion: termsVersionOf(env),
     logLevel: env.LOG_LEVEL,

@@ -5,6 +5,7 @@ import type { Log } from '../log.ts';
 import type { Database } from '../parts/database/contract.ts';
 import type { KeyValueStore } from '../parts/key-value/contract.ts';
 import type { ObjectStorage } from '../parts/object-storage/contract.ts';
+import type { Texts } from '../texts/index.ts';
 import type { Uploads } from '../uploads/index.ts';
 import { docs } from './api/docs.ts';
 import { rest } from './api/rest.ts';
@@ -32,6 +33,7 @@ interface Parts {
   store: KeyValueStore;
   objects: ObjectStorage;
   devIdentityProvider: DevIdentityProvider | undefined;
+  texts: Texts;
   log: Log;
   /** Aborted as soon as the process begins to end. */
   stopping: AbortSignal;
@@ -40,7 +42,7 @@ interface Parts {
 /** The whole HTTP application, in the order in which a request passes through it. */
 export function createApp(
   config: Config,
-  { accounts, uploads, database, store, objects, devIdentityProvider, log, stopping }: Parts,
+  { accounts, uploads, database, store, objects, devIdentityProvider, texts, log, stopping }: Parts,
 ): Koa {
   const app = new Koa();
   // Answers that may be cached say so themselves: most answers are about one user and one moment.
@@ -73,7 +75,7 @@ export function createApp(
   if (config.devTools) app.use(devMail(config).routes());
   if (devIdentityProvider) app.use(devIdentityProvider.middleware);
 
-  const accountPages = config.pages && pages(pageSettings(config, accounts), log);
+  const accountPages = config.pages && pages(pageSettings(config, accounts), texts, log);
   if (accountPages) app.use(accountPages);
 
   // Failures while an answer is being sent: mostly clients that left.

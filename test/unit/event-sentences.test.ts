@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { sentenceOf, sentences } from '../../client/pages/views/dashboard/event-sentences.ts';
 import { eventKinds } from '../../server/activity/kinds.ts';
+import { readTexts, writer } from '../../server/texts/index.ts';
 
 test('the page of the activity has a sentence for every kind of event, and for no other', () => {
   expect(Object.keys(sentences).sort()).toEqual(Object.keys(eventKinds).sort());
@@ -24,5 +25,5 @@ test.each([
   ],
   [{ kind: 'of-a-newer-service', actor: 'user' }, 'of-a-newer-service'],
 ])('%o reads: %s', (event, sentence) => {
-  expect(sentenceOf(event)).toBe(sentence);
+  expect(sentenceOf(event, writer(readTexts(undefined), 'en'))).toBe(sentence);
 });

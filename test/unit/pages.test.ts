@@ -7,12 +7,14 @@ import { expect, test } from 'vitest';
 import { parseConfig } from '../../server/config/index.ts';
 import { escapeHtml } from '../../server/escape-html.ts';
 import { pages } from '../../server/http/web/pages.ts';
+import { readTexts } from '../../server/texts/index.ts';
 import { temporaryDirectory } from '../rig/custodian.ts';
 
 const folder = temporaryDirectory('pages');
 mkdirSync(join(folder, 'assets'));
 
 const brand = parseConfig({}).brand;
+const texts = readTexts(undefined);
 const quiet = { warn: () => undefined };
 const settings = {
   appUrl: '',
@@ -26,13 +28,13 @@ const settings = {
 test('pages that were not built are reported in one line of the log, and none are served', () => {
   const said: unknown[] = [];
   const log = { warn: (line: unknown) => said.push(line) };
-  expect(pages({ ...settings, brand }, log, join(folder, 'missing'))).toBeUndefined();
+  expect(pages({ ...settings, brand }, texts, log, join(folder, 'missing'))).toBeUndefined();
   expect(said).toEqual([expect.stringContaining('npm run build')]);
 });
 
 /** The shell as it is served with these settings. */
 async function shellWith(settings: Parameters<typeof pages>[0]): Promise<string> {
-  const middleware = pages(settings, quiet, folder);
+  const middleware = pages(settings, texts, quiet, folder);
   const server = new Koa().use(middleware ?? (() => undefined)).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -43,7 +45,7 @@ async function shellWith(settings: Parameters<typeof pages>[0]): Promise<string>
 }
 
 test('no setting can end the script element that contains it', async () => {
-  writeFileSync(join(folder, 'index.html'), '<script type="application/json">{}</script>');
+  writeFileSync(join(folder, 'index.html'), '<script type="application/json">{"settings":0}</script>');
   const html = await shellWith({ ...settings, brand, appUrl: 'https://x.test/</script><script>$&' });
   expect(html.match(/<\/script>/g)).toHaveLength(1);
   expect(JSON.parse(html.replace(/<[^>]*>/g, ''))).toEqual({

@@ -1,12 +1,13 @@
 import { pagePaths } from '../../../server/page-paths.ts';
 import { Page } from '../page.tsx';
+import { text } from '../texts.ts';
 
 export function NotFound() {
   return (
-    <Page title="Page not found">
-      <p>There is nothing at this address. Perhaps the link is incomplete.</p>
+    <Page title={text('common.notFound.title')}>
+      <p>{text('common.notFound.explanation')}</p>
       <p>
-        <a href={pagePaths.home}>To the start</a>
+        <a href={pagePaths.home}>{text('common.notFound.toStart')}</a>
       </p>
     </Page>
   );

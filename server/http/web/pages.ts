@@ -6,7 +6,10 @@ import type { BrandColors, SchemeColors } from '../../config/brand-color.ts';
 import type { Config } from '../../config/index.ts';
 import { escapeHtml } from '../../escape-html.ts';
 import type { Log } from '../../log.ts';
-import { pagePaths } from '../../page-paths.ts';
+import { pagePaths, sessionPaths } from '../../page-paths.ts';
+import { type Texts, type TextsOf, textsOfParts } from '../../texts/index.ts';
+import { type Language, languages } from '../../texts/languages.ts';
+import { languageOf } from '../cookies/language.ts';
 import { memoryFile } from './memory-file.ts';
 
 const BUILT = join(import.meta.dirname, '../../../client/pages/dist');
@@ -32,12 +35,13 @@ interface Settings {
 }
 
 /**
- * The account pages, from memory: one shell for all of them, the same for every user, and its assets, whose names
- * change with their content. A browser that requests any other missing address gets the shell too, as 404. Undefined,
+ * The account pages, from memory: a shell in each language with the texts of each kind of page, the same for every user, and
+ * its assets, whose names change with their content. A browser that requests any other missing address gets the shell too, as 404. Undefined,
  * with a line in the log, when the pages were not built.
  */
 export function pages(
   { brand, ...settings }: Omit<Settings, 'brand'> & { brand: Brand },
+  texts: Texts,
   log: Pick<Log, 'warn'>,
   folder = BUILT,
 ): Middleware | undefined {
@@ -48,12 +52,19 @@ export function pages(
     );
     return undefined;
   }
-  const shell = memoryFile({
-    type: 'html',
-    content: Buffer.from(shellOf(html, settings, brand)),
-    // A cached shell would name assets that a newer release does not have.
-    cacheControl: 'no-store',
-  });
+  const shells = new Map(
+    languages.map((language) => [
+      language,
+      inEachKind((parts) =>
+        memoryFile({
+          type: 'html',
+          content: Buffer.from(shellOf(html, settings, brand, language, textsOfParts(texts[language], parts))),
+          // A cached shell would name assets that a newer release does not have.
+          cacheControl: 'no-store',
+        }),
+      ),
+    ]),
+  );
   const assets = readAssets(join(folder, 'assets'));
   return (ctx, next) => {
     if (ctx.method !== 'GET' && ctx.method !== 'HEAD') return next();
@@ -69,7 +80,8 @@ export function pages(
     if (!isPage && (forPrograms.test(ctx.path) || ctx.accepts('json', 'html') !== 'html')) return next();
     if (isPage) ctx.state['route'] = ctx.path;
     ctx.status = isPage ? 200 : 404;
-    return shell(ctx);
+    ctx.vary('Accept-Language');
+    return shells.get(languageOf(ctx))?.[kindOf(path)](ctx);
   };
 }
 
@@ -85,16 +97,48 @@ const readAssets = (folder: string) =>
     ]),
   );
 
+/** The parts of the texts that a page shows, by its kind. */
+const textParts = {
+  entry: ['common', 'entry'],
+  dashboard: ['common', 'dashboard'],
+  admin: ['common', 'dashboard', 'admin'],
+} as const;
+
+type PageKind = keyof typeof textParts;
+
+const inEachKind = <T>(make: (parts: readonly string[]) => T): Record<PageKind, T> => ({
+  entry: make(textParts.entry),
+  dashboard: make(textParts.dashboard),
+  admin: make(textParts.admin),
+});
+
+function kindOf(path: string): PageKind {
+  if (path === pagePaths.admin) return 'admin';
+  return (sessionPaths as readonly string[]).includes(path) ? 'dashboard' : 'entry';
+}
+
 const DEFAULT_TITLE = '<title>Accounts</title>';
 /** The colour of the icon, as the address of a picture has it. */
 const DEFAULT_ACCENT = '%234f46e5';
 
-/** The page with its settings, in the colours and with the name of the brand: last, as it may be any text. */
-function shellOf(html: string, settings: Omit<Settings, 'brand'>, { colors, ...brand }: Brand): string {
-  const shell = html.replace('{}', () => forScript({ ...settings, brand }));
-  const coloured = colors ? withColors(shell, colors) : shell;
-  const { name } = brand;
-  return name === undefined ? coloured : coloured.replace(DEFAULT_TITLE, () => `<title>${escapeHtml(name)}</title>`);
+/** The page with its texts and settings, in the colours and with the name of the brand: last, as it may be any text. */
+function shellOf(
+  html: string,
+  settings: Omit<Settings, 'brand'>,
+  { colors, ...brand }: Brand,
+  language: Language,
+  texts: TextsOf,
+): string {
+  const { 'common.page.siteName': siteName, 'common.page.needsScript': needsScript } = texts;
+  const name = escapeHtml(brand.name ?? String(siteName));
+  const inLanguage = html
+    .replace('<html lang="en">', `<html lang="${language}">`)
+    .replace(/(?<=<noscript>)[^<]*/, () => escapeHtml(String(needsScript)));
+  const coloured = colors ? withColors(inLanguage, colors) : inLanguage;
+  return coloured
+    .replace('{"settings":0}', () => forScript({ ...settings, brand }))
+    .replace('{"texts":0}', () => forScript({ language, texts }))
+    .replace(DEFAULT_TITLE, () => `<title>${name}</title>`);
 }
 
 const withColors = (shell: string, { light, dark }: BrandColors): string =>
@@ -110,7 +154,7 @@ const styleOf = ({ accent, accentStrong, onAccent, tint }: SchemeColors): string
   `:root{--accent:${accent};--accent-strong:${accentStrong};--on-accent:${onAccent};--tint:${tint}}`;
 
 /** JSON that cannot end its script element, whatever is in it. */
-const forScript = (settings: Settings) => JSON.stringify(settings).replace(/</g, '\\u003c');
+const forScript = (data: object) => JSON.stringify(data).replace(/</g, '\\u003c');
 
 function textOf(file: string): string | undefined {
   try {

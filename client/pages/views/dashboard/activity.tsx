@@ -3,6 +3,7 @@ import { api } from '../../api.ts';
 import { Alert, Button } from '../../form/form.tsx';
 import { sentenceFor } from '../../form/use-form.ts';
 import { dateTime } from '../../in-readers-language.ts';
+import { text } from '../../texts.ts';
 import { usePages } from '../../use-pages.ts';
 import { sessionEnded } from '../session-ended.tsx';
 import { DashboardPage } from './dashboard-page.tsx';
@@ -38,7 +39,7 @@ export function Events({ read }: EventsProps) {
         {items.map((event) => (
           <li key={event.id}>
             <div>
-              <strong>{sentenceOf(event)}</strong>
+              <strong>{sentenceOf(event, text)}</strong>
               <p class="hint">
                 {dateTime(event.at)}
                 {event.address && `, from ${event.address}`}

@@ -1,4 +1,5 @@
-import { providerLabelFirst, wayIn } from '../../provider-label.ts';
+import { providerLabelFirst, wayIn } from '../../../../server/texts/provider-label.ts';
+import type { Write } from '../../../../server/texts/template.ts';
 
 type Details = Record<string, string>;
 
@@ -29,13 +30,14 @@ const secondFactors: Record<string, string> = {
 const others: Record<string, string> = { administrator: 'an administrator', operator: 'the operator of the site' };
 
 /** What the events of each kind say. The service may be newer, and have kinds that are not here. */
-export const sentences: Record<string, (details: Details) => string> = {
-  registered: ({ method = '' }) => (method === 'import' ? 'Account imported' : `Account created ${wayIn(method)}`),
+export const sentences: Record<string, (details: Details, write: Write) => string> = {
+  registered: ({ method = '' }, write) =>
+    method === 'import' ? 'Account imported' : `Account created ${wayIn(method, write)}`,
   verified: () => 'Email verified',
-  'logged-in': ({ method = '', secondFactor = '', device }) =>
-    `Logged in ${wayIn(method)}${secondFactors[secondFactor] ?? ''}${device === 'new' ? ', on a new device' : ''}`,
+  'logged-in': ({ method = '', secondFactor = '', device }, write) =>
+    `Logged in ${wayIn(method, write)}${secondFactors[secondFactor] ?? ''}${device === 'new' ? ', on a new device' : ''}`,
   'login-refused': ({ reason = '' }) => `Login refused: ${refusals[reason] ?? reason}`,
-  reauthenticated: ({ method = '' }) => `Confirmed that it was you, ${wayIn(method)}`,
+  reauthenticated: ({ method = '' }, write) => `Confirmed that it was you, ${wayIn(method, write)}`,
   'logged-out': () => 'Logged out',
   'session-ended': ({ device }) => `Session ended: ${device}`,
   'sessions-ended': () => 'Logged out everywhere',
@@ -44,8 +46,8 @@ export const sentences: Record<string, (details: Details) => string> = {
   'email-change-requested': ({ email }) => `Change of email asked for: ${email}`,
   'email-changed': ({ from, to }) => `Email changed from ${from} to ${to}`,
   'email-change-undone': ({ to }) => `Change of email undone: it is ${to} again`,
-  'identity-linked': ({ provider = '' }) => `${providerLabelFirst(provider)} linked`,
-  'identity-unlinked': ({ provider = '' }) => `${providerLabelFirst(provider)} unlinked`,
+  'identity-linked': ({ provider = '' }, write) => `${providerLabelFirst(provider, write)} linked`,
+  'identity-unlinked': ({ provider = '' }, write) => `${providerLabelFirst(provider, write)} unlinked`,
   'passkey-added': ({ name }) => `Passkey “${name}” added`,
   'passkey-removed': ({ name }) => `Passkey “${name}” removed`,
   'totp-enabled': () => 'Authenticator app turned on',
@@ -68,7 +70,7 @@ export const sentences: Record<string, (details: Details) => string> = {
 };
 
 /** What an event says to the user of the account. */
-export function sentenceOf({ kind, actor, details = {} }: Event): string {
-  const sentence = sentences[kind]?.(details) ?? kind;
+export function sentenceOf({ kind, actor, details = {} }: Event, write: Write): string {
+  const sentence = sentences[kind]?.(details, write) ?? kind;
   return actor === 'user' ? sentence : `${sentence}, by ${others[actor] ?? actor.replace('service:', 'the service ')}`;
 }

@@ -1,0 +1,31 @@
+import type { ComponentChildren } from 'preact';
+import { defaultLanguage, type Language } from '../../server/texts/languages.ts';
+import { fill, formOf, piecesOf, type Text, type TextKey, type TextValues } from '../../server/texts/template.ts';
+
+/** What the shell has beside the settings. The shape is that of `server/http/web/pages.ts`. */
+interface PageTexts {
+  language: Language;
+  /** Those of the parts that this page needs. */
+  texts: Record<string, Text>;
+}
+
+const shell = document.getElementById('texts')?.textContent;
+const { language: languageOfPage, texts }: PageTexts = shell
+  ? JSON.parse(shell)
+  : { language: defaultLanguage, texts: {} };
+
+export const language = languageOfPage;
+
+/** A text in the language of the page, with its values. `count` picks the plural form. */
+export const text = (key: TextKey, values: TextValues = {}): string => fill(texts[key] ?? key, language, values);
+
+/** What takes the place of a value, or is drawn around the label of an element. */
+type Insert = ComponentChildren | ((label: string) => ComponentChildren);
+
+/** A text with elements: `markup('entry.logIn.newHere', { link: (label) => <a href="/register">{label}</a> })`. */
+export const markup = (key: TextKey, inserts: Readonly<Record<string, Insert>>): ComponentChildren[] =>
+  [...piecesOf(formOf(texts[key] ?? key, language, inserts['count']))].map((piece) => {
+    if ('words' in piece) return piece.words;
+    const insert = inserts['value' in piece ? piece.value : piece.element];
+    return typeof insert === 'function' ? insert('label' in piece ? piece.label : '') : insert;
+  });

@@ -1,0 +1,93 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ConfigError } from '../config/index.ts';
+import { isLanguage, type Language, languages } from './languages.ts';
+import { fill, piecesOf, type Text, type Write } from './template.ts';
+
+/** The texts of one language by their keys, with the operator's own in place of ours. */
+export type TextsOf = Readonly<Record<string, Text>>;
+
+export type Texts = Readonly<Record<Language, TextsOf>>;
+
+/**
+ * The texts of all languages. `ownDir` (TEXTS_DIR) may have a file for each, `de.json`, with any of the texts of ours. Throws
+ * ConfigError with every text in it that is unknown, or whose values are not those of ours.
+ */
+export function readTexts(ownDir: string | undefined): Texts {
+  const files = ownDir === undefined ? [] : filesIn(ownDir);
+  const problems = files.filter((name) => !isLanguageFile(name)).map(unknownFile);
+  const entries = languages.map((language) => {
+    const ours = flattened(parsed(join(import.meta.dirname, `${language}.json`)));
+    const name = `${language}.json`;
+    if (ownDir === undefined || !files.includes(name)) return [language, ours] as const;
+    const own = flattened(parsed(join(ownDir, name)));
+    problems.push(
+      ...Object.entries(own).flatMap(([key, text]) => problemWith(key, text, ours).map((p) => `${name}: ${p}`)),
+    );
+    return [language, { ...ours, ...own }] as const;
+  });
+  if (problems.length > 0) throw new ConfigError(problems.map((problem) => `TEXTS_DIR ${problem}`));
+  return Object.fromEntries(entries) as Record<Language, TextsOf>;
+}
+
+export const writer =
+  (texts: Texts, language: Language): Write =>
+  (key, values = {}) =>
+    fill(texts[language][key] ?? key, language, values);
+
+/** The texts of some parts: `common`, `entry`. */
+export const textsOfParts = (texts: TextsOf, parts: readonly string[]): TextsOf =>
+  Object.fromEntries(Object.entries(texts).filter(([key]) => parts.includes(key.slice(0, key.indexOf('.')))));
+
+function filesIn(folder: string): string[] {
+  if (!existsSync(folder)) throw new ConfigError([`TEXTS_DIR names ${folder}, which is not there`]);
+  return readdirSync(folder).filter((name) => name.endsWith('.json'));
+}
+
+const isLanguageFile = (name: string): boolean => isLanguage(name.replace(/\.json$/, ''));
+
+const unknownFile = (name: string): string =>
+  `has ${name}: the languages are ${languages.map((language) => `${language}.json`).join(', ')}`;
+
+function parsed(file: string): unknown {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'));
+  } catch (error) {
+    throw new ConfigError([`TEXTS_DIR ${file} cannot be read: ${(error as Error).message}`]);
+  }
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Whether it is a text with plural forms. */
+const hasForms = (value: Record<string, unknown>): boolean => typeof value['other'] === 'string';
+
+/** `{ common: { form: { show } } }` as `{ 'common.form.show' }`. */
+function flattened(tree: unknown, prefix = ''): Record<string, Text> {
+  if (!isObject(tree)) return { [prefix]: tree as Text };
+  if (hasForms(tree)) return { [prefix]: tree as Text };
+  return Object.assign(
+    {},
+    ...Object.entries(tree).map(([name, value]) => flattened(value, prefix ? `${prefix}.${name}` : name)),
+  );
+}
+
+/** What a text of the operator's cannot be in place of ours. */
+function problemWith(key: string, own: unknown, ours: TextsOf): string[] {
+  const text = ours[key];
+  if (text === undefined) return [`${key} is no text of ours`];
+  const forms = formsOf(own);
+  if (forms.length === 0 || forms.some((form) => typeof form !== 'string')) return [`${key} must be a text`];
+  const known = new Set(formsOf(text).flatMap(namesIn));
+  const unknown = forms.flatMap(namesIn).filter((name) => !known.has(name));
+  return unknown.map((name) => `${key} has ${name}, which ours has not`);
+}
+
+const formsOf = (text: unknown): string[] => (isObject(text) ? Object.values(text) : [text]) as string[];
+
+/** The values and elements of a text: `{email}`, `<link>`. */
+export const namesIn = (form: string): string[] =>
+  [...piecesOf(form)].flatMap((piece) =>
+    'value' in piece ? [`{${piece.value}}`] : 'element' in piece ? [`<${piece.element}>`] : [],
+  );

@@ -1,0 +1,28 @@
+import type { Write } from './template.ts';
+
+const labels = new Map([
+  ['github', 'GitHub'],
+  ['gitlab', 'GitLab'],
+  ['linkedin', 'LinkedIn'],
+]);
+
+/** A provider's name in mails and on the pages: `google` is Google. `idp`, which has no name of its own, is a single sign-on. */
+export function providerLabel(name: string, write: Write): string {
+  if (name === 'idp') return write('common.singleSignOn');
+  return (
+    labels.get(name) ??
+    name.replace(/(^|[-_])([a-z])/g, (_, gap: string, letter: string) => (gap && ' ') + letter.toUpperCase())
+  );
+}
+
+/** The name of a provider where a sentence begins with it. */
+export function providerLabelFirst(name: string, write: Write): string {
+  const label = providerLabel(name, write);
+  return label.charAt(0).toUpperCase() + label.slice(1);
+}
+
+/** How the user logged in, in words: `method` is `password`, `passkey`, or the name of a provider. */
+export const wayIn = (method: string, write: Write): string =>
+  method === 'password' || method === 'passkey'
+    ? write(`common.wayIn.${method}`)
+    : write('common.wayIn.provider', { provider: providerLabel(method, write) });

@@ -1,0 +1,52 @@
+import type en from './en.json';
+import type { Language } from './languages.ts';
+
+/**
+ * A text of the pages or mails. `{name}` stands for a value, `<name>label</name>` for an element around a label. A text that
+ * depends on the value `count` has a form for each plural category of its language (https://unicode.org/reports/tr35/tr35-numbers.html#Language_Plural_Rules).
+ */
+export type Text = string | ({ other: string } & Partial<Record<Intl.LDMLPluralRule, string>>);
+
+type KeysIn<Tree> = {
+  [Name in keyof Tree & string]: Tree[Name] extends Text ? Name : `${Name}.${KeysIn<Tree[Name]>}`;
+}[keyof Tree & string];
+
+/** The address of a text in en.json: `common.form.show`. Its first name is the part of the pages, or of the mails, that it is for. */
+export type TextKey = KeysIn<typeof en>;
+
+/** Numbers are written as the language writes them. */
+export type TextValues = Readonly<Record<string, string | number>>;
+
+/** Writes a text in a language. */
+export type Write = (key: TextKey, values?: TextValues) => string;
+
+/** A piece of a text: words, a value or an element. */
+export type Piece = { words: string } | { value: string } | { element: string; label: string };
+
+const pattern = /\{(\w+)\}|<(\w+)>(.*?)<\/\2>/gs;
+
+/** The form of a text for `count`. */
+export const formOf = (text: Text, language: Language, count: unknown): string => {
+  if (typeof text === 'string') return text;
+  const category = typeof count === 'number' ? new Intl.PluralRules(language).select(count) : 'other';
+  return text[category] ?? text.other;
+};
+
+export function* piecesOf(form: string): Generator<Piece> {
+  let end = 0;
+  for (const match of form.matchAll(pattern)) {
+    const [whole, value, element, label = ''] = match;
+    if (match.index > end) yield { words: form.slice(end, match.index) };
+    yield value === undefined ? { element: element as string, label } : { value };
+    end = match.index + whole.length;
+  }
+  if (end < form.length) yield { words: form.slice(end) };
+}
+
+/** The text with its values, for a text without elements. A value that is not given stays a placeholder. */
+export const fill = (text: Text, language: Language, values: TextValues): string =>
+  formOf(text, language, values['count']).replace(/\{(\w+)\}/g, (placeholder, name: string) => {
+    const value = values[name];
+    if (typeof value === 'number') return new Intl.NumberFormat(language).format(value);
+    return value ?? placeholder;
+  });

@@ -1,0 +1,137 @@
+import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { namesIn, readTexts, writer } from '../../server/texts/index.ts';
+import { languages } from '../../server/texts/languages.ts';
+import type { Text } from '../../server/texts/template.ts';
+import { temporaryDirectory } from '../rig/custodian.ts';
+
+const root = resolve(import.meta.dirname, '../..');
+const texts = readTexts(undefined);
+const keys = Object.keys(texts.en);
+const formsOf = (text: Text | undefined): string[] => (typeof text === 'string' ? [text] : Object.values(text ?? {}));
+
+function withoutComments(source: string): string {
+  return source.replace(/^\s*(?:\/\*\*[\s\S]*?\*\/|\/\/.*)$/gm, '');
+}
+
+/** Every source file that writes texts, by its path from the root. */
+const sources = new Map(
+  globSync(['client/pages/**/*.{ts,tsx}', 'server/**/*.ts'], { cwd: root, exclude: ['client/pages/dist/**'] }).map(
+    (path) => [path, withoutComments(readFileSync(join(root, path), 'utf8'))],
+  ),
+);
+
+const PARTS = [...new Set(keys.map((key) => key.slice(0, key.indexOf('.'))))];
+const literal = new RegExp(`['\`]((?:${PARTS.join('|')})\\.[\\w.\${}-]+)['\`]`, 'g');
+
+/** The keys that a file names; of a template (`dashboard.events.${kind}`) those that begin like it. */
+const usedIn = (source: string): { name: string; keys: string[] }[] =>
+  [...source.matchAll(literal)].map(([, name = '']) => {
+    const shape = name.replace(/[.]/g, '\\.').replace(/\$\{[^}]*\}/g, '[\\w-]+');
+    return { name, keys: keys.filter((key) => new RegExp(`^${shape}$`).test(key)) };
+  });
+
+describe.each(languages.filter((language) => language !== 'en'))('the texts in %s', (language) => {
+  test('have every key of those in English, and no other', () => {
+    expect(Object.keys(texts[language])).toEqual(keys);
+  });
+
+  test('have the values and elements of those in English', () => {
+    const names = (text: Text | undefined) => [...new Set(formsOf(text).flatMap(namesIn))].sort();
+    const different = keys.filter((key) => `${names(texts[language][key])}` !== `${names(texts.en[key])}`);
+    expect(different).toEqual([]);
+  });
+
+  test('have the plural forms of the language', () => {
+    const categories = new Intl.PluralRules(language)
+      .resolvedOptions()
+      .pluralCategories.filter((one) => one !== 'many');
+    const wrong = keys.filter((key) => {
+      const text = texts[language][key];
+      return typeof text === 'object' && categories.some((category) => text[category] === undefined);
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  test('are none of them empty', () => {
+    expect(keys.filter((key) => formsOf(texts[language][key]).some((form) => form.trim() === ''))).toEqual([]);
+  });
+});
+
+test('every text is used', () => {
+  const used = new Set([...sources.values()].flatMap(usedIn).flatMap((one) => one.keys));
+  expect(keys.filter((key) => !used.has(key))).toEqual([]);
+});
+
+test('every text that is used is there', () => {
+  const missing = [...sources].flatMap(([path, source]) =>
+    usedIn(source).flatMap(({ name, keys }) => (keys.length === 0 ? [`${path}: ${name}`] : [])),
+  );
+  expect(missing).toEqual([]);
+});
+
+/** The files of the pages that a file imports, by themselves or through others. */
+function reachedFrom(path: string, seen = new Set<string>()): Set<string> {
+  const source = sources.get(path);
+  if (source === undefined || seen.has(path)) return seen;
+  seen.add(path);
+  for (const [, imported = ''] of source.matchAll(/ from '(\.[^']+)'/g)) {
+    reachedFrom(relative(root, resolve(root, dirname(path), imported)), seen);
+  }
+  return seen;
+}
+
+/** As server/http/web/pages.ts sends them. */
+test.each([
+  ['client/pages/main.tsx', ['common', 'entry']],
+  ['client/pages/views/dashboard/pages.ts', ['common', 'dashboard']],
+  ['client/pages/views/admin/view.tsx', ['common', 'dashboard', 'admin']],
+])('what %s draws has its texts in the parts %s', (start, parts) => {
+  const reached = reachedFrom(start);
+  expect(reached.size).toBeGreaterThan(5);
+  const elsewhere = [...reached].flatMap((path) =>
+    usedIn(sources.get(path) ?? '').flatMap(({ keys }) =>
+      keys.filter((key) => !parts.includes(key.slice(0, key.indexOf('.')))).map((key) => `${path}: ${key}`),
+    ),
+  );
+  expect(elsewhere).toEqual([]);
+});
+
+describe('the texts of an operator', () => {
+  const folder = (files: Record<string, string>) => {
+    const path = temporaryDirectory('texts');
+    mkdirSync(path, { recursive: true });
+    for (const [name, content] of Object.entries(files)) writeFileSync(join(path, name), content);
+    return path;
+  };
+
+  test('take the place of ours, in their language only', () => {
+    const own = readTexts(folder({ 'de.json': '{ "common": { "notFound": { "title": "Hier ist nichts" } } }' }));
+    expect(writer(own, 'de')('common.notFound.title')).toBe('Hier ist nichts');
+    expect(writer(own, 'de')('common.notFound.toStart')).toBe(texts.de['common.notFound.toStart']);
+    expect(own.en).toEqual(texts.en);
+  });
+
+  test.each([
+    [
+      'an unknown text',
+      { 'de.json': '{ "common": { "nothing": "x" } }' },
+      'de.json: common.nothing is no text of ours',
+    ],
+    ['a text that is none', { 'de.json': '{ "common": { "notFound": { "title": 1 } } }' }, 'must be a text'],
+    [
+      'an unknown value',
+      { 'fr.json': '{ "common": { "notFound": { "title": "Pas {ici}" } } }' },
+      'fr.json: common.notFound.title has {ici}, which ours has not',
+    ],
+    ['an unknown language', { 'xx.json': '{}' }, 'has xx.json: the languages are en.json, de.json, fr.json, es.json'],
+    ['no JSON', { 'es.json': '{' }, 'es.json cannot be read'],
+  ])('%s stops the start', (_, files, problem) => {
+    expect(() => readTexts(folder(files as Record<string, string>))).toThrow(problem);
+  });
+
+  test('a folder that is not there stops the start', () => {
+    expect(() => readTexts('/nowhere')).toThrow('TEXTS_DIR names /nowhere, which is not there');
+  });
+});
