@@ -1,6 +1,9 @@
-import { photograph } from '../../uploads/corpus.ts';
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
 import type { Case, Figures } from '../case.ts';
 import { call } from '../client.ts';
+import type { ImageLoad } from '../image-load.ts';
 import { type Ask, load, percentile } from '../load.ts';
 import { median } from '../measure.ts';
 import { openLoop } from '../open-loop.ts';
@@ -29,7 +32,6 @@ export const isolation: Case = {
     const reads = (url: string) => openLoop((n) => send(url, read(n)), { perSecond: PER_SECOND, seconds });
     const most = (url: string) => load(url, read, { amount: quick ? 1000 : 3000 });
     const logIn = (url: string) => (n: number) => send(url, logInAs(people, n));
-    const upload = await imageForm();
 
     const besideLogins = async (url: string) => {
       const alone = await reads(url);
@@ -41,7 +43,7 @@ export const isolation: Case = {
       return { alone, beside, ratio: beside.p99 / alone.p99, rate };
     };
     const besideImages = async () => {
-      const images = await inFlight(IMAGES, (n) => upload(service.url, personOf(n)));
+      const images = await imagesInFlight({ url: service.url, people, atOnce: IMAGES });
       const beside = await reads(service.url);
       const logins = await oneByOne(logIn(service.url), seconds);
       await images.stop();
@@ -128,6 +130,23 @@ async function inFlight(atOnce: number, work: (n: number) => Promise<unknown>) {
   };
 }
 
+/** The same of uploads of pictures, by a process of its own: their bytes would keep this one from measuring. */
+async function imagesInFlight(images: ImageLoad) {
+  const child = fork(join(import.meta.dirname, '../image-load.ts'), { serialization: 'advanced' });
+  const ended = once(child, 'exit');
+  child.send(images);
+  if (!(await Promise.race([once(child, 'message'), ended.then(() => undefined)])))
+    throw new Error('no picture was uploaded');
+  return {
+    /** Rejects if one has failed. */
+    async stop() {
+      if (child.connected) child.disconnect();
+      const [code] = await ended;
+      if (code !== 0) throw new Error(`the upload of pictures ended with ${code}`);
+    },
+  };
+}
+
 async function oneByOne(work: (n: number) => Promise<unknown>, seconds: number): Promise<Latency> {
   const times: number[] = [];
   const end = performance.now() + seconds * 1000;
@@ -144,17 +163,4 @@ async function oneByOne(work: (n: number) => Promise<unknown>, seconds: number):
 async function send(url: string, { path, headers = {}, body, isRight }: Ask): Promise<void> {
   const answer = await call(url + path, { headers, body });
   if (!isRight(answer.body)) throw new Error(`${url}${path} answered ${answer.body}`);
-}
-
-/** The form of an upload, made once: the load generator must not be busy with it while it measures. */
-export async function imageForm() {
-  const form = new FormData();
-  const bytes = new Uint8Array(await photograph(4000, 3000, 90));
-  form.set('file', new File([bytes], 'photo.jpg', { type: 'image/jpeg' }));
-  form.set('type', 'post');
-  const request = new Response(form);
-  const type = request.headers.get('Content-Type') ?? '';
-  const body = new Uint8Array(await request.arrayBuffer());
-  return (url: string, { cookie }: Person) =>
-    call(`${url}/api/upload/image`, { headers: { Cookie: cookie, 'Content-Type': type }, body });
 }

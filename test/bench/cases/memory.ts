@@ -1,10 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { until } from '../../rig/until.ts';
 import type { Case } from '../case.ts';
+import { imageForm } from '../image-form.ts';
 import { load } from '../load.ts';
 import { memoryOfTree } from '../measure.ts';
 import { type Person, startServers } from '../servers.ts';
-import { imageForm } from './isolation.ts';
 
 const IMAGES = 100;
 const AT_ONCE = 16;

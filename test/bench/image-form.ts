@@ -1,0 +1,16 @@
+import { photograph } from '../uploads/corpus.ts';
+import { call } from './client.ts';
+import type { Person } from './servers.ts';
+
+/** The form of an upload, made once: the load generator must not be busy with it while it measures. */
+export async function imageForm() {
+  const form = new FormData();
+  const bytes = new Uint8Array(await photograph(4000, 3000, 90));
+  form.set('file', new File([bytes], 'photo.jpg', { type: 'image/jpeg' }));
+  form.set('type', 'post');
+  const request = new Response(form);
+  const type = request.headers.get('Content-Type') ?? '';
+  const body = new Uint8Array(await request.arrayBuffer());
+  return (url: string, { cookie }: Person) =>
+    call(`${url}/api/upload/image`, { headers: { Cookie: cookie, 'Content-Type': type }, body });
+}
