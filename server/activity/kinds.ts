@@ -1,6 +1,6 @@
 /**
  * Every kind of event that concerns the security of an account, with what it means. Users read them in their activity; a
- * new one is an entry here.
+ * new one is an entry here, and a text of `dashboard.events` in each language.
  */
 export const eventKinds = {
   registered:

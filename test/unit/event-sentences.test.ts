@@ -1,10 +1,14 @@
 import { expect, test } from 'vitest';
-import { sentenceOf, sentences } from '../../client/pages/views/dashboard/event-sentences.ts';
+import { sentenceOf } from '../../client/pages/views/dashboard/event-sentences.ts';
 import { eventKinds } from '../../server/activity/kinds.ts';
 import { readTexts, writer } from '../../server/texts/index.ts';
 
+const texts = readTexts(undefined);
+
 test('the page of the activity has a sentence for every kind of event, and for no other', () => {
-  expect(Object.keys(sentences).sort()).toEqual(Object.keys(eventKinds).sort());
+  const named = (prefix: string) =>
+    Object.keys(texts.en).flatMap((key) => (key.startsWith(prefix) ? [key.slice(prefix.length)] : []));
+  expect(named('dashboard.events.')).toEqual(Object.keys(eventKinds));
 });
 
 test.each([
@@ -24,6 +28,49 @@ test.each([
     'Account imported, by the operator of the site',
   ],
   [{ kind: 'of-a-newer-service', actor: 'user' }, 'of-a-newer-service'],
+  [
+    { kind: 'logged-in', actor: 'user', details: { method: 'password', secondFactor: 'totp', device: 'new' } },
+    'Logged in with a password and a code, on a new device',
+  ],
+  [
+    { kind: 'login-refused', actor: 'user', details: { method: 'password', reason: 'limited' } },
+    'Login refused: too many attempts',
+  ],
+  [
+    { kind: 'login-refused', actor: 'user', details: { method: 'password', reason: 'newer-reason' } },
+    'Login refused: newer-reason',
+  ],
+  [
+    { kind: 'session-ended', actor: 'user', details: { device: 'Firefox on Linux' } },
+    'Session ended: Firefox on Linux',
+  ],
+  [{ kind: 'recovery-code-used', actor: 'user', details: { left: '1' } }, 'Recovery code used; 1 left'],
+  [{ kind: 'passkey-added', actor: 'user', details: { name: 'My {key}' } }, 'Passkey “My {key}” added'],
+  [
+    { kind: 'role-changed', actor: 'operator', details: { to: 'admin' } },
+    'Made an administrator, by the operator of the site',
+  ],
+  [
+    { kind: 'role-changed', actor: 'administrator', details: { to: 'user' } },
+    'Made an ordinary user, by an administrator',
+  ],
 ])('%o reads: %s', (event, sentence) => {
-  expect(sentenceOf(event, writer(readTexts(undefined), 'en'))).toBe(sentence);
+  expect(sentenceOf(event, writer(texts, 'en'))).toBe(sentence);
+});
+
+test.each([
+  [
+    { kind: 'logged-in', actor: 'user', details: { method: 'github', secondFactor: 'recovery', device: 'new' } },
+    'Anmeldung über GitHub und mit einem Wiederherstellungscode, auf einem neuen Gerät',
+  ],
+  [
+    { kind: 'profile-changed', actor: 'service:shop', details: { fields: 'bio, newer' } },
+    'Profil geändert: Über mich, newer, durch den Dienst shop',
+  ],
+  [
+    { kind: 'session-ended', actor: 'user', details: { device: 'Firefox on Linux' } },
+    'Sitzung beendet: Firefox unter Linux',
+  ],
+])('%o reads in German: %s', (event, sentence) => {
+  expect(sentenceOf(event, writer(texts, 'de'))).toBe(sentence);
 });

@@ -1,4 +1,5 @@
 import type { ActivityListInput, ActivityListOutput } from 'account-client';
+import { deviceLabel } from '../../../../server/texts/device.ts';
 import { api } from '../../api.ts';
 import { Alert, Button } from '../../form/form.tsx';
 import { sentenceFor } from '../../form/use-form.ts';
@@ -13,9 +14,9 @@ const A_PAGE = 20;
 
 export function Activity() {
   return (
-    <DashboardPage title="Activity">
+    <DashboardPage title={text('dashboard.parts.activity')}>
       {() => (
-        <section class="card stack" aria-label="Events">
+        <section class="card stack" aria-label={text('dashboard.activity.events')}>
           <Events read={(page) => api.activity.list.query(page)} />
         </section>
       )}
@@ -40,20 +41,21 @@ export function Events({ read }: EventsProps) {
           <li key={event.id}>
             <div>
               <strong>{sentenceOf(event, text)}</strong>
-              <p class="hint">
-                {dateTime(event.at)}
-                {event.address && `, from ${event.address}`}
-                {event.address && `, ${event.device}`}
-              </p>
+              <p class="hint">{whenAndWhere(event)}</p>
             </div>
           </li>
         ))}
       </ul>
       {hasMore && (
-        <Button kind="secondary" isBusy={isBusy} busy="One moment …" onClick={() => void readMore()}>
-          Show more
+        <Button kind="secondary" isBusy={isBusy} busy={text('common.oneMoment')} onClick={() => void readMore()}>
+          {text('common.showMore')}
         </Button>
       )}
     </>
   );
 }
+
+const whenAndWhere = ({ at, address, device }: ActivityListOutput['data'][number]): string =>
+  address
+    ? text('dashboard.activity.fromAddress', { time: dateTime(at), address, device: deviceLabel(device, text) })
+    : dateTime(at);

@@ -3,7 +3,8 @@ import { useRef, useState } from 'preact/hooks';
 import { api } from '../../api.ts';
 import { Button } from '../../form/form.tsx';
 import { useAction } from '../../form/use-action.ts';
-import { date, number } from '../../in-readers-language.ts';
+import { date } from '../../in-readers-language.ts';
+import { text } from '../../texts.ts';
 import { AppSetup } from './app-setup.tsx';
 import { Outcome, unlessGone } from './outcome.tsx';
 import { useRecentCredential } from './recent-credential.tsx';
@@ -62,7 +63,7 @@ export function AppCard({ status, email, onChange }: Props) {
           await onChange();
           // The button that was pressed is gone.
           heading.current?.focus();
-          return 'The app is turned off. Logging in takes no code any more.';
+          return text('dashboard.app.turnedOff');
         },
       ),
     );
@@ -77,25 +78,40 @@ export function AppCard({ status, email, onChange }: Props) {
   return (
     <section class="card" aria-labelledby="authenticator-app">
       <h2 id="authenticator-app" ref={heading} tabIndex={-1}>
-        Authenticator app
+        {text('dashboard.app.title')}
       </h2>
       <div class="stack">
         <Outcome {...outcome} />
         <Status status={status} />
         {!status.enabled && !setup && (
-          <Button kind="secondary" isBusy={busy === 'begin'} busy="One moment …" onClick={() => void begin()}>
-            Set up an app
+          <Button
+            kind="secondary"
+            isBusy={busy === 'begin'}
+            busy={text('common.oneMoment')}
+            onClick={() => void begin()}
+          >
+            {text('dashboard.app.setUp')}
           </Button>
         )}
         {setup && <AppSetup setup={setup} onEnabled={showCodes} onCancel={close} />}
         {codes && <RecoveryCodes codes={codes} email={email} onClose={close} />}
         {status.enabled && (
           <div class="choices">
-            <Button kind="secondary" isBusy={busy === 'renew'} busy="Making …" onClick={() => void renew()}>
-              Make new recovery codes
+            <Button
+              kind="secondary"
+              isBusy={busy === 'renew'}
+              busy={text('dashboard.app.renewing')}
+              onClick={() => void renew()}
+            >
+              {text('dashboard.app.renewCodes')}
             </Button>
-            <Button kind="secondary" isBusy={busy === 'off'} busy="Turning off …" onClick={() => void turnOff()}>
-              Turn off
+            <Button
+              kind="secondary"
+              isBusy={busy === 'off'}
+              busy={text('dashboard.app.turningOff')}
+              onClick={() => void turnOff()}
+            >
+              {text('dashboard.app.turnOff')}
             </Button>
           </div>
         )}
@@ -107,19 +123,14 @@ export function AppCard({ status, email, onChange }: Props) {
 
 function Status({ status: { enabled, enabledAt, recoveryCodesLeft: left } }: { status: TotpStatusOutput }) {
   if (!enabled || enabledAt === undefined) {
-    return (
-      <p>
-        Turned off. With an app on your phone, nobody logs in to your account by knowing your password: a code of the
-        app is asked for too.
-      </p>
-    );
+    return <p>{text('dashboard.app.off')}</p>;
   }
   return (
     <>
-      <p>Turned on on {date(enabledAt)}. Logging in takes a code of the app, or one of your recovery codes.</p>
+      <p>{text('dashboard.app.on', { date: date(enabledAt) })}</p>
       <p class={left <= FEW ? 'error' : undefined}>
-        {left === 1 ? 'One recovery code is left.' : `${number(left)} recovery codes are left.`}
-        {left <= FEW && ' Make new ones before you need them.'}
+        {text('dashboard.app.codesLeft', { count: left })}
+        {left <= FEW && ` ${text('dashboard.app.fewCodesLeft')}`}
       </p>
     </>
   );

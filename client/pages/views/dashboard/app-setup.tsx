@@ -4,6 +4,7 @@ import { api } from '../../api.ts';
 import { TextField } from '../../form/fields.tsx';
 import { Button, Form } from '../../form/form.tsx';
 import { useForm } from '../../form/use-form.ts';
+import { markup, text } from '../../texts.ts';
 import { sessionEnded } from '../session-ended.tsx';
 import { useRecentCredential } from './recent-credential.tsx';
 import { CopyButton } from './recovery-codes.tsx';
@@ -21,7 +22,7 @@ export function AppSetup({ setup: { secret, qr }, onEnabled, onCancel }: Props) 
   const { withRecentCredential, question } = useRecentCredential();
   const { field, isBusy, form } = useForm({
     initial: { code: '' },
-    required: { code: 'Please enter the code that the app shows' },
+    required: { code: text('dashboard.appSetup.codeMissing') },
     async send({ code }) {
       await withRecentCredential(
         () => api.totp.enable.mutate({ code }),
@@ -33,36 +34,33 @@ export function AppSetup({ setup: { secret, qr }, onEnabled, onCancel }: Props) 
       refusal.code === 'INVALID_CODE'
         ? {
             field: 'code',
-            message:
-              'This code is not right. Please enter the next one that the app shows, and let your phone set its clock by itself. After ten minutes, begin again.',
+            message: text('dashboard.appSetup.codeWrong'),
           }
         : sessionEnded(refusal),
   });
   return (
     <section class="question stack" aria-labelledby="app-setup">
       <h3 id="app-setup" ref={heading} tabIndex={-1}>
-        Set up your app
+        {text('dashboard.appSetup.title')}
       </h3>
-      <p>Scan this with an authenticator app:</p>
-      <img class="qr" src={`data:image/svg+xml,${encodeURIComponent(qr)}`} alt="QR code with the secret for your app" />
-      <p id="app-secret">
-        Or enter this secret in it: <code>{inGroups(secret)}</code>
-      </p>
-      <CopyButton text={secret}>Copy secret</CopyButton>
+      <p>{text('dashboard.appSetup.scan')}</p>
+      <img class="qr" src={`data:image/svg+xml,${encodeURIComponent(qr)}`} alt={text('dashboard.appSetup.qrCode')} />
+      <p id="app-secret">{markup('dashboard.appSetup.secret', { secret: <code>{inGroups(secret)}</code> })}</p>
+      <CopyButton content={secret}>{text('dashboard.appSetup.copySecret')}</CopyButton>
       <Form {...form}>
         <TextField
           field={field('code')}
-          label="Code that the app shows"
-          hint="Six digits."
+          label={text('dashboard.appSetup.code')}
+          hint={text('dashboard.appSetup.codeHint')}
           type="digits"
           autocomplete="one-time-code"
         />
         <div class="choices">
-          <Button isBusy={isBusy} busy="Turning on …">
-            Turn on
+          <Button isBusy={isBusy} busy={text('dashboard.appSetup.turningOn')}>
+            {text('dashboard.appSetup.turnOn')}
           </Button>
           <Button kind="secondary" isBusy={false} busy="" onClick={onCancel}>
-            Cancel
+            {text('common.cancel')}
           </Button>
         </div>
       </Form>

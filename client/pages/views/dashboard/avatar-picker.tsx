@@ -6,6 +6,7 @@ import { Button } from '../../form/form.tsx';
 import { sentenceFor } from '../../form/use-form.ts';
 import { percent, size } from '../../in-readers-language.ts';
 import { settings } from '../../settings.ts';
+import { text } from '../../texts.ts';
 import { sessionEnded } from '../session-ended.tsx';
 
 interface Props {
@@ -53,7 +54,7 @@ function useAvatar({ onChange, picture }: Pick<Props, 'onChange' | 'picture'>) {
         const preview = await dataUrl(file);
         setSending({ file, preview, share: 0 });
         const url = await uploadAvatar(file, (share) => setSending({ file, preview, share }));
-        await save(url, 'Your new picture is saved.');
+        await save(url, text('dashboard.avatar.saved'));
       } finally {
         setSending(undefined);
       }
@@ -70,7 +71,7 @@ function useAvatar({ onChange, picture }: Pick<Props, 'onChange' | 'picture'>) {
 
   const remove = async () => {
     setRemoving(true);
-    await attempt(() => save('', 'Your picture is removed.'));
+    await attempt(() => save('', text('dashboard.avatar.removed')));
     setRemoving(false);
   };
 
@@ -87,7 +88,7 @@ export function AvatarPicker({ profile, onChange, picture }: Props) {
       <div class="stack">
         <p class="name">{profile.name}</p>
         <div class="field">
-          <label for="avatar">Avatar</label>
+          <label for="avatar">{text('dashboard.avatar.label')}</label>
           <input
             id="avatar"
             type="file"
@@ -97,7 +98,7 @@ export function AvatarPicker({ profile, onChange, picture }: Props) {
             onChange={(event) => choose(event.currentTarget)}
           />
           <p class="hint" id="avatar-hint">
-            A JPEG or PNG of at most {size(MAX_IMAGE_BYTES)}. It is cut to a square.
+            {text('dashboard.avatar.hint', { limit: size(MAX_IMAGE_BYTES) })}
           </p>
           {error && (
             <p class="error" id="avatar-error" role="alert">
@@ -110,8 +111,8 @@ export function AvatarPicker({ profile, onChange, picture }: Props) {
           {message}
         </p>
         {profile.avatar && !sending && (
-          <Button kind="secondary" isBusy={isRemoving} busy="Removing …" onClick={() => void remove()}>
-            Remove picture
+          <Button kind="secondary" isBusy={isRemoving} busy={text('dashboard.removing')} onClick={() => void remove()}>
+            {text('dashboard.avatar.remove')}
           </Button>
         )}
       </div>
@@ -122,8 +123,12 @@ export function AvatarPicker({ profile, onChange, picture }: Props) {
 function Progress({ file, share }: Sending) {
   return (
     <div class="progress">
-      <progress aria-label="Upload" max={1} value={share} />
-      <span>{share < 1 ? `Uploading ${percent(share)} of ${size(file.size)} …` : 'Almost done …'}</span>
+      <progress aria-label={text('dashboard.avatar.upload')} max={1} value={share} />
+      <span>
+        {share < 1
+          ? text('dashboard.avatar.uploading', { share: percent(share), size: size(file.size) })
+          : text('dashboard.avatar.almostDone')}
+      </span>
     </div>
   );
 }
@@ -158,9 +163,9 @@ const nearby = (address: string) =>
 
 /** The reason why a file is sure to be refused: such a file need not be sent first. */
 function refusalOf({ type, size: bytes }: File): string | undefined {
-  if (!imageTypes.some((known) => known === type)) return 'Please choose a JPEG or PNG picture';
+  if (!imageTypes.some((known) => known === type)) return text('dashboard.avatar.wrongType');
   return bytes > MAX_IMAGE_BYTES
-    ? `This picture has ${size(bytes)}: please choose one of at most ${size(MAX_IMAGE_BYTES)}`
+    ? text('dashboard.avatar.tooLarge', { size: size(bytes), limit: size(MAX_IMAGE_BYTES) })
     : undefined;
 }
 

@@ -5,6 +5,7 @@ import { api } from '../../api.ts';
 import { Button } from '../../form/form.tsx';
 import { useAction } from '../../form/use-action.ts';
 import { dateTime } from '../../in-readers-language.ts';
+import { markup, text } from '../../texts.ts';
 import { hasTerms, TermsLinks } from '../terms.tsx';
 import { Outcome } from './outcome.tsx';
 
@@ -30,29 +31,25 @@ export function Consents() {
       await load();
       // The button that was pressed is gone.
       heading.current?.focus();
-      return 'Your consent is stored.';
+      return text('dashboard.terms.accepted');
     });
 
   if (!refusal && !consents?.data.length && toAccept === undefined) return null;
   return (
     <section class="card" aria-labelledby="terms">
       <h2 id="terms" ref={heading} tabIndex={-1}>
-        Terms
+        {text('dashboard.terms.title')}
       </h2>
       <div class="stack">
         <Outcome refusal={refusal} notice={notice} />
-        {hasTerms && (
-          <p>
-            They are here: <TermsLinks />.
-          </p>
-        )}
+        {hasTerms && <p>{markup('dashboard.terms.documents', { links: <TermsLinks /> })}</p>}
         {consents && consents.data.length > 0 && (
           <ul class="entries">
             {consents.data.map(({ version, acceptedAt }) => (
               <li key={version}>
                 <div>
                   <strong>{version}</strong>
-                  <p class="hint">Accepted on {dateTime(acceptedAt)}</p>
+                  <p class="hint">{text('dashboard.terms.acceptedOn', { time: dateTime(acceptedAt) })}</p>
                 </div>
               </li>
             ))}
@@ -60,9 +57,9 @@ export function Consents() {
         )}
         {toAccept !== undefined && (
           <>
-            <p>You have not accepted the current ones ({toAccept}) yet.</p>
-            <Button isBusy={busy === 'accept'} busy="One moment …" onClick={() => void accept(toAccept)}>
-              Accept the terms
+            <p>{text('dashboard.terms.toAccept', { version: toAccept })}</p>
+            <Button isBusy={busy === 'accept'} busy={text('common.oneMoment')} onClick={() => void accept(toAccept)}>
+              {text('dashboard.terms.accept')}
             </Button>
           </>
         )}
@@ -84,7 +81,7 @@ export function TermsNotice() {
   }, []);
   return isShown ? (
     <div class="notice" role="status">
-      There are terms that you have not accepted yet. <a href={pagePaths.data}>See and accept them</a>
+      {markup('dashboard.terms.notice', { link: (label) => <a href={pagePaths.data}>{label}</a> })}
     </div>
   ) : null;
 }

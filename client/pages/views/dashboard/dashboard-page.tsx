@@ -3,6 +3,7 @@ import { type PagePath, pagePaths } from '../../../../server/page-paths.ts';
 import { api, type Profile } from '../../api.ts';
 import { arrivalQuery } from '../../arrival-query.ts';
 import { Page } from '../../page.tsx';
+import { text } from '../../texts.ts';
 import { useSessionData } from '../../use-session-data.ts';
 import { takeWayBack } from '../../way-back.ts';
 import { LogOut } from '../log-out.tsx';
@@ -12,11 +13,11 @@ import { TermsNotice } from './consents.tsx';
 
 /** The parts of the dashboard, in the order of their links: a page each. */
 const parts: { path: PagePath; label: string }[] = [
-  { path: pagePaths.dashboard, label: 'Profile' },
-  { path: pagePaths.security, label: 'Security' },
-  { path: pagePaths.devices, label: 'Devices' },
-  { path: pagePaths.activity, label: 'Activity' },
-  { path: pagePaths.data, label: 'Your data' },
+  { path: pagePaths.dashboard, label: text('dashboard.parts.profile') },
+  { path: pagePaths.security, label: text('dashboard.parts.security') },
+  { path: pagePaths.devices, label: text('dashboard.parts.devices') },
+  { path: pagePaths.activity, label: text('dashboard.parts.activity') },
+  { path: pagePaths.data, label: text('dashboard.parts.data') },
 ];
 
 interface Props {
@@ -43,7 +44,7 @@ export function DashboardPage({ title, children }: Props) {
   if (refusal) return <Unreachable refusal={refusal} />;
   return (
     <Page title={title} isWide actions={profile && <LogOut />}>
-      <nav class="parts" aria-label="Your account">
+      <nav class="parts" aria-label={text('dashboard.parts.label')}>
         {parts.map(({ path, label }) => (
           <a key={path} href={path} aria-current={path === location.pathname ? 'page' : undefined}>
             {label}
@@ -52,7 +53,7 @@ export function DashboardPage({ title, children }: Props) {
       </nav>
       <DashboardArrival />
       {profile && <TermsNotice />}
-      {profile ? children(profile, setProfile) : <p aria-busy="true">One moment …</p>}
+      {profile ? children(profile, setProfile) : <p aria-busy="true">{text('common.oneMoment')}</p>}
     </Page>
   );
 }

@@ -1,10 +1,12 @@
 import type { SessionsListOutput } from 'account-client';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { deviceLabel } from '../../../../server/texts/device.ts';
 import { api, type Refusal, refusalIn } from '../../api.ts';
 import { Alert, Button, Notice } from '../../form/form.tsx';
 import { sentenceFor } from '../../form/use-form.ts';
 import { dateTime } from '../../in-readers-language.ts';
 import { wayIn } from '../../provider-label.ts';
+import { markup, text } from '../../texts.ts';
 import { LogOut } from '../log-out.tsx';
 import { sessionEnded } from '../session-ended.tsx';
 import { DashboardPage } from './dashboard-page.tsx';
@@ -14,7 +16,7 @@ type Session = SessionsListOutput['data'][number];
 
 export function Devices() {
   return (
-    <DashboardPage title="Devices">
+    <DashboardPage title={text('dashboard.parts.devices')}>
       {() => (
         <>
           <Sessions />
@@ -65,12 +67,12 @@ function Sessions() {
   return (
     <section class="card" aria-labelledby="devices">
       <h2 id="devices" ref={heading} tabIndex={-1}>
-        Where you are logged in
+        {text('dashboard.devices.title')}
       </h2>
       <div class="stack">
         {refusal && <Alert>{sessionEnded(refusal)?.message ?? sentenceFor(refusal)}</Alert>}
         {notice && <Notice>{notice}</Notice>}
-        {!sessions && !refusal && <p aria-busy="true">One moment …</p>}
+        {!sessions && !refusal && <p aria-busy="true">{text('common.oneMoment')}</p>}
         <ul class="entries">
           {sessions?.map((session) => (
             <li key={session.id}>
@@ -79,11 +81,11 @@ function Sessions() {
                 <Button
                   kind="secondary"
                   isBusy={ending.includes(session.id)}
-                  busy="Ending …"
+                  busy={text('dashboard.devices.ending')}
                   describedBy={`device-${session.id}`}
-                  onClick={() => void end([session.id], 'The session has ended.')}
+                  onClick={() => void end([session.id], text('dashboard.devices.ended'))}
                 >
-                  End session
+                  {text('dashboard.devices.end')}
                 </Button>
               )}
             </li>
@@ -93,10 +95,10 @@ function Sessions() {
           <Button
             kind="secondary"
             isBusy={ending.length > 1}
-            busy="Ending …"
-            onClick={() => void end(others, 'The other sessions in this list have ended.')}
+            busy={text('dashboard.devices.ending')}
+            onClick={() => void end(others, text('dashboard.devices.othersEnded'))}
           >
-            End all others
+            {text('dashboard.devices.endOthers')}
           </Button>
         )}
       </div>
@@ -109,13 +111,15 @@ export function Device({ session }: { session: Omit<Session, 'current'> & Partia
   const { id, device, current, address, method, createdAt, lastUsedAt } = session;
   // The service keeps the hour of the last use only, which may have begun before the login.
   const isUsedSince = lastUsedAt > createdAt;
+  const label = <strong>{deviceLabel(device, text)}</strong>;
+  const login = { way: wayIn(method), time: dateTime(createdAt), address };
   return (
     <div id={`device-${id}`}>
-      <strong>{device}</strong>
-      {current && ' – this device'}
+      {current ? markup('dashboard.devices.thisDevice', { device: label }) : label}
       <p class="hint">
-        Logged in {wayIn(method)} on {dateTime(createdAt)} from {address}
-        {isUsedSince && `, last used about ${dateTime(lastUsedAt)}`}.
+        {isUsedSince
+          ? text('dashboard.devices.loggedInAndUsed', { ...login, lastUsed: dateTime(lastUsedAt) })
+          : text('dashboard.devices.loggedIn', login)}
       </p>
     </div>
   );

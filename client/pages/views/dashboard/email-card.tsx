@@ -5,25 +5,26 @@ import { TextField } from '../../form/fields.tsx';
 import { Button, Form, Notice } from '../../form/form.tsx';
 import { useForm } from '../../form/use-form.ts';
 import { MailboxHint } from '../../page.tsx';
+import { markup, text } from '../../texts.ts';
 import { sessionEnded } from '../session-ended.tsx';
 import { useRecentCredential } from './recent-credential.tsx';
 
 /** Asks for another email. It changes only once the link in the mail to it is used. */
 export function EmailCard({ profile: { id, email } }: { profile: Profile }) {
-  const [message, setMessage] = useState('');
+  const [isAsked, setAsked] = useState(false);
   const { withRecentCredential, question, isAsking } = useRecentCredential();
   const draft = `email:${id}`;
   const { field, isBusy, form } = useForm({
     initial: { email: '' },
-    required: { email: 'Please enter your new email' },
+    required: { email: text('dashboard.email.newMissing') },
     draft: { key: draft, names: ['email'] },
     async send(values) {
-      setMessage('');
+      setAsked(false);
       await withRecentCredential(
         () => api.account.changeEmail.mutate(values),
-        (done) => {
+        () => {
           dropDraft(draft);
-          setMessage(done.message);
+          setAsked(true);
         },
       );
       return undefined;
@@ -32,20 +33,18 @@ export function EmailCard({ profile: { id, email } }: { profile: Profile }) {
   });
   return (
     <section class="card" aria-labelledby="email-card">
-      <h2 id="email-card">Email</h2>
-      <p>
-        Your email is <strong>{email}</strong>.
-      </p>
+      <h2 id="email-card">{text('common.email')}</h2>
+      <p>{markup('dashboard.email.current', { email: <strong>{email}</strong> })}</p>
       <Form {...form}>
-        <TextField field={field('email')} label="New email" type="email" autocomplete="email" />
-        <Button isBusy={isBusy} isAsking={isAsking} busy="Sending …">
-          Change email
+        <TextField field={field('email')} label={text('dashboard.email.new')} type="email" autocomplete="email" />
+        <Button isBusy={isBusy} isAsking={isAsking} busy={text('common.sending')}>
+          {text('dashboard.email.change')}
         </Button>
       </Form>
       {question}
-      {message && !isBusy && (
+      {isAsked && !isBusy && (
         <>
-          <Notice>{message}</Notice>
+          <Notice>{text('dashboard.email.asked')}</Notice>
           <MailboxHint />
         </>
       )}

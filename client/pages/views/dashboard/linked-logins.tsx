@@ -8,6 +8,7 @@ import { date } from '../../in-readers-language.ts';
 import { rememberProvider } from '../../last-provider.ts';
 import { providerLabel, providerLabelFirst } from '../../provider-label.ts';
 import { settings } from '../../settings.ts';
+import { text } from '../../texts.ts';
 import { Outcome, unlessGone } from './outcome.tsx';
 import { useRecentCredential } from './recent-credential.tsx';
 
@@ -34,7 +35,7 @@ export function LinkedLogins({ methods: { data: identities, hasPassword }, onCha
           await onChange();
           // The button that was pressed is gone.
           heading.current?.focus();
-          return `${providerLabelFirst(provider)} is unlinked.`;
+          return text('dashboard.linkedLogins.unlinked', { provider: providerLabelFirst(provider) });
         },
       ),
     );
@@ -55,11 +56,11 @@ export function LinkedLogins({ methods: { data: identities, hasPassword }, onCha
   return (
     <section class="card" aria-labelledby="linked-logins">
       <h2 id="linked-logins" ref={heading} tabIndex={-1}>
-        Linked logins
+        {text('dashboard.linkedLogins.title')}
       </h2>
       <div class="stack">
         <Outcome {...outcome} />
-        {identities.length === 0 && hasPassword && <p>You log in with your password only.</p>}
+        {identities.length === 0 && hasPassword && <p>{text('dashboard.linkedLogins.passwordOnly')}</p>}
         <ul class="entries">
           {identities.map((identity) => (
             <li key={identity.id}>
@@ -68,11 +69,11 @@ export function LinkedLogins({ methods: { data: identities, hasPassword }, onCha
                 kind="secondary"
                 isBusy={busy === identity.id}
                 isAsking={isAsking}
-                busy="Unlinking …"
+                busy={text('dashboard.linkedLogins.unlinking')}
                 describedBy={`identity-${identity.id}`}
                 onClick={() => void unlink(identity)}
               >
-                Unlink
+                {text('dashboard.linkedLogins.unlink')}
               </Button>
               {busy === identity.id && question}
             </li>
@@ -84,7 +85,7 @@ export function LinkedLogins({ methods: { data: identities, hasPassword }, onCha
               kind="secondary"
               isBusy={busy === provider}
               isAsking={isAsking}
-              busy="One moment …"
+              busy={text('common.oneMoment')}
               onClick={() => void link(provider)}
             >
               {labelFor(provider, identities)}
@@ -102,12 +103,15 @@ export function Linked({ identity: { id, provider, email, createdAt } }: { ident
     <div id={`identity-${id}`}>
       <strong>{providerLabelFirst(provider)}</strong>
       {email && ` – ${email}`}
-      <p class="hint">Linked on {date(createdAt)}.</p>
+      <p class="hint">{text('dashboard.linkedLogins.linkedOn', { date: date(createdAt) })}</p>
     </div>
   );
 }
 
 const labelFor = (provider: string, identities: Identity[]): string =>
-  identities.some((identity) => identity.provider === provider)
-    ? `Link another login with ${providerLabel(provider)}`
-    : `Link ${providerLabel(provider)}`;
+  text(
+    identities.some((identity) => identity.provider === provider)
+      ? 'dashboard.linkedLogins.linkAnother'
+      : 'dashboard.linkedLogins.link',
+    { provider: providerLabel(provider) },
+  );

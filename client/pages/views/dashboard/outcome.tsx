@@ -1,6 +1,7 @@
 import { type Refusal, refusalIn } from '../../api.ts';
 import { Alert, Notice } from '../../form/form.tsx';
 import { sentenceFor } from '../../form/use-form.ts';
+import { text } from '../../texts.ts';
 import { sessionEnded } from '../session-ended.tsx';
 
 interface Props {
@@ -17,9 +18,7 @@ export const Outcome = ({ refusal, notice }: Props) => (
 );
 
 const explain = (refusal: Refusal): string =>
-  refusal.code === 'LAST_LOGIN_METHOD'
-    ? 'This is your last way to log in. Please set a password, add a passkey, or link another login first.'
-    : sentenceFor(refusal);
+  refusal.code === 'LAST_LOGIN_METHOD' ? text('dashboard.lastLoginMethod') : sentenceFor(refusal);
 
 /** For what is gone meanwhile: that is what was asked for. */
 export async function unlessGone(removal: Promise<unknown>): Promise<void> {

@@ -7,6 +7,7 @@ import { useAction } from '../../form/use-action.ts';
 import { useForm } from '../../form/use-form.ts';
 import { date, dateTime } from '../../in-readers-language.ts';
 import { addPasskey, hasPasskeys } from '../../passkeys.ts';
+import { text } from '../../texts.ts';
 import { sessionEnded } from '../session-ended.tsx';
 import { Outcome, unlessGone } from './outcome.tsx';
 import { useRecentCredential } from './recent-credential.tsx';
@@ -31,7 +32,7 @@ export function PasskeysCard({ passkeys, onChange }: Props) {
     act('add', () =>
       withRecentCredential(addPasskey, async () => {
         await onChange();
-        return 'The passkey is added. You can log in with it from now on.';
+        return text('dashboard.passkeys.added');
       }),
     );
 
@@ -43,7 +44,7 @@ export function PasskeysCard({ passkeys, onChange }: Props) {
           await onChange();
           // The button that was pressed is gone.
           heading.current?.focus();
-          return `The passkey “${name}” is removed. You can delete it on your device too.`;
+          return text('dashboard.passkeys.removed', { name });
         },
       ),
     );
@@ -52,11 +53,11 @@ export function PasskeysCard({ passkeys, onChange }: Props) {
   return (
     <section class="card" aria-labelledby="passkeys">
       <h2 id="passkeys" ref={heading} tabIndex={-1}>
-        Passkeys
+        {text('dashboard.passkeys.title')}
       </h2>
       <div class="stack">
         <Outcome {...outcome} />
-        <p>With a passkey you log in by fingerprint, face or the PIN of your device: no password, no code.</p>
+        <p>{text('dashboard.passkeys.explanation')}</p>
         <ul class="entries">
           {passkeys.map((passkey) => (
             <li key={passkey.id}>
@@ -73,16 +74,16 @@ export function PasskeysCard({ passkeys, onChange }: Props) {
                       describedBy={`passkey-${passkey.id}`}
                       onClick={() => setRenaming(passkey.id)}
                     >
-                      Rename
+                      {text('dashboard.passkeys.rename')}
                     </Button>
                     <Button
                       kind="secondary"
                       isBusy={busy === passkey.id}
-                      busy="Removing …"
+                      busy={text('dashboard.removing')}
                       describedBy={`passkey-${passkey.id}`}
                       onClick={() => void remove(passkey)}
                     >
-                      Remove
+                      {text('dashboard.passkeys.remove')}
                     </Button>
                   </div>
                 </>
@@ -92,8 +93,13 @@ export function PasskeysCard({ passkeys, onChange }: Props) {
           ))}
         </ul>
         {hasPasskeys && (
-          <Button kind="secondary" isBusy={busy === 'add'} busy="Adding …" onClick={() => void add()}>
-            Add a passkey
+          <Button
+            kind="secondary"
+            isBusy={busy === 'add'}
+            busy={text('dashboard.passkeys.adding')}
+            onClick={() => void add()}
+          >
+            {text('dashboard.passkeys.add')}
           </Button>
         )}
         {busy === 'add' && question}
@@ -107,7 +113,9 @@ function Listed({ passkey: { id, name, createdAt, lastUsedAt } }: { passkey: Pas
     <div id={`passkey-${id}`}>
       <strong>{name}</strong>
       <p class="hint">
-        Added on {date(createdAt)}, {lastUsedAt === null ? 'not used yet' : `last used on ${dateTime(lastUsedAt)}`}.
+        {lastUsedAt === null
+          ? text('dashboard.passkeys.unused', { added: date(createdAt) })
+          : text('dashboard.passkeys.used', { added: date(createdAt), lastUsed: dateTime(lastUsedAt) })}
       </p>
     </div>
   );
@@ -122,7 +130,7 @@ interface RenameProps {
 function Rename({ passkey: { id, name }, onChange, onClose }: RenameProps) {
   const { field, isBusy, form } = useForm({
     initial: { name },
-    required: { name: 'Please enter a name' },
+    required: { name: text('dashboard.passkeys.nameMissing') },
     async send(values) {
       await api.passkeys.rename.mutate({ id, name: values.name });
       await onChange();
@@ -137,13 +145,13 @@ function Rename({ passkey: { id, name }, onChange, onClose }: RenameProps) {
   const own = { ...field('name'), name: `name-${id}` };
   return (
     <Form {...form}>
-      <TextField field={own} label="Name of this passkey" autocomplete="off" />
+      <TextField field={own} label={text('dashboard.passkeys.name')} autocomplete="off" />
       <div class="choices">
-        <Button isBusy={isBusy} busy="Saving …">
-          Save name
+        <Button isBusy={isBusy} busy={text('dashboard.saving')}>
+          {text('dashboard.passkeys.saveName')}
         </Button>
         <Button kind="secondary" isBusy={false} busy="" onClick={onClose}>
-          Cancel
+          {text('common.cancel')}
         </Button>
       </div>
     </Form>

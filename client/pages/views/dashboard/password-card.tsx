@@ -5,6 +5,7 @@ import { PasswordField } from '../../form/fields.tsx';
 import { Button, Form, Notice } from '../../form/form.tsx';
 import { unmetRules } from '../../form/password-rules.ts';
 import { useForm } from '../../form/use-form.ts';
+import { text } from '../../texts.ts';
 import { sessionEnded } from '../session-ended.tsx';
 import { useRecentCredential } from './recent-credential.tsx';
 
@@ -19,36 +20,38 @@ interface Props {
 
 /** A new password, or the first one of a user who logs in through a provider. */
 export function PasswordCard({ email, hasPassword, onChange }: Props) {
-  const [message, setMessage] = useState('');
+  const [isChanged, setChanged] = useState(false);
   const { withRecentCredential, question, isAsking } = useRecentCredential();
   const { field, isBusy, form } = useForm({
     initial: empty,
     required: {
-      ...(hasPassword && { currentPassword: 'Please enter your current password' }),
-      newPassword: 'Please choose a password',
+      ...(hasPassword && { currentPassword: text('dashboard.password.currentMissing') }),
+      newPassword: text('dashboard.password.newMissing'),
     },
     check: ({ newPassword }) => unmetRules({ newPassword }),
     send({ currentPassword, newPassword }) {
-      setMessage('');
+      setChanged(false);
       const input = { newPassword, ...(hasPassword && { currentPassword }) };
       return withRecentCredential(
         () => api.account.changePassword.mutate(input),
-        (done) => {
-          setMessage(done.message);
+        () => {
+          setChanged(true);
           onChange();
           return empty;
         },
       );
     },
     explain(refusal) {
-      if (refusal.code === 'INVALID_CREDENTIALS') return { field: 'currentPassword', message: refusal.message };
+      if (refusal.code === 'INVALID_CREDENTIALS') {
+        return { field: 'currentPassword', message: text('dashboard.confirm.passwordWrong') };
+      }
       if (refusal.details['currentPassword']) onChange();
       return sessionEnded(refusal);
     },
   });
   return (
     <section class="card" aria-labelledby="password">
-      <h2 id="password">Password</h2>
+      <h2 id="password">{text('common.password')}</h2>
       <Form {...form}>
         {/* For password managers: the account that the password belongs to. */}
         <input
@@ -60,17 +63,19 @@ export function PasswordCard({ email, hasPassword, onChange }: Props) {
           tabIndex={-1}
           aria-hidden="true"
         />
-        {hasPassword && <PasswordField field={field('currentPassword')} label="Current password" isNew={false} />}
-        <PasswordField field={field('newPassword')} label="New password" isNew />
-        <Button isBusy={isBusy} isAsking={isAsking} busy="Changing …">
-          {hasPassword ? 'Change password' : 'Set password'}
+        {hasPassword && (
+          <PasswordField field={field('currentPassword')} label={text('dashboard.password.current')} isNew={false} />
+        )}
+        <PasswordField field={field('newPassword')} label={text('dashboard.password.new')} isNew />
+        <Button isBusy={isBusy} isAsking={isAsking} busy={text('dashboard.password.changing')}>
+          {text(hasPassword ? 'dashboard.password.change' : 'dashboard.password.set')}
         </Button>
       </Form>
       {question}
-      {message && !isBusy && <Notice>{message}</Notice>}
+      {isChanged && !isBusy && <Notice>{text('dashboard.password.changed')}</Notice>}
       {hasPassword && (
         <p class="aside">
-          <a href={pagePaths.forgotPassword}>Forgot your password?</a>
+          <a href={pagePaths.forgotPassword}>{text('dashboard.password.forgot')}</a>
         </p>
       )}
     </section>

@@ -5,7 +5,7 @@ import { dropDraft } from '../../draft.ts';
 import { TextArea, TextField } from '../../form/fields.tsx';
 import { Button, Form, Notice } from '../../form/form.tsx';
 import { type FieldState, useForm } from '../../form/use-form.ts';
-import { number } from '../../in-readers-language.ts';
+import { text } from '../../texts.ts';
 import { sessionEnded } from '../session-ended.tsx';
 
 const LONGEST_BIO = 500;
@@ -14,18 +14,26 @@ type Name = Exclude<keyof ProfileUpdateInput, 'avatar'>;
 
 /** Every field that users may change, in the order of the form; AvatarPicker has the avatar. */
 const inputs: Record<Name, (props: { field: FieldState }) => JSX.Element> = {
-  name: ({ field }) => <TextField field={field} label="Name" autocomplete="name" />,
+  name: ({ field }) => <TextField field={field} label={text('dashboard.profile.name')} autocomplete="name" />,
   bio: ({ field }) => (
     <TextArea
       field={field}
-      label="Bio"
+      label={text('dashboard.profile.bio')}
       rows={4}
-      hint={`${number([...field.value].length)} of ${number(LONGEST_BIO)} characters`}
+      hint={text('dashboard.profile.bioLength', { length: [...field.value].length, limit: LONGEST_BIO })}
     />
   ),
-  location: ({ field }) => <TextField field={field} label="Location" autocomplete="address-level2" />,
+  location: ({ field }) => (
+    <TextField field={field} label={text('dashboard.profile.location')} autocomplete="address-level2" />
+  ),
   website: ({ field }) => (
-    <TextField field={field} label="Website" type="url" autocomplete="url" hint="With http:// or https:// in front" />
+    <TextField
+      field={field}
+      label={text('dashboard.profile.website')}
+      type="url"
+      autocomplete="url"
+      hint={text('dashboard.profile.websiteHint')}
+    />
   ),
 };
 
@@ -45,7 +53,7 @@ export function ProfileForm({ profile, onChange, picture }: Props) {
   const draft = `profile:${profile.id}`;
   const { field, isBusy, form } = useForm({
     initial: fieldsOf(profile),
-    required: { name: 'Please enter your name' },
+    required: { name: text('dashboard.profile.nameMissing') },
     draft: { key: draft, names },
     async send(typed) {
       setSaved(false);
@@ -65,11 +73,11 @@ export function ProfileForm({ profile, onChange, picture }: Props) {
           const Input = inputs[name];
           return <Input key={name} field={field(name)} />;
         })}
-        <Button isBusy={isBusy} busy="Saving …">
-          Save
+        <Button isBusy={isBusy} busy={text('dashboard.saving')}>
+          {text('dashboard.profile.save')}
         </Button>
       </Form>
-      {isSaved && !isBusy && <Notice>Your profile is saved.</Notice>}
+      {isSaved && !isBusy && <Notice>{text('dashboard.profile.saved')}</Notice>}
     </>
   );
 }

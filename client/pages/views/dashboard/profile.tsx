@@ -1,5 +1,6 @@
 import { useRef } from 'preact/hooks';
 import { date } from '../../in-readers-language.ts';
+import { markup, text } from '../../texts.ts';
 import { AvatarPicker } from './avatar-picker.tsx';
 import { DashboardPage } from './dashboard-page.tsx';
 import { ProfileForm } from './profile-form.tsx';
@@ -8,7 +9,7 @@ export function Profile() {
   /** Settles when no picture is being uploaded. */
   const picture = useRef(Promise.resolve());
   return (
-    <DashboardPage title="Your profile">
+    <DashboardPage title={text('dashboard.profile.title')}>
       {(profile, onChange) => (
         <>
           <section class="card picture">
@@ -27,7 +28,9 @@ export function Profile() {
 function MemberSince({ createdAt }: { createdAt: number }) {
   return (
     <p class="aside">
-      Member since <time dateTime={new Date(createdAt * 1000).toISOString()}>{date(createdAt)}</time>.
+      {markup('dashboard.profile.memberSince', {
+        date: <time dateTime={new Date(createdAt * 1000).toISOString()}>{date(createdAt)}</time>,
+      })}
     </p>
   );
 }

@@ -7,6 +7,7 @@ import { useAction } from '../../form/use-action.ts';
 import { useForm } from '../../form/use-form.ts';
 import { ifAccepted, passkeyFor } from '../../passkeys.ts';
 import { providerLabel } from '../../provider-label.ts';
+import { text } from '../../texts.ts';
 import { sessionEnded } from '../session-ended.tsx';
 import { focusBegun, rememberBegun } from './begun.ts';
 import { Outcome } from './outcome.tsx';
@@ -81,21 +82,21 @@ function Question({ ways, confirm, cancel }: Asked) {
   return (
     <section class="question stack" aria-labelledby={id} ref={section}>
       <h3 id={id} ref={heading} tabIndex={-1}>
-        Please confirm that it is you
+        {text('dashboard.confirm.title')}
       </h3>
       <Outcome refusal={action.refusal} />
-      {isEmpty(ways) && <p>{LOG_IN_AGAIN}</p>}
-      {!typed && ways.providers.length > 0 && <p>{LOG_IN_THERE}</p>}
+      {isEmpty(ways) && <p>{text('dashboard.confirm.logInAgain')}</p>}
+      {!typed && ways.providers.length > 0 && <p>{text('dashboard.confirm.logInThere')}</p>}
       {typed && <TypedCredential kind={typed} id={`${id}-${typed}`} confirm={confirm} />}
       <div class="choices">
         {ways.hasPasskey && (
           <Button
             kind="secondary"
             isBusy={action.busy !== ''}
-            busy="Waiting for your passkey …"
+            busy={text('dashboard.confirm.waiting')}
             onClick={() => void confirmByPasskey()}
           >
-            Confirm with a passkey
+            {text('dashboard.confirm.withPasskey')}
           </Button>
         )}
         {ways.providers.map((provider) => (
@@ -105,33 +106,21 @@ function Question({ ways, confirm, cancel }: Asked) {
             href={wayThrough(provider)}
             onClick={() => rememberBegun(section.current?.previousElementSibling)}
           >
-            Confirm with {providerLabel(provider)}
+            {text('dashboard.confirm.withProvider', { provider: providerLabel(provider) })}
           </a>
         ))}
         <Button kind="secondary" isBusy={false} busy="" onClick={cancel}>
-          Cancel
+          {text('common.cancel')}
         </Button>
       </div>
     </section>
   );
 }
 
-const LOG_IN_THERE = 'Please log in once more at the provider that you use. Then you come back to this page.';
-const LOG_IN_AGAIN = 'Please log out and in again, and come back to this page: your provider cannot confirm it.';
-
-const kinds = {
-  password: { missing: 'Please enter your password', wrong: undefined },
-  code: {
-    missing: 'Please enter the code that your app shows',
-    wrong: 'This code is not right, or was used before. Please enter the next one.',
-  },
-};
-
 function TypedCredential({ kind, id, confirm }: { kind: Typed; id: string; confirm(): void }) {
-  const { missing, wrong } = kinds[kind];
   const { field, isBusy, form } = useForm({
     initial: { [kind]: '' } as Record<Typed, string>,
-    required: { [kind]: missing },
+    required: { [kind]: text(`dashboard.confirm.${kind}Missing`) },
     async send({ [kind]: given }) {
       await api.auth.reauthenticate.mutate({ [kind]: given });
       confirm();
@@ -139,7 +128,7 @@ function TypedCredential({ kind, id, confirm }: { kind: Typed; id: string; confi
     },
     explain: (refusal) =>
       refusal.code === 'INVALID_CREDENTIALS' || refusal.code === 'INVALID_CODE'
-        ? { field: kind, message: wrong ?? refusal.message }
+        ? { field: kind, message: text(`dashboard.confirm.${kind}Wrong`) }
         : sessionEnded(refusal),
   });
   /** Two cards of a page may ask at once: the name is part of the field's id. */
@@ -147,12 +136,12 @@ function TypedCredential({ kind, id, confirm }: { kind: Typed; id: string; confi
   return (
     <Form {...form}>
       {kind === 'password' ? (
-        <PasswordField field={own} label="Your password" isNew={false} />
+        <PasswordField field={own} label={text('dashboard.confirm.password')} isNew={false} />
       ) : (
-        <TextField field={own} label="Code of your app" type="digits" autocomplete="one-time-code" />
+        <TextField field={own} label={text('dashboard.confirm.code')} type="digits" autocomplete="one-time-code" />
       )}
-      <Button isBusy={isBusy} busy="Confirming …">
-        Confirm
+      <Button isBusy={isBusy} busy={text('dashboard.confirm.confirming')}>
+        {text('dashboard.confirm.submit')}
       </Button>
     </Form>
   );

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { Button } from '../../form/form.tsx';
 import { saveFile } from '../../save-file.ts';
+import { markup, text } from '../../texts.ts';
 
 interface Props {
   codes: string[];
@@ -13,16 +14,13 @@ interface Props {
 export function RecoveryCodes({ codes, email, onClose }: Props) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => heading.current?.focus(), []);
-  const title = `Recovery codes of ${email}`;
+  const title = text('dashboard.recoveryCodes.title', { email });
   return (
     <section class="question stack printed" aria-labelledby="recovery-codes">
       <h3 id="recovery-codes" ref={heading} tabIndex={-1}>
         {title}
       </h3>
-      <p>
-        Each of them logs you in once if you are without your app. They are <strong>shown only now</strong>: keep them
-        where you find them without your phone.
-      </p>
+      <p>{markup('dashboard.recoveryCodes.explanation', { strong: (label) => <strong>{label}</strong> })}</p>
       <ul class="codes">
         {codes.map((code) => (
           <li key={code}>
@@ -31,20 +29,22 @@ export function RecoveryCodes({ codes, email, onClose }: Props) {
         ))}
       </ul>
       <div class="choices">
-        <CopyButton text={codes.join('\n')}>Copy codes</CopyButton>
+        <CopyButton content={codes.join('\n')}>{text('dashboard.recoveryCodes.copy')}</CopyButton>
         <Button
           kind="secondary"
           isBusy={false}
           busy=""
-          onClick={() => saveFile(new Blob([`${title}\n\n${codes.join('\n')}\n`]), 'recovery-codes.txt')}
+          onClick={() =>
+            saveFile(new Blob([`${title}\n\n${codes.join('\n')}\n`]), text('dashboard.recoveryCodes.fileName'))
+          }
         >
-          Download
+          {text('dashboard.recoveryCodes.download')}
         </Button>
         <Button kind="secondary" isBusy={false} busy="" onClick={() => print()}>
-          Print
+          {text('dashboard.recoveryCodes.print')}
         </Button>
         <Button isBusy={false} busy="" onClick={onClose}>
-          I have kept them
+          {text('dashboard.recoveryCodes.close')}
         </Button>
       </div>
     </section>
@@ -52,11 +52,11 @@ export function RecoveryCodes({ codes, email, onClose }: Props) {
 }
 
 /** Not drawn where the browser lets no page copy: the text can be marked there. */
-export function CopyButton({ text, children }: { text: string; children: string }) {
+export function CopyButton({ content, children }: { content: string; children: string }) {
   const [isCopied, setCopied] = useState(false);
   if (!isSecureContext) return null;
   const copy = () =>
-    navigator.clipboard.writeText(text).then(
+    navigator.clipboard.writeText(content).then(
       () => setCopied(true),
       () => setCopied(false),
     );
@@ -66,7 +66,7 @@ export function CopyButton({ text, children }: { text: string; children: string 
         {children}
       </Button>
       <span class="notice-line" role="status">
-        {isCopied ? 'Copied.' : ''}
+        {isCopied ? text('dashboard.recoveryCodes.copied') : ''}
       </span>
     </>
   );

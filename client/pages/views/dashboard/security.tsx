@@ -2,6 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { type Profile, type Refusal, refusalIn } from '../../api.ts';
 import { Alert } from '../../form/form.tsx';
 import { sentenceFor } from '../../form/use-form.ts';
+import { text } from '../../texts.ts';
 import { sessionEnded } from '../session-ended.tsx';
 import { AppCard } from './app-card.tsx';
 import { DashboardPage } from './dashboard-page.tsx';
@@ -13,7 +14,11 @@ import { PasswordCard } from './password-card.tsx';
 
 /** How the user logs in. */
 export function Security() {
-  return <DashboardPage title="Security">{(profile) => <LoginMethodCards profile={profile} />}</DashboardPage>;
+  return (
+    <DashboardPage title={text('dashboard.parts.security')}>
+      {(profile) => <LoginMethodCards profile={profile} />}
+    </DashboardPage>
+  );
 }
 
 /** The cards depend on each other: a change in one is shown in all. */
@@ -47,7 +52,7 @@ function LoginMethodCards({ profile }: { profile: Profile }) {
           <LinkedLogins methods={methods.identities} onChange={load} />
         </>
       )}
-      {!methods && !refusal && <p aria-busy="true">One moment …</p>}
+      {!methods && !refusal && <p aria-busy="true">{text('common.oneMoment')}</p>}
     </>
   );
 }

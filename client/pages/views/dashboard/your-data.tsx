@@ -8,6 +8,7 @@ import { Alert, Button, Form, Notice } from '../../form/form.tsx';
 import { sentenceFor, useForm } from '../../form/use-form.ts';
 import { date } from '../../in-readers-language.ts';
 import { Page } from '../../page.tsx';
+import { markup, text } from '../../texts.ts';
 import { sessionEnded } from '../session-ended.tsx';
 import { Consents } from './consents.tsx';
 import { DashboardPage } from './dashboard-page.tsx';
@@ -18,7 +19,7 @@ export function YourData() {
   const [removedAfter, setRemovedAfter] = useState<number>();
   if (removedAfter !== undefined) return <Farewell removedAfter={removedAfter} />;
   return (
-    <DashboardPage title="Your data">
+    <DashboardPage title={text('dashboard.parts.data')}>
       {({ id, email }) => (
         <>
           <Export />
@@ -51,16 +52,19 @@ function Export() {
 
   return (
     <section class="card" aria-labelledby="export">
-      <h2 id="export">Download</h2>
+      <h2 id="export">{text('dashboard.export.title')}</h2>
       <div class="stack">
         {refusal && <Alert>{sessionEnded(refusal)?.message ?? sentenceFor(refusal)}</Alert>}
-        {isDone && <Notice>The file has been saved.</Notice>}
-        <p>
-          A file with everything that is stored about you: profile, logins, activity, the mails of the last week, and
-          the addresses of your files.
-        </p>
-        <Button kind="secondary" isBusy={isBusy} isAsking={isAsking} busy="Downloading …" onClick={() => void load()}>
-          Download your data
+        {isDone && <Notice>{text('dashboard.export.saved')}</Notice>}
+        <p>{text('dashboard.export.explanation')}</p>
+        <Button
+          kind="secondary"
+          isBusy={isBusy}
+          isAsking={isAsking}
+          busy={text('dashboard.export.downloading')}
+          onClick={() => void load()}
+        >
+          {text('dashboard.export.download')}
         </Button>
         {question}
       </div>
@@ -79,7 +83,9 @@ function Deletion({ id, email, onDeleted }: DeletionProps) {
   const { field, isBusy, form } = useForm({
     initial: { confirmation: '' },
     check: ({ confirmation }): { confirmation?: string } =>
-      confirmation.trim().toLowerCase() === email ? {} : { confirmation: `Please type ${email}` },
+      confirmation.trim().toLowerCase() === email
+        ? {}
+        : { confirmation: text('dashboard.deletion.mistyped', { email }) },
     draft: { key: `deletion:${id}`, names: ['confirmation'] },
     async send() {
       await withRecentCredential(
@@ -95,21 +101,18 @@ function Deletion({ id, email, onDeleted }: DeletionProps) {
   });
   return (
     <section class="card" aria-labelledby="deletion">
-      <h2 id="deletion">Delete your account</h2>
-      <p>
-        Nobody sees your profile any more, and every device is logged out. You can come back for a while, and then
-        everything is removed for good, your files too.
-      </p>
+      <h2 id="deletion">{text('dashboard.deletion.title')}</h2>
+      <p>{text('dashboard.deletion.explanation')}</p>
       <Form {...form}>
         <TextField
           field={field('confirmation')}
-          label="Your email, to confirm"
+          label={text('dashboard.deletion.confirmation')}
           type="email"
           autocomplete="off"
-          hint={`Type ${email}`}
+          hint={text('dashboard.deletion.hint', { email })}
         />
-        <Button kind="danger" isBusy={isBusy} isAsking={isAsking} busy="Deleting …">
-          Delete account
+        <Button kind="danger" isBusy={isBusy} isAsking={isAsking} busy={text('dashboard.deletion.deleting')}>
+          {text('dashboard.deletion.delete')}
         </Button>
       </Form>
       {question}
@@ -120,14 +123,11 @@ function Deletion({ id, email, onDeleted }: DeletionProps) {
 /** In place of the page: there is no session any more. */
 function Farewell({ removedAfter }: { removedAfter: number }) {
   return (
-    <Page title="Your account is deleted" isNews>
-      <p>
-        You can come back until <strong>{date(removedAfter)}</strong>: log in as ever, and choose to restore your
-        account. After that everything that is stored about you is removed. A mail to you says the same.
-      </p>
+    <Page title={text('dashboard.farewell.title')} isNews>
+      <p>{markup('dashboard.farewell.explanation', { date: <strong>{date(removedAfter)}</strong> })}</p>
       <p>
         <a class="secondary button" href={pagePaths.logIn}>
-          Log in
+          {text('dashboard.farewell.logIn')}
         </a>
       </p>
     </Page>
