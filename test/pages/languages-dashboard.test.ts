@@ -2,16 +2,18 @@ import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { pagePaths } from '../../server/page-paths.ts';
 import { readTexts, writer } from '../../server/texts/index.ts';
+import type { Language } from '../../server/texts/languages.ts';
 import type { Text, TextKey, Write } from '../../server/texts/template.ts';
 import { addPasskey, authenticatorFor, logInByPasskey } from '../contract/passkey-scenario.ts';
 import { growOld, logIn, PASSWORD, verified } from '../contract/scenario.ts';
-import { setUpApp } from '../contract/totp-scenario.ts';
+import { codeOf, setUpApp } from '../contract/totp-scenario.ts';
 import { freshEmail } from '../rig/address.ts';
 import { heading, inBrowser, press, type Scenario } from './browser.ts';
 
 /** The dashboard in the languages beside English, on a narrow phone. */
 
 const terms = { TERMS_URL: 'https://example.test/terms', PRIVACY_URL: '/privacy', TERMS_VERSION: '2026-11' };
+const PHONE = { width: 320, height: 640 };
 const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0';
 
 const languages = [
@@ -75,20 +77,26 @@ const states: State[] = [
   { path: pagePaths.data, title: 'dashboard.parts.data', steps: failed('dashboard.deletion.delete') },
 ];
 
-/** A user with an app, a passkey, a long address, several devices, and terms to accept. */
-async function userWithAll({ stack, call }: Scenario) {
+/** A user with a long address and a session, who has accepted the terms. */
+async function userWithTerms(scenario: Scenario) {
   const person = { name: 'Ada Lovelace', email: freshEmail('a'.repeat(44)), password: PASSWORD, acceptTerms: true };
-  const { id } = await verified({ stack, call }, person);
-  const session = await logIn(call, person, { headers: { 'user-agent': FIREFOX } });
-  const app = await setUpApp({ stack, call }, { id, session });
+  const { id } = await verified(scenario, person);
+  return { ...person, id, session: await logIn(scenario.call, person, { headers: { 'user-agent': FIREFOX } }) };
+}
+
+/** A user with an app, a passkey and several devices, and with terms to accept. */
+async function userWithAll(scenario: Scenario) {
+  const { stack, call } = scenario;
+  const { id, email, session: first } = await userWithTerms(scenario);
+  const { session } = await setUpApp(scenario, { id, session: first });
   const authenticator = authenticatorFor(stack);
-  await addPasskey(call, app.session, authenticator);
+  await addPasskey(call, session, authenticator);
   for (let i = 0; i < 2; i++) await logInByPasskey(call, authenticator);
-  await call('auth.login', { email: person.email, password: 'Wrong-1' });
-  await call('profile.update', { bio: 'Notes', location: 'London' }, { session: app.session });
+  await call('auth.login', { email, password: 'Wrong-1' });
+  await call('profile.update', { bio: 'Notes', location: 'London' }, { session });
   await stack.database('update consents set version = ? where user_id = ?', ['2025-01', id]);
   await growOld(stack, id);
-  return { session: app.session };
+  return { session };
 }
 
 /** What is written on a page, and what screen readers say. */
@@ -108,39 +116,72 @@ const cutLabelsOn = async (page: Page): Promise<string[]> =>
     .filter((button) => button.scrollWidth > button.clientWidth)
     .map((button) => button.textContent)`);
 
+/** Fails if the page is in another language, shows a placeholder or a key, or does not fit on the screen. */
+async function expectIn(language: Language, page: Page): Promise<void> {
+  expect(await page.locator('html').getAttribute('lang')).toBe(language);
+  const own = new Set(Object.values(texts[language]).flatMap(formsOf));
+  const english = new Set(Object.values(texts.en).flatMap(formsOf));
+  const isWrong = (words: string) =>
+    /\{\w+\}|\b(common|dashboard)\.\w/.test(words) || (english.has(words) && !own.has(words));
+  expect([await page.title(), ...(await wordsOn(page))].filter(isWrong)).toEqual([]);
+  expect(await cutLabelsOn(page)).toEqual([]);
+  expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+}
+
 inBrowser(
   ['embedded'],
   (scenario) => {
     test.each(languages)(
-      'every page is in $language, and nothing is wider than the screen',
+      'every page is in $language and fits on the screen',
       async ({ language, locale }) => {
         const { session } = await userWithAll(scenario());
         const write = writer(texts, language);
-        const own = new Set(Object.values(texts[language]).flatMap(formsOf));
-        const english = new Set(
-          Object.values(texts.en)
-            .flatMap(formsOf)
-            .filter((form) => !own.has(form)),
-        );
         await scenario().visit(
           async (page) => {
             for (const { path, title, steps } of states) {
               await page.goto(path, { waitUntil: 'networkidle' });
               await heading(page, write(title));
               await steps?.(page, write);
-              expect(await page.locator('html').getAttribute('lang')).toBe(language);
-              const words = [await page.title(), ...(await wordsOn(page))];
-              expect(words.filter((one) => /\{\w+\}|\b(common|dashboard)\.\w/.test(one) || english.has(one))).toEqual(
-                [],
-              );
-              expect(await cutLabelsOn(page)).toEqual([]);
-              expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+              await expectIn(language, page);
             }
           },
-          { session, locale, viewport: { width: 320, height: 640 } },
+          { session, locale, viewport: PHONE },
         );
       },
       120_000,
+    );
+
+    test.each(languages)(
+      'so are the steps of setting up an app, and of leaving: $language',
+      async ({ language, locale }) => {
+        const { session, email } = await userWithTerms(scenario());
+        const write = writer(texts, language);
+        await scenario().visit(
+          async (page) => {
+            await page.goto(pagePaths.security, { waitUntil: 'networkidle' });
+            await expectIn(language, page);
+            await press(page, write('dashboard.app.setUp'));
+            const secret = await page.locator('#app-secret code').innerText();
+            await failed('dashboard.appSetup.turnOn')(page, write);
+            await expectIn(language, page);
+            await page.getByLabel(write('dashboard.appSetup.code')).fill(codeOf(secret.replaceAll(' ', '')));
+            await press(page, write('dashboard.appSetup.turnOn'));
+            await page.getByRole('heading', { name: write('dashboard.recoveryCodes.title', { email }) }).waitFor();
+            await expectIn(language, page);
+            await press(page, write('dashboard.recoveryCodes.close'));
+            await press(page, write('dashboard.app.turnOff'));
+            await page.getByText(write('dashboard.app.turnedOff')).waitFor();
+            await expectIn(language, page);
+
+            await page.goto(pagePaths.data);
+            await page.getByLabel(write('dashboard.deletion.confirmation')).fill(email);
+            await press(page, write('dashboard.deletion.delete'));
+            await heading(page, write('dashboard.farewell.title'));
+            await expectIn(language, page);
+          },
+          { session, locale, viewport: PHONE },
+        );
+      },
     );
   },
   { env: terms },

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { sentenceOf } from '../../client/pages/views/dashboard/event-sentences.ts';
 import { eventKinds } from '../../server/activity/kinds.ts';
 import { readTexts, writer } from '../../server/texts/index.ts';
+import { languages } from '../../server/texts/languages.ts';
 
 const texts = readTexts(undefined);
 
@@ -73,4 +74,23 @@ test.each([
   ],
 ])('%o reads in German: %s', (event, sentence) => {
   expect(sentenceOf(event, writer(texts, 'de'))).toBe(sentence);
+});
+
+test.each(languages)('no event in %s lacks a value of its text', (language) => {
+  const details = {
+    method: 'password',
+    reason: 'limited',
+    device: 'new',
+    email: 'a@b.test',
+    from: 'a',
+    to: 'b',
+    provider: 'idp',
+    name: 'x',
+    left: '2',
+    fields: 'name',
+  };
+  const sentences = Object.keys(eventKinds).map((kind) =>
+    sentenceOf({ kind, actor: 'service:shop', details }, writer(texts, language)),
+  );
+  expect(sentences.filter((sentence) => /[{}]|undefined|NaN|dashboard/.test(sentence))).toEqual([]);
 });
