@@ -4,6 +4,7 @@ import { dropDraft, readDraft } from '../../draft.ts';
 import { TextField } from '../../form/fields.tsx';
 import { Button, Form, Notice } from '../../form/form.tsx';
 import { type FieldState, useForm } from '../../form/use-form.ts';
+import { text } from '../../texts.ts';
 import { useRecentCredential } from '../dashboard/recent-credential.tsx';
 import { sessionEnded } from '../session-ended.tsx';
 import type { Act, Typed } from './acts.ts';
@@ -18,7 +19,7 @@ interface Props {
 }
 
 /** An act with its button. What is to be typed first is asked for when that is pressed. */
-export function ActRow({ act: { name, title, text, button, typed, call }, user, onDone }: Props) {
+export function ActRow({ act: { name, title, explanation, button, typed, call }, user, onDone }: Props) {
   const draft = `${name}:${user.id}`;
   // Open also after a reload, and after the way to a provider that confirms it.
   const [isOpen, setOpen] = useState(() => typed !== undefined && typed in readDraft(draft));
@@ -30,7 +31,7 @@ export function ActRow({ act: { name, title, text, button, typed, call }, user, 
     initial: nothingTyped,
     check: ({ confirmation }): Partial<Record<Typed, string>> =>
       typed === 'confirmation' && confirmation.trim().toLowerCase() !== user.email
-        ? { confirmation: `Please type ${user.email}` }
+        ? { confirmation: text('admin.acts.confirmation.wrong', { email: user.email }) }
         : {},
     draft: { key: draft, names: typed ? [typed] : [] },
     send(values) {
@@ -68,7 +69,7 @@ export function ActRow({ act: { name, title, text, button, typed, call }, user, 
         <h3 ref={heading} tabIndex={-1}>
           {title}
         </h3>
-        <p class="hint">{text}</p>
+        <p class="hint">{explanation}</p>
       </div>
       {button && typed && !isOpen && (
         <Button
@@ -99,8 +100,8 @@ export function ActRow({ act: { name, title, text, button, typed, call }, user, 
               {button.label}
             </Button>
             {typed && (
-              <Button kind="secondary" isBusy={isBusy} busy="Cancel" onClick={close}>
-                Cancel
+              <Button kind="secondary" isBusy={isBusy} busy={text('common.cancel')} onClick={close}>
+                {text('common.cancel')}
               </Button>
             )}
           </div>
@@ -116,18 +117,18 @@ function TypedField({ typed, field, email }: { typed: Typed; field: FieldState; 
   return typed === 'confirmation' ? (
     <TextField
       field={field}
-      label="Email of the user, to confirm"
+      label={text('admin.acts.confirmation.label')}
       type="email"
       autocomplete="off"
-      hint={`Type ${email}`}
+      hint={text('admin.acts.confirmation.hint', { email })}
     />
   ) : (
     <TextField
       field={field}
-      label="Client address, if that is shut out too"
+      label={text('admin.acts.address.label')}
       type="letters"
       autocomplete="off"
-      hint="Such as 203.0.113.7. Logins from it count anew for everyone who shares it. May be empty."
+      hint={text('admin.acts.address.hint')}
     />
   );
 }

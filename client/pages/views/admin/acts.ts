@@ -1,6 +1,7 @@
 import type { UsersShowOutput } from 'account-client';
 import { api } from '../../api.ts';
-import { date, dateTime, number } from '../../in-readers-language.ts';
+import { date, dateTime } from '../../in-readers-language.ts';
+import { text } from '../../texts.ts';
 
 /** What is typed before an act: the user's email, where the act takes something away, or a client address. */
 export type Typed = 'confirmation' | 'address';
@@ -11,16 +12,13 @@ export interface Act {
   name: string;
   title: string;
   /** How it is now, or what the act does. */
-  text: string;
+  explanation: string;
   /** Undefined where there is nothing to do. */
   button?: { label: string; busy: string } | undefined;
   typed?: Typed;
   /** Resolves to what the administrator reads then. */
   call(typed: Record<Typed, string>): Promise<string>;
 }
-
-/** The answers' own sentences say what has happened. */
-const messageOf = async (done: Promise<{ message: string }>) => (await done).message;
 
 /** Every act, in the order in which they are shown. */
 export const actsOn = (shown: UsersShowOutput): Act[] => [
@@ -35,89 +33,109 @@ export const actsOn = (shown: UsersShowOutput): Act[] => [
 
 const reset = ({ user: { id } }: UsersShowOutput): Act => ({
   name: 'reset',
-  title: 'Password',
-  text: 'A link to set a new one is mailed to the user. Nobody else sees it, or the password.',
-  button: { label: 'Send reset link', busy: 'Sending …' },
-  call: () => messageOf(api.users.sendReset.mutate({ id })),
+  title: text('common.password'),
+  explanation: text('admin.acts.reset.hint'),
+  button: { label: text('admin.acts.reset.button'), busy: text('common.sending') },
+  async call() {
+    await api.users.sendReset.mutate({ id });
+    return text('admin.acts.reset.done');
+  },
 });
 
 const unlock = ({ user: { id } }: UsersShowOutput): Act => ({
   name: 'unlock',
-  title: 'Failed logins',
-  text: 'Wrong passwords and codes count anew, for a user who is shut out by too many.',
-  button: { label: 'Unlock', busy: 'Unlocking …' },
+  title: text('admin.acts.unlock.title'),
+  explanation: text('admin.acts.unlock.hint'),
+  button: { label: text('admin.acts.unlock.button'), busy: text('admin.acts.unlock.busy') },
   typed: 'address',
-  call: ({ address }) => messageOf(api.users.unlock.mutate({ id, ...(address && { address: address.trim() }) })),
+  async call({ address }) {
+    await api.users.unlock.mutate({ id, ...(address && { address: address.trim() }) });
+    return text('admin.acts.unlock.done');
+  },
 });
 
-const endSessions = ({ user: { id }, sessions: { length } }: UsersShowOutput): Act => ({
+const endSessions = ({ user: { id }, sessions: { length: count } }: UsersShowOutput): Act => ({
   name: 'sessions',
-  title: 'Sessions',
-  text: length === 0 ? 'There are none.' : `The user is logged out everywhere. Sessions now: ${number(length)}.`,
-  button: length === 0 ? undefined : { label: 'End all sessions', busy: 'Ending …' },
-  call: () => messageOf(api.users.endSessions.mutate({ id })),
+  title: text('admin.sessions.title'),
+  explanation: count === 0 ? text('admin.acts.endSessions.none') : text('admin.acts.endSessions.hint', { count }),
+  button:
+    count === 0
+      ? undefined
+      : { label: text('admin.acts.endSessions.button'), busy: text('admin.acts.endSessions.busy') },
+  async call() {
+    await api.users.endSessions.mutate({ id });
+    return text('admin.acts.endSessions.done');
+  },
 });
 
 const removeSecondFactor = ({ user: { id }, hasSecondFactor }: UsersShowOutput): Act => ({
   name: 'second-factor',
-  title: 'Second factor',
-  text: hasSecondFactor
-    ? 'For a user who has lost the authenticator app and the recovery codes: both are removed. Be sure whom you are talking to.'
-    : 'There is none.',
-  button: hasSecondFactor ? { label: 'Remove second factor', busy: 'Removing …' } : undefined,
+  title: text('admin.logins.secondFactor'),
+  explanation: text(hasSecondFactor ? 'admin.acts.removeSecondFactor.hint' : 'admin.acts.removeSecondFactor.none'),
+  button: hasSecondFactor
+    ? { label: text('admin.acts.removeSecondFactor.button'), busy: text('admin.acts.removeSecondFactor.busy') }
+    : undefined,
   typed: 'confirmation',
-  call: () => messageOf(api.users.removeSecondFactors.mutate({ id })),
+  async call() {
+    await api.users.removeSecondFactors.mutate({ id });
+    return text('admin.acts.removeSecondFactor.done');
+  },
 });
 
-const role = ({ user: { id, role: now } }: UsersShowOutput): Act =>
-  now === 'admin'
-    ? {
-        name: 'role',
-        title: 'Role',
-        text: 'An administrator. As an ordinary user there is no way to this page any more.',
-        button: { label: 'Make an ordinary user', busy: 'Changing …' },
-        typed: 'confirmation',
-        call: () => messageOf(api.users.setRole.mutate({ id, role: 'user' })),
-      }
-    : {
-        name: 'role',
-        title: 'Role',
-        text: 'An ordinary user. An administrator can do everything on this page, to you too; every session ends first.',
-        button: { label: 'Make an administrator', busy: 'Changing …' },
-        typed: 'confirmation',
-        call: () => messageOf(api.users.setRole.mutate({ id, role: 'admin' })),
-      };
+const role = ({ user: { id, role: now } }: UsersShowOutput): Act => {
+  const change = now === 'admin' ? 'take' : 'give';
+  return {
+    name: 'role',
+    title: text('admin.account.role'),
+    explanation: text(`admin.acts.role.${change}.hint`),
+    button: { label: text(`admin.acts.role.${change}.button`), busy: text('admin.acts.role.changing') },
+    typed: 'confirmation',
+    async call() {
+      await api.users.setRole.mutate({ id, role: change === 'give' ? 'admin' : 'user' });
+      return text(`admin.acts.role.${change}.done`);
+    },
+  };
+};
 
 const block = ({ user: { id, blockedAt } }: UsersShowOutput): Act =>
   blockedAt === null
     ? {
         name: 'block',
-        title: 'Block',
-        text: 'Every session ends, and no login opens another until you unblock the user.',
-        button: { label: 'Block', busy: 'Blocking …' },
+        title: text('admin.acts.block.title'),
+        explanation: text('admin.acts.block.hint'),
+        button: { label: text('admin.acts.block.button'), busy: text('admin.acts.block.busy') },
         typed: 'confirmation',
-        call: () => messageOf(api.users.block.mutate({ id })),
+        async call() {
+          await api.users.block.mutate({ id });
+          return text('admin.acts.block.done');
+        },
       }
     : {
         name: 'block',
-        title: 'Block',
-        text: `Blocked since ${dateTime(blockedAt)}.`,
-        button: { label: 'Unblock', busy: 'Unblocking …' },
-        call: () => messageOf(api.users.unblock.mutate({ id })),
+        title: text('admin.acts.block.title'),
+        explanation: text('admin.acts.unblock.hint', { time: dateTime(blockedAt) }),
+        button: { label: text('admin.acts.unblock.button'), busy: text('admin.acts.unblock.busy') },
+        async call() {
+          await api.users.unblock.mutate({ id });
+          return text('admin.acts.unblock.done');
+        },
       };
 
 const deletion = ({ user: { id, deletedAt, blockedAt } }: UsersShowOutput): Act => ({
   name: 'deletion',
-  title: 'Delete',
-  text:
+  title: text('admin.acts.deletion.title'),
+  explanation:
     deletedAt === null
-      ? 'Nobody sees the profile any more. The user can come back for a while, unless blocked; then everything is removed for good, uploads too.'
-      : `Deleted on ${dateTime(deletedAt)}.`,
-  button: deletedAt === null ? { label: 'Delete account', busy: 'Deleting …' } : undefined,
+      ? text('admin.acts.deletion.hint')
+      : text('admin.acts.deletion.since', { time: dateTime(deletedAt) }),
+  button:
+    deletedAt === null
+      ? { label: text('admin.acts.deletion.button'), busy: text('admin.acts.deletion.busy') }
+      : undefined,
   typed: 'confirmation',
   async call() {
     const { removedAfter } = await api.users.delete.mutate({ id });
-    const until = blockedAt === null ? ' Until then the user can restore it, by a login.' : '';
-    return `The account is deleted. Everything is removed after ${date(removedAfter)}.${until}`;
+    const done = blockedAt === null ? 'admin.acts.deletion.done' : 'admin.acts.deletion.doneForBlocked';
+    return text(done, { date: date(removedAfter) });
   },
 });

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { pagePaths } from '../../../../server/page-paths.ts';
 import { Page } from '../../page.tsx';
+import { text } from '../../texts.ts';
 import { useSessionData } from '../../use-session-data.ts';
 import { DashboardArrival } from '../dashboard/arrival.tsx';
 import { LogOut } from '../log-out.tsx';
@@ -23,9 +24,9 @@ export function AdminPage<T>({ title, read, children }: Props<T>) {
   if (data === undefined) return <OneMoment />;
   return (
     <Page title={title(data)} isWide actions={<LogOut />}>
-      <nav class="parts" aria-label="Administration">
-        <a href={pagePaths.admin}>All users</a>
-        <a href={pagePaths.dashboard}>Your account</a>
+      <nav class="parts" aria-label={text('admin.nav.label')}>
+        <a href={pagePaths.admin}>{text('admin.nav.allUsers')}</a>
+        <a href={pagePaths.dashboard}>{text('admin.nav.yourAccount')}</a>
       </nav>
       <DashboardArrival />
       {children(data, load)}

@@ -7,6 +7,7 @@ import { useForm } from '../../form/use-form.ts';
 import { date } from '../../in-readers-language.ts';
 import { MailboxHint } from '../../page.tsx';
 import { settings } from '../../settings.ts';
+import { text } from '../../texts.ts';
 import { useRecentCredential } from '../dashboard/recent-credential.tsx';
 import { sessionEnded } from '../session-ended.tsx';
 
@@ -14,12 +15,12 @@ const DRAFT = 'invitation';
 const empty = { email: '' };
 
 /** Mails an address the link to create an account. Where registration is closed, there is no form. */
-export function Invite() {
+export function Invite({ onInvited }: { onInvited(): void }) {
   const [message, setMessage] = useState('');
   const { withRecentCredential, question, isAsking } = useRecentCredential();
   const { field, isBusy, form } = useForm({
     initial: empty,
-    required: { email: 'Please enter an email' },
+    required: { email: text('admin.invite.missing') },
     draft: { key: DRAFT, names: ['email'] },
     send(typed) {
       setMessage('');
@@ -27,7 +28,8 @@ export function Invite() {
         () => api.users.invite.mutate(typed),
         ({ invitation: { email, expiresAt } }) => {
           dropDraft(DRAFT);
-          setMessage(`${email} is invited. The link in our mail works until ${date(expiresAt)}.`);
+          setMessage(text('admin.invite.done', { email, date: date(expiresAt) }));
+          onInvited();
           return empty;
         },
       );
@@ -37,17 +39,17 @@ export function Invite() {
   if (settings.registration.mode === 'closed') return null;
   return (
     <section class="card" aria-labelledby="invite">
-      <h2 id="invite">Invite</h2>
+      <h2 id="invite">{text('admin.invite.title')}</h2>
       <Form {...form}>
         <TextField
           field={field('email')}
-          label="Email"
+          label={text('common.email')}
           type="email"
           autocomplete="off"
-          hint="A link to create an account with this email is mailed there. It works once, for 7 days."
+          hint={text('admin.invite.hint')}
         />
-        <Button kind="secondary" isBusy={isBusy} isAsking={isAsking} busy="Sending …">
-          Send invitation
+        <Button kind="secondary" isBusy={isBusy} isAsking={isAsking} busy={text('common.sending')}>
+          {text('admin.invite.send')}
         </Button>
       </Form>
       {question}

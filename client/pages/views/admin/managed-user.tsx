@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks';
 import { api } from '../../api.ts';
 import { date, dateTime, number, size } from '../../in-readers-language.ts';
 import { providerLabelFirst } from '../../provider-label.ts';
+import { text } from '../../texts.ts';
 import { Events } from '../dashboard/activity.tsx';
 import { Device } from '../dashboard/devices.tsx';
 import { Linked } from '../dashboard/linked-logins.tsx';
@@ -29,7 +30,7 @@ export function ManagedUser({ id }: { id: string }) {
           <Logins shown={shown} />
           <Sessions sessions={shown.sessions} />
           <Uploads uploads={shown.uploads} />
-          <Card id="activity" title="Activity">
+          <Card id="activity" title={text('admin.activity.title')}>
             <Events key={changes} read={(page) => api.users.activity.query({ id, ...page })} />
           </Card>
         </>
@@ -48,10 +49,10 @@ function Card({ id, title, children }: { id: string; title: string; children: Co
 }
 
 /** Facts without a value are left out. */
-function Facts({ facts }: { facts: Record<string, string> }) {
+function Facts({ facts }: { facts: [name: string, value: string][] }) {
   return (
     <dl class="facts">
-      {Object.entries(facts).map(
+      {facts.map(
         ([name, value]) =>
           value && (
             <Fragment key={name}>
@@ -66,20 +67,35 @@ function Facts({ facts }: { facts: Record<string, string> }) {
 
 function Account({ user }: Pick<UsersShowOutput, 'user'>) {
   const { email, emailVerified, role, blockedAt, deletedAt, provider } = user;
+  const created = dateTime(user.createdAt);
   return (
-    <Card id="account" title="Account">
+    <Card id="account" title={text('admin.account.title')}>
       <Facts
-        facts={{
-          Email: emailVerified ? email : `${email} (not verified)`,
-          Role: role === 'admin' ? 'Administrator' : 'User',
-          Blocked: blockedAt === null ? '' : `Since ${dateTime(blockedAt)}`,
-          Deleted: deletedAt === null ? '' : `On ${dateTime(deletedAt)}`,
-          Created: `${dateTime(user.createdAt)}${provider === 'email' ? '' : `, through ${providerLabelFirst(provider)}`}`,
-          Id: user.id,
-          Bio: user.bio,
-          Location: user.location,
-          Website: user.website,
-        }}
+        facts={[
+          [text('common.email'), emailVerified ? email : text('admin.account.emailNotVerified', { email })],
+          [
+            text('admin.account.role'),
+            role === 'admin' ? text('admin.account.administrator') : text('admin.account.user'),
+          ],
+          [
+            text('admin.account.blocked'),
+            blockedAt === null ? '' : text('admin.account.blockedSince', { time: dateTime(blockedAt) }),
+          ],
+          [
+            text('admin.account.deleted'),
+            deletedAt === null ? '' : text('admin.account.deletedOn', { time: dateTime(deletedAt) }),
+          ],
+          [
+            text('admin.account.created'),
+            provider === 'email'
+              ? created
+              : text('admin.account.createdThrough', { time: created, provider: providerLabelFirst(provider) }),
+          ],
+          [text('admin.account.id'), user.id],
+          [text('admin.account.bio'), user.bio],
+          [text('admin.account.location'), user.location],
+          [text('admin.account.website'), user.website],
+        ]}
       />
     </Card>
   );
@@ -87,11 +103,8 @@ function Account({ user }: Pick<UsersShowOutput, 'user'>) {
 
 function Acts({ shown, onDone }: { shown: UsersShowOutput; onDone(): Promise<void> }) {
   return (
-    <Card id="acts" title="What you can do">
-      <p>
-        The user sees each in the activity, as done by an administrator. A mail tells of a removed second factor,
-        another role, a block and its end, and a deletion.
-      </p>
+    <Card id="acts" title={text('admin.acts.title')}>
+      <p>{text('admin.acts.explanation')}</p>
       <ul class="entries">
         {actsOn(shown).map((act) => (
           <ActRow key={act.name} act={act} user={shown.user} onDone={onDone} />
@@ -103,13 +116,16 @@ function Acts({ shown, onDone }: { shown: UsersShowOutput; onDone(): Promise<voi
 
 function Logins({ shown: { hasPassword, hasSecondFactor, passkeys, identities } }: { shown: UsersShowOutput }) {
   return (
-    <Card id="logins" title="Ways to log in">
+    <Card id="logins" title={text('admin.logins.title')}>
       <Facts
-        facts={{
-          Password: hasPassword ? 'Yes' : 'None',
-          Passkeys: passkeys === 0 ? 'None' : number(passkeys),
-          'Second factor': hasSecondFactor ? 'Authenticator app' : 'None',
-        }}
+        facts={[
+          [text('common.password'), text(hasPassword ? 'admin.logins.hasPassword' : 'admin.logins.noPassword')],
+          [text('admin.logins.passkeys'), passkeys === 0 ? text('admin.logins.noPasskeys') : number(passkeys)],
+          [
+            text('admin.logins.secondFactor'),
+            text(hasSecondFactor ? 'admin.logins.app' : 'admin.logins.noSecondFactor'),
+          ],
+        ]}
       />
       <ul class="entries">
         {identities.map((identity) => (
@@ -124,8 +140,8 @@ function Logins({ shown: { hasPassword, hasSecondFactor, passkeys, identities } 
 
 function Sessions({ sessions }: Pick<UsersShowOutput, 'sessions'>) {
   return (
-    <Card id="sessions" title="Sessions">
-      {sessions.length === 0 && <p>Logged in nowhere.</p>}
+    <Card id="sessions" title={text('admin.sessions.title')}>
+      {sessions.length === 0 && <p>{text('admin.sessions.none')}</p>}
       <ul class="entries">
         {sessions.map((session) => (
           <li key={session.id}>
@@ -137,21 +153,19 @@ function Sessions({ sessions }: Pick<UsersShowOutput, 'sessions'>) {
   );
 }
 
-const purposes = { avatar: 'Avatar', post: 'Image', direct: 'File' };
-
 function Uploads({ uploads: { used, quota, files, newest } }: Pick<UsersShowOutput, 'uploads'>) {
   return (
-    <Card id="uploads" title="Uploads">
+    <Card id="uploads" title={text('admin.uploads.title')}>
       <p>
-        {files === 1 ? 'One file' : `${number(files)} files`}, {size(used)} of {size(quota)}.
-        {files > newest.length && ` The newest ${number(newest.length)}:`}
+        {text('admin.uploads.usage', { count: files, used: size(used), quota: size(quota) })}
+        {files > newest.length && ` ${text('admin.uploads.newest', { count: newest.length })}`}
       </p>
       <ul class="entries">
         {newest.map(({ key, name, url, contentType, purpose, state, createdAt, size: bytes }) => (
           <li key={key}>
             <div>
-              <strong>{purposes[purpose]}</strong> –{' '}
-              {state === 'pending' ? `${name}, not checked yet` : <a href={url}>{name}</a>}
+              <strong>{text(`admin.uploads.purposes.${purpose}`)}</strong> –{' '}
+              {state === 'pending' ? text('admin.uploads.pending', { name }) : <a href={url}>{name}</a>}
               <p class="hint">
                 {contentType}, {size(bytes)}, {date(createdAt)}
               </p>

@@ -3,13 +3,17 @@ import { useState } from 'preact/hooks';
 import { pagePaths } from '../../../../server/page-paths.ts';
 import { api } from '../../api.ts';
 import { TextField } from '../../form/fields.tsx';
-import { Alert, Button, Form } from '../../form/form.tsx';
-import { sentenceFor, useForm } from '../../form/use-form.ts';
-import { date, number } from '../../in-readers-language.ts';
+import { Button, Form } from '../../form/form.tsx';
+import { useForm } from '../../form/use-form.ts';
+import { date } from '../../in-readers-language.ts';
+import { text } from '../../texts.ts';
 import { usePages } from '../../use-pages.ts';
 import { sessionEnded } from '../session-ended.tsx';
+import { addressOf } from './address.ts';
 import { AdminPage } from './admin-page.tsx';
+import { Invitations } from './invitations.tsx';
 import { Invite } from './invite.tsx';
+import { ShowMore } from './show-more.tsx';
 import { standingOf } from './standing.ts';
 
 type Listed = UsersFindOutput['data'][number];
@@ -19,13 +23,11 @@ const A_PAGE = 20;
 const find = (q: string, cursor?: string) =>
   api.users.find.query({ limit: A_PAGE, ...(q && { q }), ...(cursor && { cursor }) });
 
-const addressOf = (query: Record<string, string>) => `${pagePaths.admin}?${new URLSearchParams(query)}`;
-
 /** Every user, or those whom a search finds, which the address keeps: for a reload, and for the way back from one of them. */
 export function Users() {
   const q = new URLSearchParams(location.search).get('q') ?? '';
   return (
-    <AdminPage title={() => 'Users'} read={() => find(q)}>
+    <AdminPage title={() => text('admin.users.title')} read={() => find(q)}>
       {(first) => <Search q={q} first={first} />}
     </AdminPage>
   );
@@ -39,6 +41,7 @@ interface Results {
 
 function Search(initial: Results) {
   const [results, setResults] = useState({ ...initial, count: 0 });
+  const [invited, setInvited] = useState(0);
   const { field, isBusy, form } = useForm({
     initial: { q: initial.q },
     async send(values) {
@@ -53,22 +56,24 @@ function Search(initial: Results) {
   return (
     <>
       <section class="card" aria-labelledby="search">
-        <h2 id="search">Search</h2>
+        <h2 id="search">{text('admin.users.search')}</h2>
         <Form {...form}>
           <TextField
             field={field('q')}
-            label="Name or email"
+            label={text('admin.users.query')}
             type="letters"
             autocomplete="off"
-            hint="Its beginning is enough. Empty, it finds everyone."
+            hint={text('admin.users.queryHint')}
           />
-          <Button isBusy={isBusy} busy="Searching …">
-            Search
+          <Button isBusy={isBusy} busy={text('admin.users.finding')}>
+            {text('admin.users.find')}
           </Button>
         </Form>
       </section>
       <section class="card" aria-labelledby="found">
-        <h2 id="found">{results.q ? `Starting with “${results.q}”` : 'Everyone, newest first'}</h2>
+        <h2 id="found">
+          {results.q ? text('admin.users.startingWith', { query: results.q }) : text('admin.users.everyone')}
+        </h2>
         <div class="stack">
           <p class="hint" role="status">
             {summaryOf(results.first)}
@@ -76,20 +81,20 @@ function Search(initial: Results) {
           <Found key={results.count} {...results} />
         </div>
       </section>
-      <Invite />
+      <Invite onInvited={() => setInvited((count) => count + 1)} />
+      <Invitations key={invited} />
     </>
   );
 }
 
 /** Of the first page. */
-function summaryOf({ data: { length }, nextCursor }: UsersFindOutput): string {
-  const users = length === 1 ? 'One user' : `${number(length)} users`;
-  if (nextCursor !== undefined) return `${users}, and more.`;
-  return length === 0 ? 'Nobody was found.' : `${users}.`;
+function summaryOf({ data: { length: count }, nextCursor }: UsersFindOutput): string {
+  if (nextCursor !== undefined) return text('admin.users.foundAndMore', { count });
+  return count === 0 ? text('admin.users.nobody') : text('admin.users.found', { count });
 }
 
 function Found({ q, first }: Results) {
-  const { items, hasMore, isBusy, refusal, readMore } = usePages((cursor) => find(q, cursor), first);
+  const { items, ...pages } = usePages((cursor) => find(q, cursor), first);
   return (
     <>
       <ul class="entries">
@@ -99,12 +104,7 @@ function Found({ q, first }: Results) {
           </li>
         ))}
       </ul>
-      {refusal && <Alert>{sessionEnded(refusal)?.message ?? sentenceFor(refusal)}</Alert>}
-      {hasMore && (
-        <Button kind="secondary" isBusy={isBusy} busy="One moment …" onClick={() => void readMore()}>
-          Show more
-        </Button>
-      )}
+      <ShowMore {...pages} />
     </>
   );
 }
@@ -116,7 +116,7 @@ function Entry({ user }: { user: Listed }) {
       <a href={addressOf({ user: id })}>
         <strong>{name}</strong> – {email}
       </a>
-      <p class="hint">{[`Since ${date(createdAt)}`, ...standingOf(user)].join(', ')}</p>
+      <p class="hint">{[text('admin.users.since', { date: date(createdAt) }), ...standingOf(user)].join(', ')}</p>
     </div>
   );
 }
