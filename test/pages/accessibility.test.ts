@@ -229,6 +229,8 @@ inBrowser(['embedded'], (scenario) => {
     const person = await loggedIn(scenario(), { email: longEmail(), name: 'A'.repeat(100) });
     const target = { ...person, ...(await setUpApp(scenario(), person)) };
     for (let i = 0; i < 20; i++) await registered(scenario());
+    const invited = longEmail();
+    for (const email of [freshEmail(), invited]) await scenario().call('users.invite', { email }, { session });
     await scenario().call('profile.update', { bio: 'B'.repeat(500) }, { session: target.session });
     const expectClean = async (page: Page) => {
       expect(await page.getByRole('heading', { level: 1 }).count()).toBe(1);
@@ -240,6 +242,10 @@ inBrowser(['embedded'], (scenario) => {
         await page.goto('/admin');
         await press(page, 'Show more');
         await page.getByRole('listitem').nth(20).waitFor();
+        await page.getByText(invited).waitFor();
+        await expectClean(page);
+        await page.getByRole('button', { name: 'Revoke' }).first().click();
+        await said(page, 'status', `The invitation of ${invited} is revoked`);
         await expectClean(page);
         await page.getByLabel('Name or email').fill('\u0301');
         await failed('Search')(page);

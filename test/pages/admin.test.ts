@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { Page } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
 import {
@@ -7,9 +8,11 @@ import {
   isAlive,
   loggedIn,
   logIn,
+  mailedToken,
   PASSWORD,
   registered,
 } from '../contract/scenario.ts';
+import { storedUser } from '../contract/stored-user.ts';
 import { withApp } from '../contract/totp-scenario.ts';
 import { environmentFor, secondsFromNow, startHostileProvider } from '../provider/hostile.ts';
 import { loginsThrough, somebody } from '../provider/login.ts';
@@ -182,6 +185,67 @@ inBrowser(
           await stack.waitForMail({ to: email, subject: 'invited' });
         },
         { session: admin.session },
+      );
+    });
+
+    test('open invitations are listed a page at a time, and revoked by keyboard: the link works no more', async () => {
+      const { stack, call, visit } = scenario();
+      const admin = await administrator(scenario());
+      await stack.database('delete from invitations');
+      const [email, sent] = [freshEmail('last'), freshEmail('sent')];
+      for (const invited of [email, ...Array.from({ length: 20 }, () => freshEmail())]) {
+        await call('users.invite', { email: invited }, { session: admin.session });
+      }
+      const invitation = await mailedToken(stack, email, 'register');
+      await stack.database('update invitations set invited_by = null where email = ?', [email]);
+      await growOld(stack, admin.id);
+      await visit(
+        async (page) => {
+          await page.goto('/admin');
+          const invitations = card(page, 'Invitations');
+          const entries = invitations.getByRole('listitem');
+          await entries.nth(19).waitFor();
+          const day = new Intl.DateTimeFormat('en-GB', { dateStyle: 'long' }).format(Date.now() + 7 * 86_400_000);
+          await entries.first().getByText(`Invited by an administrator, works until ${day}.`).waitFor();
+          const inviter = entries.first().getByRole('link', { name: 'an administrator' });
+          expect(await inviter.getAttribute('href')).toBe(`/admin?user=${admin.id}`);
+          await invitations.getByRole('button', { name: 'Show more' }).click();
+          await entries.nth(20).getByText(`Invited by the operator, works until ${day}.`).waitFor();
+          expect(await entries.count()).toBe(21);
+
+          const entry = entries.filter({ hasText: email });
+          await entry.getByRole('button', { name: 'Revoke' }).press('Enter');
+          await entry.getByRole('heading', { name: 'Please confirm that it is you' }).waitFor();
+          await entry.getByRole('region').getByRole('button', { name: 'Cancel' }).press('Enter');
+          await focused(page, 'Revoke');
+          expect(await entry.count()).toBe(1);
+          await page.keyboard.press('Enter');
+          await page.getByLabel('Your password').fill(PASSWORD);
+          await page.keyboard.press('Enter');
+          await said(page, 'status', `The invitation of ${email} is revoked: its link works no more.`);
+          await focused(page, 'Invitations');
+          expect(await entries.count()).toBe(20);
+          const registration = { email, invitation, name: 'Ada', password: PASSWORD };
+          expectRefusal(await call('auth.register', registration), 400, 'INVALID_TOKEN');
+
+          await card(page, 'Invite').getByLabel('Email').fill(sent);
+          await page.keyboard.press('Enter');
+          await said(page, 'status', `${sent} is invited.`);
+          await entries.first().getByText(sent).waitFor();
+          await call('auth.register', {
+            ...registration,
+            email: sent,
+            invitation: await mailedToken(stack, sent, 'register'),
+          });
+          await entries.first().getByRole('button', { name: 'Revoke' }).click();
+          await said(page, 'status', `The invitation of ${sent} was not open any more`);
+
+          await stack.database('delete from invitations');
+          await page.reload();
+          await invitations.getByText('No invitation is open.').waitFor();
+          expect(await entries.count()).toBe(0);
+        },
+        { session: admin.session, viewport: PHONE },
       );
     });
 
@@ -504,4 +568,38 @@ inBrowser(
     });
   },
   { env: environmentFor(provider) },
+);
+
+inBrowser(
+  ['embedded'],
+  (scenario) => {
+    test('where registration is closed only invitations from before are shown', async () => {
+      const { stack, visit } = scenario();
+      const { session } = await storedUser(scenario(), { role: 'admin' });
+      await visit(
+        async (page) => {
+          const listed = () => page.waitForResponse((response) => response.url().includes('/trpc/users.invitations'));
+          await Promise.all([listed(), page.goto('/admin')]);
+          await heading(page, 'Users');
+          expect(await page.getByRole('heading', { level: 2 }).allInnerTexts()).toEqual([
+            'Search',
+            'Everyone, newest first',
+          ]);
+          await stack.database(
+            'insert into invitations (id, email, token_hash, invited_by, created_at, expires_at) values (?, ?, ?, null, ?, ?)',
+            [randomUUID(), 'charles@example.test', 'x'.repeat(43), Date.now(), Date.now() + 60_000],
+          );
+          await page.reload();
+          await press(page, 'Revoke');
+          await said(page, 'status', 'The invitation of charles@example.test is revoked');
+          await card(page, 'Invitations').getByText('No invitation is open.').waitFor();
+          await Promise.all([listed(), page.reload()]);
+          await heading(page, 'Users');
+          expect(await page.getByRole('region', { name: 'Invit' }).count()).toBe(0);
+        },
+        { session },
+      );
+    });
+  },
+  { env: { REGISTRATION: 'closed' } },
 );

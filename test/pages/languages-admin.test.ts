@@ -1,0 +1,90 @@
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { readTexts, writer } from '../../server/texts/index.ts';
+import { administrator, growOld, registered } from '../contract/scenario.ts';
+import { withApp } from '../contract/totp-scenario.ts';
+import { freshEmail } from '../rig/address.ts';
+import { png } from '../uploads/corpus.ts';
+import { sendImage } from '../uploads/storage.ts';
+import { heading, inBrowser, press } from './browser.ts';
+
+/** The pages of administrators in each language, on a small phone. */
+const texts = readTexts(undefined);
+
+const PHONE = { width: 320, height: 640 };
+
+inBrowser(['embedded'], (scenario) => {
+  test.each([
+    ['de', 'de-AT'],
+    ['fr', 'fr-FR'],
+    ['es', 'es-MX'],
+  ] as const)('%s: every text is in the language, and fits', async (language, locale) => {
+    const { stack, call, visit } = scenario();
+    const write = writer(texts, language);
+    const admin = await administrator(scenario());
+    const target = await withApp(scenario());
+    await sendImage(scenario(), target.session, { bytes: await png() });
+    const unverified = await registered(scenario());
+    await call('users.block', { id: unverified.id }, { session: admin.session });
+    const invited = freshEmail();
+    for (const email of [freshEmail(), invited]) await call('users.invite', { email }, { session: admin.session });
+    await stack.database('update invitations set invited_by = null where email = ?', [invited]);
+
+    /** Sentences of these pages in English; a shorter text may be a word of the language, or of a user. */
+    const english = Object.entries(texts.en).flatMap(([key, text]) =>
+      key.startsWith('admin.') && typeof text === 'string' && text !== texts[language][key] && /^[^{<]{16,}$/.test(text)
+        ? [text]
+        : [],
+    );
+    const expectReadable = async (page: Page) => {
+      expect(await page.locator('html').getAttribute('lang')).toBe(language);
+      const shown = await page.locator('body').innerText();
+      expect(shown).not.toMatch(/\{\w+\}|<\w+>|\b(?:common|entry|dashboard|admin)\.\w+\.\w/);
+      expect(english.filter((sentence) => shown.includes(sentence))).toEqual([]);
+      expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+      const cut = "[...document.querySelectorAll('button')].filter((one) => one.scrollWidth > one.clientWidth).length";
+      expect(await page.evaluate(cut)).toBe(0);
+    };
+
+    await visit(
+      async (page) => {
+        await page.goto('/admin');
+        await heading(page, write('admin.users.title'));
+        await page
+          .getByRole('button', { name: write('admin.invitations.revoke') })
+          .first()
+          .waitFor();
+        await expectReadable(page);
+        await press(page, write('admin.invite.send'));
+        await page.getByLabel(write('admin.users.query')).fill(unverified.email);
+        await press(page, write('admin.users.find'));
+        await page.getByText(write('admin.users.found', { count: 1 })).waitFor();
+        await expectReadable(page);
+        await growOld(stack, admin.id);
+        await page
+          .getByRole('button', { name: write('admin.invitations.revoke') })
+          .first()
+          .click();
+        await page.getByRole('button', { name: write('common.cancel') }).waitFor();
+        await expectReadable(page);
+
+        for (const { id, email } of [target, unverified]) {
+          await page.goto(`/admin?user=${id}`);
+          await page.getByRole('heading', { name: write('admin.activity.title') }).waitFor();
+          await page
+            .getByRole('region', { name: write('admin.activity.title') })
+            .getByRole('listitem')
+            .first()
+            .waitFor();
+          await press(page, write('admin.acts.unlock.button'));
+          await press(page, write('admin.acts.role.give.button'));
+          await press(page, write('admin.acts.deletion.button'));
+          await press(page, write('admin.acts.deletion.button'));
+          await page.getByText(write('admin.acts.confirmation.wrong', { email })).waitFor();
+          await expectReadable(page);
+        }
+      },
+      { session: admin.session, locale, viewport: PHONE },
+    );
+  });
+});
