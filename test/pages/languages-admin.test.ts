@@ -65,7 +65,7 @@ inBrowser(['embedded'], (scenario) => {
           .getByRole('button', { name: write('admin.invitations.revoke') })
           .first()
           .click();
-        await page.getByRole('button', { name: write('common.cancel') }).waitFor();
+        await page.getByRole('listitem').getByRole('region').waitFor();
         await expectReadable(page);
 
         for (const { id, email } of [target, unverified]) {
