@@ -30,9 +30,12 @@ inBrowser(['embedded'], (scenario) => {
     for (const email of [freshEmail(), invited]) await call('users.invite', { email }, { session: admin.session });
     await stack.database('update invitations set invited_by = null where email = ?', [invited]);
 
-    /** Sentences of these pages in English; a shorter text may be a word of the language, or of a user. */
+    /** The sentences of these pages in English. */
     const english = Object.entries(texts.en).flatMap(([key, text]) =>
-      key.startsWith('admin.') && typeof text === 'string' && text !== texts[language][key] && /^[^{<]{16,}$/.test(text)
+      key.startsWith('admin.') &&
+      typeof text === 'string' &&
+      text !== texts[language][key] &&
+      /^[^{<]{16,}\.$/.test(text)
         ? [text]
         : [],
     );
