@@ -5,7 +5,16 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, describe, expect, test } from 'vitest';
 import { callerOf } from './contract/callers.ts';
-import { eventsOf, expectRefusal, logIn, onBothStacks, onStack, PASSWORD, verified } from './contract/scenario.ts';
+import {
+  eventsOf,
+  expectRefusal,
+  loggedIn,
+  logIn,
+  onBothStacks,
+  onStack,
+  PASSWORD,
+  verified,
+} from './contract/scenario.ts';
 import { environmentFor, startHostileProvider } from './provider/hostile.ts';
 import { loginsThrough, profileOf } from './provider/login.ts';
 import { freshEmail } from './rig/address.ts';
@@ -15,6 +24,8 @@ import { costlyHashes, foreignVectors, unknownHashes } from './rig/foreign-hashe
 import { root } from './rig/service.ts';
 import { type Stack, startStack } from './rig/stack.ts';
 import { until } from './rig/until.ts';
+import { png } from './uploads/corpus.ts';
+import { sendImage } from './uploads/storage.ts';
 
 /** `npm run users:import` and `npm run users:export`, beside a service that runs. */
 
@@ -37,8 +48,10 @@ const fileOf = (content: string | Buffer | readonly object[]): string => {
 
 const envOf = ({ services }: Stack) => ({ ...services[0]?.env });
 
-async function run(stack: Stack, command: 'import' | 'export', ...args: string[]) {
-  const { code, stdout, stderr } = await runToItsEnd(`users-${command}`, envOf(stack), args);
+const run = (stack: Stack, command: 'import' | 'export', ...args: string[]) => runWith(envOf(stack), command, ...args);
+
+async function runWith(env: NodeJS.ProcessEnv, command: 'import' | 'export', ...args: string[]) {
+  const { code, stdout, stderr } = await runToItsEnd(`users-${command}`, env, args);
   return { code, lines: stdout.trimEnd().split('\n'), stdout, stderr };
 }
 
@@ -382,6 +395,69 @@ describe('a file', () => {
       });
     },
     { env },
+  );
+});
+
+describe('with AVATARS=own', () => {
+  onStack(
+    'embedded',
+    (stack) => {
+      const s3 = { S3_ENDPOINT: 'https://s3.test', S3_BUCKET: 'files', S3_ACCESS_KEY: 'k', S3_SECRET_KEY: 's' };
+      const storages = [
+        ['files of the service', () => stack().appUrl, {}],
+        ['S3', () => 'https://s3.test/files', s3],
+        ['S3 by another name', () => 'https://files.test', { ...s3, S3_PUBLIC_URL: 'https://files.test' }],
+      ] as const;
+
+      test.each(storages)(
+        'an avatar that is elsewhere is left out, its user is imported: %s',
+        async (_, base, more) => {
+          const kept = [`${base()}/uploads/a.webp`, `${base()}/uploads/a.webp?v=2`, '', undefined];
+          const foreign = [
+            'https://example.com/ada.png',
+            'https://example.com/uploads/a.webp',
+            `${base()}/uploads/../a.webp`,
+            `https://example.com/${base()}/uploads/a.webp`,
+          ];
+          const records = [...foreign, ...kept].map((avatar) => ({ email: freshEmail(), bio: 'Engines', avatar }));
+          const [file, all] = [fileOf(records), { ...envOf(stack()), ...more }];
+          const left = 'lines 1 to 4: avatar left out: AVATARS=own';
+          expect((await runWith(all, 'import', file, '--dry-run')).lines).toEqual([
+            left,
+            '8 would be imported, 0 skipped, 0 refused',
+          ]);
+          const { code, lines, stderr } = await runWith(all, 'import', file);
+          expect({ code, lines, stderr }).toEqual({
+            code: 0,
+            lines: [left, '8 imported, 0 skipped, 0 refused'],
+            stderr: '',
+          });
+          const stored = await Promise.all(records.map(({ email }) => userWith(stack(), email)));
+          expect(stored.map((user) => user?.['avatar'])).toEqual([
+            ...foreign.map(() => null),
+            ...kept.map((avatar) => avatar || null),
+          ]);
+          expect(stored.every((user) => user?.['bio'] === 'Engines')).toBe(true);
+          expect((await runWith(all, 'import', file)).lines).toEqual([
+            'lines 1 to 8: skipped: a user has this address already',
+            '0 imported, 8 skipped, 0 refused',
+          ]);
+        },
+      );
+
+      test('the picture of an exported user who has uploaded it comes back', async () => {
+        const scenario = { stack: stack(), call: callerOf('rest', stack().url) };
+        const { email, session } = await loggedIn(scenario);
+        const { body } = await sendImage(scenario, session, { bytes: await png(), type: 'avatar' });
+        await scenario.call('profile.update', { avatar: body.url }, { session });
+        const line = (await run(stack(), 'export')).lines.find((one) => one.includes(email)) ?? '';
+        const moved = freshEmail();
+        const { lines } = await importOf(stack(), [{ ...JSON.parse(line), email: moved }]);
+        expect(lines).toEqual(['1 imported, 0 skipped, 0 refused']);
+        expect(await userWith(stack(), moved)).toMatchObject({ avatar: body.url });
+      });
+    },
+    { env: { AVATARS: 'own' } },
   );
 });
 

@@ -1,12 +1,13 @@
 import { createReadStream } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { createUserImport, type ImportedUser, type UserImport } from '../accounts/user-import.ts';
+import { createUserImport, type ImportOutcome, type UserImport } from '../accounts/user-import.ts';
 import { createActivity } from '../activity/index.ts';
 import { type Config, loadConfig } from '../config/index.ts';
 import type { Database } from '../parts/database/contract.ts';
 import { openDatabase } from '../parts/database/index.ts';
 import { trustAuthorities } from '../start/authorities.ts';
 import { onStopSignal } from '../start/stop-signals.ts';
+import { keyAt } from '../uploads/upload-address.ts';
 import { explain, requireCurrentSchema, UsageError } from './failure.ts';
 import { linesOf } from './user-records/lines.ts';
 import { createRecordReader, type ParsedRecord } from './user-records/record.ts';
@@ -25,7 +26,9 @@ const usage = 'Usage: npm run users:import -- FILE.ndjson [--dry-run]';
 const BATCH = 500;
 
 /** A line that is not judged by the database: with its outcome, or with the user that the database decides about. */
-type Read = { line: number } & ({ user: ImportedUser } | { outcome: LineOutcome });
+type Read = { line: number } & (ReadUser | { outcome: LineOutcome });
+
+type ReadUser = Exclude<ParsedRecord, { problem: string }>;
 
 async function* recordsOf(file: string, read: (text: string) => ParsedRecord): AsyncGenerator<Read> {
   const seen = createSeen();
@@ -35,7 +38,7 @@ async function* recordsOf(file: string, read: (text: string) => ParsedRecord): A
       const parsed = 'text' in line ? read(line.text) : line;
       yield {
         line: line.number,
-        ...('problem' in parsed ? refused(parsed.problem) : firstOf(parsed.user, line.number)),
+        ...('problem' in parsed ? refused(parsed.problem) : firstOf(parsed, line.number)),
       };
     }
   } finally {
@@ -43,10 +46,11 @@ async function* recordsOf(file: string, read: (text: string) => ParsedRecord): A
   }
 
   /** Of several lines with an address the first is imported; two users with one identity cannot both be right. */
-  function firstOf(user: ImportedUser, line: number) {
+  function firstOf(read: ReadUser, line: number) {
+    const { user } = read;
     const identities = user.identities.map(({ issuer, subject }) => `${issuer}\n${subject}`);
     const earlier = seen.firstWith([user.email, ...identities], line);
-    if (earlier === undefined) return { user };
+    if (earlier === undefined) return read;
     return earlier.key === user.email
       ? skipped(`line ${earlier.line} has this address`)
       : refused(`line ${earlier.line} has one of its identities`);
@@ -62,9 +66,18 @@ async function completeBatch(batch: readonly Read[], decide: UserImport['importA
   const outcomes = users.length > 0 ? await decide(users) : [];
   let next = 0;
   for (const read of batch) {
-    report.add(read.line, 'outcome' in read ? read.outcome : outcomeOf[outcomes[next++] ?? 'exists']);
+    report.add(read.line, 'outcome' in read ? read.outcome : decided(read, outcomes[next++]));
   }
 }
+
+const decided = ({ note }: ReadUser, outcome: ImportOutcome = 'exists'): LineOutcome =>
+  outcome === 'imported' && note ? { kind: 'imported', note } : outcomeOf[outcome];
+
+/** With AVATARS=own an avatar must be at an address where this service stores uploads. */
+const avatarRule =
+  ({ ownAvatars, s3, appUrl }: Config) =>
+  (address: string): boolean =>
+    !ownAvatars || keyAt(address, `${s3?.publicUrl ?? appUrl}/uploads/`) !== undefined;
 
 async function importUsers(file: string, { isDryRun, stopping }: { isDryRun: boolean; stopping: AbortSignal }) {
   const config = loadConfig();
@@ -75,8 +88,9 @@ async function importUsers(file: string, { isDryRun, stopping }: { isDryRun: boo
   try {
     await (isDryRun ? requireCurrentSchema(database) : database.migrate());
     const decide = deciderOn(database, config, { isDryRun });
+    const readRecord = createRecordReader({ ...config, acceptsAvatar: avatarRule(config) });
     let batch: Read[] = [];
-    for await (const read of recordsOf(file, createRecordReader(config.identityProviders))) {
+    for await (const read of recordsOf(file, readRecord)) {
       batch.push(read);
       if (batch.length < BATCH) continue;
       await completeBatch(batch, decide, report);

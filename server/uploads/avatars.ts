@@ -5,6 +5,7 @@ import { type AllTables, type Database, sql } from '../parts/database/contract.t
 import type { ObjectStorage } from '../parts/object-storage/contract.ts';
 import type { Deletions } from './deletions.ts';
 import type { UploadRecord } from './records.ts';
+import { keyAt } from './upload-address.ts';
 
 /** How long an avatar outlives its place in the profile: pages and caches still show it. */
 const REPLACED_MS = 24 * 60 * 60_000;
@@ -29,12 +30,7 @@ export interface AvatarChange {
 export function createAvatars({ database, objects, deletions, ownOnly }: Parts) {
   const base = objects.publicUrl('');
 
-  /** The key of an address of ours, whatever query a client has added to it. */
-  const keyOf = (address: string | null): string | undefined => {
-    const url = address ? URL.parse(address) : null;
-    const plain = url ? url.origin + url.pathname : '';
-    return plain.startsWith(base) ? plain.slice(base.length) : undefined;
-  };
+  const keyOf = (address: string | null) => keyAt(address, base);
 
   return {
     /**

@@ -64,13 +64,20 @@ const record = z.strictObject({
 /** What the export writes: the import reads it as it is. */
 export type UserRecord = z.input<typeof record>;
 
-export type ParsedRecord = { user: ImportedUser } | { problem: string };
+/** `note` says what of the line is left out. */
+export type ParsedRecord = { user: ImportedUser; note?: string } | { problem: string };
+
+interface Rules {
+  /** The configured ones. */
+  identityProviders: Providers;
+  acceptsAvatar(address: string): boolean;
+}
 
 type Providers = ReadonlyMap<string, Pick<IdentityProviderClient, 'kind' | 'issuer'>>;
 
-/** Reads lines. `providers` are the configured ones. No problem that it answers quotes a value. */
+/** Reads lines. An avatar that is not accepted is left out. No problem that it answers quotes a value. */
 export const createRecordReader =
-  (providers: Providers) =>
+  ({ identityProviders, acceptsAvatar }: Rules) =>
   (text: string): ParsedRecord => {
     const parsed = record.safeParse(parsedJson(text));
     if (!parsed.success) return { problem: parsed.error.issues.map(sentenceOf).join('; ') };
@@ -86,17 +93,23 @@ export const createRecordReader =
     } = parsed.data;
     const identities: ImportedIdentity[] = [];
     for (const [i, { proven, ...one }] of (given ?? []).entries()) {
-      const found = resolved(one, providers);
+      const found = resolved(one, identityProviders);
       if ('problem' in found) return { problem: `identities.${i}: ${found.problem}` };
       if (identities.some(({ issuer, subject }) => issuer === found.issuer && subject === found.subject)) {
         return { problem: `identities.${i}: Must not be given twice` };
       }
       identities.push({ ...found, email: one.email ?? null, proven });
     }
+    const isAccepted = !profile.avatar || acceptsAvatar(profile.avatar);
     return {
+      ...(!isAccepted && { note: 'avatar left out: AVATARS=own' }),
       user: {
         email,
-        profile: { ...profile, name: profile.name ?? nameFromAddress(email) },
+        profile: {
+          ...profile,
+          name: profile.name ?? nameFromAddress(email),
+          ...(!isAccepted && { avatar: null }),
+        },
         emailVerified,
         passwordHash: passwordHash ?? null,
         passwordProven,

@@ -1,9 +1,9 @@
 import type { Writable } from 'node:stream';
 import type { ImportOutcome } from '../../accounts/user-import.ts';
 
-/** What becomes of a line. A refused one has to be corrected, a skipped one has not. */
+/** What becomes of a line. A refused one has to be corrected, a skipped one has not. `note` says what of an imported one is left out. */
 export type LineOutcome =
-  | { kind: 'imported' }
+  | { kind: 'imported'; note?: string }
   | { kind: 'skipped'; reason: string }
   | { kind: 'refused'; reason: string };
 
@@ -29,11 +29,10 @@ export function createReport(output: Writable) {
   let open: Range | undefined;
 
   const close = () => {
-    if (open && open.outcome.kind !== 'imported') {
-      const { first, last, outcome } = open;
-      const lines = first === last ? `line ${first}` : `lines ${first} to ${last}`;
-      output.write(`${lines}: ${outcome.kind}: ${outcome.reason}\n`);
-    }
+    if (!open) return;
+    const { first, last, outcome } = open;
+    const said = outcome.kind === 'imported' ? outcome.note : `${outcome.kind}: ${outcome.reason}`;
+    if (said) output.write(`${first === last ? `line ${first}` : `lines ${first} to ${last}`}: ${said}\n`);
     open = undefined;
   };
 
