@@ -19,6 +19,7 @@ export const OutboxMailSchema = defineEntity({
     expiresAt: p.bigint('number'),
     createdAt: p.bigint('number'),
     traceparent: p.string().nullable(),
+    language: p.string().nullable(),
   },
 });
 
@@ -27,7 +28,7 @@ export const OutboxMailSchema = defineEntity({
  * `email`, and `userId` and `tokenId` are null until the worker has found the user. `kind` is one of those in
  * `server/accounts/mail-kinds.ts`. `inbox` is the address without its tag. `dueAt` is when the row may be tried next; a
  * lease moves it. Neither text nor token is stored: both are made when the mail is sent.
- * `traceparent` is the trace that the delivery continues.
+ * `traceparent` is the trace that the delivery continues, `language` that of the request which the mail answers.
  */
 export class OutboxMail extends OutboxMailSchema.class {}
 

@@ -55,6 +55,8 @@ export const UserSchema = defineEntity({
     deletedAt: p.bigint('number').nullable(),
     blockedAt: p.bigint('number').nullable(),
     limitEpoch: p.integer().nullable(),
+    language: p.string().nullable(),
+    browserLanguage: p.string().nullable(),
   },
 });
 
@@ -73,13 +75,21 @@ export const UserSchema = defineEntity({
  *
  * Wrong credentials are counted under `limitEpoch`: raising it ends all these counts. It is null until an administrator first
  * does so.
+ *
+ * `language` is what the user has chosen, `browserLanguage` that of the browser of the last login or of the registration.
  */
 export class User extends UserSchema.class {
   /**
    * A user with an address that is not verified yet. `email` must be normalized; its unique key decides which of two
    * registrations is first. `browser` is the hash of the browser that registers.
    */
-  static register(values: { email: string; name: string; passwordHash: string | null; browser?: string }): User {
+  static register(values: {
+    email: string;
+    name: string;
+    passwordHash: string | null;
+    browser?: string;
+    browserLanguage?: string | undefined;
+  }): User {
     const user = new User();
     user.id = `user_${uuidv7()}`;
     user.email = values.email;
@@ -96,6 +106,8 @@ export class User extends UserSchema.class {
     user.deletedAt = null;
     user.blockedAt = null;
     user.limitEpoch = null;
+    user.language = null;
+    user.browserLanguage = values.browserLanguage ?? null;
     return user;
   }
 
@@ -106,8 +118,10 @@ export class User extends UserSchema.class {
     avatar: string | null;
     provider: string;
     emailVerified: boolean;
+    browserLanguage: string | undefined;
   }): User {
-    const user = User.register({ email: values.email, name: values.name, passwordHash: null });
+    const { email, name, browserLanguage } = values;
+    const user = User.register({ email, name, passwordHash: null, browserLanguage });
     user.avatar = values.avatar;
     user.provider = values.provider;
     user.emailVerified = values.emailVerified;
@@ -131,6 +145,7 @@ export class User extends UserSchema.class {
     passwordHash: string | null;
     passwordProven: boolean;
     isBlocked: boolean;
+    language: string | null;
     createdAt: number;
     turn: number;
   }): User {
@@ -142,6 +157,7 @@ export class User extends UserSchema.class {
     user.emailVerified = values.emailVerified;
     if (user.hasPassword && values.emailVerified && values.passwordProven) user.provePassword();
     if (values.isBlocked) user.blockedAt = Date.now();
+    user.language = values.language;
     return user;
   }
 
@@ -253,6 +269,8 @@ export class User extends UserSchema.class {
    */
   claim(name: string): void {
     this.resetProfile(name);
+    this.language = null;
+    this.browserLanguage = null;
     this.verifyEmail();
   }
 }

@@ -101,7 +101,7 @@ export const auth = router({
     .input(z.object({ email: fields.email }))
     .output(done)
     .mutation(async ({ ctx, input }) => {
-      await ctx.accounts.resendVerification(input.email, ctx.clientAddress());
+      await ctx.accounts.resendVerification(input.email, callerOf(ctx));
       // So that the browser is recognized for as long as the newer link works.
       ctx.cookies.setBrowser(ctx.browser());
       return answer('If this address waits for its verification, a new link is on its way.');
@@ -165,7 +165,7 @@ export const auth = router({
     .input(z.object({ email: fields.email }))
     .output(done)
     .mutation(async ({ ctx, input }) => {
-      await ctx.accounts.forgotPassword(input.email, ctx.clientAddress());
+      await ctx.accounts.forgotPassword(input.email, callerOf(ctx));
       return answer('If an account exists for this email, a password reset link has been sent.');
     }),
 

@@ -1,5 +1,6 @@
 import type { Accounts } from '../server/accounts/index.ts';
 import type { Session } from '../server/accounts/sessions.ts';
+import type { Language } from '../server/texts/languages.ts';
 import type { Uploads } from '../server/uploads/index.ts';
 
 /** A procedure's view of its request, over REST or over tRPC: one for each call. Implemented by `server/http/context.ts`. */
@@ -10,6 +11,8 @@ export interface Context {
   clientAddress(): string;
   /** The header User-Agent, anybody's text; empty without one. */
   userAgent(): string;
+  /** The language chosen in the browser, else the first of ours that it asks for; undefined where it asks for none of them. */
+  language(): Language | undefined;
   /** As in the log and in X-Request-Id. */
   requestId(): string;
   /** The session token that the request carried, if it has the shape of one. */

@@ -12,6 +12,7 @@ import {
   normalizeEmail,
 } from '../server/accounts/text-rules.ts';
 import { ServiceError } from '../server/errors.ts';
+import { isLanguage, type Language, languages } from '../server/texts/languages.ts';
 
 /** The fields of interface.md section 2.5 and decisions.md "Accounts", each with its rules. Lengths count code points. */
 
@@ -56,6 +57,11 @@ export const profile = {
   website: webAddress.nullable(),
   avatar: webAddress.nullable(),
 } satisfies { [Field in keyof ProfileFields]: z.ZodType<ProfileFields[Field]> };
+
+/** A language of the pages and mails. */
+export const language = z
+  .custom<Language>(isLanguage, rule('unknown_language', `Must be one of ${languages.join(', ')}`))
+  .meta({ type: 'string', enum: [...languages], example: 'de' });
 
 /** The name of a file at its origin. The service makes no use of it, so any text is valid. */
 export const filename = z.string().min(1).max(1024).meta({ example: 'holiday.png' });

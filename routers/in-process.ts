@@ -15,6 +15,7 @@ export const inProcessCaller = (
     service: name,
     clientAddress: () => 'in process',
     userAgent: () => '',
+    language: () => undefined,
     requestId: () => '',
     sessionToken: undefined,
     session: undefined,

@@ -51,10 +51,15 @@ export const invitationProcedures = {
         ],
       },
     })
-    .input(z.object({ email: fields.email }))
+    .input(
+      z.object({
+        email: fields.email,
+        language: fields.language.optional().meta({ description: 'Of the mail; left out: that of the browser' }),
+      }),
+    )
     .output(z.object({ success: z.literal(true), invitation: listed }))
-    .mutation(async ({ ctx, input: { email } }) => {
-      const invitation = await ctx.accounts.invite(ctx.session, email, callerOf(ctx));
+    .mutation(async ({ ctx, input: { email, language } }) => {
+      const invitation = await ctx.accounts.invite(ctx.session, { email, language }, callerOf(ctx));
       return { success: true as const, invitation: toListed(invitation) };
     }),
 

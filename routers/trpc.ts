@@ -134,6 +134,7 @@ export const callerOf = (ctx: Context, acting: Pick<Caller, 'actor' | 'actorId'>
   clientAddress: ctx.clientAddress(),
   userAgent: ctx.userAgent(),
   requestId: ctx.requestId(),
+  language: () => (acting.actor === 'user' ? ctx.language() : undefined),
 });
 
 /** The caller of an `adminProcedure`. */

@@ -8,6 +8,7 @@ import { openKeyValueStore } from './parts/key-value/index.ts';
 import { openMail } from './parts/mail/index.ts';
 import { openObjectStorage } from './parts/object-storage/index.ts';
 import type { Secrets } from './secrets.ts';
+import type { Texts } from './texts/index.ts';
 import { createUploads } from './uploads/index.ts';
 
 interface Setting {
@@ -41,7 +42,12 @@ type Parts = Awaited<ReturnType<typeof openParts>>;
 export function createRules(
   config: Config,
   { database, store, mail, objects }: Parts,
-  { identityProviders, secrets, log }: Setting & { identityProviders: ReadonlyMap<string, IdentityProvider> },
+  {
+    identityProviders,
+    secrets,
+    texts,
+    log,
+  }: Setting & { identityProviders: ReadonlyMap<string, IdentityProvider>; texts: Texts },
 ) {
   const activity = createActivity(database, { keptDays: config.activityDays });
   const uploads = createUploads(config, { database, activity, objects, log });
@@ -56,6 +62,7 @@ export function createRules(
     publicUrl: objects.publicUrl,
     identityProviders,
     secrets,
+    texts,
     log,
   });
   return { accounts, uploads };

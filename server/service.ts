@@ -49,7 +49,7 @@ export async function createService(
   const { database, store, objects } = parts;
   const embeddedProvider = devIdentityProvider(config, { store, secrets, log });
   const identityProviders = openIdentityProviders(embeddedProvider?.clients ?? config.identityProviders);
-  const { accounts, uploads } = createRules(config, parts, { identityProviders, secrets, log });
+  const { accounts, uploads } = createRules(config, parts, { identityProviders, secrets, texts, log });
   gauges(async () => ({ account_database_up: await isUp(database) }));
   gauges(async () => ({ account_key_value_store_up: await isUp(store) }));
   const stopping = new AbortController();

@@ -18,6 +18,7 @@ const migrations = {
   '0017-administration': async () => (await import('./0017-administration.ts')).Administration,
   '0018-invitations': async () => (await import('./0018-invitations.ts')).Invitations,
   '0019-consents': async () => (await import('./0019-consents.ts')).Consents,
+  '0020-languages': async () => (await import('./0020-languages.ts')).Languages,
 };
 
 /** In the order in which they run. Listed rather than discovered: nothing is read from disk at start. */

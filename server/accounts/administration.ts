@@ -119,7 +119,7 @@ export const createAdministration = (
     sendReset: (id: string, caller: Caller): Promise<void> =>
       perform(id, caller, {
         async act({ tables, user: { email, id: userId }, tell }) {
-          await outbox.enqueue(tables, { kind: 'reset-password', email, userId });
+          await outbox.enqueue(tables, { kind: 'reset-password', email, userId }, caller);
           await tell({ kind: 'reset-sent' });
         },
       }),

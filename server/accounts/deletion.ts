@@ -74,7 +74,7 @@ export const createDeletion = (
     await recordUnmailed(tables, id, event, caller);
     const kind = caller.actor === 'user' ? 'account-deleted' : 'account-closed';
     const addresses = [...(user.emailVerified ? [user.email] : []), ...undos.map(({ former }) => former)];
-    for (const email of addresses) await outbox.enqueue(tables, { kind, email, userId: id, detail });
+    for (const email of addresses) await outbox.enqueue(tables, { kind, email, userId: id, detail }, caller);
     return { deletedAt, removedAfter };
   };
 

@@ -56,7 +56,7 @@ export const createEmailChange = (deps: Deps, devices: Pick<KnownDevices, 'repor
       if (email === user.email) throw new ServiceError('VALIDATION_FAILED', unchanged);
       if (!registration.allowsChangeTo(email)) throw new ServiceError('VALIDATION_FAILED', ofOtherDomain);
       await limits.enforce('mailRequest', caller.clientAddress);
-      await outbox.request({ kind: 'confirm-email', email, userId: user.id }, (tables) =>
+      await outbox.request({ kind: 'confirm-email', email, userId: user.id }, caller, (tables) =>
         record(tables, user, { kind: 'email-change-requested', details: { email } }, caller),
       );
     },
@@ -82,13 +82,8 @@ export const createEmailChange = (deps: Deps, devices: Pick<KnownDevices, 'repor
         await moveTo(em, tables, user, to);
         await emailChanges.confirm(tables, changeId, from);
         await record(tables, user, { kind: 'email-changed', details: { from, to } }, caller);
-        await outbox.enqueue(tables, {
-          kind: 'email-changed',
-          email: from,
-          userId: id,
-          detail: to,
-          tokenId: changeId,
-        });
+        const told = { kind: 'email-changed', email: from, userId: id, detail: to, tokenId: changeId } as const;
+        await outbox.enqueue(tables, told, caller);
       }).catch(takenIfDuplicate);
     },
 
@@ -124,7 +119,7 @@ export const createEmailChange = (deps: Deps, devices: Pick<KnownDevices, 'repor
           const details = { from, to, ...methodsDetail(methods) };
           await record(tables, user, { kind: 'email-change-undone', details }, caller);
           for (const email of new Set([to, from])) {
-            await outbox.enqueue(tables, { kind: 'email-change-undone', email, userId: user.id, detail: to });
+            await outbox.enqueue(tables, { kind: 'email-change-undone', email, userId: user.id, detail: to }, caller);
           }
         }, sent.userId)
         .catch(takenIfDuplicate);

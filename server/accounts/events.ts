@@ -45,5 +45,6 @@ export const createEvents =
     const mail = mailOf[event.kind];
     if (!mail) return;
     const detail = mail.about && event.details?.[mail.about];
-    await outbox.enqueue(tables, { kind: mail.kind, email: user.email, userId: user.id, ...(detail && { detail }) });
+    const { id: userId, email } = user;
+    await outbox.enqueue(tables, { kind: mail.kind, email, userId, ...(detail && { detail }) }, caller);
   };

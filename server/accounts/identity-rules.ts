@@ -140,6 +140,7 @@ export async function admitNew(deps: RuleDeps, arrival: Arrival, email: string):
     avatar: deps.takesPictures ? pictureIn(identity) : null,
     provider,
     emailVerified: identity.emailVerified,
+    browserLanguage: caller.language(),
   });
   if (await deps.emailChanges.isReserved(tables, email, user.id)) return { result: 'email-unverified' };
   const entry = await entryFor(deps, tables, email);
@@ -188,12 +189,12 @@ export async function addLink(
 /** The provider does not vouch for the address: the mail must be confirmed, best in the browser that logs in. */
 async function mailVerification(
   { outbox }: RuleDeps,
-  { tables, browser }: Arrival,
+  { tables, browser, caller }: Arrival,
   user: User,
   link: Identity,
 ): Promise<Admission> {
   link.browser = browserHash(browser);
-  await outbox.enqueue(tables, { kind: 'verify-email', email: user.email });
+  await outbox.enqueue(tables, { kind: 'verify-email', email: user.email }, caller);
   return { result: 'unverified' };
 }
 

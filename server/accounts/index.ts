@@ -6,6 +6,7 @@ import type { IdentityProvider } from '../parts/identity-provider/contract.ts';
 import type { KeyValueStore } from '../parts/key-value/contract.ts';
 import type { MailTransport } from '../parts/mail/contract.ts';
 import type { Secrets } from '../secrets.ts';
+import type { Texts } from '../texts/index.ts';
 import { createAdministration } from './administration.ts';
 import { createConsents } from './consents.ts';
 import { createDeletion } from './deletion.ts';
@@ -65,13 +66,26 @@ interface Parts {
   /** By name. Empty where none is configured or embedded. */
   identityProviders: ReadonlyMap<string, IdentityProvider>;
   secrets: Secrets;
+  texts: Texts;
   log: Log;
 }
 
 /** The account rules, on the given parts. `outbox.start` starts the worker. */
 export function createAccounts(
   config: Config,
-  { database, activity, store, mail, avatarChanged, removeUploads, publicUrl, identityProviders, secrets, log }: Parts,
+  {
+    database,
+    activity,
+    store,
+    mail,
+    avatarChanged,
+    removeUploads,
+    publicUrl,
+    identityProviders,
+    secrets,
+    texts,
+    log,
+  }: Parts,
 ) {
   const users = createUsers({ database, activity, avatarChanged });
   const tokens = createOneTimeTokens({ database, secrets });
@@ -80,7 +94,17 @@ export function createAccounts(
   const { appUrl, brand, rates } = config;
   /** What mails and authenticators call the service. */
   const site = brand.name ?? new URL(appUrl).host;
-  const compose = createMailComposer({ appUrl, site, brand, database, users, tokens, emailChanges, invitations });
+  const compose = createMailComposer({
+    appUrl,
+    site,
+    brand,
+    texts,
+    database,
+    users,
+    tokens,
+    emailChanges,
+    invitations,
+  });
   const turns = createInboxTurns();
   const admission = createMailAdmission({ database, tokens, emailChanges, rates, turns });
   const sessionRows = createSessionRows(database, activity);

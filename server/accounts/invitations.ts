@@ -1,19 +1,27 @@
-import type { Caller } from '../activity/caller.ts';
+import { type Caller, operator } from '../activity/caller.ts';
 import type { Rate } from '../config/index.ts';
 import { ServiceError } from '../errors.ts';
 import { pageById } from '../page-by-id.ts';
 import type { AllTables } from '../parts/database/contract.ts';
+import type { Language } from '../texts/languages.ts';
 import { asAdministrator } from './administrators.ts';
 import type { Deps } from './deps.ts';
 import { decide } from './identity-keys.ts';
 import type { ListedInvitation } from './invitation-rows.ts';
 import type { MailAdmission } from './mail-requests.ts';
+import type { MailRequest } from './outbox-rows.ts';
 import type { Session } from './sessions.ts';
 
 export interface InvitationPage {
   invitations: ListedInvitation[];
   /** The cursor of the next page; absent on the last one. */
   nextCursor?: string;
+}
+
+interface Invited {
+  /** Normalized. */
+  email: string;
+  language: Language | undefined;
 }
 
 interface Parts {
@@ -26,7 +34,12 @@ export const createInvitations = (deps: Deps, { admission, rates }: Parts) => {
   const { database, emailChanges, invitations, outbox, recordUnmailed, registration } = deps;
 
   /** Rejects with EMAIL_TAKEN, and past the limits on mails with RATE_LIMITED. `invitedBy` is null for the operator. */
-  const inviteIn = async (tables: AllTables, email: string, invitedBy: string | null): Promise<ListedInvitation> => {
+  const inviteIn = async (
+    tables: AllTables,
+    email: string,
+    invitedBy: string | null,
+    request: MailRequest,
+  ): Promise<ListedInvitation> => {
     const user = await tables.selectFrom('users').select('id').where('email', '=', email).executeTakeFirst();
     if (user || (await emailChanges.isReserved(tables, email))) throw new ServiceError('EMAIL_TAKEN');
     if (!(await admission.isWithinLimits(tables, { kind: 'invitation', email }, false))) {
@@ -34,7 +47,7 @@ export const createInvitations = (deps: Deps, { admission, rates }: Parts) => {
       throw new ServiceError('RATE_LIMITED', { message, retryAfter: rates.mail.seconds });
     }
     const invitation = await invitations.issue(tables, email, invitedBy);
-    await outbox.enqueue(tables, { kind: 'invitation', email, tokenId: invitation.id });
+    await outbox.enqueue(tables, { kind: 'invitation', email, tokenId: invitation.id }, request);
     return invitation;
   };
 
@@ -48,14 +61,14 @@ export const createInvitations = (deps: Deps, { admission, rates }: Parts) => {
     /**
      * Mails an address a link by which one account can be created with it, in place of an older one. Rejects with
      * REGISTRATION_CLOSED where nobody is let in, with EMAIL_TAKEN if it is the address of an account, or was until lately,
-     * and with RATE_LIMITED.
+     * and with RATE_LIMITED. The mail is in the `language`, else in that of the caller.
      */
-    async invite(session: Session, email: string, caller: Caller): Promise<ListedInvitation> {
+    async invite(session: Session, { email, language }: Invited, caller: Caller): Promise<ListedInvitation> {
       requireInvitations();
       const { id } = session.user;
       return decide(() =>
         asAdministrator(deps, session, async (tables) => {
-          const invitation = await inviteIn(tables, email, id);
+          const invitation = await inviteIn(tables, email, id, { language: () => language ?? caller.language() });
           await recordUnmailed(tables, id, { kind: 'user-invited', details: { email } }, caller);
           return invitation;
         }),
@@ -65,7 +78,7 @@ export const createInvitations = (deps: Deps, { admission, rates }: Parts) => {
     /** The same by the operator, at the command line. No account has an event of it; that of the new user names the operator. */
     async inviteAsOperator(email: string): Promise<ListedInvitation> {
       requireInvitations();
-      const invitation = await decide(() => database.change((tables) => inviteIn(tables, email, null)));
+      const invitation = await decide(() => database.change((tables) => inviteIn(tables, email, null, operator)));
       outbox.wake();
       return invitation;
     },

@@ -97,13 +97,21 @@ export const createKnownDevices = ({ database, activity, secrets, outbox }: Part
   };
 
   /** Records the event, and queues the mail about it unless it was sent lately. Answers whether it did. */
-  const report = async (tables: AllTables, user: Account, login: ReportedLogin & NewLogin, request: DeviceRequest) => {
+  const report = async (
+    tables: AllTables,
+    user: Account,
+    login: ReportedLogin & NewLogin,
+    request: DeviceRequest,
+    formerLanguage: string | null,
+  ) => {
     const lately = await reportedLogins(tables, user.id, REPORTED_MS);
     if (lately.some((other) => isAlike(other, login))) return false;
     const { id: userId, email } = user;
     const details = { ...detailsOf(login), device: NEW };
     await activity.record(tables, userId, { kind: 'logged-in', details }, request);
-    await outbox.enqueue(tables, { kind: 'new-device', email, userId, detail: toDetail(login) });
+    // Another person may be logging in: the language of that browser counts only where no other is known.
+    const language = () => formerLanguage ?? request.language();
+    await outbox.enqueue(tables, { kind: 'new-device', email, userId, detail: toDetail(login) }, { language });
     return true;
   };
 
@@ -145,7 +153,7 @@ export const createKnownDevices = ({ database, activity, secrets, outbox }: Part
     ): Promise<RecordedLogin> {
       const row = await tables
         .selectFrom('users')
-        .select(['device_epoch as epoch', 'session_epoch', 'deleted_at', 'blocked_at'])
+        .select(['device_epoch as epoch', 'session_epoch', 'deleted_at', 'blocked_at', 'browser_language as language'])
         .select(sql<number>`${database.now}`.as('now'))
         .where('id', '=', user.id)
         .executeTakeFirst();
@@ -155,9 +163,14 @@ export const createKnownDevices = ({ database, activity, secrets, outbox }: Part
       const device = deviceOf(request.deviceCookie, user.id, row.epoch ?? 0);
       // All sessions have ended since then, and so has this one: it makes no device known.
       if (row.session_epoch !== user.sessionEpoch) return { deviceCookie: device.unmarked, isNews: false };
+      const language = request.language();
+      if (language !== undefined && language !== row.language) {
+        await tables.updateTable('users').set({ browser_language: language }).where('id', '=', user.id).execute();
+      }
       const isExpected = row.epoch === null ? await isFirst(tables, user.id) : device.isKnown;
 
-      const isNews = !isExpected && (await report(tables, user, { at: Number(row.now), ...login }, request));
+      const isNews =
+        !isExpected && (await report(tables, user, { at: Number(row.now), ...login }, request, row.language));
       if (!isNews) {
         await activity.record(tables, user.id, { kind: 'logged-in', details: detailsOf(login) }, request);
       }

@@ -3,24 +3,26 @@ import type { Brand } from '../config/brand.ts';
 import { escapeHtml } from '../escape-html.ts';
 import type { Database } from '../parts/database/contract.ts';
 import type { Mail } from '../parts/mail/contract.ts';
+import { type Texts, writer } from '../texts/index.ts';
+import { defaultLanguage, isLanguage, type Language } from '../texts/languages.ts';
 import type { EmailChangeRows } from './email-change-rows.ts';
 import type { InvitationRows } from './invitation-rows.ts';
-import { isChangePurpose, isInvitation, isTokenPurpose, type MailContent, mailKinds } from './mail-kinds.ts';
+import { buttonPages, isChangePurpose, isInvitation, isTokenPurpose, mailKinds } from './mail-kinds.ts';
+import type { MailWords } from './mail-words.ts';
 import type { OneTimeTokens } from './one-time-tokens.ts';
 import type { LeasedMail } from './outbox-rows.ts';
 import type { Users } from './users.ts';
 
 type Message = Omit<Mail, 'id'>;
 
-const GREETING = 'Hello,';
-
 interface Parts {
   appUrl: string;
   /** What the service is called. */
   site: string;
   brand: Brand;
+  texts: Texts;
   database: Database;
-  users: Users;
+  users: Pick<Users, 'find' | 'languagesOf'>;
   tokens: OneTimeTokens;
   emailChanges: EmailChangeRows;
   invitations: InvitationRows;
@@ -37,6 +39,7 @@ export const createMailComposer = ({
   appUrl,
   site,
   brand,
+  texts,
   database,
   users,
   tokens,
@@ -57,21 +60,59 @@ export const createMailComposer = ({
       : database.query((tables) => tokens.deriveAgain(tables, kind, tokenId));
   };
 
+  /** The user's choice, else the language of the request that the mail answers, else that of the browser of the last login. */
+  const languageOf = async ({ userId, language, isNew }: LeasedMail, owner?: { email: string }): Promise<Language> => {
+    const reader = owner ?? (userId && { id: userId });
+    // A user who was inserted just now has chosen none.
+    const user = reader && !isNew ? await users.languagesOf(reader) : undefined;
+    // A row may be of the release after, which knows more languages.
+    return [user?.language, language, user?.browserLanguage].find(isLanguage) ?? defaultLanguage;
+  };
+
   return async (row) => {
     const email = row.email || (await addressOf(row.userId));
     if (!email) return undefined;
-    const { content, token, changeToken, invitationToken } = mailKinds[row.kind];
-    const setting = { site, appUrl, link: '', detail: row.detail ?? '' };
+    const { token, changeToken, invitationToken } = mailKinds[row.kind];
     const linked = token ?? changeToken ?? invitationToken;
-    if (!linked) return render(email, content(setting));
-    const found = row.tokenId ? await tokenOf(row, row.tokenId) : undefined;
-    if (!found || found === 'foreign') return found;
-    const link = found === 'taken' ? '' : appUrl + linked.page(found.token, email);
-    return render(email, content({ ...setting, link }));
+    const found = linked && (row.tokenId ? await tokenOf(row, row.tokenId) : undefined);
+    if (linked && (!found || found === 'foreign')) return found;
+    const link = linked && typeof found === 'object' ? appUrl + linked.page(found.token, email) : '';
+    const language = await languageOf(row, found === 'taken' ? { email } : undefined);
+    const words = { language, write: writer(texts, language) };
+    return render(email, contentOf(row, { site, appUrl, link }, words), words);
   };
 };
 
-const labels = { support: 'Support', terms: 'Terms of service', privacy: 'Privacy policy' };
+interface Setting {
+  /** What the service is called: APP_NAME, or the host of the public address. */
+  site: string;
+  appUrl: string;
+  /** Of a mail with a token: its page, with the token. Otherwise, and where the owner of the address is only told, empty. */
+  link: string;
+}
+
+/** What a mail says. */
+interface MailContent {
+  subject: string;
+  paragraphs: string[];
+  button: { label: string; url: string } | undefined;
+  closing: string;
+}
+
+function contentOf({ kind, detail }: LeasedMail, { site, appUrl, link }: Setting, words: MailWords): MailContent {
+  const { write } = words;
+  const about = detail ?? '';
+  const { message, values: valuesOf } = mailKinds[kind];
+  const { texts, button } = typeof message === 'object' ? message : message({ detail: about, hasLink: link !== '' });
+  const values = { site, ...valuesOf?.(about, words) };
+  const page = button && buttonPages[button];
+  return {
+    subject: write(`mails.${texts}.subject`, values),
+    paragraphs: write(`mails.${texts}.body`, values).split('\n\n'),
+    button: button && { label: write(`mails.buttons.${button}`), url: page ? appUrl + page : link },
+    closing: write(`mails.${texts}.closing`, values),
+  };
+}
 
 /** What is the same in all mails. Every address is absolute. */
 interface Frame {
@@ -79,7 +120,7 @@ interface Frame {
   logo: string | undefined;
   /** Of buttons, with white labels, and of links. */
   accent: string;
-  links: { label: string; url: string }[];
+  links: ReturnType<typeof brandLinks>;
 }
 
 const DEFAULT_ACCENT = '#1d4ed8';
@@ -90,7 +131,7 @@ function frameOf({ logo, colors, ...pages }: Brand, { site, appUrl }: Pick<Frame
     site,
     logo: logo && absolute(logo),
     accent: colors?.light.accent ?? DEFAULT_ACCENT,
-    links: brandLinks(pages).map(({ name, url }) => ({ label: labels[name], url: absolute(url) })),
+    links: brandLinks(pages).map(({ name, url }) => ({ name, url: absolute(url) })),
   };
 }
 
@@ -100,22 +141,31 @@ function frameOf({ logo, colors, ...pages }: Brand, { site, appUrl }: Pick<Frame
  */
 const renderer =
   (frame: Frame) =>
-  (email: string, content: MailContent): Message => {
+  (email: string, content: MailContent, words: MailWords): Message => {
+    const { write } = words;
     const { subject, paragraphs, button, closing } = content;
-    const action = button ? [`${button.label}:\n${button.url}`] : [];
-    const footer = frame.links
-      .map(({ label, url }) => `${label}: ${url.replace(/^mailto:([^?]*).*$/, '$1')}`)
+    const greeting = write('mails.frame.greeting');
+    const links = frame.links.map(({ name, url }) => ({ label: write(`common.brandLinks.${name}`), url }));
+    const action = button ? [write('mails.frame.action', button)] : [];
+    const footer = links
+      .map(({ label, url }) => write('mails.frame.link', { label, url: url.replace(/^mailto:([^?]*).*$/, '$1') }))
       .join('\n');
-    const parts = [GREETING, ...paragraphs, ...action, closing, ...(footer ? [footer] : [])];
-    return { to: { address: email }, subject, text: `${parts.join('\n\n')}\n`, html: renderHtml(frame, content) };
+    const parts = [greeting, ...paragraphs, ...action, closing, ...(footer ? [footer] : [])];
+    return {
+      to: { address: email },
+      subject,
+      text: `${parts.join('\n\n')}\n`,
+      html: renderHtml({ ...frame, links }, content, words),
+    };
   };
 
 const font = "font-family:-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;font-size:16px;line-height:1.5";
 
 /** Tables and inline styles, because all mail programs support them. Everything variable is escaped. */
 function renderHtml(
-  { site, logo, accent, links }: Frame,
+  { site, logo, accent, links }: Omit<Frame, 'links'> & { links: { label: string; url: string }[] },
   { subject, paragraphs, button, closing }: MailContent,
+  { write, language }: MailWords,
 ): string {
   const paragraph = (words: string) => `<p style="margin:0 0 16px">${escapeHtml(words)}</p>`;
   const link = (url: string, style: string, words: string) =>
@@ -126,19 +176,19 @@ function renderHtml(
   const buttonStyle = `display:inline-block;padding:12px 24px;border-radius:6px;background:${accent};color:#ffffff;font-weight:600;text-decoration:none`;
   const action = button
     ? `<p style="margin:24px 0">${link(button.url, buttonStyle, button.label)}</p>
-<p style="margin:0 0 16px;font-size:14px;color:#52525b">If the button does not work, open this address:<br>${link(button.url, `color:${accent};word-break:break-all`, button.url)}</p>`
+<p style="margin:0 0 16px;font-size:14px;color:#52525b">${escapeHtml(write('mails.frame.buttonFails'))}<br>${link(button.url, `color:${accent};word-break:break-all`, button.url)}</p>`
     : '';
   const footer =
     links.length > 0
       ? `\n<p style="margin:24px 0 0;padding:16px 0 0;border-top:1px solid #e4e4e7;font-size:14px">${links.map(({ label, url }) => link(url, `color:${accent}`, label)).join(' · ')}</p>`
       : '';
   return `<!doctype html>
-<html lang="en">
+<html lang="${language}">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${escapeHtml(subject)}</title></head>
 <body style="margin:0;padding:0;background:#f4f4f5">
 <table role="presentation" width="100%" cellpadding="0" cellspacing="0" style="background:#f4f4f5"><tr><td align="center" style="padding:24px 12px">
 <table role="presentation" width="100%" cellpadding="0" cellspacing="0" style="max-width:560px;background:#ffffff;border-radius:8px"><tr><td style="padding:32px;color:#18181b;${font}">
-${picture}${paragraph(GREETING)}
+${picture}${paragraph(write('mails.frame.greeting'))}
 ${paragraphs.map(paragraph).join('\n')}
 ${action}
 <p style="margin:0;font-size:14px;color:#52525b">${escapeHtml(closing)}</p>${footer}

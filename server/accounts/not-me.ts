@@ -45,12 +45,8 @@ export const createNotMe = (deps: Deps, { reportedLogins }: Pick<KnownDevices, '
     });
     const details = methodsDetail(methods);
     await record(tables, user, { kind: 'not-me', ...(methods.length > 0 && { details }) }, caller);
-    await outbox.enqueue(tables, {
-      kind: 'reset-password',
-      email: user.email,
-      userId: user.id,
-      detail: AFTER_NOT_ME,
-    });
+    const { id: userId, email } = user;
+    await outbox.enqueue(tables, { kind: 'reset-password', email, userId, detail: AFTER_NOT_ME }, caller);
     return 'locked';
   };
 

@@ -23,10 +23,15 @@ export interface Mailing {
   tokenId?: string | undefined;
 }
 
+/** What a mail answers. It is in this language, unless the user has chosen another. */
+export interface MailRequest {
+  language(): string | undefined;
+}
+
 /** A row as the worker takes it. `attempts` does not count the one that begins. */
 export type LeasedMail = Pick<
   OutboxMail,
-  'id' | 'email' | 'userId' | 'tokenId' | 'detail' | 'attempts' | 'traceparent'
+  'id' | 'email' | 'userId' | 'tokenId' | 'detail' | 'attempts' | 'traceparent' | 'language'
 > & {
   kind: MailKind;
   expired: boolean;
@@ -46,6 +51,7 @@ export const createOutboxRows = (database: Database, { countedMs }: { countedMs:
   async insert(
     tables: WriteTables,
     { kind, email, userId, detail, tokenId }: Mailing,
+    request: MailRequest,
     { delayMs = 0, isLeased = false }: { delayMs?: number; isLeased?: boolean } = {},
   ): Promise<LeasedMail> {
     const row = {
@@ -56,6 +62,7 @@ export const createOutboxRows = (database: Database, { countedMs }: { countedMs:
       userId: userId ?? null,
       tokenId: tokenId ?? null,
       traceparent: traceparent() ?? null,
+      language: request.language() ?? null,
     };
     await tables
       .insertInto('outbox')
@@ -73,6 +80,7 @@ export const createOutboxRows = (database: Database, { countedMs }: { countedMs:
         expires_at: sql`${database.now} + ${mailKinds[kind].lifeMs}`,
         created_at: database.now,
         traceparent: row.traceparent,
+        language: row.language,
       })
       .execute();
     return { ...row, attempts: 0, expired: false, isNew: true };
@@ -96,6 +104,7 @@ export const createOutboxRows = (database: Database, { countedMs }: { countedMs:
           'detail',
           'attempts',
           'traceparent',
+          'language',
         ])
         .select(sql<number>`expires_at <= ${database.now}`.as('expired'))
         .where('state', '=', 'pending'),

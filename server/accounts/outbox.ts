@@ -11,7 +11,7 @@ import { createMailDelivery } from './mail-delivery.ts';
 import type { TokenPurpose } from './mail-kinds.ts';
 import type { MailAdmission } from './mail-requests.ts';
 import type { MailComposer } from './mails.ts';
-import { createOutboxRows, type LeasedMail, type Mailing, type Outcome } from './outbox-rows.ts';
+import { createOutboxRows, type LeasedMail, type Mailing, type MailRequest, type Outcome } from './outbox-rows.ts';
 import { inboxOf } from './text-rules.ts';
 
 /**
@@ -72,9 +72,9 @@ export function createOutbox({ database, rates, mail, admission, turns, compose,
   });
 
   return {
-    /** Queues a mail in the caller's transaction. Call `wake` after the commit. */
-    async enqueue(tables: AllTables, mailing: Mailing): Promise<void> {
-      await rows.insert(tables, mailing);
+    /** Queues a mail in the caller's transaction, in the language of `request`. Call `wake` after the commit. */
+    async enqueue(tables: AllTables, mailing: Mailing, request: MailRequest): Promise<void> {
+      await rows.insert(tables, mailing, request);
     },
 
     /**
@@ -85,6 +85,7 @@ export function createOutbox({ database, rates, mail, admission, turns, compose,
     async welcoming(
       user: User,
       purpose: TokenPurpose,
+      request: MailRequest,
       transact: (welcome: (tables: AllTables) => Promise<void>) => Promise<void>,
     ): Promise<void> {
       const freePlace = worker.reserve();
@@ -94,7 +95,7 @@ export function createOutbox({ database, rates, mail, admission, turns, compose,
         await transact(async (tables) => {
           const tokenId = release && (await admission.issueWithinLimits(tables, user, purpose));
           const mailing = { kind: purpose, email: user.email, ...(tokenId && { userId: user.id, tokenId }) };
-          mail = await rows.insert(tables, mailing, { isLeased: Boolean(tokenId) });
+          mail = await rows.insert(tables, mailing, request, { isLeased: Boolean(tokenId) });
         });
       } finally {
         release?.();
@@ -110,9 +111,10 @@ export function createOutbox({ database, rates, mail, admission, turns, compose,
      */
     async request(
       mailing: Pick<Mailing, 'kind' | 'email' | 'userId'>,
+      request: MailRequest,
       beside?: (tables: AllTables) => Promise<void>,
     ): Promise<void> {
-      const insert = (tables: WriteTables) => rows.insert(tables, mailing, { delayMs: REQUEST_DELAY_MS });
+      const insert = (tables: WriteTables) => rows.insert(tables, mailing, request, { delayMs: REQUEST_DELAY_MS });
       await (beside
         ? database.change(async (tables) => {
             await insert(tables);

@@ -1,3 +1,4 @@
+import type { Caller } from '../activity/caller.ts';
 import { ServiceError } from '../errors.ts';
 import type { Deps } from './deps.ts';
 import type { DeviceRequest, KnownDevices } from './known-devices.ts';
@@ -12,9 +13,9 @@ export const createRecovery = (
   { devices }: { devices: Pick<KnownDevices, 'mark'> },
 ) => ({
   /** Mails a reset link if there is an account; the answer does not reveal it. A newer link replaces the older. */
-  async forgotPassword(email: string, clientAddress: string): Promise<void> {
-    await limits.enforce('mailRequest', clientAddress);
-    await outbox.request({ kind: 'reset-password', email });
+  async forgotPassword(email: string, caller: Caller): Promise<void> {
+    await limits.enforce('mailRequest', caller.clientAddress);
+    await outbox.request({ kind: 'reset-password', email }, caller);
   },
 
   /**

@@ -51,9 +51,15 @@ export const createRegistration = ({
       consents.requireAccepted(acceptTerms);
       await limits.enforce('register', caller.clientAddress);
       const passwordHash = await passwords.hash(password);
-      const user = User.register({ name, email, passwordHash, browser: browserHash(browser) });
+      const user = User.register({
+        name,
+        email,
+        passwordHash,
+        browser: browserHash(browser),
+        browserLanguage: caller.language(),
+      });
       await outbox
-        .welcoming(user, 'verify-email', (welcome) =>
+        .welcoming(user, 'verify-email', caller, (welcome) =>
           database.change(async (tables) => {
             await tables.insertInto('users').values(rowOf('users', user)).execute();
             if (await emailChanges.isReserved(tables, email, user.id)) throw new ServiceError('EMAIL_TAKEN');
@@ -90,7 +96,7 @@ export const createRegistration = ({
           const holder = await lockUser(em, { email });
           if (holder?.emailVerified || holder?.isBlocked) throw new ServiceError('EMAIL_TAKEN');
           if (holder) await deleteUser(em, tables, holder);
-          const invited = User.register({ name, email, passwordHash });
+          const invited = User.register({ name, email, passwordHash, browserLanguage: caller.language() });
           if (await emailChanges.isReserved(tables, email, invited.id)) throw new ServiceError('EMAIL_TAKEN');
           invited.verifyEmail();
           invited.provePassword();

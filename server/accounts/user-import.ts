@@ -24,6 +24,7 @@ export interface ImportedUser {
   passwordHash: string | null;
   passwordProven: boolean;
   isBlocked: boolean;
+  language: string | null;
   /** Milliseconds since 1970. */
   createdAt: number;
   identities: readonly ImportedIdentity[];

@@ -20,6 +20,7 @@ import {
   preparedRead,
   type ReadTables,
 } from '../parts/database/contract.ts';
+import type { Language } from '../texts/languages.ts';
 import { createProfileReplacement } from './profile-replacement.ts';
 
 /** The most ids of one statement, and the most pages that are read at once. */
@@ -89,6 +90,11 @@ export type AvatarChanged = (
   tables: AllTables,
   change: { userId: string; former: string | null; next: string | null },
 ) => Promise<void>;
+
+interface ProfileUpdate extends ProfileChange {
+  /** Of pages and mails; null: that of the browser. */
+  language?: Language | null | undefined;
+}
 
 interface PageRequest {
   limit: number;
@@ -202,6 +208,18 @@ export const createUsers = ({ database, activity, avatarChanged = async () => un
         return { user: toAccount(user as AccountRow), isBlocked: blockedAt !== null };
       }),
 
+    /** What the user has chosen, and the language of the browser of the last login. Undefined where there is no such user. */
+    languagesOf: (
+      where: { id: string } | { email: string },
+    ): Promise<Pick<User, 'language' | 'browserLanguage'> | undefined> =>
+      database.query((tables) =>
+        tables
+          .selectFrom('users')
+          .select(['language', 'browser_language as browserLanguage'])
+          .where((user) => user.and(where))
+          .executeTakeFirst(),
+      ),
+
     /** Whether there is such a user, deleted ones that can still be restored included. */
     async exists(id: string): Promise<boolean> {
       const row = await database.query((tables) =>
@@ -221,18 +239,22 @@ export const createUsers = ({ database, activity, avatarChanged = async () => un
      * Changes only the given fields of the user, who is given as the caller's session has read it. UNAUTHENTICATED if
      * that session has ended in the meantime.
      */
-    async update(user: Account, change: ProfileChange, caller: Caller): Promise<Account> {
+    async update(user: Account, { language, ...change }: ProfileUpdate, caller: Caller): Promise<Account> {
       const { id, sessionEpoch } = user;
       const fields = namesOf(user, change);
-      const recordChange = async (tables: AllTables) => {
-        if (fields === '' || !mayRecord(id)) return;
-        await activity.record(tables, id, { kind: 'profile-changed', details: { fields } }, caller);
+      const recordChange = async (tables: AllTables, changed = fields) => {
+        if (changed.length === 0 || !mayRecord(id)) return;
+        const details = { fields: changed.join(', ') };
+        await activity.record(tables, id, { kind: 'profile-changed', details }, caller);
       };
-      const replaced = await database.change(async (tables) => {
-        const changed = await replaceProfile(tables, { user, change });
-        if (changed) await recordChange(tables);
-        return changed;
-      }, id);
+      // The language is no part of what sessions read.
+      const replaced =
+        language === undefined &&
+        (await database.change(async (tables) => {
+          const changed = await replaceProfile(tables, { user, change });
+          if (changed) await recordChange(tables);
+          return changed;
+        }, id));
       if (replaced) return replaced;
       return database.transaction(async (em, tables) => {
         const stored = await lockUser(em, { id });
@@ -241,7 +263,9 @@ export const createUsers = ({ database, activity, avatarChanged = async () => un
         stored.changeProfile(change);
         const next = stored.profile.avatar;
         if (next !== former) await avatarChanged(tables, { userId: id, former, next });
-        await recordChange(tables);
+        const isOther = language !== undefined && language !== stored.language;
+        if (isOther) stored.language = language;
+        await recordChange(tables, isOther ? [...fields, 'language'] : fields);
         return accountOf(stored);
       }, id);
     },
@@ -251,8 +275,8 @@ export const createUsers = ({ database, activity, avatarChanged = async () => un
 export type Users = ReturnType<typeof createUsers>;
 
 /** The fields that a change gives another value than was read. */
-function namesOf(user: Account, change: ProfileChange): string {
+function namesOf(user: Account, change: ProfileChange): string[] {
   const next = changedProfile(user, change);
   const fields = Object.keys(next) as (keyof ProfileFields)[];
-  return fields.filter((field) => next[field] !== user[field]).join(', ');
+  return fields.filter((field) => next[field] !== user[field]);
 }

@@ -12,9 +12,9 @@ export const createVerification = (deps: Deps) => {
 
   return {
     /** Mails a new link to an address that waits for its verification; the answer does not reveal whether it does. */
-    async resendVerification(email: string, clientAddress: string): Promise<void> {
-      await limits.enforce('mailRequest', clientAddress);
-      await outbox.request({ kind: 'verify-email', email });
+    async resendVerification(email: string, caller: Caller): Promise<void> {
+      await limits.enforce('mailRequest', caller.clientAddress);
+      await outbox.request({ kind: 'verify-email', email }, caller);
     },
 
     /**

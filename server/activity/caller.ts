@@ -1,3 +1,5 @@
+import type { Language } from '../texts/languages.ts';
+
 /**
  * Who does something to an account: its user, an administrator, an operator at the command line, or another service by its
  * name.
@@ -15,10 +17,12 @@ export interface Caller {
   userAgent: string;
   /** As in the log and in the header X-Request-Id. */
   requestId: string;
+  /** The language of the user's browser. Undefined where it asks for none of ours, and where the user is not the caller. */
+  language(): Language | undefined;
 }
 
 /** What no HTTP request is the cause of. */
-const noRequest = { clientAddress: '', userAgent: '', requestId: '' };
+const noRequest = { clientAddress: '', userAgent: '', requestId: '', language: () => undefined };
 
 /** The background jobs, which complete what a user has begun. */
 export const backgroundJob: Caller = { actor: 'user', ...noRequest };

@@ -12,6 +12,7 @@ import { createSecrets } from '../secrets.ts';
 import { trustAuthorities } from '../start/authorities.ts';
 import { prepareDataDir } from '../start/data-dir.ts';
 import { applicationSecrets } from '../start/secret.ts';
+import { readTexts } from '../texts/index.ts';
 import { explain, requireCurrentSchema, UsageError } from './failure.ts';
 import { commands } from './user/commands.ts';
 
@@ -80,7 +81,12 @@ async function withAccounts<Result>(
   const secrets = createSecrets(applicationSecrets(config));
   const parts = await openParts(config, { secrets, log });
   const identityProviders = openIdentityProviders(config.identityProviders);
-  const { accounts } = createRules(config, parts, { identityProviders, secrets, log });
+  const { accounts } = createRules(config, parts, {
+    identityProviders,
+    secrets,
+    texts: readTexts(config.textsDir),
+    log,
+  });
   try {
     await requireCurrentSchema(parts.database);
     return await work(accounts, parts.store);

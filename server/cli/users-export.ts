@@ -8,6 +8,7 @@ import { type ExportedUser, exportedUsers } from '../accounts/users-export.ts';
 import { loadConfig } from '../config/index.ts';
 import { openDatabase } from '../parts/database/index.ts';
 import { trustAuthorities } from '../start/authorities.ts';
+import { isLanguage } from '../texts/languages.ts';
 import { explain, requireCurrentSchema, UsageError } from './failure.ts';
 import type { UserRecord } from './user-records/record.ts';
 
@@ -26,6 +27,7 @@ function recordOf(user: ExportedUser): UserRecord {
     email: user.email,
     name: user.name,
     ...Object.fromEntries(profile),
+    ...(isLanguage(user.language) && { language: user.language }),
     emailVerified: user.emailVerified === 1,
     ...(user.passwordHash !== null && { passwordHash: user.passwordHash, passwordProven: user.passwordProven === 1 }),
     ...(user.blockedAt !== null && { blocked: true }),

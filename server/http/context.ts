@@ -11,6 +11,7 @@ import type { Uploads } from '../uploads/index.ts';
 import { clientAddress } from './client-address.ts';
 import { browserCookie, readBrowserCookie } from './cookies/browser.ts';
 import { deviceCookie, readDeviceCookie } from './cookies/device.ts';
+import { askedLanguage } from './cookies/language.ts';
 import { pendingCookie, readPendingCookie } from './cookies/pending.ts';
 import { readSessionCookie, sessionCookies } from './cookies/session.ts';
 import { readStateCookie, stateCookies } from './cookies/state.ts';
@@ -64,6 +65,10 @@ class RequestContext implements Context {
 
   userAgent() {
     return this.#ctx.get('User-Agent');
+  }
+
+  language() {
+    return askedLanguage(this.#ctx);
   }
 
   requestId() {

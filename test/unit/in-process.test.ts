@@ -14,6 +14,7 @@ import { openKeyValueStore } from '../../server/parts/key-value/index.ts';
 import { openMail } from '../../server/parts/mail/index.ts';
 import { openObjectStorage } from '../../server/parts/object-storage/index.ts';
 import { createSecrets } from '../../server/secrets.ts';
+import { readTexts } from '../../server/texts/index.ts';
 import { createUploads } from '../../server/uploads/index.ts';
 import { temporaryDirectory } from '../rig/custodian.ts';
 
@@ -51,6 +52,7 @@ beforeAll(async () => {
     publicUrl: objects.publicUrl,
     identityProviders: new Map(),
     secrets,
+    texts: readTexts(undefined),
     log,
   });
   caller = inProcessCaller('worker', { accounts, uploads, pingDatabase: () => database.ping(), version: '1' });

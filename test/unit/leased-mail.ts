@@ -9,6 +9,7 @@ export const leasedMail = (changes: Partial<LeasedMail> = {}): LeasedMail => ({
   tokenId: 'token-1',
   detail: null,
   traceparent: null,
+  language: null,
   attempts: 0,
   expired: false,
   isNew: false,

@@ -11,11 +11,15 @@ import { createMailComposer } from '../../server/accounts/mails.ts';
 import type { LeasedMail } from '../../server/accounts/outbox-rows.ts';
 import { parseConfig } from '../../server/config/index.ts';
 import { escapeHtml } from '../../server/escape-html.ts';
+import { readTexts } from '../../server/texts/index.ts';
 import { leasedMail } from './leased-mail.ts';
 
 const HOUR = 3_600_000;
 const email = 'ada+a&b@example.test';
 const find = vi.fn(async (id: string) => (id === 'user_1' ? { email: 'stored@example.test' } : undefined));
+const languagesOf = vi.fn(
+  async (): Promise<{ language: string | null; browserLanguage: string | null } | undefined> => undefined,
+);
 const deriveAgain = vi.fn(async (_tables: unknown, purpose: string, id: string) => {
   if (id === 'token-of-another') return 'foreign';
   return id === 'token-1' ? { token: `${purpose}_${id}` } : undefined;
@@ -25,7 +29,8 @@ const parts = {
   site: 'accounts.test:8443',
   brand: parseConfig({}).brand,
   database: { query: (work: (tables: unknown) => unknown) => work({}) },
-  users: { find },
+  texts: readTexts(undefined),
+  users: { find, languagesOf },
   tokens: { deriveAgain, derive: (purpose: string, id: string) => `${purpose}_${id}` },
   emailChanges: {
     deriveAgain: async (tables: unknown, purpose: string, id: string) =>

@@ -13,6 +13,7 @@ import { parseConfig } from '../../server/config/index.ts';
 import { type AllTables, type Database, rowOf } from '../../server/parts/database/contract.ts';
 import { openDatabase } from '../../server/parts/database/index.ts';
 import { createSecrets } from '../../server/secrets.ts';
+import { readTexts } from '../../server/texts/index.ts';
 import { temporaryDirectory } from '../rig/custodian.ts';
 import { until } from '../rig/until.ts';
 
@@ -38,6 +39,7 @@ beforeEach(async () => {
       appUrl: 'https://accounts.test',
       site: 'accounts.test',
       brand: parseConfig({}).brand,
+      texts: readTexts(undefined),
       database,
       tokens,
       emailChanges,
@@ -55,7 +57,7 @@ afterEach(async () => {
 const newUser = (email: string) => User.register({ email, name: 'Ada', passwordHash: null });
 const insert = (tables: AllTables, user: User) => tables.insertInto('users').values(rowOf('users', user)).execute();
 const welcome = (user: User) =>
-  outbox.welcoming(user, 'verify-email', (queue) =>
+  outbox.welcoming(user, 'verify-email', { language: () => undefined }, (queue) =>
     database.change(async (tables) => {
       await insert(tables, user);
       await queue(tables);
@@ -84,7 +86,7 @@ test('the first mail to a user goes out without another look into the table', as
 test('a user who is not stored after all is sent nothing', async () => {
   outbox.start();
   const user = newUser('ada@example.test');
-  const failing = outbox.welcoming(user, 'verify-email', (queue) =>
+  const failing = outbox.welcoming(user, 'verify-email', { language: () => undefined }, (queue) =>
     database.change(async (tables) => {
       await insert(tables, user);
       await queue(tables);

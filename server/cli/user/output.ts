@@ -1,5 +1,5 @@
 import type { Accounts } from '../../accounts/index.ts';
-import { inUtc } from '../../accounts/mail-kinds.ts';
+import { inUtc } from '../../accounts/mail-words.ts';
 import type { ManagedUser } from '../../accounts/managed-users.ts';
 
 type Shown = NonNullable<Awaited<ReturnType<Accounts['managedUsers']['show']>>>;
