@@ -1,5 +1,6 @@
 import { type Config, loadConfig } from '../config/index.ts';
 import { trustAuthorities } from '../start/authorities.ts';
+import { readTexts } from '../texts/index.ts';
 import { checkAddress } from './doctor/address.ts';
 import { checkBrand } from './doctor/brand.ts';
 import { checkDatabase } from './doctor/database.ts';
@@ -31,6 +32,8 @@ const checksFor = (config: Config): [part: string, check: Check][] => [
 
 async function doctor(): Promise<void> {
   const config = loadConfig();
+  // A start refuses it too.
+  readTexts(config.textsDir);
   trustAuthorities(config);
   const checks = checksFor(config);
   const found = await Promise.all(checks.map(([, check]) => examine(check(config), PART_DEADLINE_MS)));

@@ -41,7 +41,11 @@ export const textsOfParts = (texts: TextsOf, parts: readonly string[]): TextsOf 
 
 function filesIn(folder: string): string[] {
   if (!existsSync(folder)) throw new ConfigError([`TEXTS_DIR names ${folder}, which is not there`]);
-  return readdirSync(folder).filter((name) => name.endsWith('.json'));
+  try {
+    return readdirSync(folder).filter((name) => name.endsWith('.json'));
+  } catch (error) {
+    throw new ConfigError([`TEXTS_DIR ${folder} cannot be read: ${(error as Error).message}`]);
+  }
 }
 
 const isLanguageFile = (name: string): boolean => isLanguage(name.replace(/\.json$/, ''));

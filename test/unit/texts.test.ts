@@ -131,6 +131,10 @@ describe('the texts of an operator', () => {
     expect(() => readTexts(folder(files as Record<string, string>))).toThrow(problem);
   });
 
+  test('a file in place of a folder stops the start', () => {
+    expect(() => readTexts(import.meta.filename)).toThrow('texts.test.ts cannot be read: ENOTDIR');
+  });
+
   test('a folder that is not there stops the start', () => {
     expect(() => readTexts('/nowhere')).toThrow('TEXTS_DIR names /nowhere, which is not there');
   });

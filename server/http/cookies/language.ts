@@ -3,7 +3,7 @@ import { defaultLanguage, isLanguage, LANGUAGE_COOKIE, type Language, languages 
 import { readCookie } from './cookie.ts';
 
 /** Browsers send less than 200 characters. Each part of a longer header takes time. */
-const LONGEST_HEADER = 1000;
+const LONGEST_HEADER = 500;
 
 /** The first match of a header that takes any language, as those of programs do: it names none. */
 const ANY = 'und';

@@ -10,7 +10,7 @@ import { sessionEnded } from '../session-ended.tsx';
 
 const LONGEST_BIO = 500;
 
-type Name = Exclude<keyof ProfileUpdateInput, 'avatar'>;
+type Name = Exclude<keyof ProfileUpdateInput, 'avatar' | 'language'>;
 
 /** Every field that users may change, in the order of the form; AvatarPicker has the avatar. */
 const inputs: Record<Name, (props: { field: FieldState }) => JSX.Element> = {
