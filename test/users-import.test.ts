@@ -243,6 +243,7 @@ onBothStacks(
           email: foreign.email,
           name: 'Grace',
           bio: 'x',
+          language: 'fr',
           emailVerified: true,
           passwordHash: vector.hash,
           createdAt: 1e12,
@@ -274,6 +275,7 @@ onBothStacks(
         const { session } = await logInThrough(other, { sub: external.subject, email: freshEmail() });
         expect(await profileOf(other, session)).toMatchObject({ email: external.email });
         expect(await userWith(other, unproven.email)).toMatchObject({ email_verified: 1, password_proven: 0 });
+        expect(await userWith(other, foreign.email)).toMatchObject({ language: 'fr', browser_language: null });
       } finally {
         await other.stop();
       }
@@ -309,6 +311,7 @@ describe('a file', () => {
         ['an address that is none', { email: 'josé@example.com' }, 'email: Must be a valid email address'],
         ['a name of one character', { name: 'x' }, 'name: Must have at least 2 characters'],
         ['a website that is a script', { website: 'javascript:1' }, 'website: Must be a http or https address'],
+        ['a language that is none of ours', { language: 'it' }, 'language: Must be one of en, de, fr, es'],
         ['NUL in a text', { bio: 'a\0b' }, 'bio: Contains characters that are not allowed'],
         [
           'a time in seconds',

@@ -104,6 +104,7 @@ export const paths: Record<string, [method: string, path: string]> = {
   'users.endSessions': ['POST', '/api/users/{id}/end-sessions'],
   'users.removeSecondFactors': ['POST', '/api/users/{id}/remove-second-factors'],
   'profile.get': ['GET', '/api/profile'],
+  'profile.language': ['GET', '/api/profile/language'],
   'profile.update': ['PUT', '/api/profile'],
   'upload.presign': ['POST', '/api/upload/presign'],
   'upload.confirm': ['POST', '/api/upload/confirm'],

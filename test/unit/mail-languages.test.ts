@@ -1,0 +1,160 @@
+import { describe, expect, test } from 'vitest';
+import { AFTER_NOT_ME, type MailKind, mailKinds } from '../../server/accounts/mail-kinds.ts';
+import { createMailComposer } from '../../server/accounts/mails.ts';
+import type { LeasedMail } from '../../server/accounts/outbox-rows.ts';
+import { toDetail } from '../../server/accounts/reported-login.ts';
+import { parseConfig } from '../../server/config/index.ts';
+import { escapeHtml } from '../../server/escape-html.ts';
+import { readTexts } from '../../server/texts/index.ts';
+import { type Language, languages } from '../../server/texts/languages.ts';
+import { leasedMail } from './leased-mail.ts';
+
+const site = 'Ada & <Co> {site}';
+const address = 'ada@example.test';
+
+const login = (device: string) =>
+  toDetail({ at: Date.UTC(2026, 10, 22, 14, 5), method: 'password', address: '203.0.113.7', device });
+
+/** What the detail of each kind may be; of those that are not listed, none. */
+const details: Partial<Record<MailKind, string[]>> = {
+  'reset-password': ['', AFTER_NOT_ME],
+  'password-changed': ['user', 'reset'],
+  'email-changed': ['new@example.test'],
+  'email-change-undone': ['new@example.test'],
+  'new-device': [login('Firefox on Linux'), login('Unknown device')],
+  'login-methods-removed': ['password,passkey,totp,recovery,idp,github'],
+  'identity-linked': ['github'],
+  'identity-unlinked': ['idp'],
+  'passkey-added': ['My <key>'],
+  'passkey-removed': ['My <key>'],
+  'account-deleted': ['2026-12-06T00:00:00.000Z'],
+  'account-closed': ['2026-12-06T00:00:00.000Z'],
+  'role-changed': ['admin', 'user'],
+  'recovery-code-used': ['7'],
+};
+
+const kinds = Object.keys(mailKinds) as MailKind[];
+const rows: [kind: MailKind, detail: string, tokenId: string][] = [
+  ...kinds.flatMap((kind) =>
+    (details[kind] ?? ['']).map((detail) => [kind, detail, 'token'] as [MailKind, string, string]),
+  ),
+  ['confirm-email', '', 'taken'],
+];
+
+interface Stored {
+  language: string | null;
+  browserLanguage: string | null;
+}
+
+/** Composes mails to a user of these languages. */
+function composer(user: Stored | undefined, texts = readTexts(undefined)) {
+  const derive = async (_tables: unknown, _purpose: string, id: string) => (id === 'taken' ? 'taken' : { token: 'T' });
+  return createMailComposer({
+    appUrl: 'https://accounts.test',
+    site,
+    brand: parseConfig({
+      APP_NAME: site,
+      SUPPORT_URL: 'mailto:help@example.test',
+      TERMS_URL: '/terms',
+      PRIVACY_URL: '/privacy',
+    }).brand,
+    texts,
+    database: { query: (work: (tables: unknown) => unknown) => work({}) },
+    users: { find: async () => undefined, languagesOf: async () => user },
+    tokens: { deriveAgain: derive, derive: () => 'T' },
+    emailChanges: { deriveAgain: derive },
+    invitations: { deriveAgain: async () => ({ token: 'T' }) },
+  } as unknown as Parameters<typeof createMailComposer>[0]);
+}
+
+interface Composed {
+  subject: string;
+  text: string;
+  html: string;
+}
+
+const compose = async (changes: Partial<LeasedMail>, user?: Stored, texts?: Parameters<typeof composer>[1]) =>
+  (await composer(user, texts)(leasedMail({ email: address, ...changes }))) as Composed;
+
+const inLanguage = ([kind, detail, tokenId]: (typeof rows)[number], language: Language) =>
+  compose({ kind, detail, tokenId }, { language, browserLanguage: null });
+
+describe.each(languages)('in %s', (language) => {
+  test.each(rows)('%s (%s, %s) has all its texts and values', async (...row) => {
+    const { subject, text, html } = await inLanguage(row, language);
+    expect(html).toContain(`<html lang="${language}">`);
+    expect(html).toContain(`<title>${escapeHtml(subject)}</title>`);
+    for (const words of [subject, text]) {
+      expect(words.replaceAll(site, '')).not.toMatch(/[{}]|mails\.[a-z]|common\./);
+      expect(words).toContain(site);
+    }
+    expect(html).not.toContain('<Co>');
+    expect(html).not.toContain('<key>');
+    const own = row[1].split(',')[0] ?? '';
+    if (own.includes('@') || own.includes('<')) expect(text).toContain(own);
+    expect(text).toContain('https://accounts.test/terms');
+  });
+});
+
+test.each(languages.filter((language) => language !== 'en'))(
+  'no mail in %s has a sentence in English',
+  async (language) => {
+    for (const row of rows) {
+      const sentences = ({ text }: Composed) => text.split('\n\n').filter((part) => !part.includes('https://'));
+      const english = sentences(await inLanguage(row, 'en'));
+      const common = sentences(await inLanguage(row, language)).filter((part) => english.includes(part));
+      expect(common).toEqual([]);
+    }
+  },
+);
+
+test('times, days, devices and ways to log in are those of the language', async () => {
+  const says = async (kind: MailKind, detail: string) =>
+    Promise.all(languages.map(async (language) => (await inLanguage([kind, detail, 'token'], language)).text));
+  const [en, de, fr, es] = await says('new-device', login('Firefox on Linux'));
+  expect(en).toContain('Firefox on Linux, on 2026-11-22 14:05 UTC, from the address 203.0.113.7.');
+  expect(de).toContain('Firefox unter Linux, am 22. November 2026 um 14:05 UTC, von der Adresse 203.0.113.7.');
+  expect(fr).toContain('le 22 novembre 2026 à 14:05 UTC');
+  expect(es).toContain('el 22 de noviembre de 2026 a las 14:05 UTC');
+  expect(await says('account-closed', '2026-12-06T00:00:00.000Z')).toEqual([
+    expect.stringContaining('log in by 6 December 2026 '),
+    expect.stringContaining('bis zum 6. Dezember 2026 an'),
+    expect.stringContaining('au plus tard le 6 décembre 2026 '),
+    expect.stringContaining('a más tardar el 6 de diciembre de 2026 '),
+  ]);
+  expect(await says('login-methods-removed', 'password,passkey,idp')).toEqual([
+    expect.stringContaining('by a password, by a passkey and through single sign-on.'),
+    expect.stringContaining('mit einem Passwort, mit einem Passkey und über Single Sign-on öffnen'),
+    expect.stringContaining('avec un mot de passe, avec une clé d’accès et via'),
+    expect.stringContaining('con una contraseña, con una clave de acceso y a través de'),
+  ]);
+});
+
+describe('a mail is in the language', () => {
+  const languageOf = async (changes: Partial<LeasedMail>, user?: Stored) =>
+    /<html lang="(\w+)">/.exec((await compose(changes, user)).html)?.[1];
+
+  test('that the user has chosen, else of the request, else of the last browser, else in English', async () => {
+    expect(await languageOf({ language: 'fr' }, { language: 'de', browserLanguage: 'es' })).toBe('de');
+    expect(await languageOf({ language: 'fr' }, { language: null, browserLanguage: 'es' })).toBe('fr');
+    expect(await languageOf({ language: null }, { language: null, browserLanguage: 'es' })).toBe('es');
+    expect(await languageOf({ language: null }, { language: null, browserLanguage: null })).toBe('en');
+  });
+
+  test('of the request where there is no user', async () => {
+    expect(await languageOf({ kind: 'invitation', userId: null, language: 'fr' })).toBe('fr');
+    expect(await languageOf({ kind: 'invitation', userId: null, language: null })).toBe('en');
+  });
+
+  test('that is known here, where the release after has written another', async () => {
+    expect(await languageOf({ language: 'it' }, { language: 'pt', browserLanguage: 'es' })).toBe('es');
+  });
+});
+
+test('the texts of an operator are in mails too', async () => {
+  const texts = readTexts(undefined);
+  const own = { ...texts, de: { ...texts.de, 'mails.frame.greeting': 'Moin,' } };
+  const { text, html } = await compose({ language: 'de' }, undefined, own);
+  expect(text).toMatch(/^Moin,\n/);
+  expect(html).toContain('>Moin,</p>');
+});
