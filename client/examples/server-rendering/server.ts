@@ -9,7 +9,7 @@ const { OWN_URL = `http://localhost:${PORT}` } = process.env;
 const clientFor = (request: IncomingMessage, response: ServerResponse) =>
   createClient({
     url: ACCOUNTS_URL,
-    headers: { cookie: request.headers.cookie ?? '' },
+    headers: { cookie: request.headers.cookie ?? '', 'accept-language': request.headers['accept-language'] ?? '*' },
     fetch: async (input, init) => {
       const answer = await fetch(input, init);
       for (const line of answer.headers.getSetCookie()) response.appendHeader('Set-Cookie', line);
