@@ -6,6 +6,7 @@ import {
   isTimeoutError,
   uploadImage,
 } from 'account-client';
+import { text, textIfAny } from './texts.ts';
 
 export type { Profile, ProfileUpdateInput } from 'account-client';
 
@@ -25,8 +26,9 @@ export class PasskeyError extends Error {}
 export interface Refusal {
   /** Undefined where the service did not answer. */
   code: ErrorCode | undefined;
+  /** In the language of the page. */
   message: string;
-  /** By field. */
+  /** By field, in the language of the page. */
   details: Record<string, string>;
   /** The earliest time for a retry. */
   retryAt: Date | undefined;
@@ -35,15 +37,24 @@ export interface Refusal {
 /** Reads a failed call. Any other error is a fault of these pages, and is rethrown. */
 export function refusalIn(error: unknown): Refusal {
   if (isServiceError(error)) {
-    const { code, message, retryAfter } = error;
-    const entries = Object.entries(error.details ?? {}).map(([field, broken]) => [field, broken?.message ?? message]);
+    const { code, retryAfter } = error;
+    const broken = Object.entries(error.details ?? {}).flatMap(([field, one]) => (one ? [{ field, ...one }] : []));
+    // A refusal with a sentence of its own has that of a field.
+    const own = broken.find(({ message }) => message === error.message);
+    const message = own ? sentenceOf(own) : (textIfAny(`common.codes.${code}`) ?? error.message);
+    const details = Object.fromEntries(broken.map((one) => [one.field, sentenceOf(one)]));
     const retryAt = retryAfter === undefined ? undefined : new Date(Date.now() + retryAfter * 1000);
-    return { code, message, details: Object.fromEntries(entries), retryAt };
+    return { code, message, details, retryAt };
   }
   if (error instanceof PasskeyError) {
     return { code: undefined, message: error.message, details: {}, retryAt: undefined };
   }
   if (!isNetworkError(error) && !isTimeoutError(error)) throw error;
-  const message = 'The service cannot be reached. Please check your connection and try again.';
-  return { code: undefined, message, details: {}, retryAt: undefined };
+  return { code: undefined, message: text('common.unreachable.noAnswer'), details: {}, retryAt: undefined };
+}
+
+/** A broken rule in the language of the page, with the limit that the service's sentence names; that sentence where the rule is unknown here. */
+function sentenceOf({ rule, message }: { rule: string; message: string }): string {
+  const [limit] = message.match(/\d+/) ?? [];
+  return textIfAny(`common.rules.${rule}`, limit === undefined ? {} : { limit: Number(limit) }) ?? message;
 }

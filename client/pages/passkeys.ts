@@ -8,6 +8,7 @@ import {
 } from 'account-client/passkeys';
 import { api, PasskeyError, refusalIn } from './api.ts';
 import { settings } from './settings.ts';
+import { text } from './texts.ts';
 
 /** Passkeys are bound to the service's public address: at any other the browser would refuse them. */
 export const hasPasskeys = supportsPasskeys() && location.origin === new URL(settings.appUrl).origin;
@@ -36,7 +37,7 @@ export async function ifAccepted<T>(call: Promise<T>): Promise<T> {
   } catch (error) {
     const { code } = refusalIn(error);
     if (code !== 'INVALID_CREDENTIALS' && code !== 'INVALID_CODE') throw error;
-    throw new PasskeyError('This passkey was not accepted. Please take another way.', { cause: error });
+    throw new PasskeyError(text('common.passkeys.refused'), { cause: error });
   }
 }
 
@@ -46,20 +47,15 @@ export const addPasskey = () => registerPasskey(api).catch(inWords(whyNoneMade))
 /** By the names of the browser's errors: WebAuthn Level 3, sections 5.1.4 and 5.1.3. One name has many causes. */
 type Reasons = ReadonlyMap<string, string>;
 
-const whyNoneUsed: Reasons = new Map([
-  [
-    'NotAllowedError',
-    'No passkey was used: you cancelled, it took too long, or this device has none that it could use here.',
-  ],
-]);
+const whyNoneUsed: Reasons = new Map([['NotAllowedError', text('common.passkeys.notUsed')]]);
 const whyNoneMade: Reasons = new Map([
-  ['NotAllowedError', 'No passkey was made: you cancelled, it took too long, or the device could not recognize you.'],
-  ['InvalidStateError', 'This device has a passkey of your account already.'],
+  ['NotAllowedError', text('common.passkeys.notMade')],
+  ['InvalidStateError', text('common.passkeys.exists')],
 ]);
 
 /** Passes failed calls on, and says for users what else has failed: the browser. */
 const inWords = (reasons: Reasons) => (error: unknown) => {
   if (isServiceError(error) || isNetworkError(error) || isTimeoutError(error)) throw error;
   const reason = error instanceof Error ? reasons.get(error.name) : undefined;
-  throw new PasskeyError(reason ?? 'Your browser could not do that with a passkey.', { cause: error });
+  throw new PasskeyError(reason ?? text('common.passkeys.failed'), { cause: error });
 };

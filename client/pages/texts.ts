@@ -19,6 +19,10 @@ export const language = languageOfPage;
 /** A text in the language of the page, with its values. `count` picks the plural form. */
 export const text = (key: TextKey, values: TextValues = {}): string => fill(texts[key] ?? key, language, values);
 
+/** The text of a name that the service has given, such as a code: undefined where there is none. */
+export const textIfAny = (key: string, values?: TextValues): string | undefined =>
+  key in texts ? text(key as TextKey, values) : undefined;
+
 /** What takes the place of a value, or is drawn around the label of an element. */
 type Insert = ComponentChildren | ((label: string) => ComponentChildren);
 

@@ -1,6 +1,8 @@
-import { passwordRules } from 'account-client';
+import { type PasswordRule, passwordRules } from 'account-client';
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
+import { markup, text } from '../texts.ts';
+import { labelOf, listOf } from './password-rules.ts';
 import type { FieldState } from './use-form.ts';
 
 interface Common {
@@ -118,7 +120,7 @@ export function PasswordField({ isNew, field, label }: Omit<Common, 'hint'> & { 
           onInput={(event) => field.onInput(event.currentTarget.value)}
         />
         <button type="button" class="quiet" aria-pressed={isShown} onClick={() => setShown(!isShown)}>
-          Show<span class="unseen"> what is typed</span>
+          {markup('common.passwordField.show', { unseen: (label) => <span class="unseen">{label}</span> })}
         </button>
       </div>
     </Frame>
@@ -129,22 +131,24 @@ function PasswordRules({ password }: { password: string }) {
   const missing = passwordRules.filter((rule) => !rule.isMet(password));
   return (
     <>
-      <p>It needs:</p>
+      <p>{text('common.passwordField.needs')}</p>
       <ul class="rules">
         {passwordRules.map((rule) => (
-          <li key={rule.label} data-met={!missing.includes(rule)}>
-            {rule.label}
-            <span class="unseen">{missing.includes(rule) ? '' : ' (met)'}</span>
+          <li key={labelOf(rule)} data-met={!missing.includes(rule)}>
+            {labelOf(rule)}
+            <span class="unseen">{missing.includes(rule) ? '' : ` ${text('common.passwordField.met')}`}</span>
           </li>
         ))}
       </ul>
       {/* Read out as the list changes; the list itself is read when the field is entered. */}
       <p class="unseen" role="status">
-        {password === '' ? '' : summary(missing.map(({ label }) => label))}
+        {password === '' ? '' : summary(missing)}
       </p>
     </>
   );
 }
 
-const summary = (missing: string[]) =>
-  missing.length === 0 ? 'Every rule is met.' : `Still missing: ${missing.join(', ')}.`;
+const summary = (missing: PasswordRule[]) =>
+  missing.length === 0
+    ? text('common.passwordField.allMet')
+    : text('common.passwordField.missingNow', { rules: listOf(missing) });

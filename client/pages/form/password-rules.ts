@@ -1,10 +1,17 @@
-import { passwordRules } from 'account-client';
+import { type PasswordRule, passwordRules } from 'account-client';
+import { text, textIfAny } from '../texts.ts';
+
+/** What a password needs by a rule, in the language of the page. */
+export const labelOf = ({ rules: [name], label }: PasswordRule): string =>
+  textIfAny(`common.passwordRules.${name}`) ?? label;
+
+export const listOf = (rules: readonly PasswordRule[]): string => rules.map(labelOf).join(', ');
 
 /** The message for each field whose password breaks a rule. */
 export function unmetRules<Name extends string>(passwords: Record<Name, string>): Partial<Record<Name, string>> {
   const entries = Object.entries<string>(passwords)
     .map(([name, password]) => [name, passwordRules.filter((rule) => !rule.isMet(password))] as const)
     .filter(([, unmet]) => unmet.length > 0)
-    .map(([name, unmet]) => [name, `Still missing: ${unmet.map(({ label }) => label).join(', ')}`]);
+    .map(([name, unmet]) => [name, text('common.passwordField.missing', { rules: listOf(unmet) })]);
   return Object.fromEntries(entries);
 }

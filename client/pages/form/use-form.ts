@@ -3,6 +3,7 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { type Refusal, refusalIn } from '../api.ts';
 import { keepDraft, readDraft } from '../draft.ts';
 import { time } from '../in-readers-language.ts';
+import { text } from '../texts.ts';
 
 /** Where a refusal is shown: at one field, or else for the whole form. */
 export interface Problem<Name extends string> {
@@ -106,7 +107,7 @@ function empty<Name extends string>(values: Record<Name, string>, required: Form
   return Object.fromEntries(entries) as Partial<Record<Name, string>>;
 }
 
-/** The service's messages about the fields of this form. */
+/** What is wrong with the fields of this form. */
 function messagesIn<Name extends string>({ details }: Refusal, values: Record<Name, string>) {
   const entries = Object.entries(details).filter(([name]) => name in values);
   return Object.fromEntries(entries) as Partial<Record<Name, string>>;
@@ -114,4 +115,4 @@ function messagesIn<Name extends string>({ details }: Refusal, values: Record<Na
 
 /** The sentence that users read about a refusal; for a limit with the time of the next attempt. */
 export const sentenceFor = ({ code, message, retryAt }: Refusal): string =>
-  code === 'RATE_LIMITED' && retryAt ? `Too many attempts. Please try again at ${time(retryAt)}.` : message;
+  code === 'RATE_LIMITED' && retryAt ? text('common.rateLimited', { time: time(retryAt) }) : message;

@@ -5,6 +5,7 @@ import { Button, Form } from '../form/form.tsx';
 import type { useForm } from '../form/use-form.ts';
 import { mailedLink, useMailedLink } from '../mailed-link.ts';
 import { Page } from '../page.tsx';
+import { markup, text } from '../texts.ts';
 import { rememberPage } from '../way-back.ts';
 import { LinkRefused } from './link-refused.tsx';
 import { Unreachable } from './unreachable.tsx';
@@ -17,7 +18,7 @@ export function ConfirmEmail() {
     send: (token) => api.account.confirmEmail.mutate({ token }),
     explain({ code }) {
       if (code === 'UNAUTHENTICATED') setLoggedOut(true);
-      return code === 'EMAIL_TAKEN' ? { message: 'This email belongs to another account by now.' } : undefined;
+      return code === 'EMAIL_TAKEN' ? { message: text('entry.confirmEmail.taken') } : undefined;
     },
   });
   if (isLoggedOut) return <LogInFirst />;
@@ -46,18 +47,15 @@ function Confirm({ isBusy, form, onLoggedOut }: ConfirmProps) {
   }, []);
   if (refusal) return <Unreachable refusal={refusal} />;
   return (
-    <Page title="Confirm your new email">
+    <Page title={text('entry.confirmEmail.title')}>
       {email === undefined ? (
-        <p aria-busy="true">One moment …</p>
+        <p aria-busy="true">{text('common.oneMoment')}</p>
       ) : (
         <>
-          <p>
-            You are logged in as <strong>{email}</strong>. With one click your account has the email to which we sent
-            the link instead.
-          </p>
+          <p>{markup('entry.confirmEmail.explanation', { email: <strong>{email}</strong> })}</p>
           <Form {...form}>
-            <Button isBusy={isBusy} busy="Confirming …">
-              Confirm email
+            <Button isBusy={isBusy} busy={text('entry.confirmEmail.busy')}>
+              {text('entry.confirmEmail.submit')}
             </Button>
           </Form>
         </>
@@ -68,14 +66,11 @@ function Confirm({ isBusy, form, onLoggedOut }: ConfirmProps) {
 
 function LogInFirst() {
   return (
-    <Page title="Please log in first" isNews>
-      <p>
-        Only you can give your account another email: log in, and you come back here. Or open the link in our mail in
-        the browser in which you asked for it.
-      </p>
+    <Page title={text('entry.confirmEmail.logInFirst.title')} isNews>
+      <p>{text('entry.confirmEmail.logInFirst.explanation')}</p>
       <p>
         <a class="primary button" href={pagePaths.logIn} onClick={() => rememberPage(String(mailedLink()))}>
-          Log in
+          {text('entry.logIn.action')}
         </a>
       </p>
     </Page>
@@ -84,11 +79,11 @@ function LogInFirst() {
 
 function Changed() {
   return (
-    <Page title="Your email is changed" isNews>
-      <p>From now on you log in with it. Your former email got a mail by which you can undo this for 7 days.</p>
+    <Page title={text('entry.confirmEmail.changed.title')} isNews>
+      <p>{text('entry.confirmEmail.changed.explanation')}</p>
       <p>
         <a class="primary button" href={pagePaths.security}>
-          To your account
+          {text('entry.confirmEmail.changed.toAccount')}
         </a>
       </p>
     </Page>
@@ -98,13 +93,10 @@ function Changed() {
 function Refused() {
   return (
     <LinkRefused>
-      <p>
-        It is incomplete, older than a day, of another account than the one you are logged in to, or a newer one took
-        its place.
-      </p>
+      <p>{text('entry.confirmEmail.refused')}</p>
       <p>
         <a class="primary button" href={pagePaths.security}>
-          Ask for a new link
+          {text('entry.newLink')}
         </a>
       </p>
     </LinkRefused>

@@ -6,40 +6,42 @@ import { TextField } from '../form/fields.tsx';
 import { Button, Form } from '../form/form.tsx';
 import { useForm } from '../form/use-form.ts';
 import { MailboxHint, Page } from '../page.tsx';
+import { text } from '../texts.ts';
 
 export function ForgotPassword() {
-  const [message, setMessage] = useState('');
+  const [isSent, setSent] = useState(false);
   const { field, isBusy, form } = useForm({
     initial: { email: '' },
-    required: { email: 'Please enter your email' },
+    required: { email: text('entry.required.email') },
     draft: { key: beforeLogin, names: ['email'] },
     async send(values) {
-      setMessage((await api.auth.forgotPassword.mutate(values)).message);
+      await api.auth.forgotPassword.mutate(values);
+      setSent(true);
       return undefined;
     },
   });
-  if (message) {
+  if (isSent) {
     return (
-      <Page title="Check your inbox" isNews>
-        <p>{message} It works for one hour.</p>
+      <Page title={text('entry.checkInbox')} isNews>
+        <p>{text('entry.forgotPassword.sent')}</p>
         <MailboxHint />
         <p class="aside">
-          <a href={pagePaths.logIn}>Back to the login</a>
+          <a href={pagePaths.logIn}>{text('entry.backToLogIn')}</a>
         </p>
       </Page>
     );
   }
   return (
-    <Page title="Forgot your password?">
-      <p>Tell us your email, and we send you a link to set a new one.</p>
+    <Page title={text('entry.forgotPassword.title')}>
+      <p>{text('entry.forgotPassword.explanation')}</p>
       <Form {...form}>
-        <TextField field={field('email')} label="Email" type="email" autocomplete="username" />
-        <Button isBusy={isBusy} busy="Sending …">
-          Send reset link
+        <TextField field={field('email')} label={text('common.email')} type="email" autocomplete="username" />
+        <Button isBusy={isBusy} busy={text('common.sending')}>
+          {text('entry.forgotPassword.submit')}
         </Button>
       </Form>
       <p class="aside">
-        <a href={pagePaths.logIn}>Back to the login</a>
+        <a href={pagePaths.logIn}>{text('entry.backToLogIn')}</a>
       </p>
     </Page>
   );

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { Page } from '../page.tsx';
+import { text } from '../texts.ts';
 
 interface Props {
   /** Why, and what helps. */
@@ -9,7 +10,7 @@ interface Props {
 /** In place of the page of a mailed link whose token the service does not accept. */
 export function LinkRefused({ children }: Props) {
   return (
-    <Page title="This link does not work" isNews>
+    <Page title={text('entry.linkRefused')} isNews>
       {children}
     </Page>
   );

@@ -4,6 +4,7 @@ import { api, refusalIn } from '../api.ts';
 import { dropDraft } from '../draft.ts';
 import { Alert, Button } from '../form/form.tsx';
 import { sentenceFor } from '../form/use-form.ts';
+import { text } from '../texts.ts';
 
 /** Ends this session, or all of them. The next page confirms it only after the service has. */
 export function LogOut({ everywhere = false }: { everywhere?: boolean }) {
@@ -31,9 +32,9 @@ export function LogOut({ everywhere = false }: { everywhere?: boolean }) {
   return (
     <div class={everywhere ? 'stack' : 'stack end'}>
       {problem && <Alert>{problem}</Alert>}
-      {everywhere && <p>Lost a device, or forgot to log out somewhere? This ends every session, the one here too.</p>}
-      <Button kind="secondary" isBusy={isBusy} busy="Logging out …" onClick={() => void leave()}>
-        {everywhere ? 'Log out everywhere' : 'Log out'}
+      {everywhere && <p>{text('common.logOut.everywhereHint')}</p>}
+      <Button kind="secondary" isBusy={isBusy} busy={text('common.logOut.busy')} onClick={() => void leave()}>
+        {text(everywhere ? 'common.logOut.everywhere' : 'common.logOut.action')}
       </Button>
     </div>
   );

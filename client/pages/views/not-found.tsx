@@ -7,7 +7,7 @@ export function NotFound() {
     <Page title={text('common.notFound.title')}>
       <p>{text('common.notFound.explanation')}</p>
       <p>
-        <a href={pagePaths.home}>{text('common.notFound.toStart')}</a>
+        <a href={pagePaths.home}>{text('common.toStart')}</a>
       </p>
     </Page>
   );

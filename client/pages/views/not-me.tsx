@@ -3,6 +3,7 @@ import { api } from '../api.ts';
 import { Button, Form } from '../form/form.tsx';
 import { useMailedLink } from '../mailed-link.ts';
 import { MailboxHint, Page } from '../page.tsx';
+import { markup, text } from '../texts.ts';
 import { LinkRefused } from './link-refused.tsx';
 
 /** The page that the mail about a login from a new device leads to. */
@@ -11,31 +12,28 @@ export function NotMe() {
     initial: {},
     send: (token) => api.account.notMe.mutate({ token }),
   });
-  if (outcome) return <Secured message={outcome.message} />;
+  if (outcome) return <Secured />;
   if (isRefused) return <Refused />;
   return (
-    <Page title="Was it not you?">
-      <p>
-        If someone else has logged in to your account, log out every device now. Your password will no longer work, and
-        we send you a link to set a new one.
-      </p>
+    <Page title={text('entry.notMe.title')}>
+      <p>{text('entry.notMe.explanation')}</p>
       <Form {...form}>
-        <Button isBusy={isBusy} busy="Logging out …">
-          This was not me
+        <Button isBusy={isBusy} busy={text('common.logOut.busy')}>
+          {text('entry.notMe.action')}
         </Button>
       </Form>
-      <p class="aside">If it was you, you need not do anything: nothing has changed.</p>
+      <p class="aside">{text('entry.notMe.ifYou')}</p>
     </Page>
   );
 }
 
-function Secured({ message }: { message: string }) {
+function Secured() {
   return (
-    <Page title="Your account is safe" isNews>
-      <p>{message}</p>
+    <Page title={text('entry.notMe.secured.title')} isNews>
+      <p>{text('entry.notMe.secured.explanation')}</p>
       <MailboxHint />
       <p class="aside">
-        Nothing there? <a href={pagePaths.forgotPassword}>Ask for another link</a>
+        {markup('entry.notMe.secured.again', { link: (label) => <a href={pagePaths.forgotPassword}>{label}</a> })}
       </p>
     </Page>
   );
@@ -44,13 +42,10 @@ function Secured({ message }: { message: string }) {
 function Refused() {
   return (
     <LinkRefused>
-      <p>
-        It is older than 7 days, or has been used. If you still fear for your account, set a new password: that logs out
-        every device too.
-      </p>
+      <p>{text('entry.notMe.refused')}</p>
       <p>
         <a class="primary button" href={pagePaths.forgotPassword}>
-          Set a new password
+          {text('entry.resetPassword.title')}
         </a>
       </p>
     </LinkRefused>

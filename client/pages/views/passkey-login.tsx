@@ -7,7 +7,7 @@ import { Alert, Button } from '../form/form.tsx';
 import { useAction } from '../form/use-action.ts';
 import { sentenceFor } from '../form/use-form.ts';
 import { canSuggestPasskeys, ifAccepted, passkeyFor } from '../passkeys.ts';
-import { deletedSentence } from './restore.tsx';
+import { markup, text } from '../texts.ts';
 
 /** Before the five minutes end within which the passkey that is asked for can be used. */
 const RENEWED_AFTER_MS = 4 * 60_000;
@@ -48,10 +48,10 @@ export function PasskeyLogin() {
       <Button
         kind="secondary"
         isBusy={busy !== ''}
-        busy="Waiting for your passkey …"
+        busy={text('entry.passkey.busy')}
         onClick={() => void logIn(() => passkeyFor('login'))}
       >
-        Log in with a passkey
+        {text('entry.passkey.logIn')}
       </Button>
     </div>
   );
@@ -70,8 +70,8 @@ function explain(refusal: Refusal): ComponentChildren {
   if (refusal.code !== 'ACCOUNT_DELETED') return sentenceFor(refusal);
   return (
     <>
-      {deletedSentence} To restore it, log in with your password or through a provider. No password?{' '}
-      <a href={pagePaths.forgotPassword}>Set one first</a>
+      {text('entry.restore.deleted')}{' '}
+      {markup('entry.passkey.restore', { link: (label) => <a href={pagePaths.forgotPassword}>{label}</a> })}
     </>
   );
 }

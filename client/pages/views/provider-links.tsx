@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { rememberProvider } from '../last-provider.ts';
 import { providerLabel } from '../provider-label.ts';
 import { settings } from '../settings.ts';
+import { text } from '../texts.ts';
 import { ByContinuing } from './terms.tsx';
 
 /** A link to the login through each identity provider, then other ways in that need no email, if there are any. */
@@ -17,12 +18,12 @@ export function ProviderLinks({ children }: { children?: ComponentChildren }) {
           href={`/auth/${provider}`}
           onClick={() => rememberProvider(provider)}
         >
-          Continue with {providerLabel(provider)}
+          {text('entry.providers.continue', { provider: providerLabel(provider) })}
         </a>
       ))}
       {children}
       {providers.length > 0 && <ByContinuing />}
-      <p class="or">or with your email</p>
+      <p class="or">{text('entry.providers.orEmail')}</p>
     </>
   );
 }

@@ -9,6 +9,7 @@ import { mailedLink, useMailedLink } from '../mailed-link.ts';
 import { Page } from '../page.tsx';
 import { addressHint, isOpenToNew, reason } from '../registration.tsx';
 import { settings } from '../settings.ts';
+import { markup, text } from '../texts.ts';
 import { LinkRefused } from './link-refused.tsx';
 import { ProviderLinks } from './provider-links.tsx';
 import { AcceptTerms, hasTerms } from './terms.tsx';
@@ -21,25 +22,21 @@ export function Register() {
 }
 
 const required = {
-  name: 'Please enter your name',
-  email: 'Please enter your email',
-  password: 'Please choose a password',
-  ...(hasTerms && { acceptTerms: 'Please tick this box to create an account' }),
+  name: text('entry.required.name'),
+  email: text('entry.required.email'),
+  password: text('entry.required.newPassword'),
+  ...(hasTerms && { acceptTerms: text('entry.required.acceptTerms') }),
 };
 
 function explain({ code, details }: Refusal): Problem<'email'> | undefined {
   if (details['acceptTerms'] && !hasTerms) {
-    return { message: 'There are terms to accept. Please load this page again.' };
+    return { message: text('entry.register.newTerms') };
   }
   if (code === 'REGISTRATION_CLOSED') return { field: 'email', message: reason };
   if (code !== 'EMAIL_TAKEN') return undefined;
   return {
     field: 'email',
-    message: (
-      <>
-        This email has an account already. <a href={pagePaths.logIn}>Log in instead</a>
-      </>
-    ),
+    message: markup('entry.register.taken', { link: (label) => <a href={pagePaths.logIn}>{label}</a> }),
   };
 }
 
@@ -57,15 +54,21 @@ function Open() {
     explain,
   });
   return (
-    <Page title="Create your account">
+    <Page title={text('entry.register.title')}>
       <ProviderLinks />
       <Form {...form}>
-        <TextField field={field('name')} label="Name" autocomplete="name" />
-        <TextField field={field('email')} label="Email" type="email" autocomplete="username" hint={addressHint} />
-        <PasswordField field={field('password')} label="Password" isNew />
+        <TextField field={field('name')} label={text('entry.register.name')} autocomplete="name" />
+        <TextField
+          field={field('email')}
+          label={text('common.email')}
+          type="email"
+          autocomplete="username"
+          hint={addressHint}
+        />
+        <PasswordField field={field('password')} label={text('common.password')} isNew />
         {hasTerms && <TermsBox field={field('acceptTerms')} />}
-        <Button isBusy={isBusy} busy="Creating account …">
-          Create account
+        <Button isBusy={isBusy} busy={text('entry.register.busy')}>
+          {text('entry.register.submit')}
         </Button>
       </Form>
       <LogInInstead />
@@ -90,16 +93,16 @@ function Invited() {
   if (outcome) return <Created />;
   if (isRefused || !email) return <Refused />;
   return (
-    <Page title="Create your account">
-      <p>You are invited. With this email you need not confirm it again.</p>
+    <Page title={text('entry.register.title')}>
+      <p>{text('entry.register.invited')}</p>
       <ProviderLinks />
       <Form {...form}>
-        <TextField field={field('name')} label="Name" autocomplete="name" />
-        <TextField field={field('email')} label="Email" type="email" autocomplete="username" readonly />
-        <PasswordField field={field('password')} label="Password" isNew />
+        <TextField field={field('name')} label={text('entry.register.name')} autocomplete="name" />
+        <TextField field={field('email')} label={text('common.email')} type="email" autocomplete="username" readonly />
+        <PasswordField field={field('password')} label={text('common.password')} isNew />
         {hasTerms && <TermsBox field={field('acceptTerms')} />}
-        <Button isBusy={isBusy} busy="Creating account …">
-          Create account
+        <Button isBusy={isBusy} busy={text('entry.register.busy')}>
+          {text('entry.register.submit')}
         </Button>
       </Form>
       <LogInInstead />
@@ -117,11 +120,11 @@ function TermsBox({ field }: { field: FieldState }) {
 
 function Created() {
   return (
-    <Page title="Your account is ready" isNews>
-      <p>You can log in now.</p>
+    <Page title={text('entry.register.created')} isNews>
+      <p>{text('entry.canLogIn')}</p>
       <p>
         <a class="primary button" href={pagePaths.logIn}>
-          Log in
+          {text('entry.logIn.action')}
         </a>
       </p>
     </Page>
@@ -131,10 +134,7 @@ function Created() {
 function Refused() {
   return (
     <LinkRefused>
-      <p>
-        It is incomplete, older than 7 days, has been used or revoked, or a newer one took its place. Ask the person who
-        invited you for another one.
-      </p>
+      <p>{text('entry.register.refused')}</p>
       <LogInInstead />
     </LinkRefused>
   );
@@ -142,9 +142,9 @@ function Refused() {
 
 function Closed() {
   return (
-    <Page title="Registration is closed">
+    <Page title={text('entry.register.closed')}>
       <p>{reason}</p>
-      {settings.registration.mode === 'invited' && <p>Open the link in your invitation to create yours.</p>}
+      {settings.registration.mode === 'invited' && <p>{text('entry.register.openInvitation')}</p>}
       <LogInInstead />
     </Page>
   );
@@ -153,7 +153,7 @@ function Closed() {
 function LogInInstead() {
   return (
     <p class="aside">
-      You have an account? <a href={pagePaths.logIn}>Log in</a>
+      {markup('entry.register.haveAccount', { link: (label) => <a href={pagePaths.logIn}>{label}</a> })}
     </p>
   );
 }

@@ -5,6 +5,7 @@ import { Button, Form } from '../form/form.tsx';
 import { unmetRules } from '../form/password-rules.ts';
 import { mailedLink, useMailedLink } from '../mailed-link.ts';
 import { Page } from '../page.tsx';
+import { text } from '../texts.ts';
 import { LinkRefused } from './link-refused.tsx';
 
 /** The page that the mailed link opens. */
@@ -12,20 +13,20 @@ export function ResetPassword() {
   const email = mailedLink().get('email') ?? '';
   const { outcome, isRefused, field, isBusy, form } = useMailedLink({
     initial: { email, password: '' },
-    required: { password: 'Please choose a password' },
+    required: { password: text('entry.required.newPassword') },
     check: ({ password }) => unmetRules({ password }),
     send: (token, { password }) => api.auth.resetPassword.mutate({ token, email, password }),
   });
   if (outcome) return <Changed />;
   if (isRefused || !email) return <Refused />;
   return (
-    <Page title="Set a new password">
+    <Page title={text('entry.resetPassword.title')}>
       <Form {...form}>
         {/* For password managers: the account that the password belongs to. */}
-        <TextField field={field('email')} label="Email" type="email" autocomplete="username" readonly />
-        <PasswordField field={field('password')} label="New password" isNew />
-        <Button isBusy={isBusy} busy="Setting new password …">
-          Set new password
+        <TextField field={field('email')} label={text('common.email')} type="email" autocomplete="username" readonly />
+        <PasswordField field={field('password')} label={text('entry.resetPassword.newPassword')} isNew />
+        <Button isBusy={isBusy} busy={text('entry.resetPassword.busy')}>
+          {text('entry.resetPassword.submit')}
         </Button>
       </Form>
     </Page>
@@ -34,11 +35,11 @@ export function ResetPassword() {
 
 function Changed() {
   return (
-    <Page title="Your password is changed" isNews>
-      <p>Every device was logged out. You can log in with your new password now.</p>
+    <Page title={text('entry.resetPassword.changed')} isNews>
+      <p>{text('entry.resetPassword.logInAgain')}</p>
       <p>
         <a class="primary button" href={pagePaths.logIn}>
-          Log in
+          {text('entry.logIn.action')}
         </a>
       </p>
     </Page>
@@ -48,10 +49,10 @@ function Changed() {
 function Refused() {
   return (
     <LinkRefused>
-      <p>It is incomplete, older than an hour, has been used, or a newer one took its place.</p>
+      <p>{text('entry.resetPassword.refused')}</p>
       <p>
         <a class="primary button" href={pagePaths.forgotPassword}>
-          Ask for a new link
+          {text('entry.newLink')}
         </a>
       </p>
     </LinkRefused>

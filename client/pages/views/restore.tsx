@@ -7,10 +7,7 @@ import { sentenceFor } from '../form/use-form.ts';
 import { lastProvider } from '../last-provider.ts';
 import { providerLabel } from '../provider-label.ts';
 import { settings } from '../settings.ts';
-
-/** What users read who log in to an account that they have deleted. */
-export const deletedSentence =
-  'This account was deleted, and will be removed for good on the day that the mail about it names.';
+import { text } from '../texts.ts';
 
 /** Offers to restore the account with the credentials that were just typed. */
 export function Restore({ email, password }: { email: string; password: string }) {
@@ -23,10 +20,10 @@ export function Restore({ email, password }: { email: string; password: string }
 
   return (
     <div class="stack">
-      <p>{deletedSentence}</p>
+      <p>{text('entry.restore.deleted')}</p>
       {refusal && <Alert>{sentenceFor(refusal)}</Alert>}
-      <Button kind="secondary" isBusy={busy !== ''} busy="Restoring …" onClick={() => void restore()}>
-        Restore my account
+      <Button kind="secondary" isBusy={busy !== ''} busy={text('entry.restore.busy')} onClick={() => void restore()}>
+        {text('entry.restore.action')}
       </Button>
     </div>
   );
@@ -38,10 +35,10 @@ export function RestoreThroughProvider() {
   const providers = last ? [last] : settings.providers;
   return (
     <div class="stack">
-      <p>{deletedSentence}</p>
+      <p>{text('entry.restore.deleted')}</p>
       {providers.map((provider) => (
         <a key={provider} class="secondary button" href={`/auth/${provider}?restore=1`}>
-          Restore with {providerLabel(provider)}
+          {text('entry.restore.throughProvider', { provider: providerLabel(provider) })}
         </a>
       ))}
     </div>

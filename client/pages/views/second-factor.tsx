@@ -7,6 +7,7 @@ import { useAction } from '../form/use-action.ts';
 import { sentenceFor, useForm } from '../form/use-form.ts';
 import { Page } from '../page.tsx';
 import { hasPasskeys, ifAccepted, passkeyFor } from '../passkeys.ts';
+import { text } from '../texts.ts';
 
 /** The second step of a login: a code of the authenticator app, or what takes its place. */
 export function SecondFactor() {
@@ -24,24 +25,24 @@ export function SecondFactor() {
 
   const others = (Object.keys(kinds) as Kind[]).filter((other) => other !== kind && offered(kinds[other].method));
   return (
-    <Page title="One more step">
+    <Page title={text('entry.secondFactor.title')}>
       {refusal && <Alert>{sentenceFor(refusal)}</Alert>}
-      <p>{kinds[kind].instruction}</p>
+      <p>{text(`entry.secondFactor.${kind}.instruction`)}</p>
       <TypedFactor key={kind} kind={kind} />
       <div class="ways">
         {hasPasskeys && offered('passkey') && (
-          <Button kind="secondary" isBusy={busy === 'passkey'} busy="Waiting for your passkey …" onClick={usePasskey}>
-            Use a passkey
+          <Button kind="secondary" isBusy={busy === 'passkey'} busy={text('entry.passkey.busy')} onClick={usePasskey}>
+            {text('entry.passkey.use')}
           </Button>
         )}
         {others.map((other) => (
           <Button key={other} kind="secondary" isBusy={false} busy="" onClick={() => setKind(other)}>
-            {kinds[other].choose}
+            {text(`entry.secondFactor.${other}.choose`)}
           </Button>
         ))}
       </div>
       <p class="aside">
-        <a href={pagePaths.logIn}>Log in as someone else</a>
+        <a href={pagePaths.logIn}>{text('entry.secondFactor.someoneElse')}</a>
       </p>
     </Page>
   );
@@ -50,38 +51,17 @@ export function SecondFactor() {
 type Kind = 'code' | 'recoveryCode';
 
 const kinds = {
-  code: {
-    method: 'totp',
-    choose: 'Use a code of the app',
-    instruction: 'Please enter the code that your authenticator app shows.',
-    label: 'Code',
-    hint: 'Six digits. The last one sends it.',
-    type: 'digits',
-    autocomplete: 'one-time-code',
-    missing: 'Please enter the code that your app shows',
-    wrong:
-      'This code is not right, or was used before. Please enter the next one. If that does not help either, let your phone set its clock by itself: codes depend on the time.',
-  },
-  recoveryCode: {
-    method: 'recovery',
-    choose: 'Use a recovery code',
-    instruction: 'Please enter one of the recovery codes that you kept when you turned the app on. Each works once.',
-    label: 'Recovery code',
-    hint: 'Dashes, spaces and capitals make no difference.',
-    type: 'letters',
-    autocomplete: 'off',
-    missing: 'Please enter a recovery code',
-    wrong: 'This is not one of your recovery codes, or it was used before.',
-  },
+  code: { method: 'totp', type: 'digits', autocomplete: 'one-time-code' },
+  recoveryCode: { method: 'recovery', type: 'letters', autocomplete: 'off' },
 } as const;
 
 const isWhole = (code: string) => code.replace(/\s/g, '').length === 6;
 
 function TypedFactor({ kind }: { kind: Kind }) {
-  const { label, hint, type, autocomplete, missing, wrong } = kinds[kind];
+  const { type, autocomplete } = kinds[kind];
   const { values, field, isBusy, form } = useForm({
     initial: { [kind]: '' } as Record<Kind, string>,
-    required: { [kind]: missing },
+    required: { [kind]: text(`entry.secondFactor.${kind}.missing`) },
     async send({ [kind]: given }) {
       await complete(() => api.auth.secondFactor.mutate({ [kind]: given }));
       return undefined;
@@ -90,7 +70,7 @@ function TypedFactor({ kind }: { kind: Kind }) {
       if (refusal.code !== 'INVALID_CODE') return undefined;
       // Another code is another text: nothing of this one is typed again.
       field(kind).onInput('');
-      return { field: kind, message: wrong };
+      return { field: kind, message: text(`entry.secondFactor.${kind}.wrong`) };
     },
   });
   const { element } = form;
@@ -102,9 +82,15 @@ function TypedFactor({ kind }: { kind: Kind }) {
 
   return (
     <Form {...form}>
-      <TextField field={field(kind)} label={label} hint={hint} type={type} autocomplete={autocomplete} />
-      <Button isBusy={isBusy} busy="Logging in …">
-        Log in
+      <TextField
+        field={field(kind)}
+        label={text(`entry.secondFactor.${kind}.label`)}
+        hint={text(`entry.secondFactor.${kind}.hint`)}
+        type={type}
+        autocomplete={autocomplete}
+      />
+      <Button isBusy={isBusy} busy={text('entry.logIn.busy')}>
+        {text('entry.logIn.action')}
       </Button>
     </Form>
   );

@@ -3,6 +3,7 @@ import { api } from '../api.ts';
 import { Button, Form } from '../form/form.tsx';
 import { useMailedLink } from '../mailed-link.ts';
 import { Page } from '../page.tsx';
+import { text } from '../texts.ts';
 import { LinkRefused } from './link-refused.tsx';
 
 /** The page that the link to a former address opens. */
@@ -14,14 +15,11 @@ export function UndoEmailChange() {
   if (outcome) return <Undone />;
   if (isRefused) return <Refused />;
   return (
-    <Page title="Undo the change of your email">
-      <p>
-        Your account gets the email back to which we sent the link. Every device is logged out, and the password no
-        longer works, because another person may know it: you set a new one afterwards.
-      </p>
+    <Page title={text('entry.undoEmailChange.title')}>
+      <p>{text('entry.undoEmailChange.explanation')}</p>
       <Form {...form}>
-        <Button isBusy={isBusy} busy="Undoing …">
-          Undo the change
+        <Button isBusy={isBusy} busy={text('entry.undoEmailChange.busy')}>
+          {text('entry.undoEmailChange.submit')}
         </Button>
       </Form>
     </Page>
@@ -30,11 +28,11 @@ export function UndoEmailChange() {
 
 function Undone() {
   return (
-    <Page title="Your email is back" isNews>
-      <p>Every device is logged out. Please set a new password now: we mail you a link for that.</p>
+    <Page title={text('entry.undoEmailChange.undone.title')} isNews>
+      <p>{text('entry.undoEmailChange.undone.explanation')}</p>
       <p>
         <a class="primary button" href={pagePaths.forgotPassword}>
-          Set a new password
+          {text('entry.resetPassword.title')}
         </a>
       </p>
     </Page>
@@ -44,9 +42,9 @@ function Undone() {
 function Refused() {
   return (
     <LinkRefused>
-      <p>It is incomplete, older than 7 days, or the change was undone already.</p>
+      <p>{text('entry.undoEmailChange.refused')}</p>
       <p class="aside">
-        <a href={pagePaths.home}>To the start</a>
+        <a href={pagePaths.home}>{text('common.toStart')}</a>
       </p>
     </LinkRefused>
   );

@@ -2,15 +2,16 @@ import type { Refusal } from '../api.ts';
 import { Alert } from '../form/form.tsx';
 import { sentenceFor } from '../form/use-form.ts';
 import { Page } from '../page.tsx';
+import { text } from '../texts.ts';
 
 /** Shown instead of a page whose data cannot be loaded. */
 export function Unreachable({ refusal }: { refusal: Refusal }) {
   return (
-    <Page title="Something is not working">
+    <Page title={text('common.unreachable.title')}>
       <Alert>{sentenceFor(refusal)}</Alert>
       <p>
         <button type="button" class="primary" onClick={() => location.reload()}>
-          Try again
+          {text('common.unreachable.tryAgain')}
         </button>
       </p>
     </Page>

@@ -10,6 +10,7 @@ import { dateTime } from '../in-readers-language.ts';
 import { mailedLink, useMailedLink } from '../mailed-link.ts';
 import { MailboxHint, Page } from '../page.tsx';
 import { wayIn } from '../provider-label.ts';
+import { markup, text } from '../texts.ts';
 import { LinkRefused } from './link-refused.tsx';
 
 type Unproven = NonNullable<VerifyEmailOutput['unproven']>;
@@ -27,11 +28,11 @@ function Confirm() {
   if (outcome) return <Verified token={token} unproven={outcome.unproven ?? []} />;
   if (isRefused) return <Refused />;
   return (
-    <Page title="Verify your email">
-      <p>One click, and you can log in.</p>
+    <Page title={text('entry.verifyEmail.title')}>
+      <p>{text('entry.verifyEmail.explanation')}</p>
       <Form {...form}>
-        <Button isBusy={isBusy} busy="Verifying …">
-          Verify email
+        <Button isBusy={isBusy} busy={text('entry.verifyEmail.busy')}>
+          {text('entry.verifyEmail.submit')}
         </Button>
       </Form>
     </Page>
@@ -39,17 +40,17 @@ function Confirm() {
 }
 
 function Verified({ token, unproven }: { token: string; unproven: Unproven }) {
-  const [removed, setRemoved] = useState('');
-  if (removed) return <Removed message={removed} />;
+  const [isRemoved, setRemoved] = useState(false);
+  if (isRemoved) return <Removed />;
   return (
-    <Page title="Your email is verified" isNews>
-      <p>You can log in now.</p>
+    <Page title={text('entry.verifyEmail.verified')} isNews>
+      <p>{text('entry.canLogIn')}</p>
       <p>
         <a class="primary button" href={pagePaths.logIn}>
-          Log in
+          {text('entry.logIn.action')}
         </a>
       </p>
-      {unproven.length > 0 && <NotMe token={token} unproven={unproven} onRemoved={setRemoved} />}
+      {unproven.length > 0 && <NotMe token={token} unproven={unproven} onRemoved={() => setRemoved(true)} />}
     </Page>
   );
 }
@@ -57,52 +58,42 @@ function Verified({ token, unproven }: { token: string; unproven: Unproven }) {
 /**
  * Shown where another browser asked for the account. Shows nothing that was typed there: it may be meant to deceive.
  */
-function NotMe({
-  token,
-  unproven,
-  onRemoved,
-}: {
-  token: string;
-  unproven: Unproven;
-  onRemoved(message: string): void;
-}) {
+function NotMe({ token, unproven, onRemoved }: { token: string; unproven: Unproven; onRemoved(): void }) {
   const { isBusy, form } = useForm({
     initial: {},
     async send() {
-      onRemoved((await api.account.notMe.mutate({ token })).message);
+      await api.account.notMe.mutate({ token });
+      onRemoved();
       return undefined;
     },
   });
   return (
     <>
-      <h2>Was it you?</h2>
-      <p>This account was asked for in another browser:</p>
+      <h2>{text('entry.verifyEmail.notMe.title')}</h2>
+      <p>{text('entry.verifyEmail.notMe.elsewhere')}</p>
       <ul>
         {unproven.map(({ method, addedAt }) => (
           <li key={`${method} ${addedAt}`}>
-            {wayIn(method)}, {dateTime(addedAt)}
+            {text('entry.verifyEmail.notMe.added', { way: wayIn(method), time: dateTime(addedAt) })}
           </li>
         ))}
       </ul>
-      <p>
-        If it was not you, remove this: nobody can log in with it any more, and every device is logged out. If there is
-        no other way to log in, the account is deleted.
-      </p>
+      <p>{text('entry.verifyEmail.notMe.explanation')}</p>
       <Form {...form}>
-        <Button kind="secondary" isBusy={isBusy} busy="Removing …">
-          This was not me
+        <Button kind="secondary" isBusy={isBusy} busy={text('entry.verifyEmail.notMe.busy')}>
+          {text('entry.notMe.action')}
         </Button>
       </Form>
     </>
   );
 }
 
-function Removed({ message }: { message: string }) {
+function Removed() {
   return (
-    <Page title="Thank you" isNews>
-      <p>{message}</p>
+    <Page title={text('entry.verifyEmail.removed.title')} isNews>
+      <p>{text('entry.verifyEmail.removed.explanation')}</p>
       <p class="aside">
-        <a href={pagePaths.home}>To the start</a>
+        <a href={pagePaths.home}>{text('common.toStart')}</a>
       </p>
     </Page>
   );
@@ -111,7 +102,7 @@ function Removed({ message }: { message: string }) {
 function Refused() {
   return (
     <LinkRefused>
-      <p>It is older than a day, has been used, or a newer one took its place. We can send you a new one.</p>
+      <p>{text('entry.verifyEmail.refused')}</p>
       <Resend />
     </LinkRefused>
   );
@@ -120,43 +111,45 @@ function Refused() {
 function Wait() {
   const { email } = readDraft(beforeLogin);
   return (
-    <Page title="Check your inbox">
+    <Page title={text('entry.checkInbox')}>
       <p>
-        We sent a link to {email ? <strong>{email}</strong> : 'your email'}. Open it to verify your address. It works
-        for 24 hours.
+        {email
+          ? markup('entry.verifyEmail.wait.sentTo', { email: <strong>{email}</strong> })
+          : text('entry.verifyEmail.wait.sent')}
       </p>
       <MailboxHint />
-      <h2>Nothing there?</h2>
-      <p>Look among unwanted mail, or have it sent again.</p>
+      <h2>{text('entry.verifyEmail.wait.nothingThere')}</h2>
+      <p>{text('entry.verifyEmail.wait.again')}</p>
       <Resend />
       <p class="aside">
-        Verified already? <a href={pagePaths.logIn}>Log in</a>
+        {markup('entry.verifyEmail.wait.already', { link: (label) => <a href={pagePaths.logIn}>{label}</a> })}
       </p>
     </Page>
   );
 }
 
 function Resend() {
-  const [message, setMessage] = useState('');
+  const [isSent, setSent] = useState(false);
   const { field, isBusy, form } = useForm({
     initial: { email: '' },
-    required: { email: 'Please enter your email' },
+    required: { email: text('entry.required.email') },
     draft: { key: beforeLogin, names: ['email'] },
     async send(values) {
-      setMessage('');
-      setMessage((await api.auth.resendVerification.mutate(values)).message);
+      setSent(false);
+      await api.auth.resendVerification.mutate(values);
+      setSent(true);
       return undefined;
     },
   });
   return (
     <>
       <Form {...form}>
-        <TextField field={field('email')} label="Email" type="email" autocomplete="username" />
-        <Button kind="secondary" isBusy={isBusy} busy="Sending …">
-          Send a new link
+        <TextField field={field('email')} label={text('common.email')} type="email" autocomplete="username" />
+        <Button kind="secondary" isBusy={isBusy} busy={text('common.sending')}>
+          {text('entry.verifyEmail.resend.submit')}
         </Button>
       </Form>
-      {message && <Notice>{message}</Notice>}
+      {isSent && <Notice>{text('entry.verifyEmail.resend.sent')}</Notice>}
     </>
   );
 }
