@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { brandLinks } from '../../server/brand-links.ts';
 import { pagePaths } from '../../server/page-paths.ts';
+import { LanguagePicker } from './language-picker.tsx';
 import { settings } from './settings.ts';
 import { markup, text } from './texts.ts';
 
@@ -39,15 +40,14 @@ export function Page({ title, isNews = false, isWide = false, actions, children 
         </h1>
         {children}
       </main>
-      {links.length > 0 && (
-        <footer class={isWide ? 'wide' : 'narrow'}>
-          {links.map(({ name, url }) => (
-            <a key={name} href={url}>
-              {text(`common.brandLinks.${name}`)}
-            </a>
-          ))}
-        </footer>
-      )}
+      <footer class={isWide ? 'wide' : 'narrow'}>
+        {links.map(({ name, url }) => (
+          <a key={name} href={url}>
+            {text(`common.brandLinks.${name}`)}
+          </a>
+        ))}
+        <LanguagePicker />
+      </footer>
     </>
   );
 }

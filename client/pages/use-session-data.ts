@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { pagePaths } from '../../server/page-paths.ts';
 import { type Refusal, refusalIn } from './api.ts';
+import { followProfile } from './language-of-profile.ts';
 import { rememberPage } from './way-back.ts';
 
 /**
@@ -14,7 +15,7 @@ export function useSessionData<T>(read: () => Promise<T | undefined>) {
 
   const load = async () => {
     try {
-      const found = await read();
+      const [found] = await Promise.all([read(), followProfile()]);
       if (found !== undefined) setData(() => found);
     } catch (error) {
       const found = refusalIn(error);

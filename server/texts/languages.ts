@@ -3,6 +3,14 @@ export const languages = ['en', 'de', 'fr', 'es'] as const;
 
 export type Language = (typeof languages)[number];
 
+/** As their speakers write them. */
+export const languageNames: Record<Language, string> = {
+  en: 'English',
+  de: 'Deutsch',
+  fr: 'Français',
+  es: 'Español',
+};
+
 export const defaultLanguage: Language = languages[0];
 
 export const isLanguage = (tag: unknown): tag is Language => (languages as readonly unknown[]).includes(tag);

@@ -1,0 +1,43 @@
+import { sessionPaths } from '../../server/page-paths.ts';
+import { isLanguage, type Language, languageNames, languages } from '../../server/texts/languages.ts';
+import { useAction } from './form/use-action.ts';
+import { sentenceFor } from './form/use-form.ts';
+import { keepLanguage } from './language-cookie.ts';
+import { saveLanguage } from './language-of-profile.ts';
+import { language, markup } from './texts.ts';
+
+/** The choice of the language: for this browser, and on the pages of logged-in users for their profile. */
+export function LanguagePicker() {
+  const { refusal, act } = useAction();
+  const choose = (chosen: Language) =>
+    act('choose', async () => {
+      if (sessionPaths.some((path) => path === location.pathname)) await saveLanguage(chosen);
+      keepLanguage(chosen);
+      location.reload();
+      return undefined;
+    });
+
+  return (
+    <div class="language">
+      <label for="language">
+        {markup('common.page.language', { unseen: (label) => <span class="unseen">{label}</span> })}
+      </label>
+      <select
+        id="language"
+        value={language}
+        onChange={({ currentTarget: { value } }) => isLanguage(value) && void choose(value)}
+      >
+        {languages.map((tag) => (
+          <option key={tag} value={tag} lang={tag}>
+            {languageNames[tag]}
+          </option>
+        ))}
+      </select>
+      {refusal && (
+        <p class="error" role="alert">
+          {sentenceFor(refusal)}
+        </p>
+      )}
+    </div>
+  );
+}
