@@ -1,0 +1,268 @@
+import type { Page } from 'playwright-core';
+import { describe, expect, test } from 'vitest';
+import { readTexts, writer } from '../../server/texts/index.ts';
+import { LANGUAGE_COOKIE, type Language, languageNames, languages } from '../../server/texts/languages.ts';
+import type { TextKey, Write } from '../../server/texts/template.ts';
+import { PASSWORD, registered } from '../contract/scenario.ts';
+import { freshEmail } from '../rig/address.ts';
+import { findings } from './axe.ts';
+import { heading, inBrowser, mailedLink, press, said } from './browser.ts';
+import { faultsIn, phone } from './page-texts.ts';
+
+const texts = readTexts(undefined);
+const locales: Record<Language, string> = { en: 'en-GB', de: 'de-AT', fr: 'fr-CA', es: 'es-MX' };
+const picker = (page: Page) => page.getByRole('combobox');
+
+/** Types what is given by the label's key, and sends. */
+const sent =
+  (button: TextKey, typed: Partial<Record<TextKey, string>> = {}) =>
+  async (page: Page, write: Write) => {
+    for (const [label, value] of Object.entries(typed)) {
+      await page.getByLabel(write(label as TextKey), { exact: true }).fill(value);
+    }
+    await press(page, write(button));
+  };
+
+/** The same, and it is refused. */
+const refused =
+  (...form: Parameters<typeof sent>) =>
+  async (page: Page, write: Write) => {
+    await sent(...form)(page, write);
+    await page.getByRole('alert').first().waitFor();
+  };
+
+interface State {
+  path: string;
+  title: TextKey;
+  steps?: (page: Page, write: Write) => Promise<void>;
+  /** The title after the steps, where it is another. */
+  next?: TextKey;
+}
+
+const login = { path: '/login', title: 'entry.logIn.title' } as const;
+const register = { path: '/register', title: 'entry.register.title' } as const;
+const link = '?token=AAAA&email=ada@example.test';
+
+/** The pages before a login, in the states that have texts of their own; without a token first, as a reload keeps it. */
+const states: State[] = [
+  login,
+  ...[
+    'cancelled',
+    'email_unverified',
+    'identity_not_linked',
+    'second_factor_ended',
+    'session_ended',
+    'account_blocked',
+    'account_deleted',
+    'account_removed',
+    'registration_closed',
+    'oauth_failed',
+  ].map((error) => ({ ...login, path: `/login?error=${error}` })),
+  { ...login, path: '/login?notice=logged-out' },
+  { ...login, path: '/login?notice=logged-out-everywhere' },
+  { ...login, steps: refused('entry.logIn.action') },
+  {
+    ...login,
+    steps: refused('entry.logIn.action', { 'common.email': 'nobody@example.test', 'common.password': 'x' }),
+  },
+  register,
+  { ...register, steps: refused('entry.register.submit') },
+  {
+    ...register,
+    steps: refused('entry.register.submit', {
+      'entry.register.name': 'A',
+      'common.email': 'nobody',
+      'common.password': 'short',
+    }),
+  },
+  { ...register, path: `/register${link}` },
+  { path: '/register?token=AAAA', title: 'entry.linkRefused' },
+  { path: '/second-factor', title: 'entry.secondFactor.title', steps: refused('entry.logIn.action') },
+  {
+    path: '/second-factor',
+    title: 'entry.secondFactor.title',
+    async steps(page, write) {
+      await press(page, write('entry.secondFactor.recoveryCode.choose'));
+      await refused('entry.logIn.action')(page, write);
+    },
+  },
+  { path: '/verify-email', title: 'entry.checkInbox', steps: refused('entry.verifyEmail.resend.submit') },
+  {
+    path: '/verify-email',
+    title: 'entry.checkInbox',
+    async steps(page, write) {
+      await sent('entry.verifyEmail.resend.submit', { 'common.email': 'nobody@example.test' })(page, write);
+      await said(page, 'status', write('entry.verifyEmail.resend.sent'));
+      await page.reload();
+      await page.getByText('nobody@example.test').first().waitFor();
+    },
+  },
+  { path: '/verify-email?token=AAAA', title: 'entry.verifyEmail.title' },
+  {
+    path: '/verify-email?token=AAAA',
+    title: 'entry.verifyEmail.title',
+    steps: sent('entry.verifyEmail.submit'),
+    next: 'entry.linkRefused',
+  },
+  { path: '/confirm-email', title: 'entry.linkRefused' },
+  { path: '/confirm-email?token=AAAA', title: 'entry.confirmEmail.logInFirst.title' },
+  { path: '/undo-email-change', title: 'entry.linkRefused' },
+  { path: '/undo-email-change?token=AAAA', title: 'entry.undoEmailChange.title' },
+  {
+    path: '/forgot-password',
+    title: 'entry.forgotPassword.title',
+    steps: refused('entry.forgotPassword.submit', { 'common.email': '' }),
+  },
+  {
+    path: '/forgot-password',
+    title: 'entry.forgotPassword.title',
+    steps: sent('entry.forgotPassword.submit', { 'common.email': 'nobody@example.test' }),
+    next: 'entry.checkInbox',
+  },
+  { path: '/reset-password', title: 'entry.linkRefused' },
+  {
+    path: `/reset-password${link}`,
+    title: 'entry.resetPassword.title',
+    steps: refused('entry.resetPassword.submit', { 'entry.resetPassword.newPassword': 'short' }),
+  },
+  { path: '/not-me', title: 'entry.linkRefused' },
+  { path: '/not-me?token=AAAA', title: 'entry.notMe.title' },
+  { path: '/nowhere', title: 'common.notFound.title' },
+];
+
+describe('every page before a login', () => {
+  inBrowser(
+    ['embedded'],
+    (scenario) => {
+      test.each(languages)(
+        'is in %s alone, and has room on a phone',
+        async (language) => {
+          const write = writer(texts, language);
+          await scenario().visit(
+            async (page) => {
+              for (const { path, title, steps, next } of states) {
+                await page.goto(path);
+                await heading(page, write(title));
+                await steps?.(page, write);
+                if (next) await heading(page, write(next));
+                expect(await faultsIn(page, language), path).toEqual([]);
+              }
+            },
+            { locale: locales[language], viewport: phone },
+          );
+        },
+        120_000,
+      );
+    },
+    {
+      env: {
+        SUPPORT_URL: 'mailto:help@example.test',
+        TERMS_URL: 'https://example.test/terms',
+        PRIVACY_URL: '/privacy',
+      },
+    },
+  );
+});
+
+describe('the language of a page', () => {
+  inBrowser(['embedded'], (scenario) => {
+    test.each([
+      ['de-AT', 'de'],
+      ['fr-CA', 'fr'],
+      ['es-MX', 'es'],
+      ['en-US', 'en'],
+      ['pt-BR', 'en'],
+    ] as const)('for a browser in %s is %s', async (locale, language) => {
+      await scenario().visit(
+        async (page) => {
+          await page.goto('/login');
+          await heading(page, texts[language]['entry.logIn.title'] as string);
+          expect(await page.getAttribute('html', 'lang')).toBe(language);
+          expect(await picker(page).inputValue()).toBe(language);
+        },
+        { locale },
+      );
+    });
+
+    test.each([
+      { colorScheme: 'light', viewport: { width: 1280, height: 800 } },
+      { colorScheme: 'dark', viewport: phone },
+    ] as const)('is chosen at the foot, by keyboard too, and stays: $colorScheme', async (look) => {
+      await scenario().visit(async (page) => {
+        await page.goto('/register');
+        await page.getByLabel('Name').fill('Ada');
+        await page.getByLabel('Language').focus();
+        expect(await picker(page).getByRole('option').allInnerTexts()).toEqual(Object.values(languageNames));
+        await page.keyboard.type('Deu');
+        await heading(page, 'Konto erstellen');
+        expect(await page.getByLabel('Name').inputValue()).toBe('Ada');
+        expect(await findings(page)).toEqual([]);
+        await picker(page).selectOption('Français');
+        await heading(page, 'Créez votre compte');
+        expect(await page.getByLabel('Nom').inputValue()).toBe('Ada');
+        await page.goto('/login');
+        await heading(page, 'Connexion');
+        const [cookie] = (await page.context().cookies()).filter(({ name }) => name === LANGUAGE_COOKIE);
+        expect(cookie).toMatchObject({ value: 'fr', path: '/', sameSite: 'Lax', httpOnly: false });
+        const days = ((cookie?.expires ?? 0) - Date.now() / 1000) / 86_400;
+        expect(Math.round(days)).toBe(365);
+      }, look);
+    });
+
+    test.each(languages)('is that of an account that is confirmed and disowned: %s', async (language) => {
+      const { stack, visit } = scenario();
+      const write = writer(texts, language);
+      const { email } = await registered(scenario());
+      await visit(
+        async (page) => {
+          const clean = async (title: TextKey) => {
+            await heading(page, write(title));
+            expect(await faultsIn(page, language), title).toEqual([]);
+          };
+          await page.goto(await mailedLink(stack, email, 'Verify your email'));
+          await press(page, write('entry.verifyEmail.submit'));
+          await clean('entry.verifyEmail.verified');
+          await page.getByRole('heading', { name: write('entry.verifyEmail.notMe.title') }).waitFor();
+          await press(page, write('entry.notMe.action'));
+          await clean('entry.verifyEmail.removed.title');
+        },
+        { locale: locales[language], viewport: phone },
+      );
+    });
+
+    test('keeps a mailed link through its change', async () => {
+      await scenario().visit(async (page) => {
+        await page.goto('/not-me?token=AAAA');
+        await heading(page, 'Was it not you?');
+        await picker(page).selectOption('es');
+        await heading(page, '¿No fue usted?');
+        await page.getByRole('button', { name: 'No fui yo' }).waitFor();
+      });
+    });
+
+    test('is that of refusals', async () => {
+      await scenario().visit(
+        async (page) => {
+          await page.goto('/login');
+          await page.getByLabel('E-Mail').fill(freshEmail());
+          await page.getByLabel('Passwort').fill(PASSWORD);
+          await press(page, 'Anmelden');
+          await said(page, 'alert', 'E-Mail oder Passwort ist falsch');
+          for (let i = 0; i < 5; i++) await press(page, 'Anmelden');
+          await said(page, 'alert', /^Zu viele Versuche\. Nächster Versuch möglich: \d{2}:\d{2}\.$/);
+          await page.goto('/register');
+          await page.getByLabel('Name').fill('A');
+          await page.getByLabel('E-Mail').fill('nobody');
+          await page.getByLabel('Passwort').fill('short-1');
+          await press(page, 'Konto erstellen');
+          await said(page, 'alert', 'Noch nötig: 8 bis 128 Zeichen, einen Großbuchstaben');
+          await page.getByLabel('Passwort').fill(PASSWORD);
+          await press(page, 'Konto erstellen');
+          await said(page, 'alert', 'Mindestens 2 Zeichen');
+          await said(page, 'alert', 'Muss eine gültige E-Mail-Adresse sein');
+        },
+        { locale: 'de-DE' },
+      );
+    });
+  });
+});

@@ -1,0 +1,57 @@
+import type { Page } from 'playwright-core';
+import { readTexts } from '../../server/texts/index.ts';
+import type { Language } from '../../server/texts/languages.ts';
+import type { Text } from '../../server/texts/template.ts';
+
+/** The width of the narrowest phones (WCAG 2.2, 1.4.10). */
+export const phone = { width: 320, height: 640 };
+
+const texts = readTexts(undefined);
+const parts = [...new Set(Object.keys(texts.en).map((key) => key.slice(0, key.indexOf('.'))))];
+const unwritten = new RegExp(`\\{\\w+\\}|</?\\w+>|\\b(?:${parts.join('|')})\\.\\w+\\.[\\w.]+`);
+
+const formsOf = (text: Text): string[] => (typeof text === 'string' ? [text] : Object.values(text));
+const wordsOf = (form: string): string[] => form.split(/<\/?\w+>|\{\w+\}/).map((words) => words.trim());
+
+/** The words of one language that are no words of another: of its texts without their values and elements. */
+const wordsOnlyIn = (language: Language, other: Language): Set<string> => {
+  const inOther = new Set(Object.values(texts[other]).flatMap(formsOf).flatMap(wordsOf));
+  const own = Object.values(texts[language]).flatMap(formsOf).flatMap(wordsOf);
+  return new Set(own.filter((words) => /\p{L}{2}/u.test(words) && !inOther.has(words)));
+};
+
+/** Every text that is seen or read out, a line each. */
+const linesOf = (page: Page): Promise<string[]> =>
+  page.evaluate(`(() => {
+    const lines = [document.title];
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) lines.push(walker.currentNode.data);
+    for (const name of ['aria-label', 'alt', 'title', 'placeholder']) {
+      for (const element of document.body.querySelectorAll('[' + name + ']')) lines.push(element.getAttribute(name));
+    }
+    return lines.map((line) => line.trim()).filter(Boolean);
+  })()`);
+
+/** What takes more width than it has: the page itself, or a label with one of its words in one piece. */
+const tooWide = (page: Page): Promise<string[]> =>
+  page.evaluate(`(() => {
+    const found = document.documentElement.scrollWidth > innerWidth ? ['the page is too wide'] : [];
+    for (const element of document.querySelectorAll('button, .button, h1, h2, h3, label, select')) {
+      element.style.overflowWrap = 'normal';
+      if (element.scrollWidth > element.clientWidth + 1 && element.clientWidth > 1) found.push('cut: ' + element.textContent);
+      element.style.overflowWrap = '';
+    }
+    return found;
+  })()`);
+
+/** What a page in a language must not show: placeholders, keys, texts in English, and on a phone labels that have no room. */
+export async function faultsIn(page: Page, language: Language): Promise<string[]> {
+  const lines = await linesOf(page);
+  const english = language === 'en' ? new Set() : wordsOnlyIn('en', language);
+  return [
+    ...((await page.getAttribute('html', 'lang')) === language ? [] : ['another language in <html lang>']),
+    ...lines.filter((line) => unwritten.test(line)).map((line) => `not written: ${line}`),
+    ...lines.filter((line) => english.has(line)).map((line) => `in English: ${line}`),
+    ...(await tooWide(page)),
+  ];
+}
