@@ -1,12 +1,13 @@
 import { isLanguage, type Language } from '../../server/texts/languages.ts';
+import { api } from './api.ts';
 import { isKept, keepLanguage } from './language-cookie.ts';
 import { language } from './texts.ts';
 
 /** The language that the user has chosen, on any device; null where none was. */
-const readLanguage = async (): Promise<string | null> => null;
+const readLanguage = async () => (await api.profile.language.query()).language;
 
 /** Stores the user's choice. Rejects as a call does. */
-export const saveLanguage = async (_chosen: Language): Promise<unknown> => undefined;
+export const saveLanguage = (chosen: Language) => api.profile.update.mutate({ language: chosen });
 
 /** Loads the page again where it is not in the language of the profile: once, and never where the browser keeps no cookie. */
 export async function followProfile(): Promise<void> {
