@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { readTexts, writer } from '../../server/texts/index.ts';
 import { LANGUAGE_COOKIE, type Language, languageNames, languages } from '../../server/texts/languages.ts';
 import type { TextKey, Write } from '../../server/texts/template.ts';
-import { PASSWORD, registered } from '../contract/scenario.ts';
+import { loggedIn, PASSWORD, registered } from '../contract/scenario.ts';
 import { freshEmail } from '../rig/address.ts';
 import { findings } from './axe.ts';
 import { heading, inBrowser, mailedLink, press, said } from './browser.ts';
@@ -227,6 +227,30 @@ describe('the language of a page', () => {
           await clean('entry.verifyEmail.removed.title');
         },
         { locale: locales[language], viewport: phone },
+      );
+    });
+
+    test('chosen by a user is that of the profile, which the next browser follows', async () => {
+      const { call, visit } = scenario();
+      const { session } = await loggedIn(scenario());
+      await visit(
+        async (page) => {
+          await page.goto('/dashboard');
+          await heading(page, texts.en['dashboard.profile.title'] as string);
+          await picker(page).selectOption('de');
+          await heading(page, texts.de['dashboard.profile.title'] as string);
+        },
+        { session },
+      );
+      expect((await call('profile.language', undefined, { session })).data).toEqual({ language: 'de' });
+      await visit(
+        async (page) => {
+          await page.goto('/dashboard');
+          await heading(page, texts.de['dashboard.profile.title'] as string);
+          await page.goto('/login');
+          await heading(page, texts.de['entry.logIn.title'] as string);
+        },
+        { session, locale: 'fr-FR' },
       );
     });
 
