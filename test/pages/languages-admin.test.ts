@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { readTexts, writer } from '../../server/texts/index.ts';
-import { administrator, growOld, registered } from '../contract/scenario.ts';
+import { administrator, growOld, PASSWORD, registered } from '../contract/scenario.ts';
 import { withApp } from '../contract/totp-scenario.ts';
 import { freshEmail } from '../rig/address.ts';
 import { png } from '../uploads/corpus.ts';
@@ -59,7 +59,7 @@ inBrowser(['embedded'], (scenario) => {
           .waitFor();
         await expectReadable(page);
         await press(page, write('admin.invite.send'));
-        await page.getByLabel(write('admin.users.query')).fill(unverified.email);
+        await page.getByLabel(write('admin.users.query')).fill(unverified.email.slice(0, 15));
         await press(page, write('admin.users.find'));
         await page.getByText(write('admin.users.found', { count: 1 })).waitFor();
         await expectReadable(page);
@@ -71,6 +71,7 @@ inBrowser(['embedded'], (scenario) => {
         await page.getByRole('listitem').getByRole('region').waitFor();
         await expectReadable(page);
 
+        await call('auth.reauthenticate', { password: PASSWORD }, { session: admin.session });
         for (const { id, email } of [target, unverified]) {
           await page.goto(`/admin?user=${id}`);
           await page.getByRole('heading', { name: write('admin.activity.title') }).waitFor();
@@ -80,6 +81,9 @@ inBrowser(['embedded'], (scenario) => {
             .first()
             .waitFor();
           await press(page, write('admin.acts.unlock.button'));
+          await page.getByLabel(write('admin.acts.address.label')).fill('nowhere');
+          await press(page, write('admin.acts.unlock.button'));
+          await page.getByText(write('admin.acts.address.wrong')).waitFor();
           await press(page, write('admin.acts.role.give.button'));
           await press(page, write('admin.acts.deletion.button'));
           await press(page, write('admin.acts.deletion.button'));

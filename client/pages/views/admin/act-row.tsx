@@ -46,7 +46,10 @@ export function ActRow({ act: { name, title, explanation, button, typed, call },
         },
       );
     },
-    explain: sessionEnded,
+    explain: (refusal) =>
+      refusal.details['address']
+        ? { field: 'address', message: text('admin.acts.address.wrong') }
+        : sessionEnded(refusal),
   });
 
   /** The button that was pressed may be gone. */
