@@ -45,9 +45,9 @@ export const createConsents = ({ database, current }: { database: Database; curr
         throw refusal('terms_not_accepted', 'The terms must be accepted', 'acceptTerms');
     },
 
-    /** Another person owns the account from here on: what was accepted before was not theirs. */
-    async removeAll(tables: WriteTables, userId: string): Promise<void> {
-      await tables.deleteFrom('consents').where('user_id', '=', userId).execute();
+    /** Removes what another person may have accepted since a time by the database's clock, in milliseconds since 1970. */
+    async removeSince(tables: WriteTables, userId: string, since: number): Promise<void> {
+      await tables.deleteFrom('consents').where('user_id', '=', userId).where('created_at', '>=', since).execute();
     },
 
     /** The versions that the user has accepted, newest first, and the current one. */

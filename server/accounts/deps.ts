@@ -15,7 +15,7 @@ import type { Users } from './users.ts';
 
 /** The parts that the account rules work with. */
 export interface Deps {
-  consents: Pick<Consents, 'record' | 'requireAccepted' | 'removeAll'>;
+  consents: Pick<Consents, 'record' | 'removeSince' | 'requireAccepted'>;
   database: Database;
   /** Deletes the user's row; a job removes everything else. The caller holds the lock on the user. */
   deleteUser(em: EntityManager, tables: AllTables, user: User): Promise<void>;

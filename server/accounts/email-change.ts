@@ -5,7 +5,7 @@ import { type AllTables, type EntityManager, isDuplicate } from '../parts/databa
 import { undoDeletion } from './deletion.ts';
 import type { Deps } from './deps.ts';
 import type { KnownDevices } from './known-devices.ts';
-import { isAddedSince, methodsDetail, removeMethods } from './login-methods.ts';
+import { isAddedSince, methodsDetail, removeConsentsSince, removeMethods } from './login-methods.ts';
 import { mailKinds } from './mail-kinds.ts';
 import type { Session } from './sessions.ts';
 import { changeAsOwner, endSessionsOf } from './sessions-of-user.ts';
@@ -110,6 +110,7 @@ export const createEmailChange = (deps: Deps, devices: Pick<KnownDevices, 'repor
           await emailChanges.forgetSince(tables, change);
           const logins = await devices.reportedLogins(tables, user.id, mailKinds['new-device'].lifeMs);
           const since = Math.min(change.createdAt, ...logins.map(({ at }) => at));
+          await removeConsentsSince(deps, { em, tables, user }, since);
           const methods = await removeMethods(em, user, {
             password: true,
             added: (added) => !added.proven || isAddedSince(added, since),

@@ -211,12 +211,10 @@ async function admitOwner(
   link.prove();
   await em.flush();
   const isShared = await removeUnprovenMethods(deps, { em, tables, user, caller });
+  // The owner accepts them as a new user does who comes through a provider.
+  if (isShared) await deps.consents.record(tables, user.id);
   if (!user.emailVerified) {
-    if (isShared) {
-      user.claim(nameIn(identity, user.email));
-      await deps.consents.removeAll(tables, user.id);
-      await deps.consents.record(tables, user.id);
-    }
+    if (isShared) user.claim(nameIn(identity, user.email));
     user.verifyEmail();
     await deps.record(tables, user, { kind: 'verified' }, caller);
   }

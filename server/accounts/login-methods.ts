@@ -136,30 +136,49 @@ export async function removeMethods(
   return methods;
 }
 
+/** A locked user, and the transaction that holds the lock. */
 interface Scope {
   em: EntityManager;
   tables: AllTables;
   user: User;
-  caller: Caller;
 }
 
 /**
  * The owner of the inbox has acted: removes every unproven method, and if there was any, all sessions and mailed tokens
- * too, because it may have opened or requested them. The owner, who may have added the methods after all, is
- * informed by mail. Answers whether any was removed; call `outbox.wake` after the commit.
+ * too, because it may have opened or requested them, and all consents, which it may have given. The owner, who may have added
+ * the methods after all, is informed by mail, but not of a password that the owner replaces: `newPassword` is the hash of one.
+ * Answers whether any was removed; call `outbox.wake` after the commit.
  */
 export async function removeUnprovenMethods(
-  { tokens, record }: Pick<Deps, 'tokens' | 'record'>,
-  { em, tables, user, caller }: Scope,
+  { consents, tokens, record }: Pick<Deps, 'consents' | 'tokens' | 'record'>,
+  { em, tables, user, caller, newPassword }: Scope & { caller: Caller; newPassword?: string },
 ): Promise<boolean> {
+  const { hasUnprovenPassword } = user;
+  if (newPassword !== undefined) {
+    user.changePassword(newPassword);
+    user.provePassword();
+  }
   const methods = await removeMethods(em, user, {
     password: user.hasUnprovenPassword,
     added: ({ proven }) => !proven,
   });
+  if (hasUnprovenPassword || methods.length > 0) await consents.removeSince(tables, user.id, 0);
   if (methods.length === 0) return false;
   await endSessionsOf(tables, user);
   user.forgetDevices();
   await tokens.revokeAll(tables, user.id);
   await record(tables, user, { kind: 'login-methods-removed', details: methodsDetail(methods) }, caller);
   return true;
+}
+
+/**
+ * Another person has used the account since a time by the database's clock: removes the consents since then, and all of them
+ * where a method is unproven. Call it before methods are removed.
+ */
+export async function removeConsentsSince(
+  { consents }: Pick<Deps, 'consents'>,
+  { em, tables, user }: Scope,
+  since: number,
+): Promise<void> {
+  await consents.removeSince(tables, user.id, (await hasOnlyProvenMethods(em, user)) ? since : 0);
 }

@@ -1,7 +1,14 @@
 import type { Caller } from '../activity/caller.ts';
 import type { Deps } from './deps.ts';
 import type { KnownDevices } from './known-devices.ts';
-import { hasProvenMethod, isAddedSince, methodsDetail, removeMethods, removeUnprovenMethods } from './login-methods.ts';
+import {
+  hasProvenMethod,
+  isAddedSince,
+  methodsDetail,
+  removeConsentsSince,
+  removeMethods,
+  removeUnprovenMethods,
+} from './login-methods.ts';
 import { AFTER_NOT_ME, mailKinds } from './mail-kinds.ts';
 import { endSessionsOf } from './sessions-of-user.ts';
 import { type TokenScope, withToken } from './token-use.ts';
@@ -38,7 +45,9 @@ export const createNotMe = (deps: Deps, { reportedLogins }: Pick<KnownDevices, '
     user.forgetDevices();
     await emailChanges.forgetAsked(tables, user.id);
     const logins = await reportedLogins(tables, user.id, mailKinds['new-device'].lifeMs);
-    const since = Math.min(...logins.map(({ at }) => at));
+    // None is left where the link of another mail disowned them.
+    const since = Math.min(Number.MAX_SAFE_INTEGER, ...logins.map(({ at }) => at));
+    await removeConsentsSince(deps, { em, tables, user }, since);
     const methods = await removeMethods(em, user, {
       password: true,
       added: (added) => isAddedSince(added, since) || logins.some(({ method }) => method === added.method),

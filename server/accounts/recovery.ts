@@ -42,16 +42,12 @@ export const createRecovery = (
         if (!user || !found || found.used || found.expired) throw new ServiceError('INVALID_TOKEN');
         await tokens.markUsed(tables, found.id);
         await tokens.revoke(tables, user.id, 'verify-email');
-        if (!user.emailVerified) {
-          user.claim(nameFromAddress(user.email));
-          await consents.removeAll(tables, user.id);
-        }
-        user.changePassword(hash);
-        user.provePassword();
+        if (!user.emailVerified) user.claim(nameFromAddress(user.email));
+        const replaced = { em, tables, user, caller: request, newPassword: hash };
+        await removeUnprovenMethods({ consents, tokens, record }, replaced);
         await deleteSessions(tables, user.id);
         await emailChanges.forgetAsked(tables, user.id);
         user.forgetDevices();
-        await removeUnprovenMethods({ tokens, record }, { em, tables, user, caller: request });
         await record(tables, user, { kind: 'password-changed', details: { by: 'reset' } }, request);
         return devices.mark(request.deviceCookie, user);
       }, sent.userId);

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
-import { loginsThrough, somebody, usersWith } from '../provider/login.ts';
+import { freshSubject, loginsThrough, somebody, usersWith } from '../provider/login.ts';
 import { freshEmail } from '../rig/address.ts';
 import type { Stack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
@@ -12,6 +12,7 @@ import {
   mailedToken,
   onBothStacks,
   PASSWORD,
+  type Person,
   registered,
   verified,
 } from './scenario.ts';
@@ -34,6 +35,8 @@ const storedFor = async ({ database }: Stack, userId: string) =>
   (await database<{ version: string }>('select version from consents where user_id = ? order by id', [userId])).map(
     ({ version }) => version,
   );
+
+const accepting = { acceptTerms: true };
 
 const idOf = async (stack: Stack, email: string) => (await usersWith(stack, email))[0]?.id ?? '';
 
@@ -129,15 +132,92 @@ everywhere(
       await until(async () => (await storedFor(stack, id)).length === 0, { what: 'the removal', within: 20_000 });
     });
 
-    test('who resets the password of an account that was never verified has accepted nothing', async () => {
+    /** Sets a new password by a mailed link, and logs in with it. */
+    const reset = async ({ email, name }: Person) => {
       const { call, stack } = scenario();
-      const ada = { ...person(), acceptTerms: true };
-      const { id, email } = await registered(scenario(), ada);
       await call('auth.forgotPassword', { email });
       const token = await mailedToken(stack, email, 'reset-password');
       expect((await call('auth.resetPassword', { token, email, password: NEW_PASSWORD })).status).toBe(200);
-      expect(await storedFor(stack, id)).toEqual([]);
+      return logIn(call, { email, name, password: NEW_PASSWORD });
+    };
+
+    /** What the dashboard asks by: these versions are accepted, and the current one is another. */
+    const expectAccepted = async (session: string, versions: string[]) => {
+      const { data } = await scenario().call('consents.list', undefined, { session });
+      expect(data.data.map(({ version }: { version: string }) => version)).toEqual(versions);
+      expect(data.current).toBe(VERSION);
+    };
+
+    /** A registrant whose account the owner of the inbox confirmed elsewhere, in a session. */
+    const stranger = async () => {
+      const { call, stack } = scenario();
+      const account = await registered(scenario(), { ...person(), ...accepting });
+      const token = await mailedToken(stack, account.email, 'verify-email');
+      expect((await call('auth.verifyEmail', { token })).status).toBe(200);
+      return { ...account, session: await logIn(call, account) };
+    };
+
+    test('who resets the password of an account that was never verified has accepted nothing', async () => {
+      await expectAccepted(await reset(await registered(scenario(), { ...person(), ...accepting })), []);
     });
+
+    test('nor has who does so after it was confirmed in another browser, whatever the registrant has accepted since', async () => {
+      const { call, stack } = scenario();
+      const { session, ...account } = await stranger();
+      await acceptedBefore(stack, account.id, 'former');
+      expect((await call('consents.accept', { version: VERSION }, { session })).status).toBe(200);
+      await expectAccepted(await reset(account), []);
+      expectRefusal(await call('consents.accept', { version: VERSION }, { session }), 401, 'UNAUTHENTICATED');
+    });
+
+    test('who has confirmed it in the browser of the registration keeps the consent in a reset', async () => {
+      await expectAccepted(await reset(await member()), [VERSION]);
+    });
+
+    test('a consent since a login that was not the user’s is removed, one from before is not', async () => {
+      const { call, stack } = scenario();
+      const ada = await member();
+      await acceptedBefore(stack, ada.id, 'former');
+      const thief = await logIn(call, ada);
+      expect((await call('consents.accept', { version: VERSION }, { session: thief })).status).toBe(200);
+      await logIn(call, ada);
+      for (const mail of [1, 2]) {
+        const token = await mailedToken(stack, ada.email, 'not-me', mail);
+        expect((await call('account.notMe', { token })).status).toBe(200);
+        expect(await storedFor(stack, ada.id)).toEqual(['former']);
+      }
+    });
+
+    test('of an account that is not proven to be the user’s no consent is left after such a login', async () => {
+      const { call, stack } = scenario();
+      const account = await stranger();
+      await acceptedBefore(stack, account.id, 'former');
+      await logIn(call, account);
+      expect((await call('account.notMe', { token: await mailedToken(stack, account.email, 'not-me') })).status).toBe(
+        200,
+      );
+      expect(await storedFor(stack, account.id)).toEqual([]);
+    });
+
+    test.each([
+      ['proven', member, ['former']],
+      ['not proven', stranger, []],
+    ])(
+      'a change of the email that is undone takes consents with it: all of an account that is %s',
+      async (_, make, left) => {
+        const { call, stack } = scenario();
+        const { session, ...ada } = await make();
+        await acceptedBefore(stack, ada.id, 'former');
+        const to = freshEmail();
+        await call('account.changeEmail', { email: to }, { session });
+        const token = await mailedToken(stack, to, 'confirm-email');
+        expect((await call('account.confirmEmail', { token }, { session })).status).toBe(200);
+        expect((await call('consents.accept', { version: VERSION }, { session })).status).toBe(200);
+        const undo = await mailedToken(stack, ada.email, 'undo-email-change');
+        expect((await call('account.undoEmailChange', { token: undo })).status).toBe(200);
+        expect(await storedFor(stack, ada.id)).toEqual(left);
+      },
+    );
   },
   { env },
 );
@@ -163,12 +243,36 @@ onBothStacks(
       expect(await storedFor(stack(), id)).toEqual(['former']);
     });
 
-    test('the owner of the inbox who comes through a provider accepts the terms in place of the registrant', async () => {
-      const ada = { ...person(), acceptTerms: true };
-      const { id, email } = await registered({ stack: stack(), call: callerOf('rest', stack().url) }, ada);
-      await acceptedBefore(stack(), id, 'former');
-      expect((await logInAs(stack(), somebody({ email }))).location).toBe('/dashboard');
-      expect(await storedFor(stack(), id)).toEqual([VERSION]);
+    test.each([
+      ['never verified', false],
+      ['verified elsewhere', true],
+    ])(
+      'the owner of the inbox who comes through a provider accepts the terms in place of the registrant of an account %s',
+      async (_, isVerified) => {
+        const call = callerOf('rest', stack().url);
+        const { id, email } = await registered({ stack: stack(), call }, { ...person(), ...accepting });
+        if (isVerified) {
+          const token = await mailedToken(stack(), email, 'verify-email');
+          expect((await call('auth.verifyEmail', { token })).status).toBe(200);
+        }
+        await acceptedBefore(stack(), id, 'former');
+        expect((await logInAs(stack(), somebody({ email }))).location).toBe('/dashboard');
+        expect(await storedFor(stack(), id)).toEqual([VERSION]);
+      },
+    );
+
+    test('“this was not me” leaves no consent of the registrant beside what the owner logs in by', async () => {
+      const call = callerOf('rest', stack().url);
+      const { id, email } = await registered({ stack: stack(), call }, { ...person(), ...accepting });
+      const token = await mailedToken(stack(), email, 'verify-email');
+      expect((await call('auth.verifyEmail', { token })).status).toBe(200);
+      await stack().database(
+        `insert into identities (id, user_id, issuer, subject, provider, proven, created_at)
+         select ?, id, ?, ?, 'acme', 1, created_at from users where id = ?`,
+        [freshSubject(), provider.url, freshSubject(), id],
+      );
+      expect((await call('account.notMe', { token })).status).toBe(200);
+      expect(await storedFor(stack(), id)).toEqual([]);
     });
   },
   { env },

@@ -32,7 +32,8 @@ const NEW_PASSWORD = 'Difference-Engine-1822';
 /**
  * An account, in letters: its password (p) and an identity (i), a capital where it is proven; `?` while its address is not
  * verified. Beside the first two, after an event: `n` a new password, `o` another subject at the same provider; `s` the
- * session from before is alive, `c` the profile was cleared, `m` the owner is told what was removed; `x` no account is left.
+ * session from before is alive, `c` the profile was cleared, `m` the owner is told what was removed, `t` the terms that were
+ * accepted before are accepted no more; `x` no account is left.
  *
  * Left out, for they cannot be: an account without any method (it is deleted with its last one), and a method that is
  * proven while the address is not verified (what proves the one verifies the other).
@@ -42,23 +43,27 @@ type Event = (typeof events)[number];
 
 const table: [state: string, ...outcomes: string[]][] = [
   //        click here, elsewhere, reset, vouched, unvouched, other subject, not me
-  ['p', 'P s', 'p s', 'N', 'I m', 'p s', 'O m', 'x'],
+  ['p', 'P s', 'p s', 'N t', 'I mt', 'p s', 'O mt', 'x'],
   ['P', 'P s', 'P s', 'N', 'PI s', 'P s', 'PO s', 'P'],
-  ['i', 'I s', 'i s', 'N m', 'I s', 'i s', 'O m', 'x'],
+  ['i', 'I s', 'i s', 'N mt', 'I s', 'i s', 'O mt', 'x'],
   ['I', 'I s', 'I s', 'NI', 'I s', 'I s', 'IO s', 'I'],
-  ['pi', 'PI s', 'pi s', 'N m', 'I m', 'pi s', 'O m', 'x'],
-  ['pI', 'PI s', 'pI s', 'NI', 'I m', 'pI s', 'IO m', 'I m'],
-  ['Pi', 'PI s', 'Pi s', 'N m', 'PI s', 'Pi s', 'PO m', 'P m'],
+  ['pi', 'PI s', 'pi s', 'N mt', 'I mt', 'pi s', 'O mt', 'x'],
+  ['pI', 'PI s', 'pI s', 'NI t', 'I mt', 'pI s', 'IO mt', 'I mt'],
+  ['Pi', 'PI s', 'Pi s', 'N mt', 'PI s', 'Pi s', 'PO mt', 'P mt'],
   ['PI', 'PI s', 'PI s', 'NI', 'PI s', 'PI s', 'PIO s', 'PI'],
-  ['?p', 'P', 'p', 'N c', 'I cm', '?p', 'O cm', 'x'],
-  ['?i', 'I', 'i', 'N cm', 'I', '?i', 'O cm', 'x'],
-  ['?pi', 'PI', 'pi', 'N cm', 'I cm', '?pi', 'O cm', 'x'],
+  ['?p', 'P', 'p', 'N ct', 'I cmt', '?p', 'O cmt', 'x'],
+  ['?i', 'I', 'i', 'N cmt', 'I', '?i', 'O cmt', 'x'],
+  ['?pi', 'PI', 'pi', 'N cmt', 'I cmt', '?pi', 'O cmt', 'x'],
 ];
 
 /** Both methods of a state were asked for in the same browser. What no procedure leads to yet is made in the database. */
 async function make(stack: Stack, state: string) {
   const call = callerOf('rest', stack.url);
   const account = await registered({ stack, call }, { name: 'Mallory' });
+  await stack.database("insert into consents (id, user_id, version, created_at) values (?, ?, 'former', 1)", [
+    freshSubject(),
+    account.id,
+  ]);
   const token = await mailedToken(stack, account.email, 'verify-email');
   const identity = somebody({ email: account.email });
   const isVerified = !state.startsWith('?');
@@ -149,7 +154,9 @@ async function outcomeFor(stack: Stack, { id, call, email, identity, other, sess
     await letterOf('i', identity),
     await letterOf('o', other),
   ].join('');
-  const rest = `${isAliveNow ? 's' : ''}${user.bio === null ? 'c' : ''}${told.length > 0 ? 'm' : ''}`;
+  const consents = await stack.database('select id from consents where user_id = ?', [id]);
+  const changes = `${user.bio === null ? 'c' : ''}${told.length > 0 ? 'm' : ''}${consents.length === 0 ? 't' : ''}`;
+  const rest = `${isAliveNow ? 's' : ''}${changes}`;
   return `${methods} ${rest}`.trim();
 }
 

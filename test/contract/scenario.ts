@@ -57,6 +57,8 @@ export interface Person {
   email: string;
   password: string;
   name: string;
+  /** Where there are terms. */
+  acceptTerms?: boolean;
 }
 
 interface Registered extends Person {

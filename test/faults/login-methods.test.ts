@@ -1,12 +1,14 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Call, callerOf } from '../contract/callers.ts';
-import { expectRefusal, isAlive, mailedToken, registered, sessionIn } from '../contract/scenario.ts';
+import { expectRefusal, isAlive, logIn, mailedToken, registered, sessionIn } from '../contract/scenario.ts';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { atInstance, begin, identitiesOf, loginsThrough, somebody, usersWith } from '../provider/login.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 
 /** The owner of an inbox and an attacker, at two instances at once. */
 const provider = await startHostileProvider();
+const TERMS_VERSION = '2026-11';
+const accepting = { acceptTerms: true };
 let stack: Stack;
 let call: Call;
 let callers: Call[];
@@ -14,7 +16,7 @@ let callers: Call[];
 beforeAll(async () => {
   stack = await startStack('real', {
     instances: 2,
-    env: environmentFor(provider),
+    env: { ...environmentFor(provider), TERMS_URL: 'https://example.test/terms', TERMS_VERSION },
   });
   callers = stack.services.map(({ url }) => callerOf('rest', url));
   call = callerOf('rest', stack.url);
@@ -27,7 +29,7 @@ const instance = (i: number) => stack.services[i % stack.services.length] ?? sta
 test('no session of an attacker’s password outlives the owner’s login by a provider, whenever it was opened', async () => {
   let opened = 0;
   for (let round = 0; round < 5; round++) {
-    const attacker = await registered({ stack, call });
+    const attacker = await registered({ stack, call }, accepting);
     await call('auth.verifyEmail', { token: await mailedToken(stack, attacker.email, 'verify-email') });
     const { browser, request } = await begin(stack);
     const callback = provider.authorize(request, somebody({ email: attacker.email }));
@@ -83,4 +85,56 @@ test('a reset, the attacker’s logins and “this was not me” at once leave n
       expect(users.filter(({ email_verified }) => email_verified === 1)).toEqual([]);
     }
   }
+});
+
+const consentsOf = (userId: string) => stack.database('select version from consents where user_id = ?', [userId]);
+
+/** A registrant in sessions of an account that the owner of the inbox confirmed elsewhere, and the owner's link of a reset. */
+async function stranger() {
+  const account = await registered({ stack, call }, accepting);
+  const { email } = account;
+  await call('auth.verifyEmail', { token: await mailedToken(stack, email, 'verify-email') });
+  await call('auth.forgotPassword', { email });
+  const token = await mailedToken(stack, email, 'reset-password');
+  return { ...account, session: await logIn(call, account), reset: { token, email, password: 'Difference-Engine-1' } };
+}
+
+test('a stranger who accepts the terms while the owner sets a new password leaves no consent, whichever is first', async () => {
+  const firsts = new Set<number>();
+  for (let round = 0; round < 10; round++) {
+    const { id, session, reset } = await stranger();
+    // As if the registrant had accepted another version: each acceptance stores the current one.
+    await stack.database("update consents set version = 'former' where user_id = ?", [id]);
+    const accept = async (i: number) => {
+      // A reset takes as long as its hash.
+      await new Promise((done) => setTimeout(done, i * 4));
+      return caller(i)('consents.accept', { version: TERMS_VERSION }, { session });
+    };
+    const [changed, ...accepted] = await Promise.all([
+      caller(round)('auth.resetPassword', reset),
+      ...Array.from({ length: 12 }, (_, i) => accept(i)),
+    ]);
+    expect(changed.status).toBe(200);
+    for (const { status } of accepted) firsts.add(status);
+    expect(await consentsOf(id)).toEqual([]);
+  }
+  expect([...firsts].sort()).toEqual([200, 401]);
+});
+
+test('a reset that fails halfway keeps the consents, and can be repeated', async () => {
+  const { id, session, reset, ...account } = await stranger();
+  await stack.database(
+    `create trigger failing before insert on activity for each row
+     if new.kind = 'password-changed' then signal sqlstate '45000'; end if`,
+  );
+  try {
+    expect((await call('auth.resetPassword', reset)).status).toBe(500);
+  } finally {
+    await stack.database('drop trigger failing');
+  }
+  expect(await consentsOf(id)).toEqual([{ version: TERMS_VERSION }]);
+  expect(await isAlive(call, session)).toBe(true);
+  await logIn(call, account);
+  expect((await call('auth.resetPassword', reset)).status).toBe(200);
+  expect(await consentsOf(id)).toEqual([]);
 });
