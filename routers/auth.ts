@@ -24,7 +24,7 @@ export const auth = router({
         path: '/auth/register',
         summary: 'Create an account',
         description:
-          'Sends a mail with a link that verifies the address, after which the account can be used. Sets the cookie `auth_browser`, which recognizes the browser when the link is opened. With the token of an invitation the address is verified at once. Refused with REGISTRATION_CLOSED where the service does not let the address in, whether it has an account or not. Where the service has terms (`TERMS_URL`, `PRIVACY_URL`) `acceptTerms` must be `true`, and it is stored which version was accepted.',
+          'Sends a mail with a link that verifies the address, after which the account can be used. Sets the cookie `auth_browser`, which recognizes the browser when the link is opened. With the token of an invitation the address is verified at once. Refused with REGISTRATION_CLOSED where the service does not let the address in, whether it has an account or not. Where the service has terms (`TERMS_URL`, `PRIVACY_URL`) `acceptTerms` must be `true`, and it is stored which version was accepted: the current one, and where `termsVersion` says that another was shown, the rule of `acceptTerms` is `terms_changed`.',
         tags: ['Authentication'],
         protect: false,
         status: 201,
@@ -37,6 +37,9 @@ export const auth = router({
         email: fields.email,
         password: fields.newPassword,
         acceptTerms: fields.acceptTerms,
+        termsVersion: fields.termsVersion
+          .optional()
+          .meta({ description: 'The version of the terms that the user was shown', example: '2026-11' }),
         invitation: fields.mailedToken
           .optional()
           .meta({ description: 'The token of a mailed invitation, which is for this address only' }),

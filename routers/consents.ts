@@ -1,10 +1,9 @@
 import { z } from 'zod';
 import type { ListedConsent } from '../server/accounts/consents.ts';
 import { answer, done } from './done.ts';
+import { termsVersion as version } from './fields.ts';
 import { router, sessionProcedure } from './trpc.ts';
 import { toUnixSeconds, unixSeconds } from './unix-seconds.ts';
-
-const version = z.string().max(2048).meta({ description: 'A version of the terms', example: '2026-11' });
 
 const toListed = ({ version, createdAt }: ListedConsent) => ({ version, acceptedAt: toUnixSeconds(createdAt) });
 

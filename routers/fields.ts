@@ -93,6 +93,9 @@ export const password = z.string().min(1, 'Must not be empty').meta({ example: '
 /** Whether a user has accepted the terms that the service has, if any. */
 export const acceptTerms = z.boolean().default(false).meta({ example: true });
 
+/** At most two addresses of 1000 characters. */
+export const termsVersion = z.string().max(2048).meta({ description: 'A version of the terms', example: '2026-11' });
+
 /** A code of an authenticator app; apps show it in two groups. */
 export const code = z
   .string()

@@ -11,7 +11,7 @@ export function mailedLink(): URLSearchParams {
   return new URLSearchParams(isOurs ? String(state.mailedLink) : '');
 }
 
-interface Options<Name extends string, Outcome> extends Omit<FormOptions<Name>, 'send' | 'draft'> {
+interface Options<Name extends string, Outcome> extends Omit<FormOptions<Name>, 'send'> {
   /** Uses the token. */
   send(token: string, values: Record<NoInfer<Name>, string>): Promise<Outcome>;
 }

@@ -15,6 +15,8 @@ export interface Settings {
   reauthenticatingProviders: string[];
   /** Who may create an account: everyone, addresses of these domains, invited ones, or none. */
   registration: { mode: 'open' | 'domains' | 'invited' | 'closed'; domains: string[] };
+  /** Of the terms that the pages link to. */
+  termsVersion?: string;
   /** Where mails can be read, while the embedded mailbox takes them. */
   mailbox?: string;
 }

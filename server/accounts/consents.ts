@@ -15,6 +15,8 @@ export type ListedConsent = Pick<Consent, (typeof listedFields)[number]>;
 const refusal = (rule: string, message: string, field: string) =>
   new ServiceError('VALIDATION_FAILED', { details: { [field]: { message, rule } } });
 
+const changed = (field: string) => refusal('terms_changed', 'These are not the current terms', field);
+
 /** Which version of the terms users have accepted. `current` is undefined where there are none: then nothing is asked for. */
 export const createConsents = ({ database, current }: { database: Database; current: string | undefined }) => {
   const listOf = (tables: Pick<AllTables, 'selectFrom'>, userId: string): Promise<ListedConsent[]> =>
@@ -39,10 +41,17 @@ export const createConsents = ({ database, current }: { database: Database; curr
   return {
     record,
 
-    /** VALIDATION_FAILED unless a user who registers has accepted the terms that there are. */
-    requireAccepted(isAccepted: boolean): void {
-      if (current !== undefined && !isAccepted)
-        throw refusal('terms_not_accepted', 'The terms must be accepted', 'acceptTerms');
+    /** VALIDATION_FAILED unless a user who registers has accepted the terms that there are, and was shown no other version. */
+    requireAccepted({
+      acceptTerms,
+      termsVersion = current,
+    }: {
+      acceptTerms: boolean;
+      termsVersion?: string | undefined;
+    }): void {
+      if (current === undefined) return;
+      if (!acceptTerms) throw refusal('terms_not_accepted', 'The terms must be accepted', 'acceptTerms');
+      if (termsVersion !== current) throw changed('acceptTerms');
     },
 
     /** Removes what another person may have accepted since a time by the database's clock, in milliseconds since 1970. */
@@ -60,7 +69,7 @@ export const createConsents = ({ database, current }: { database: Database; curr
     acceptTerms: (session: Session, version: string): Promise<void> =>
       database.transaction(async (em, tables) => {
         const { id } = await lockOwner(em, tables, session);
-        if (version !== current) throw refusal('terms_changed', 'These are not the current terms', 'version');
+        if (version !== current) throw changed('version');
         const accepted = await listOf(tables, id);
         if (!accepted.some((consent) => consent.version === version)) await record(tables, id);
       }, session.user.id),

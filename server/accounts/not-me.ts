@@ -45,7 +45,7 @@ export const createNotMe = (deps: Deps, { reportedLogins }: Pick<KnownDevices, '
     user.forgetDevices();
     await emailChanges.forgetAsked(tables, user.id);
     const logins = await reportedLogins(tables, user.id, mailKinds['new-device'].lifeMs);
-    // None is left where the link of another mail disowned them.
+    // No login is left where the mail was sent after they were disowned.
     const since = Math.min(Number.MAX_SAFE_INTEGER, ...logins.map(({ at }) => at));
     await removeConsentsSince(deps, { em, tables, user }, since);
     const methods = await removeMethods(em, user, {

@@ -14,6 +14,8 @@ interface Registrant {
   password: string;
   /** Whether the terms that there are have been accepted. */
   acceptTerms: boolean;
+  /** The version of them that was shown, if that is known. */
+  termsVersion?: string | undefined;
 }
 
 interface Request {
@@ -42,13 +44,13 @@ export const createRegistration = ({
   return {
     /**
      * Makes an account whose address is to be verified. Rejects with REGISTRATION_CLOSED before anything is looked up, so that
-     * it tells nothing of the address, with VALIDATION_FAILED where there are terms that were not accepted, and with
+     * it tells nothing of the address, with VALIDATION_FAILED where the current terms were not accepted, and with
      * EMAIL_TAKEN; the unique key decides, also between two concurrent registrations. An address that its user has just
      * given up is looked for after the insert, which waits for such a change.
      */
-    async register({ name, email, password, acceptTerms }: Registrant, { caller, browser }: Request): Promise<User> {
+    async register({ name, email, password, ...terms }: Registrant, { caller, browser }: Request): Promise<User> {
       if (!registration.admits(email)) throw new ServiceError('REGISTRATION_CLOSED');
-      consents.requireAccepted(acceptTerms);
+      consents.requireAccepted(terms);
       await limits.enforce('register', caller.clientAddress);
       const passwordHash = await passwords.hash(password);
       const user = User.register({
@@ -79,12 +81,12 @@ export const createRegistration = ({
      * where that account is blocked.
      */
     async registerInvited(
-      { name, email, password, acceptTerms }: Registrant,
+      { name, email, password, ...terms }: Registrant,
       token: string,
       caller: Caller,
     ): Promise<User> {
       if (!registration.takesInvitations) throw new ServiceError('REGISTRATION_CLOSED');
-      consents.requireAccepted(acceptTerms);
+      consents.requireAccepted(terms);
       await limits.enforce('register', caller.clientAddress);
       const sent = await database.query((tables) => invitations.find(tables, token));
       if (sent?.email !== email) throw await limits.refuseToken(caller.clientAddress);

@@ -85,7 +85,7 @@ export function createApp(
 
 /** The settings of the account pages that depend on the configuration and the parts. */
 const pageSettings = (
-  { appUrl, registration, smtpUrl, brand, origins, acceptsLoopbackOrigins }: Config,
+  { appUrl, registration, smtpUrl, brand, origins, acceptsLoopbackOrigins, termsVersion }: Config,
   { identityProviders, reauthenticatingProviders }: Accounts,
 ) => ({
   appUrl,
@@ -95,5 +95,6 @@ const pageSettings = (
   providers: identityProviders,
   reauthenticatingProviders,
   registration,
+  termsVersion,
   mailbox: smtpUrl ? undefined : '/dev/mail',
 });

@@ -135,6 +135,41 @@ inBrowser(
       expect(await mailedLink(stack, email, `Verify your email for ${NAME}`)).toContain('/verify-email?token=');
     });
 
+    test.each([
+      ['have changed', `"termsVersion":"${VERSION}"`, '"termsVersion":"2025-01"', 'The terms have changed.'],
+      ['are new', `,"terms":"${brand.TERMS_URL}","privacy":"${brand.PRIVACY_URL}"`, '', 'There are terms to accept.'],
+    ])(
+      'terms that %s since the page was loaded are told of, and typed text stays',
+      async (_, now, before, sentence) => {
+        const { stack, visit } = scenario();
+        const email = freshEmail();
+        await visit(async (page) => {
+          await serveLogo(page);
+          await page.route('**/register', async (route) => {
+            const response = await route.fetch();
+            await route.fulfill({ response, body: (await response.text()).replace(now, before) });
+          });
+          await page.goto('/register');
+          await fillIn(page, email);
+          const box = page.getByRole('checkbox', { name: BOX });
+          if (await box.isVisible()) await box.check();
+          await reachAndPress(page, 'Create account');
+          await said(page, 'alert', `${sentence} Please load this page again`);
+          await expectClean(page);
+          expect(await stack.database('select id from users where email = ?', [email])).toEqual([]);
+          await page.unroute('**/register');
+          await page.reload();
+          expect(await page.getByLabel('Name').inputValue()).toBe('Ada');
+          expect(await page.getByLabel('Email').inputValue()).toBe(email);
+          expect(await box.isChecked()).toBe(false);
+          await box.check();
+          await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
+          await press(page, 'Create account');
+          await heading(page, 'Check your inbox');
+        });
+      },
+    );
+
     test('the documents open beside the form, and the sentence stands beside the providers', async () => {
       await scenario().visit(async (page) => {
         await serveLogo(page);

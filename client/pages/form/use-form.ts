@@ -62,9 +62,9 @@ export function useForm<Name extends string>({ initial, required, check, draft, 
       if (stored) setValues(stored);
     } catch (error) {
       const refusal = refusalIn(error);
-      const { field, message } = explain?.(refusal) ?? { message: sentenceFor(refusal) };
-      if (field) refuse({ [field]: message } as Partial<Record<Name, ComponentChildren>>);
-      else if (!refuse(messagesIn(refusal, values))) setProblem(message);
+      const own = explain?.(refusal);
+      if (own?.field) refuse({ [own.field]: own.message } as Partial<Record<Name, ComponentChildren>>);
+      else if (own || !refuse(messagesIn(refusal, values))) setProblem(own?.message ?? sentenceFor(refusal));
     } finally {
       setBusy(false);
     }

@@ -29,8 +29,8 @@ const required = {
 };
 
 function explain({ code, details }: Refusal): Problem<'email'> | undefined {
-  if (details['acceptTerms'] && !hasTerms) {
-    return { message: text('entry.register.newTerms') };
+  if (details['acceptTerms']) {
+    return { message: hasTerms ? text('entry.register.changedTerms') : text('entry.register.newTerms') };
   }
   if (code === 'REGISTRATION_CLOSED') return { field: 'email', message: reason };
   if (code !== 'EMAIL_TAKEN') return undefined;
@@ -40,6 +40,9 @@ function explain({ code, details }: Refusal): Problem<'email'> | undefined {
   };
 }
 
+/** What the ticked box says: which terms were shown and accepted. */
+const accepted = (box: string) => ({ acceptTerms: box !== '', termsVersion: settings.termsVersion });
+
 function Open() {
   const { field, isBusy, form } = useForm({
     initial: { name: '', email: '', password: '', acceptTerms: '' },
@@ -47,7 +50,7 @@ function Open() {
     check: ({ password }) => unmetRules({ password }),
     draft: { key: beforeLogin, names: ['name', 'email'] },
     async send({ acceptTerms, ...person }) {
-      await api.auth.register.mutate({ ...person, acceptTerms: acceptTerms !== '' });
+      await api.auth.register.mutate({ ...person, ...accepted(acceptTerms) });
       location.assign(pagePaths.verifyEmail);
       return undefined;
     },
@@ -82,8 +85,9 @@ function Invited() {
     initial: { name: '', email, password: '', acceptTerms: '' },
     required,
     check: ({ password }) => unmetRules({ password }),
+    draft: { key: beforeLogin, names: ['name'] },
     async send(invitation, { acceptTerms, ...person }) {
-      const given = { ...person, email, invitation, acceptTerms: acceptTerms !== '' };
+      const given = { ...person, email, invitation, ...accepted(acceptTerms) };
       const created = await api.auth.register.mutate(given);
       keepDraft(beforeLogin, { email });
       return created;

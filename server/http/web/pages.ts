@@ -30,6 +30,8 @@ interface Settings {
   /** Those at which a user can give a credential again. */
   reauthenticatingProviders: string[];
   registration: Config['registration'];
+  /** Of the terms that the pages link to. */
+  termsVersion?: string | undefined;
   /** Where mails can be read. */
   mailbox?: string | undefined;
 }
