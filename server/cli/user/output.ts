@@ -79,9 +79,10 @@ export function describe({ user, hasPassword, identities, totp, passkeys, sessio
     ['Logs in by', waysIn.join(', ') || 'nothing'],
     ['Second factor', hasSecondFactor ? `authenticator app, ${totp.recoveryCodesLeft} recovery codes left` : 'none'],
     ['Sessions', String(sessions.length)],
-    ...sessions.map(({ lastUsedAt, address, device, method }) => [
+    // Of the last use only the hour is stored, which may have begun before the login.
+    ...sessions.map(({ createdAt, lastUsedAt, address, device, method }) => [
       '',
-      `${plain(device)}, from ${address}, by ${method}, last used ${inUtc(lastUsedAt)}`,
+      `${plain(device)}, from ${address}, by ${method}, last used about ${inUtc(Math.max(createdAt, lastUsedAt))}`,
     ]),
   ]);
   const data = {
