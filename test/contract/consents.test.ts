@@ -82,6 +82,21 @@ everywhere(
       expect(await storedFor(stack, data.user.id)).toEqual([VERSION]);
     });
 
+    test('so is one by an invitation, which can be used after that', async () => {
+      const { call, stack } = scenario();
+      const admin = await member();
+      await stack.database("update users set role = 'admin' where id = ?", [admin.id]);
+      const ada = { ...person(), ...accepting };
+      expect(await call('users.invite', { email: ada.email }, { session: admin.session })).toMatchObject({
+        code: undefined,
+      });
+      const invited = { ...ada, invitation: await mailedToken(stack, ada.email, 'register') };
+      const reply = await call('auth.register', { ...invited, termsVersion: 'former' });
+      expect(reply.details).toHaveProperty('acceptTerms.rule', 'terms_changed');
+      const { data } = await call('auth.register', { ...invited, termsVersion: VERSION });
+      expect(await storedFor(stack, data.user.id)).toEqual([VERSION]);
+    });
+
     test.each(['yes', 1, null])('%j is no consent', async (acceptTerms) => {
       const reply = await scenario().call('auth.register', { ...person(), acceptTerms });
       expectRefusal(reply, 400, 'VALIDATION_FAILED');

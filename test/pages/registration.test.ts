@@ -25,6 +25,8 @@ describe('by invitation', () => {
           await press(page, 'Create account');
           await said(page, 'alert', 'Please enter your name');
           await page.getByLabel('Name').fill('Grace Hopper');
+          await page.reload();
+          expect(await page.getByLabel('Name').inputValue()).toBe('Grace Hopper');
           await page.getByLabel('Password').fill(PASSWORD);
           await press(page, 'Create account');
           await heading(page, 'Your account is ready');
