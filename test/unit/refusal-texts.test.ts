@@ -1,0 +1,44 @@
+import { passwordRules } from 'account-client';
+import { expect, test } from 'vitest';
+import type { z } from 'zod';
+import * as fields from '../../routers/fields.ts';
+import { errorCodes, ServiceError } from '../../server/errors.ts';
+import { readTexts } from '../../server/texts/index.ts';
+
+const { en: texts } = readTexts(undefined);
+
+/** Logged-in users give a password only; the page of the login has the service's sentence as a text of its own. */
+const saidOtherwise = { INVALID_CREDENTIALS: 'The password is wrong' };
+
+test('every code of a refusal has a text, in English the sentence of the service', () => {
+  const sentences = errorCodes.map((code) => [`common.codes.${code}`, new ServiceError(code).message]);
+  const told = Object.entries(saidOtherwise).map(([code, sentence]) => [`common.codes.${code}`, sentence]);
+  const codes = Object.entries(texts).filter(([key]) => key.startsWith('common.codes.'));
+  expect(Object.fromEntries(codes)).toEqual(Object.fromEntries([...sentences, ...told]));
+});
+
+test('every rule of a password has a text, in English its label', () => {
+  const labels = passwordRules.map(({ rules: [name], label }) => [`common.passwordRules.${name}`, label]);
+  const rules = Object.entries(texts).filter(([key]) => key.startsWith('common.passwordRules.'));
+  expect(Object.fromEntries(rules)).toEqual(Object.fromEntries(labels));
+});
+
+const broken: [rule: string, schema: z.ZodType, value: string][] = [
+  ['too_long', fields.profile.bio, 'x'.repeat(501)],
+  ['too_short', fields.name, 'x'],
+  ['too_short', fields.newPassword, 'Aa1-'],
+  ['invalid_characters', fields.name, 'A\nB'],
+  ['invisible', fields.passkeyName, '\u200b'],
+  ['invalid_url', fields.profile.website, 'example.com'],
+  ['invalid_email', fields.email, 'nobody'],
+  ['uppercase', fields.newPassword, 'analytical-1'],
+  ['lowercase', fields.newPassword, 'ANALYTICAL-1'],
+  ['digit', fields.newPassword, 'Analytical-'],
+  ['symbol', fields.newPassword, 'Analytical1'],
+  ['invalid_code', fields.code, '12345'],
+];
+
+test.each(broken)('the rule %s has a text, in English the sentence of the service', (rule, schema, value) => {
+  const sentences = schema.safeParse(value).error?.issues.map(({ message }) => message.replace(/\d+/, '{limit}'));
+  expect(sentences).toContain(texts[`common.rules.${rule}`]);
+});
