@@ -392,7 +392,7 @@ describe('a file', () => {
       test('that is not there, and a wrong use, are said in words', async () => {
         expect(await run(stack(), 'import')).toMatchObject({ code: 2, stderr: expect.stringMatching(/^Usage: /) });
         const missing = await run(stack(), 'import', join(folder, 'missing'));
-        expect(missing).toMatchObject({ code: 2, stderr: expect.stringMatching(/^ENOENT/) });
+        expect(missing).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(/^ENOENT/) });
         const wrong = await run(stack(), 'import', '--overwrite');
         expect(wrong).toMatchObject({ code: 2, stderr: expect.stringMatching(/--overwrite[\s\S]*Usage: /) });
       });

@@ -43,6 +43,11 @@ async function settle(
     if (name === 'CORS' && entries.length === 0 && (await letsAll(s3, origins)))
       return say(`${name}: pages may send files, by a setting of the whole storage`);
     if (apply) await write(wanted(entries));
+    if (apply && differences(await read()).length > 0) {
+      say(`${name}: the storage has taken the setting, but does not keep it`);
+      process.exitCode = 1;
+      return;
+    }
     report(name, lacking, apply);
     if (!apply) say(JSON.stringify(document(wanted(entries)), null, 2));
   } catch (error) {

@@ -1,4 +1,5 @@
-import { createReadStream } from 'node:fs';
+import { once } from 'node:events';
+import { createReadStream, type ReadStream } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { createUserImport, type ImportOutcome, type UserImport } from '../accounts/user-import.ts';
 import { createActivity } from '../activity/index.ts';
@@ -30,10 +31,10 @@ type Read = { line: number } & (ReadUser | { outcome: LineOutcome });
 
 type ReadUser = Exclude<ParsedRecord, { problem: string }>;
 
-async function* recordsOf(file: string, read: (text: string) => ParsedRecord): AsyncGenerator<Read> {
+async function* recordsOf(file: ReadStream, read: (text: string) => ParsedRecord): AsyncGenerator<Read> {
   const seen = createSeen();
   try {
-    for await (const line of linesOf(createReadStream(file))) {
+    for await (const line of linesOf(file)) {
       if ('text' in line && line.text.trim() === '') continue;
       const parsed = 'text' in line ? read(line.text) : line;
       yield {
@@ -79,9 +80,11 @@ const avatarRule =
   (address: string): boolean =>
     !ownAvatars || keyAt(address, `${s3?.publicUrl ?? appUrl}/uploads/`) !== undefined;
 
-async function importUsers(file: string, { isDryRun, stopping }: { isDryRun: boolean; stopping: AbortSignal }) {
+async function importUsers(path: string, { isDryRun, stopping }: { isDryRun: boolean; stopping: AbortSignal }) {
   const config = loadConfig();
   trustAuthorities(config);
+  const file = createReadStream(path);
+  await once(file, 'open');
   const database = await openDatabase(config);
   const report = createReport(process.stdout);
   const imported = isDryRun ? 'would be imported' : 'imported';
