@@ -150,7 +150,7 @@ everywhere((scenario, surface) => {
       expect(reply.status).toBe(surface === 'rest' ? 201 : 200);
       await stack.waitForMail({ to: email, subject });
     };
-    await invite({ language: 'fr' }, /^Vous êtes invité/);
+    await invite({ language: 'fr' }, /^Invitation à rejoindre /);
     await invite({}, /^Sie sind zu .* eingeladen$/);
     const refused = await call('users.invite', { email: freshEmail(), language: 'it' }, { session });
     expectRefusal(refused, 400, 'VALIDATION_FAILED');

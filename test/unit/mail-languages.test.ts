@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { AFTER_NOT_ME, type MailKind, mailKinds } from '../../server/accounts/mail-kinds.ts';
 import { createMailComposer } from '../../server/accounts/mails.ts';
 import type { LeasedMail } from '../../server/accounts/outbox-rows.ts';
@@ -47,7 +47,7 @@ interface Stored {
 }
 
 /** Composes mails to a user of these languages. */
-function composer(user: Stored | undefined, texts = readTexts(undefined)) {
+function composer(user: Stored | undefined, texts = readTexts(undefined), languagesOf = vi.fn(async () => user)) {
   const derive = async (_tables: unknown, _purpose: string, id: string) => (id === 'taken' ? 'taken' : { token: 'T' });
   return createMailComposer({
     appUrl: 'https://accounts.test',
@@ -60,7 +60,7 @@ function composer(user: Stored | undefined, texts = readTexts(undefined)) {
     }).brand,
     texts,
     database: { query: (work: (tables: unknown) => unknown) => work({}) },
-    users: { find: async () => undefined, languagesOf: async () => user },
+    users: { find: async () => undefined, languagesOf },
     tokens: { deriveAgain: derive, derive: () => 'T' },
     emailChanges: { deriveAgain: derive },
     invitations: { deriveAgain: async () => ({ token: 'T' }) },
@@ -144,6 +144,20 @@ describe('a mail is in the language', () => {
   test('of the request where there is no user', async () => {
     expect(await languageOf({ kind: 'invitation', userId: null, language: 'fr' })).toBe('fr');
     expect(await languageOf({ kind: 'invitation', userId: null, language: null })).toBe('en');
+  });
+
+  test('of the owner of the address that another user has given', async () => {
+    const languagesOf = vi.fn(async () => ({ language: 'es', browserLanguage: null }));
+    const row = leasedMail({
+      kind: 'confirm-email',
+      email: address,
+      userId: 'user_2',
+      tokenId: 'taken',
+      language: 'fr',
+    });
+    const { subject } = (await composer(undefined, undefined, languagesOf)(row)) as Composed;
+    expect(subject).toMatch(/^Se ha indicado su correo electrónico para otra cuenta de /);
+    expect(languagesOf).toHaveBeenCalledExactlyOnceWith({ email: address });
   });
 
   test('that is known here, where the release after has written another', async () => {
