@@ -250,9 +250,9 @@ inBrowser(['embedded', 'real'], (scenario) => {
           await said(page, 'alert', 'Invalid email or password');
         }
         await press(page, 'Log in');
-        await said(page, 'alert', /Too many attempts\. Please try again at \d{2}:\d{2}\./);
+        await said(page, 'alert', /Too many attempts\. Please try again at \d{1,2}:\d{2}\s[AP]M\./);
       },
-      { locale: 'de-DE', timezoneId: 'Europe/Berlin' },
+      { locale: 'en-US', timezoneId: 'America/New_York' },
     );
   });
 });

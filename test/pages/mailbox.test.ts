@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { LANGUAGE_COOKIE } from '../../server/texts/languages.ts';
 import { freshEmail } from '../rig/address.ts';
 import { heading, inBrowser, press, register } from './browser.ts';
 
@@ -8,6 +9,7 @@ inBrowser(['embedded'], (scenario) => {
     const email = freshEmail('mailbox');
     await visit(
       async (page) => {
+        await page.context().addCookies([{ name: LANGUAGE_COOKIE, value: 'en', url: stack.appUrl }]);
         await page.goto('/register');
         await register(page, email, '<b>Ada</b>');
         await heading(page, 'Check your inbox');

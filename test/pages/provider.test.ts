@@ -74,8 +74,8 @@ inBrowser(
           await page.getByRole('link', { name: 'Profile' }).click();
           await heading(page, 'Your profile');
 
-          await page.context().clearCookies();
           await page.getByLabel('Bio').fill('kept');
+          await page.context().clearCookies();
           await press(page, 'Save');
           await page.getByRole('link', { name: 'Log in again' }).click();
           await page.waitForURL('**/login');
