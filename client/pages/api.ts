@@ -39,7 +39,7 @@ export function refusalIn(error: unknown): Refusal {
   if (isServiceError(error)) {
     const { code, retryAfter } = error;
     const broken = Object.entries(error.details ?? {}).flatMap(([field, one]) => (one ? [{ field, ...one }] : []));
-    // A refusal with a sentence of its own has that of a field.
+    // One that repeats the sentence of a field is no more than that: its text says more than that of the code.
     const own = broken.find(({ message }) => message === error.message);
     const message = own ? sentenceOf(own) : (textIfAny(`common.codes.${code}`) ?? error.message);
     const details = Object.fromEntries(broken.map((one) => [one.field, sentenceOf(one)]));

@@ -59,9 +59,8 @@ export const createTotp = (
    */
   const demandProof = async (em: EntityManager, user: User): Promise<void> => {
     if (await hasOnlyProvenMethods(em, user)) return;
-    throw new ServiceError('FORBIDDEN', {
-      message: 'Please set a new password by a mailed link first: your email was confirmed in another browser',
-    });
+    const message = 'Please set a new password by a mailed link first: your email was confirmed in another browser';
+    throw new ServiceError('FORBIDDEN', { message, details: { account: { message, rule: 'unproven' } } });
   };
 
   const noApp = () => new ServiceError('NOT_FOUND', { message: 'There is no authenticator app' });

@@ -171,7 +171,9 @@ everywhere((scenario) => {
     const { session, id } = await loggedIn(scenario());
     const { secret } = (await call('totp.begin', undefined, { session })).data;
     await stack.database('update users set password_proven = 0 where id = ?', [id]);
-    expectRefusal(await call('totp.begin', undefined, { session }), 403, 'FORBIDDEN');
+    const reply = await call('totp.begin', undefined, { session });
+    expectRefusal(reply, 403, 'FORBIDDEN', reply.details?.['account']?.message);
+    expect(reply.details?.['account']?.rule).toBe('unproven');
     expectRefusal(await call('totp.enable', { code: codeOf(secret) }, { session }), 403, 'FORBIDDEN');
     expect(await appsOf(id)).toEqual([]);
     expect(await isAlive(call, session)).toBe(true);
