@@ -32,19 +32,28 @@ const linesOf = (page: Page): Promise<string[]> =>
     return lines.map((line) => line.trim()).filter(Boolean);
   })()`);
 
-/** What takes more width than it has: the page itself, or a label with one of its words in one piece. */
+/** What takes more width than it has: the page, a label, or a word that goes on in the next line. Addresses may do that. */
 const tooWide = (page: Page): Promise<string[]> =>
   page.evaluate(`(() => {
     const found = document.documentElement.scrollWidth > innerWidth ? ['the page is too wide'] : [];
-    for (const element of document.querySelectorAll('button, .button, h1, h2, h3, label, select')) {
-      element.style.overflowWrap = 'normal';
-      if (element.scrollWidth > element.clientWidth + 1 && element.clientWidth > 1) found.push('cut: ' + element.textContent);
-      element.style.overflowWrap = '';
+    for (const label of document.querySelectorAll('button, .button, h1, h2, h3, label, select')) {
+      if (!label.closest('.unseen') && label.scrollWidth > label.clientWidth + 1) found.push('cut: ' + label.textContent);
+    }
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    const range = document.createRange();
+    while (walker.nextNode()) {
+      const node = walker.currentNode;
+      if (node.parentElement.closest('.unseen, select')) continue;
+      for (const { 0: word, index } of node.data.matchAll(/[\\p{L}’]{2,}/gu)) {
+        range.setStart(node, index);
+        range.setEnd(node, index + word.length);
+        if (range.getClientRects().length > 1 && !node.data.includes('@')) found.push('broken: ' + word);
+      }
     }
     return found;
   })()`);
 
-/** What a page in a language must not show: placeholders, keys, texts in English, and on a phone labels that have no room. */
+/** What a page in a language must not show: placeholders, keys, texts in English, and on a phone words that have no room. */
 export async function faultsIn(page: Page, language: Language): Promise<string[]> {
   const lines = await linesOf(page);
   const english = language === 'en' ? new Set() : wordsOnlyIn('en', language);
