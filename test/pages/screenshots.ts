@@ -25,7 +25,7 @@ try {
     await page.goto('/login');
     await page.getByLabel('Email').fill(ada.email);
     await page.getByLabel('Password').fill(ada.password);
-    await page.getByRole('button', { name: 'Log in' }).click();
+    await page.getByRole('button', { name: 'Log in', exact: true }).click();
     await page.getByLabel('Bio').fill('Writes programs for a machine that is still to be built.');
     await page.getByLabel('Location').fill('London');
     await page.getByLabel('Website').fill('https://example.com/ada');
