@@ -1,6 +1,6 @@
 /**
  * Every expected failure, in one catalogue: a code, its HTTP status and the sentence that callers read (interface.md
- * section 7). The private detail of a failure is its `cause`, which is logged and never answered.
+ * section 7), which pages say in their language (the texts `common.codes`). The private detail of a failure is its `cause`, which is logged and never answered.
  */
 const catalogue = {
   VALIDATION_FAILED: [400, 'Validation failed'],

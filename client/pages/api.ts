@@ -6,7 +6,8 @@ import {
   isTimeoutError,
   uploadImage,
 } from 'account-client';
-import { text, textIfAny } from './texts.ts';
+import { textIfAny } from '../../server/texts/template.ts';
+import { text } from './texts.ts';
 
 export type { Profile, ProfileUpdateInput } from 'account-client';
 
@@ -41,7 +42,7 @@ export function refusalIn(error: unknown): Refusal {
     const broken = Object.entries(error.details ?? {}).flatMap(([field, one]) => (one ? [{ field, ...one }] : []));
     // One that repeats the sentence of a field is no more than that: its text says more than that of the code.
     const own = broken.find(({ message }) => message === error.message);
-    const message = own ? sentenceOf(own) : (textIfAny(`common.codes.${code}`) ?? error.message);
+    const message = own ? sentenceOf(own) : (textIfAny(text, `common.codes.${code}`) ?? error.message);
     const details = Object.fromEntries(broken.map((one) => [one.field, sentenceOf(one)]));
     const retryAt = retryAfter === undefined ? undefined : new Date(Date.now() + retryAfter * 1000);
     return { code, message, details, retryAt };
@@ -56,5 +57,5 @@ export function refusalIn(error: unknown): Refusal {
 /** A broken rule in the language of the page, with the limit that the service's sentence names; that sentence where the rule is unknown here. */
 function sentenceOf({ rule, message }: { rule: string; message: string }): string {
   const [limit] = message.match(/\d+/) ?? [];
-  return textIfAny(`common.rules.${rule}`, limit === undefined ? {} : { limit: Number(limit) }) ?? message;
+  return textIfAny(text, `common.rules.${rule}`, limit === undefined ? {} : { limit: Number(limit) }) ?? message;
 }

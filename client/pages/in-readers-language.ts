@@ -1,31 +1,30 @@
-import { language } from './texts.ts';
+import { locale } from './texts.ts';
 
-/** Dates, times and sizes in the language of the page, as they are written where the reader is: de-AT, where the browser has it. */
-const languages = navigator.languages.find((tag) => tag.split('-')[0] === language) ?? language;
+/** Dates, times, numbers and sizes in the language of the page. */
 
 export const date = (unixSeconds: number): string =>
-  new Intl.DateTimeFormat(languages, { dateStyle: 'long' }).format(unixSeconds * 1000);
+  new Intl.DateTimeFormat(locale, { dateStyle: 'long' }).format(unixSeconds * 1000);
 
 export const dateTime = (unixSeconds: number): string =>
-  new Intl.DateTimeFormat(languages, { dateStyle: 'long', timeStyle: 'short' }).format(unixSeconds * 1000);
+  new Intl.DateTimeFormat(locale, { dateStyle: 'long', timeStyle: 'short' }).format(unixSeconds * 1000);
 
 /** The time of day, and the day too where that is another one. */
 export function time(moment: Date): string {
   const isToday = moment.toDateString() === new Date().toDateString();
-  return new Intl.DateTimeFormat(languages, { timeStyle: 'short', ...(!isToday && { dateStyle: 'medium' }) }).format(
+  return new Intl.DateTimeFormat(locale, { timeStyle: 'short', ...(!isToday && { dateStyle: 'medium' }) }).format(
     moment,
   );
 }
 
-export const number = (value: number): string => new Intl.NumberFormat(languages).format(value);
+export const number = (value: number): string => new Intl.NumberFormat(locale).format(value);
 
 export const percent = (share: number): string =>
-  new Intl.NumberFormat(languages, { style: 'percent', maximumFractionDigits: 0 }).format(share);
+  new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: 0 }).format(share);
 
 /** Bytes, in kilobytes or megabytes of 1024, as the limits are. */
 export function size(bytes: number): string {
   const isLarge = bytes >= 1024 ** 2;
-  return new Intl.NumberFormat(languages, {
+  return new Intl.NumberFormat(locale, {
     style: 'unit',
     unit: isLarge ? 'megabyte' : 'kilobyte',
     maximumFractionDigits: isLarge ? 1 : 0,

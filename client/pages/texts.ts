@@ -16,12 +16,12 @@ const { language: languageOfPage, texts }: PageTexts = shell
 
 export const language = languageOfPage;
 
-/** A text in the language of the page, with its values. `count` picks the plural form. */
-export const text = (key: TextKey, values: TextValues = {}): string => fill(texts[key] ?? key, language, values);
+/** The language of the page as it is written where the reader is: de-AT, where the browser has it. */
+export const locale: string = navigator.languages.find((tag) => tag.split('-')[0] === language) ?? language;
 
-/** The text of a name that the service has given, such as a code: undefined where there is none. */
-export const textIfAny = (key: string, values?: TextValues): string | undefined =>
-  key in texts ? text(key as TextKey, values) : undefined;
+/** A text in the language of the page, with its values. `count` picks the plural form. */
+export const text = (key: TextKey, values: TextValues = {}): string =>
+  fill(texts[key] ?? key, language, values, locale);
 
 /** What takes the place of a value, or is drawn around the label of an element. */
 type Insert = ComponentChildren | ((label: string) => ComponentChildren);

@@ -20,7 +20,9 @@ export function readTexts(ownDir: string | undefined): Texts {
     const ours = flattened(parsed(join(import.meta.dirname, `${language}.json`)));
     const name = `${language}.json`;
     if (ownDir === undefined || !files.includes(name)) return [language, ours] as const;
-    const own = flattened(parsed(join(ownDir, name)));
+    const tree = parsed(join(ownDir, name));
+    if (!isObject(tree)) problems.push(`${name} must be an object`);
+    const own = isObject(tree) ? flattened(tree) : {};
     problems.push(
       ...Object.entries(own).flatMap(([key, text]) => problemWith(key, text, ours).map((p) => `${name}: ${p}`)),
     );
@@ -37,7 +39,10 @@ export const writer =
 
 /** The texts of some parts: `common`, `entry`. */
 export const textsOfParts = (texts: TextsOf, parts: readonly string[]): TextsOf =>
-  Object.fromEntries(Object.entries(texts).filter(([key]) => parts.includes(key.slice(0, key.indexOf('.')))));
+  Object.fromEntries(Object.entries(texts).filter(([key]) => parts.includes(partOf(key))));
+
+/** The part of the pages, or of the mails, that a text is for. */
+export const partOf = (key: string): string => key.slice(0, key.indexOf('.'));
 
 function filesIn(folder: string): string[] {
   if (!existsSync(folder)) throw new ConfigError([`TEXTS_DIR names ${folder}, which is not there`]);
@@ -82,16 +87,20 @@ function problemWith(key: string, own: unknown, ours: TextsOf): string[] {
   const text = ours[key];
   if (text === undefined) return [`${key} is no text of ours`];
   const forms = formsOf(own);
-  if (forms.length === 0 || forms.some((form) => typeof form !== 'string')) return [`${key} must be a text`];
+  if (forms.length === 0 || forms.some((form) => typeof form !== 'string' || form.trim() === '')) {
+    return [`${key} must be a text`];
+  }
+  if (key.endsWith('.subject') && forms.some((form) => /\p{Cc}/u.test(form))) return [`${key} must be one line`];
   const known = new Set(formsOf(text).flatMap(namesIn));
   const unknown = forms.flatMap(namesIn).filter((name) => !known.has(name));
   return unknown.map((name) => `${key} has ${name}, which ours has not`);
 }
 
-const formsOf = (text: unknown): string[] => (isObject(text) ? Object.values(text) : [text]) as string[];
+/** The forms of a text: one, or one for each plural category. */
+export const formsOf = (text: unknown): string[] => (isObject(text) ? Object.values(text) : [text]) as string[];
 
 /** The values and elements of a text: `{email}`, `<link>`. */
 export const namesIn = (form: string): string[] =>
   [...piecesOf(form)].flatMap((piece) =>
-    'value' in piece ? [`{${piece.value}}`] : 'element' in piece ? [`<${piece.element}>`] : [],
+    'value' in piece ? [`{${piece.value}}`] : 'element' in piece ? [`<${piece.element}>`, ...namesIn(piece.label)] : [],
   );

@@ -20,6 +20,12 @@ export type TextValues = Readonly<Record<string, string | number>>;
 /** Writes a text in a language. */
 export type Write = (key: TextKey, values?: TextValues) => string;
 
+/** The text of a key that is made of a name which the service, maybe a newer one, has sent: undefined where there is none. */
+export function textIfAny(write: Write, key: string, values?: TextValues): string | undefined {
+  const written = write(key as TextKey, values);
+  return written === key ? undefined : written;
+}
+
 /** A piece of a text: words, a value or an element. */
 export type Piece = { words: string } | { value: string } | { element: string; label: string };
 
@@ -43,10 +49,13 @@ export function* piecesOf(form: string): Generator<Piece> {
   if (end < form.length) yield { words: form.slice(end) };
 }
 
-/** The text with its values, for a text without elements. A value that is not given stays a placeholder. */
-export const fill = (text: Text, language: Language, values: TextValues): string =>
+/**
+ * The text with its values, for a text without elements; numbers as `locale` writes them. A value that is not given stays a
+ * placeholder.
+ */
+export const fill = (text: Text, language: Language, values: TextValues, locale: string = language): string =>
   formOf(text, language, values['count']).replace(/\{(\w+)\}/g, (placeholder, name: string) => {
     const value = values[name];
-    if (typeof value === 'number') return new Intl.NumberFormat(language).format(value);
+    if (typeof value === 'number') return new Intl.NumberFormat(locale).format(value);
     return value ?? placeholder;
   });

@@ -7,11 +7,10 @@ import { freshEmail } from '../rig/address.ts';
 import { png } from '../uploads/corpus.ts';
 import { sendImage } from '../uploads/storage.ts';
 import { heading, inBrowser, press } from './browser.ts';
+import { faultsIn, phone } from './page-texts.ts';
 
 /** The pages of administrators in each language, on a small phone. */
 const texts = readTexts(undefined);
-
-const PHONE = { width: 320, height: 640 };
 
 inBrowser(['embedded'], (scenario) => {
   test.each([
@@ -30,24 +29,7 @@ inBrowser(['embedded'], (scenario) => {
     for (const email of [freshEmail(), invited]) await call('users.invite', { email }, { session: admin.session });
     await stack.database('update invitations set invited_by = null where email = ?', [invited]);
 
-    /** The sentences of these pages in English. */
-    const english = Object.entries(texts.en).flatMap(([key, text]) =>
-      key.startsWith('admin.') &&
-      typeof text === 'string' &&
-      text !== texts[language][key] &&
-      /^[^{<]{16,}\.$/.test(text)
-        ? [text]
-        : [],
-    );
-    const expectReadable = async (page: Page) => {
-      expect(await page.locator('html').getAttribute('lang')).toBe(language);
-      const shown = await page.locator('body').innerText();
-      expect(shown).not.toMatch(/\{\w+\}|<\w+>|\b(?:common|entry|dashboard|admin)\.\w+\.\w/);
-      expect(english.filter((sentence) => shown.includes(sentence))).toEqual([]);
-      expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
-      const cut = "[...document.querySelectorAll('button')].filter((one) => one.scrollWidth > one.clientWidth).length";
-      expect(await page.evaluate(cut)).toBe(0);
-    };
+    const expectReadable = async (page: Page) => expect(await faultsIn(page, language)).toEqual([]);
 
     await visit(
       async (page) => {
@@ -91,7 +73,7 @@ inBrowser(['embedded'], (scenario) => {
           await expectReadable(page);
         }
       },
-      { session: admin.session, locale, viewport: PHONE },
+      { session: admin.session, locale, viewport: phone },
     );
   });
 });

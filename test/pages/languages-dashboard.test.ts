@@ -3,17 +3,17 @@ import { expect, test } from 'vitest';
 import { pagePaths } from '../../server/page-paths.ts';
 import { readTexts, writer } from '../../server/texts/index.ts';
 import type { Language } from '../../server/texts/languages.ts';
-import type { Text, TextKey, Write } from '../../server/texts/template.ts';
+import type { TextKey, Write } from '../../server/texts/template.ts';
 import { addPasskey, authenticatorFor, logInByPasskey } from '../contract/passkey-scenario.ts';
 import { growOld, logIn, PASSWORD, verified } from '../contract/scenario.ts';
 import { codeOf, setUpApp } from '../contract/totp-scenario.ts';
 import { freshEmail } from '../rig/address.ts';
 import { heading, inBrowser, press, type Scenario } from './browser.ts';
+import { faultsIn, phone } from './page-texts.ts';
 
 /** The dashboard in the languages beside English, on a narrow phone. */
 
 const terms = { TERMS_URL: 'https://example.test/terms', PRIVACY_URL: '/privacy', TERMS_VERSION: '2026-11' };
-const PHONE = { width: 320, height: 640 };
 const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0';
 
 const languages = [
@@ -23,7 +23,6 @@ const languages = [
 ] as const;
 
 const texts = readTexts(undefined);
-const formsOf = (text: Text): string[] => (typeof text === 'string' ? [text] : Object.values(text));
 
 interface State {
   path: string;
@@ -99,34 +98,7 @@ async function userWithAll(scenario: Scenario) {
   return { session };
 }
 
-/** What is written on a page, and what screen readers say. */
-const wordsOn = async (page: Page): Promise<string[]> =>
-  page.evaluate(`[...document.querySelectorAll('body, body :not(script)')]
-    .flatMap((element) => [
-      ...[...element.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE).map((node) => node.data),
-      element.ariaLabel ?? '',
-      element.alt ?? '',
-    ])
-    .map((words) => words.trim())
-    .filter((words) => words !== '')`);
-
-/** The buttons whose labels do not fit into them. */
-const cutLabelsOn = async (page: Page): Promise<string[]> =>
-  page.evaluate(`[...document.querySelectorAll('button, .button')]
-    .filter((button) => button.scrollWidth > button.clientWidth)
-    .map((button) => button.textContent)`);
-
-/** Fails if the page is in another language, shows a placeholder or a key, or does not fit on the screen. */
-async function expectIn(language: Language, page: Page): Promise<void> {
-  expect(await page.locator('html').getAttribute('lang')).toBe(language);
-  const own = new Set(Object.values(texts[language]).flatMap(formsOf));
-  const english = new Set(Object.values(texts.en).flatMap(formsOf));
-  const isWrong = (words: string) =>
-    /\{\w+\}|\b(common|dashboard)\.\w/.test(words) || (english.has(words) && !own.has(words));
-  expect([await page.title(), ...(await wordsOn(page))].filter(isWrong)).toEqual([]);
-  expect(await cutLabelsOn(page)).toEqual([]);
-  expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
-}
+const expectIn = async (language: Language, page: Page) => expect(await faultsIn(page, language)).toEqual([]);
 
 inBrowser(
   ['embedded'],
@@ -145,7 +117,7 @@ inBrowser(
               await expectIn(language, page);
             }
           },
-          { session, locale, viewport: PHONE },
+          { session, locale, viewport: phone },
         );
       },
       120_000,
@@ -179,7 +151,7 @@ inBrowser(
             await heading(page, write('dashboard.farewell.title'));
             await expectIn(language, page);
           },
-          { session, locale, viewport: PHONE },
+          { session, locale, viewport: phone },
         );
       },
     );

@@ -279,7 +279,7 @@ describe('the language of a page', () => {
           await page.getByLabel('E-Mail').fill('nobody');
           await page.getByLabel('Passwort').fill('short-1');
           await press(page, 'Konto erstellen');
-          await said(page, 'alert', 'Es braucht noch: 8 bis 128 Zeichen, einen Großbuchstaben');
+          await said(page, 'alert', 'Noch erforderlich: 8 bis 128 Zeichen, ein Großbuchstabe');
           await page.getByLabel('Passwort').fill(PASSWORD);
           await press(page, 'Konto erstellen');
           await said(page, 'alert', 'Mindestens 2 Zeichen');

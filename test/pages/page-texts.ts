@@ -1,16 +1,14 @@
 import type { Page } from 'playwright-core';
-import { readTexts } from '../../server/texts/index.ts';
+import { formsOf, partOf, readTexts } from '../../server/texts/index.ts';
 import type { Language } from '../../server/texts/languages.ts';
-import type { Text } from '../../server/texts/template.ts';
 
 /** The width of the narrowest phones (WCAG 2.2, 1.4.10). */
 export const phone = { width: 320, height: 640 };
 
 const texts = readTexts(undefined);
-const parts = [...new Set(Object.keys(texts.en).map((key) => key.slice(0, key.indexOf('.'))))];
+const parts = [...new Set(Object.keys(texts.en).map(partOf))];
 const unwritten = new RegExp(`\\{\\w+\\}|</?\\w+>|\\b(?:${parts.join('|')})\\.\\w+\\.[\\w.]+`);
 
-const formsOf = (text: Text): string[] => (typeof text === 'string' ? [text] : Object.values(text));
 const wordsOf = (form: string): string[] => form.split(/<\/?\w+>|\{\w+\}/).map((words) => words.trim());
 
 /** The words of one language that are no words of another: of its texts without their values and elements. */

@@ -108,6 +108,21 @@ test.each(languages.filter((language) => language !== 'en'))(
   },
 );
 
+test('every text of the mails is in one of them', async () => {
+  const texts = readTexts(undefined);
+  const read = new Set<string>();
+  const get = (own: typeof texts.en, key: string) => {
+    read.add(key);
+    return own[key];
+  };
+  const en = new Proxy(texts.en, { get: get as ProxyHandler<typeof texts.en>['get'] & {} });
+  for (const [kind, detail, tokenId] of rows) {
+    await compose({ kind, detail, tokenId }, { language: 'en', browserLanguage: null }, { ...texts, en });
+  }
+  const ofMails = Object.keys(texts.en).filter((key) => key.startsWith('mails.'));
+  expect(ofMails.filter((key) => !read.has(key))).toEqual([]);
+});
+
 test('times, days, devices and ways to log in are those of the language', async () => {
   const says = async (kind: MailKind, detail: string) =>
     Promise.all(languages.map(async (language) => (await inLanguage([kind, detail, 'token'], language)).text));

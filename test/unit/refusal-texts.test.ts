@@ -1,3 +1,5 @@
+import { globSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { passwordRules } from 'account-client';
 import { expect, test } from 'vitest';
 import type { z } from 'zod';
@@ -5,6 +7,7 @@ import * as fields from '../../routers/fields.ts';
 import { errorCodes, ServiceError } from '../../server/errors.ts';
 import { readTexts } from '../../server/texts/index.ts';
 
+const root = resolve(import.meta.dirname, '../..');
 const { en: texts } = readTexts(undefined);
 
 /** Logged-in users give a password only; the page of the login has the service's sentence as a text of its own. */
@@ -41,4 +44,16 @@ const broken: [rule: string, schema: z.ZodType, value: string][] = [
 test.each(broken)('the rule %s has a text, in English the sentence of the service', (rule, schema, value) => {
   const sentences = schema.safeParse(value).error?.issues.map(({ message }) => message.replace(/\d+/, '{limit}'));
   expect(sentences).toContain(texts[`common.rules.${rule}`]);
+});
+
+/** Zod's names of what has no rule of ours. */
+const ofZod = ['too_big', 'too_small'];
+
+test('every rule that has a text is one of the service', () => {
+  const files = globSync(['server/**/*.ts', 'routers/**/*.ts'], { cwd: root }).map((path) =>
+    readFileSync(join(root, path), 'utf8'),
+  );
+  const rules = Object.keys(texts).flatMap((key) => /^common\.rules\.(.*)/.exec(key)?.[1] ?? []);
+  const unknown = rules.filter((rule) => !files.some((source) => source.includes(`'${rule}'`)));
+  expect(unknown.sort()).toEqual(ofZod);
 });

@@ -1,7 +1,7 @@
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { namesIn, readTexts, writer } from '../../server/texts/index.ts';
+import { formsOf, namesIn, partOf, readTexts, writer } from '../../server/texts/index.ts';
 import { languages } from '../../server/texts/languages.ts';
 import type { Text } from '../../server/texts/template.ts';
 import { temporaryDirectory } from '../rig/custodian.ts';
@@ -9,7 +9,6 @@ import { temporaryDirectory } from '../rig/custodian.ts';
 const root = resolve(import.meta.dirname, '../..');
 const texts = readTexts(undefined);
 const keys = Object.keys(texts.en);
-const formsOf = (text: Text | undefined): string[] => (typeof text === 'string' ? [text] : Object.values(text ?? {}));
 
 function withoutComments(source: string): string {
   return source.replace(/^\s*(?:\/\*\*[\s\S]*?\*\/|\/\/.*)$/gm, '');
@@ -22,7 +21,7 @@ const sources = new Map(
   ),
 );
 
-const PARTS = [...new Set(keys.map((key) => key.slice(0, key.indexOf('.'))))];
+const PARTS = [...new Set(keys.map(partOf))];
 const literal = new RegExp(`['\`]((?:${PARTS.join('|')})\\.[\\w.\${}-]+)['\`]`, 'g');
 
 /** The keys that a file names; of a template (`dashboard.events.${kind}`) those that begin like it. */
@@ -92,7 +91,7 @@ test.each([
   expect(reached.size).toBeGreaterThan(5);
   const elsewhere = [...reached].flatMap((path) =>
     usedIn(sources.get(path) ?? '').flatMap(({ keys }) =>
-      keys.filter((key) => !parts.includes(key.slice(0, key.indexOf('.')))).map((key) => `${path}: ${key}`),
+      keys.filter((key) => !parts.includes(partOf(key))).map((key) => `${path}: ${key}`),
     ),
   );
   expect(elsewhere).toEqual([]);
@@ -125,6 +124,18 @@ describe('the texts of an operator', () => {
       { 'fr.json': '{ "common": { "notFound": { "title": "Pas {ici}" } } }' },
       'fr.json: common.notFound.title has {ici}, which ours has not',
     ],
+    [
+      'an unknown value in an element',
+      { 'de.json': '{ "common": { "mailboxHint": "<link>{x}</link>" } }' },
+      'de.json: common.mailboxHint has {x}, which ours has not',
+    ],
+    ['an empty text', { 'de.json': '{ "common": { "toStart": " " } }' }, 'common.toStart must be a text'],
+    [
+      'a subject of two lines',
+      { 'de.json': '{ "mails": { "invitation": { "subject": "a\\nb" } } }' },
+      'de.json: mails.invitation.subject must be one line',
+    ],
+    ['a text in place of all', { 'fr.json': '"abc"' }, 'TEXTS_DIR fr.json must be an object'],
     ['an unknown language', { 'xx.json': '{}' }, 'has xx.json: the languages are en.json, de.json, fr.json, es.json'],
     ['no JSON', { 'es.json': '{' }, 'es.json cannot be read'],
   ])('%s stops the start', (_, files, problem) => {

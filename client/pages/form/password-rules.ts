@@ -1,9 +1,10 @@
 import { type PasswordRule, passwordRules } from 'account-client';
-import { text, textIfAny } from '../texts.ts';
+import { textIfAny } from '../../../server/texts/template.ts';
+import { text } from '../texts.ts';
 
 /** What a password needs by a rule, in the language of the page. */
 export const labelOf = ({ rules: [name], label }: PasswordRule): string =>
-  textIfAny(`common.passwordRules.${name}`) ?? label;
+  textIfAny(text, `common.passwordRules.${name}`) ?? label;
 
 export const listOf = (rules: readonly PasswordRule[]): string => rules.map(labelOf).join(', ');
 

@@ -9,8 +9,8 @@ import { markup, text } from '../../texts.ts';
 import { usePages } from '../../use-pages.ts';
 import { Outcome } from '../dashboard/outcome.tsx';
 import { useRecentCredential } from '../dashboard/recent-credential.tsx';
+import { ShowMore } from '../show-more.tsx';
 import { addressOf } from './address.ts';
-import { ShowMore } from './show-more.tsx';
 
 type Invitation = UsersInvitationsOutput['data'][number];
 

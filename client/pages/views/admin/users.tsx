@@ -9,11 +9,11 @@ import { date } from '../../in-readers-language.ts';
 import { text } from '../../texts.ts';
 import { usePages } from '../../use-pages.ts';
 import { sessionEnded } from '../session-ended.tsx';
+import { ShowMore } from '../show-more.tsx';
 import { addressOf } from './address.ts';
 import { AdminPage } from './admin-page.tsx';
 import { Invitations } from './invitations.tsx';
 import { Invite } from './invite.tsx';
-import { ShowMore } from './show-more.tsx';
 import { standingOf } from './standing.ts';
 
 type Listed = UsersFindOutput['data'][number];

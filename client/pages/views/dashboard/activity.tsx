@@ -1,12 +1,10 @@
 import type { ActivityListInput, ActivityListOutput } from 'account-client';
 import { deviceLabel } from '../../../../server/texts/device.ts';
 import { api } from '../../api.ts';
-import { Alert, Button } from '../../form/form.tsx';
-import { sentenceFor } from '../../form/use-form.ts';
 import { dateTime } from '../../in-readers-language.ts';
 import { text } from '../../texts.ts';
 import { usePages } from '../../use-pages.ts';
-import { sessionEnded } from '../session-ended.tsx';
+import { ShowMore } from '../show-more.tsx';
 import { DashboardPage } from './dashboard-page.tsx';
 import { sentenceOf } from './event-sentences.ts';
 
@@ -30,12 +28,9 @@ interface EventsProps {
 
 /** What happened to an account, newest first, a page at a time. */
 export function Events({ read }: EventsProps) {
-  const { items, hasMore, isBusy, refusal, readMore } = usePages((cursor) =>
-    read({ limit: A_PAGE, ...(cursor && { cursor }) }),
-  );
+  const { items, ...pages } = usePages((cursor) => read({ limit: A_PAGE, ...(cursor && { cursor }) }));
   return (
     <>
-      {refusal && <Alert>{sessionEnded(refusal)?.message ?? sentenceFor(refusal)}</Alert>}
       <ul class="entries">
         {items.map((event) => (
           <li key={event.id}>
@@ -46,11 +41,7 @@ export function Events({ read }: EventsProps) {
           </li>
         ))}
       </ul>
-      {hasMore && (
-        <Button kind="secondary" isBusy={isBusy} busy={text('common.oneMoment')} onClick={() => void readMore()}>
-          {text('common.showMore')}
-        </Button>
-      )}
+      <ShowMore {...pages} />
     </>
   );
 }

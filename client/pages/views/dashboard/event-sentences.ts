@@ -1,6 +1,6 @@
 import { deviceLabel } from '../../../../server/texts/device.ts';
 import { providerLabelFirst, wayIn } from '../../../../server/texts/provider-label.ts';
-import type { TextKey, TextValues, Write } from '../../../../server/texts/template.ts';
+import { type TextKey, type TextValues, textIfAny, type Write } from '../../../../server/texts/template.ts';
 
 type Details = Record<string, string>;
 
@@ -14,10 +14,10 @@ interface Event {
 /** What an event says to the user of the account; of a kind that has no text, as of a newer service, its name. */
 export function sentenceOf({ kind, actor, details = {} }: Event, write: Write): string {
   const key = variantOf(kind, details) ?? `dashboard.events.${kind}`;
-  const sentence = ifThere(write, key, valuesOf(details, write)) ?? kind;
+  const sentence = textIfAny(write, key, valuesOf(details, write)) ?? kind;
   if (actor === 'user') return sentence;
   return (
-    ifThere(write, `dashboard.eventBy.${actor}`, { sentence }) ??
+    textIfAny(write, `dashboard.eventBy.${actor}`, { sentence }) ??
     write('dashboard.eventBy.service', { sentence, service: actor.replace('service:', '') })
   );
 }
@@ -36,20 +36,14 @@ function valuesOf(details: Details, write: Write): TextValues {
   const way = wayIn(method, write);
   return {
     ...details,
-    way: ifThere(write, `dashboard.secondFactors.${secondFactor}`, { way }) ?? way,
-    reason: ifThere(write, `dashboard.refusals.${reason}`) ?? reason,
+    way: textIfAny(write, `dashboard.secondFactors.${secondFactor}`, { way }) ?? way,
+    reason: textIfAny(write, `dashboard.refusals.${reason}`) ?? reason,
     device: deviceLabel(device, write),
     provider: providerLabelFirst(provider, write),
     fields: fields
       .split(', ')
-      .map((field) => ifThere(write, `dashboard.profileFields.${field}`) ?? field)
+      .map((field) => textIfAny(write, `dashboard.profileFields.${field}`) ?? field)
       .join(', '),
     count: Number(left),
   };
-}
-
-/** The text of a key that is made of what the service sends, if there is one. */
-function ifThere(write: Write, key: string, values?: TextValues): string | undefined {
-  const written = write(key as TextKey, values);
-  return written === key ? undefined : written;
 }

@@ -1,8 +1,8 @@
-import { Alert, Button } from '../../form/form.tsx';
-import { sentenceFor } from '../../form/use-form.ts';
-import { text } from '../../texts.ts';
-import type { usePages } from '../../use-pages.ts';
-import { sessionEnded } from '../session-ended.tsx';
+import { Alert, Button } from '../form/form.tsx';
+import { sentenceFor } from '../form/use-form.ts';
+import { text } from '../texts.ts';
+import type { usePages } from '../use-pages.ts';
+import { sessionEnded } from './session-ended.tsx';
 
 type Props = Omit<ReturnType<typeof usePages>, 'items'>;
 
