@@ -263,14 +263,19 @@ export class User extends UserSchema.class {
     this.limitEpoch = (this.limitEpoch ?? 0) + 1;
   }
 
+  /** Another person may have chosen the languages, or logged in with a browser of theirs. */
+  forgetLanguages(browserLanguage: string | undefined = undefined): void {
+    this.language = null;
+    this.browserLanguage = browserLanguage ?? null;
+  }
+
   /**
    * The owner of the inbox takes over an account that was never verified: nothing that the registrant has written
    * survives ("Pre-hijacked accounts", USENIX Security 2022), the name included.
    */
   claim(name: string): void {
     this.resetProfile(name);
-    this.language = null;
-    this.browserLanguage = null;
+    this.forgetLanguages();
     this.verifyEmail();
   }
 }

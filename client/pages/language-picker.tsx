@@ -1,4 +1,3 @@
-import { sessionPaths } from '../../server/page-paths.ts';
 import { isLanguage, type Language, languageNames, languages } from '../../server/texts/languages.ts';
 import { useAction } from './form/use-action.ts';
 import { sentenceFor } from './form/use-form.ts';
@@ -6,12 +5,12 @@ import { keepLanguage } from './language-cookie.ts';
 import { saveLanguage } from './language-of-profile.ts';
 import { language, markup } from './texts.ts';
 
-/** The choice of the language: for this browser, and on the pages of logged-in users for their profile. */
+/** The choice of the language: for this browser, and for the profile of a user who is logged in. */
 export function LanguagePicker() {
   const { refusal, act } = useAction();
   const choose = (chosen: Language) =>
     act('choose', async () => {
-      if (sessionPaths.some((path) => path === location.pathname)) await saveLanguage(chosen);
+      await saveLanguage(chosen);
       keepLanguage(chosen);
       location.reload();
       return undefined;

@@ -15,8 +15,9 @@ export function useSessionData<T>(read: () => Promise<T | undefined>) {
 
   const load = async () => {
     try {
-      const [found] = await Promise.all([read(), followProfile()]);
-      if (found !== undefined) setData(() => found);
+      const [found, follow] = await Promise.all([read(), followProfile()]);
+      // Where the browser goes to another page, that one follows.
+      if (found !== undefined && !follow()) setData(() => found);
     } catch (error) {
       const found = refusalIn(error);
       if (found.code !== 'UNAUTHENTICATED') return setRefusal(found);

@@ -117,6 +117,7 @@ export const createEmailChange = (deps: Deps, devices: Pick<KnownDevices, 'repor
           });
           await endSessionsOf(tables, user);
           user.forgetDevices();
+          user.forgetLanguages(caller.language());
           const details = { from, to, ...methodsDetail(methods) };
           await record(tables, user, { kind: 'email-change-undone', details }, caller);
           for (const email of new Set([to, from])) {

@@ -145,7 +145,7 @@ interface Scope {
 
 /**
  * The owner of the inbox has acted: removes every unproven method, and if there was any, all sessions and mailed tokens
- * too, because it may have opened or requested them, and all consents, which it may have given. The owner, who may have added
+ * too, because it may have opened or requested them, and all consents and languages, which it may have given. The owner, who may have added
  * the methods after all, is informed by mail, but not of a password that the owner replaces: `newPassword` is the hash of one.
  * Answers whether any was removed; call `outbox.wake` after the commit.
  */
@@ -162,7 +162,10 @@ export async function removeUnprovenMethods(
     password: user.hasUnprovenPassword,
     added: ({ proven }) => !proven,
   });
-  if (hasUnprovenPassword || methods.length > 0) await consents.removeSince(tables, user.id, 0);
+  if (hasUnprovenPassword || methods.length > 0) {
+    await consents.removeSince(tables, user.id, 0);
+    user.forgetLanguages(caller.language());
+  }
   if (methods.length === 0) return false;
   await endSessionsOf(tables, user);
   user.forgetDevices();

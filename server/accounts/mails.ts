@@ -60,13 +60,17 @@ export const createMailComposer = ({
       : database.query((tables) => tokens.deriveAgain(tables, kind, tokenId));
   };
 
-  /** The user's choice, else the language of the request that the mail answers, else that of the browser of the last login. */
+  /**
+   * The user's choice, else the language of the request that the mail answers, else that of the browser of the last login. An
+   * `owner` is told of the request of another user.
+   */
   const languageOf = async ({ userId, language, isNew }: LeasedMail, owner?: { email: string }): Promise<Language> => {
     const reader = owner ?? (userId && { id: userId });
     // A user who was inserted just now has chosen none.
     const user = reader && !isNew ? await users.languagesOf(reader) : undefined;
     // A row may be of the release after, which knows more languages.
-    return [user?.language, language, user?.browserLanguage].find(isLanguage) ?? defaultLanguage;
+    const others = owner ? [user?.browserLanguage, language] : [language, user?.browserLanguage];
+    return [user?.language, ...others].find(isLanguage) ?? defaultLanguage;
   };
 
   return async (row) => {

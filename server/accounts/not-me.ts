@@ -43,6 +43,7 @@ export const createNotMe = (deps: Deps, { reportedLogins }: Pick<KnownDevices, '
     await tokens.markUsed(tables, found.id);
     await endSessionsOf(tables, user);
     user.forgetDevices();
+    user.forgetLanguages(caller.language());
     await emailChanges.forgetAsked(tables, user.id);
     const logins = await reportedLogins(tables, user.id, mailKinds['new-device'].lifeMs);
     // No login is left where the mail was sent after they were disowned.

@@ -77,6 +77,7 @@ async function withAccounts<Result>(
   trustAuthorities(config);
   // Where a secret is made there.
   if (!config.appSecrets) prepareDataDir(config.dataDir);
+  const texts = readTexts(config.textsDir);
   const log = await createLog({ ...config, logLevel: 'silent' }, process.stderr);
   const secrets = createSecrets(applicationSecrets(config));
   const parts = await openParts(config, { secrets, log });
@@ -84,7 +85,7 @@ async function withAccounts<Result>(
   const { accounts } = createRules(config, parts, {
     identityProviders,
     secrets,
-    texts: readTexts(config.textsDir),
+    texts,
     log,
   });
   try {

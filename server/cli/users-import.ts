@@ -78,7 +78,7 @@ const decided = ({ note }: ReadUser, outcome: ImportOutcome = 'exists'): LineOut
 const avatarRule =
   ({ ownAvatars, s3, appUrl }: Config) =>
   (address: string): boolean =>
-    !ownAvatars || keyAt(address, `${s3?.publicUrl ?? appUrl}/uploads/`) !== undefined;
+    !ownAvatars || Boolean(keyAt(address, `${s3?.publicUrl ?? appUrl}/uploads/`));
 
 async function importUsers(path: string, { isDryRun, stopping }: { isDryRun: boolean; stopping: AbortSignal }) {
   const config = loadConfig();

@@ -60,7 +60,7 @@ const unknownFile = (name: string): string =>
 
 function parsed(file: string): unknown {
   try {
-    return JSON.parse(readFileSync(file, 'utf8'));
+    return JSON.parse(readFileSync(file, 'utf8').replace(/^\uFEFF/, ''));
   } catch (error) {
     throw new ConfigError([`TEXTS_DIR ${file} cannot be read: ${(error as Error).message}`]);
   }
@@ -73,18 +73,17 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 const hasForms = (value: Record<string, unknown>): boolean => typeof value['other'] === 'string';
 
 /** `{ common: { form: { show } } }` as `{ 'common.form.show' }`. */
-function flattened(tree: unknown, prefix = ''): Record<string, Text> {
-  if (!isObject(tree)) return { [prefix]: tree as Text };
-  if (hasForms(tree)) return { [prefix]: tree as Text };
-  return Object.assign(
-    {},
-    ...Object.entries(tree).map(([name, value]) => flattened(value, prefix ? `${prefix}.${name}` : name)),
-  );
+function flattened(tree: unknown): Record<string, Text> {
+  const textsIn = (value: unknown, key: string): [string, Text][] =>
+    isObject(value) && !hasForms(value)
+      ? Object.entries(value).flatMap(([name, below]) => textsIn(below, key ? `${key}.${name}` : name))
+      : [[key, value as Text]];
+  return Object.fromEntries(textsIn(tree, ''));
 }
 
 /** What a text of the operator's cannot be in place of ours. */
 function problemWith(key: string, own: unknown, ours: TextsOf): string[] {
-  const text = ours[key];
+  const text = Object.hasOwn(ours, key) ? ours[key] : undefined;
   if (text === undefined) return [`${key} is no text of ours`];
   const forms = formsOf(own);
   if (forms.length === 0 || forms.some((form) => typeof form !== 'string' || form.trim() === '')) {
@@ -102,5 +101,9 @@ export const formsOf = (text: unknown): string[] => (isObject(text) ? Object.val
 /** The values and elements of a text: `{email}`, `<link>`. */
 export const namesIn = (form: string): string[] =>
   [...piecesOf(form)].flatMap((piece) =>
-    'value' in piece ? [`{${piece.value}}`] : 'element' in piece ? [`<${piece.element}>`, ...namesIn(piece.label)] : [],
+    'value' in piece
+      ? [`{${piece.value}}`]
+      : 'element' in piece
+        ? [`<${piece.element}>`, ...namesIn(piece.label).map((name) => `${name} in <${piece.element}>`)]
+        : [],
   );

@@ -171,6 +171,19 @@ everywhere((scenario, surface) => {
     });
   });
 
+  test('what another person chose is gone when a login is disowned', async () => {
+    const { call, stack } = scenario();
+    const person = await verified(scenario());
+    await logIn(call, person, german);
+    const session = await logIn(call, person, french);
+    await call('profile.update', { language: 'fr' }, { session });
+    const { text } = await stack.waitForMail({ to: person.email, subject: /^Neue Anmeldung bei |^Nouvelle connexion/ });
+    const token = /token=([\w-]+)/.exec(text)?.[1];
+    expect((await call('account.notMe', { token }, german)).status).toBe(200);
+    await stack.waitForMail({ to: person.email, subject: resets.de });
+    expect(await languagesOf(scenario(), person.id)).toEqual({ language: null, browser_language: 'de' });
+  });
+
   test('what a registrant chose is gone when the owner of the inbox comes', async () => {
     const { call, stack } = scenario();
     const { id, email } = await registered(scenario());

@@ -254,6 +254,32 @@ describe('the language of a page', () => {
       );
     });
 
+    test('of the profile keeps where a login leads, and what the browser was sent to say', async () => {
+      const { call, visit } = scenario();
+      const { email, session } = await loggedIn(scenario());
+      await call('profile.update', { language: 'de' }, { session });
+      await visit(async (page) => {
+        await page.goto('/login?returnTo=%2Fdashboard%2Fsecurity');
+        await page.getByLabel('Email').fill(email);
+        await page.getByLabel('Password').fill(PASSWORD);
+        await press(page, 'Log in');
+        await page.getByRole('heading', { name: texts.de['dashboard.passkeys.title'] as string }).waitFor();
+        expect(new URL(page.url()).pathname).toBe('/dashboard/security');
+      });
+      for (const [path, role, key] of [
+        ['/dashboard?notice=restored', 'status', 'dashboard.arrival.restored'],
+        ['/dashboard/security?error=identity_taken', 'alert', 'dashboard.arrival.taken'],
+      ] as const) {
+        await visit(
+          async (page) => {
+            await page.goto(path);
+            await said(page, role, texts.de[key] as string);
+          },
+          { session },
+        );
+      }
+    });
+
     test('keeps a mailed link through its change', async () => {
       await scenario().visit(async (page) => {
         await page.goto('/not-me?token=AAAA');

@@ -162,7 +162,7 @@ describe('a mail is in the language', () => {
   });
 
   test('of the owner of the address that another user has given', async () => {
-    const languagesOf = vi.fn(async () => ({ language: 'es', browserLanguage: null }));
+    const languagesOf = vi.fn(async () => ({ language: null, browserLanguage: 'es' }));
     const row = leasedMail({
       kind: 'confirm-email',
       email: address,

@@ -127,7 +127,7 @@ describe('the texts of an operator', () => {
     [
       'an unknown value in an element',
       { 'de.json': '{ "common": { "mailboxHint": "<link>{x}</link>" } }' },
-      'de.json: common.mailboxHint has {x}, which ours has not',
+      'de.json: common.mailboxHint has {x} in <link>, which ours has not',
     ],
     ['an empty text', { 'de.json': '{ "common": { "toStart": " " } }' }, 'common.toStart must be a text'],
     [
@@ -136,6 +136,8 @@ describe('the texts of an operator', () => {
       'de.json: mails.invitation.subject must be one line',
     ],
     ['a text in place of all', { 'fr.json': '"abc"' }, 'TEXTS_DIR fr.json must be an object'],
+    ['a name of every object', { 'de.json': '{ "constructor": "x" }' }, 'de.json: constructor is no text of ours'],
+    ['its prototype', { 'de.json': '{ "__proto__": "x" }' }, 'de.json: __proto__ is no text of ours'],
     ['an unknown language', { 'xx.json': '{}' }, 'has xx.json: the languages are en.json, de.json, fr.json, es.json'],
     ['no JSON', { 'es.json': '{' }, 'es.json cannot be read'],
   ])('%s stops the start', (_, files, problem) => {

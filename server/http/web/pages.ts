@@ -7,7 +7,7 @@ import type { Config } from '../../config/index.ts';
 import { escapeHtml } from '../../escape-html.ts';
 import type { Log } from '../../log.ts';
 import { pagePaths, sessionPaths } from '../../page-paths.ts';
-import { type Texts, type TextsOf, textsOfParts } from '../../texts/index.ts';
+import { type Texts, textsOfParts, writer } from '../../texts/index.ts';
 import { type Language, languages } from '../../texts/languages.ts';
 import { languageOf } from '../cookies/language.ts';
 import { memoryFile } from './memory-file.ts';
@@ -60,7 +60,7 @@ export function pages(
       inEachKind((parts) =>
         memoryFile({
           type: 'html',
-          content: Buffer.from(shellOf(html, settings, brand, language, textsOfParts(texts[language], parts))),
+          content: Buffer.from(shellOf(html, { settings, brand, language, texts, parts })),
           // A cached shell would name assets that a newer release does not have.
           cacheControl: 'no-store',
         }),
@@ -123,24 +123,26 @@ const DEFAULT_TITLE = '<title>Accounts</title>';
 /** The colour of the icon, as the address of a picture has it. */
 const DEFAULT_ACCENT = '%234f46e5';
 
+interface Shell {
+  settings: Omit<Settings, 'brand'>;
+  brand: Brand;
+  language: Language;
+  texts: Texts;
+  /** Of the texts. */
+  parts: readonly string[];
+}
+
 /** The page with its texts and settings, in the colours and with the name of the brand: last, as it may be any text. */
-function shellOf(
-  html: string,
-  settings: Omit<Settings, 'brand'>,
-  { colors, ...brand }: Brand,
-  language: Language,
-  texts: TextsOf,
-): string {
-  const { 'common.page.siteName': siteName, 'common.page.needsScript': needsScript } = texts;
-  const name = escapeHtml(brand.name ?? String(siteName));
+function shellOf(html: string, { settings, brand: { colors, ...brand }, language, texts, parts }: Shell): string {
+  const write = writer(texts, language);
   const inLanguage = html
     .replace('<html lang="en">', `<html lang="${language}">`)
-    .replace(/(?<=<noscript>)[^<]*/, () => escapeHtml(String(needsScript)));
+    .replace(/(?<=<noscript>)[^<]*/, () => escapeHtml(write('common.page.needsScript')));
   const coloured = colors ? withColors(inLanguage, colors) : inLanguage;
   return coloured
     .replace('{"settings":0}', () => forScript({ ...settings, brand }))
-    .replace('{"texts":0}', () => forScript({ language, texts }))
-    .replace(DEFAULT_TITLE, () => `<title>${name}</title>`);
+    .replace('{"texts":0}', () => forScript({ language, texts: textsOfParts(texts[language], parts) }))
+    .replace(DEFAULT_TITLE, () => `<title>${escapeHtml(brand.name ?? write('common.page.siteName'))}</title>`);
 }
 
 const withColors = (shell: string, { light, dark }: BrandColors): string =>

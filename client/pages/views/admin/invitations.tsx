@@ -27,7 +27,7 @@ export function Invitations() {
   const heading = useRef<HTMLHeadingElement>(null);
 
   const open = items.filter(({ id }) => !revoked.includes(id));
-  if (settings.registration.mode === 'closed' && items.length === 0) return null;
+  if (settings.registration.mode === 'closed' && items.length === 0 && !pages.refusal) return null;
   return (
     <section class="card" aria-labelledby="invitations">
       <h2 id="invitations" ref={heading} tabIndex={-1}>

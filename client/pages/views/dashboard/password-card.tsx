@@ -43,7 +43,7 @@ export function PasswordCard({ email, hasPassword, onChange }: Props) {
     },
     explain(refusal) {
       if (refusal.code === 'INVALID_CREDENTIALS') {
-        return { field: 'currentPassword', message: text('common.codes.INVALID_CREDENTIALS') };
+        return { field: 'currentPassword', message: refusal.message };
       }
       if (refusal.details['currentPassword']) onChange();
       return sessionEnded(refusal);

@@ -126,10 +126,13 @@ function TypedCredential({ kind, id, confirm }: { kind: Typed; id: string; confi
       confirm();
       return undefined;
     },
-    explain: (refusal) =>
-      refusal.code === 'INVALID_CREDENTIALS' || refusal.code === 'INVALID_CODE'
-        ? { field: kind, message: text(`dashboard.confirm.${kind}Wrong`) }
-        : sessionEnded(refusal),
+    explain(refusal) {
+      const { code, message } = refusal;
+      if (code === 'INVALID_CREDENTIALS') return { field: kind, message };
+      return code === 'INVALID_CODE'
+        ? { field: kind, message: text('dashboard.confirm.codeWrong') }
+        : sessionEnded(refusal);
+    },
   });
   /** Two cards of a page may ask at once: the name is part of the field's id. */
   const own = { ...field(kind), name: id };
