@@ -193,7 +193,7 @@ everywhere((scenario, surface) => {
     const token = /token=([\w-]+)/.exec(text)?.[1];
     const reset = await call('auth.resetPassword', { token, email, password: `${PASSWORD}!` }, german);
     expect(reset.status).toBe(200);
-    expect(await languagesOf(scenario(), id)).toEqual({ language: null, browser_language: null });
+    expect(await languagesOf(scenario(), id)).toEqual({ language: null, browser_language: 'de' });
   });
 });
 
