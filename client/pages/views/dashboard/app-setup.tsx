@@ -1,5 +1,5 @@
 import type { TotpBeginOutput } from 'account-client';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { api } from '../../api.ts';
 import { TextField } from '../../form/fields.tsx';
 import { Button, Form } from '../../form/form.tsx';
@@ -18,7 +18,7 @@ interface Props {
 /** The secret for the app, which a first code turns on. */
 export function AppSetup({ setup: { secret, qr }, onEnabled, onCancel }: Props) {
   const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => heading.current?.focus(), []);
+  useLayoutEffect(() => heading.current?.focus(), []);
   const { withRecentCredential, question } = useRecentCredential();
   const { field, isBusy, form } = useForm({
     initial: { code: '' },

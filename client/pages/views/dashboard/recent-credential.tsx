@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { api, refusalIn } from '../../api.ts';
 import { PasswordField, TextField } from '../../form/fields.tsx';
 import { Button, Form } from '../../form/form.tsx';
@@ -67,7 +67,8 @@ function Question({ ways, confirm, cancel }: Asked) {
   const id = useId();
   const section = useRef<HTMLElement>(null);
   const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => heading.current?.focus(), []);
+  // With the heading, not after it: who types on is in the question.
+  useLayoutEffect(() => heading.current?.focus(), []);
   const action = useAction();
   const { typed } = ways;
 

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { Button } from '../../form/form.tsx';
 import { saveFile } from '../../save-file.ts';
 import { markup, text } from '../../texts.ts';
@@ -13,7 +13,7 @@ interface Props {
 /** New recovery codes: the only time that they are shown. */
 export function RecoveryCodes({ codes, email, onClose }: Props) {
   const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => heading.current?.focus(), []);
+  useLayoutEffect(() => heading.current?.focus(), []);
   const title = text('dashboard.recoveryCodes.title', { email });
   return (
     <section class="question stack printed" aria-labelledby="recovery-codes">
