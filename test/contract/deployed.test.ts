@@ -23,10 +23,12 @@ describe('in production', () => {
         expect(Buffer.from(hash, 'base64')).toHaveLength(32);
       });
 
-      test('the start says who can create an account, and who can read of users', () => {
-        const output = stack().services[0]?.output();
-        expect(output).toContain('PUBLIC_USERS is full: everyone can read the names and addresses of all users');
-        expect(output).toContain('REGISTRATION is open: everyone can create an account');
+      test('the start says who can create an account, and who can read of users', async () => {
+        const output = () => stack().services[0]?.output();
+        // Requests are answered before the start has said all.
+        await expect.poll(output, { timeout: 10_000 }).toContain('"msg":"ready"');
+        expect(output()).toContain('PUBLIC_USERS is full: everyone can read the names and addresses of all users');
+        expect(output()).toContain('REGISTRATION is open: everyone can create an account');
       });
 
       test('no other host can plant the cookies of the browser and of the device', async () => {
