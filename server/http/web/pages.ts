@@ -5,6 +5,7 @@ import type { Brand } from '../../config/brand.ts';
 import type { BrandColors, SchemeColors } from '../../config/brand-color.ts';
 import type { Config } from '../../config/index.ts';
 import { escapeHtml } from '../../escape-html.ts';
+import { lazy } from '../../lazy.ts';
 import type { Log } from '../../log.ts';
 import { pagePaths, sessionPaths } from '../../page-paths.ts';
 import { type Texts, textsOfParts, writer } from '../../texts/index.ts';
@@ -57,13 +58,16 @@ export function pages(
   const shells = new Map(
     languages.map((language) => [
       language,
+      // Each is made for the first who asks for it: a start need not wait for all of them.
       inEachKind((parts) =>
-        memoryFile({
-          type: 'html',
-          content: Buffer.from(shellOf(html, { settings, brand, language, texts, parts })),
-          // A cached shell would name assets that a newer release does not have.
-          cacheControl: 'no-store',
-        }),
+        lazy(async () =>
+          memoryFile({
+            type: 'html',
+            content: Buffer.from(shellOf(html, { settings, brand, language, texts, parts })),
+            // A cached shell would name assets that a newer release does not have.
+            cacheControl: 'no-store',
+          }),
+        ),
       ),
     ]),
   );
@@ -83,7 +87,10 @@ export function pages(
     if (isPage) ctx.state['route'] = ctx.path;
     ctx.status = isPage ? 200 : 404;
     ctx.vary('Accept-Language');
-    return shells.get(languageOf(ctx))?.[kindOf(path)](ctx);
+    return shells
+      .get(languageOf(ctx))
+      ?.[kindOf(path)]()
+      .then((shell) => shell(ctx));
   };
 }
 
