@@ -125,9 +125,9 @@ onBothStacks(
               if (withSession && response.headers.getSetCookie().length > 0) session = await enter(call, person);
             },
           ),
-          cases(100),
+          cases(200),
         );
-        expect(Math.min(seen.results, seen.errors)).toBeGreaterThan(10);
+        expect(Math.min(seen.results, seen.errors)).toBeGreaterThan(20);
       },
       timeLimit,
     );
