@@ -106,7 +106,7 @@ export const createExternalLogin = (
     const { account, identityId } = admission;
     const named = providerNamed(provider);
     const credential = { method: provider, identityId, ageMs: ageOf(identity, named) };
-    const use = { restores, isBothFactors: named.isTrustedForMfa };
+    const use = { restores, isEnough: named.isTrustedForMfa };
     return enter(account, credential, use, request).catch(voidSince(provider));
   };
 

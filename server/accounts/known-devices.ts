@@ -3,7 +3,7 @@ import type { User } from '../../entities/index.ts';
 import type { Caller } from '../activity/caller.ts';
 import type { Activity } from '../activity/index.ts';
 import { ServiceError } from '../errors.ts';
-import { type AllTables, type Database, sql } from '../parts/database/contract.ts';
+import { type AllTables, type Database, prepared, sql } from '../parts/database/contract.ts';
 import type { Secrets } from '../secrets.ts';
 import type { Outbox } from './outbox.ts';
 import { type ReportedLogin, toDetail } from './reported-login.ts';
@@ -39,6 +39,16 @@ type NewLogin = Omit<ReportedLogin, 'at'> & {
 
 const detailsOf = ({ method, secondFactor }: NewLogin) => ({ method, ...(secondFactor && { secondFactor }) });
 
+/** What is looked at when a session is opened. */
+interface UserAtLogin {
+  epoch: number | null;
+  session_epoch: number;
+  deleted_at: number | null;
+  blocked_at: number | null;
+  language: string | null;
+  now: number;
+}
+
 /** `isNews`: a mail about the login is queued; call `outbox.wake` after the commit. */
 export interface RecordedLogin {
   deviceCookie: string;
@@ -58,6 +68,7 @@ interface Parts {
  * can make a mark, and a higher epoch makes all marks of a user void without a list of devices.
  */
 export const createKnownDevices = ({ database, activity, secrets, outbox }: Parts) => {
+  const usersAtLogin = prepared<UserAtLogin>();
   const marksOf = (deviceId: string, userId: string, epoch: number) =>
     secrets.derive(`known-device:${deviceId}:${userId}:${epoch}`);
 
@@ -151,12 +162,22 @@ export const createKnownDevices = ({ database, activity, secrets, outbox }: Part
       login: NewLogin,
       request: DeviceRequest,
     ): Promise<RecordedLogin> {
-      const row = await tables
-        .selectFrom('users')
-        .select(['device_epoch as epoch', 'session_epoch', 'deleted_at', 'blocked_at', 'browser_language as language'])
-        .select(sql<number>`${database.now}`.as('now'))
-        .where('id', '=', user.id)
-        .executeTakeFirst();
+      const [row] = await usersAtLogin(tables, {
+        shape: 'one',
+        build: () =>
+          tables
+            .selectFrom('users')
+            .select([
+              'device_epoch as epoch',
+              'session_epoch',
+              'deleted_at',
+              'blocked_at',
+              'browser_language as language',
+            ])
+            .select(sql<number>`${database.now}`.as('now'))
+            .where('id', '=', user.id),
+        parameters: [user.id],
+      });
       // Deleted or blocked since the credential was checked.
       if (!row || row.deleted_at !== null) throw new ServiceError('INVALID_CREDENTIALS');
       if (row.blocked_at !== null) throw new ServiceError('ACCOUNT_BLOCKED');

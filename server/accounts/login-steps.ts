@@ -34,8 +34,8 @@ export type Entry = Exclude<LoginOutcome, { result: 'wrong-code' }>;
 interface Use {
   /** Whether a deleted account is restored. */
   restores: boolean;
-  /** Whether the credential proves two factors by itself. */
-  isBothFactors?: boolean;
+  /** Whether no second factor is asked for: the credential proves two by itself, or the user is known to have no app. */
+  isEnough?: boolean;
 }
 
 interface StoredLogin {
@@ -118,10 +118,10 @@ export const createLoginSteps = (
     async enter(
       user: Account,
       credential: Credential,
-      { restores, isBothFactors = false }: Use,
+      { restores, isEnough = false }: Use,
       request: LoginRequest,
     ): Promise<Entry> {
-      const factors = isBothFactors ? [] : await secondFactors.factorsOf(user);
+      const factors = isEnough ? [] : await secondFactors.factorsOf(user);
       if (factors.length === 0) {
         return { result: 'logged-in', login: await complete(user, credential, restores, request) };
       }

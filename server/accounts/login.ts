@@ -48,7 +48,7 @@ export const createLogin = (
     request: LoginRequest,
     { restores }: { restores: boolean },
   ): Promise<Entry> => {
-    const { user, passwordHash, isDeleted, isBlocked } = await checkPassword(given, request);
+    const { user, passwordHash, hasApp, isDeleted, isBlocked } = await checkPassword(given, request);
     if (isBlocked) refuseBlocked(recordRefusal, given.email, request);
     if (!user.emailVerified) {
       recordRefusal(given.email, 'unverified', request);
@@ -59,7 +59,7 @@ export const createLogin = (
       throw new ServiceError('ACCOUNT_DELETED');
     }
     if (passwords.isOutdated(passwordHash)) await renewHash(user.id, given.password, passwordHash);
-    return enter(user, { method: PASSWORD }, { restores }, request);
+    return enter(user, { method: PASSWORD }, { restores, isEnough: !hasApp }, request);
   };
 
   return {

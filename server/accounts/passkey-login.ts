@@ -39,6 +39,6 @@ export const createPasskeyLogin = ({ limits }: Pick<Deps, 'limits'>, { assertion
       recordRefusal(user.email, 'deleted', request);
       throw new ServiceError('ACCOUNT_DELETED');
     }
-    return enter(user, { method: PASSKEY, passkeyId }, { restores: false, isBothFactors: true }, request);
+    return enter(user, { method: PASSKEY, passkeyId }, { restores: false, isEnough: true }, request);
   },
 });

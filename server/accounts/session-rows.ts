@@ -3,7 +3,7 @@ import { Identity, Passkey, type Session } from '../../entities/index.ts';
 import type { Caller } from '../activity/caller.ts';
 import type { Activity } from '../activity/index.ts';
 import { inBatches } from '../batches.ts';
-import { type AllTables, columnsOf, type Database, preparedRead, sql } from '../parts/database/contract.ts';
+import { type AllTables, columnsOf, type Database, prepared, sql } from '../parts/database/contract.ts';
 import { deleteInBatches } from '../workers/sweep.ts';
 import { endSessionsOf } from './sessions-of-user.ts';
 import { type Account, type AccountRow, accountColumns, lockUser, toAccount } from './users.ts';
@@ -49,10 +49,11 @@ const ownColumns = accountColumns.map((column) => `users.${column}` as const);
 
 /** The rows of `sessions`, by the database's clock. */
 export const createSessionRows = (database: Database, activity: Activity) => {
-  const thisHour = sql<number>`${database.now} - ${database.now} % ${HOUR_MS}`;
+  const thisHour = sql<number>`${database.now} - ${database.now} % ${sql.lit(HOUR_MS)}`;
   const isUseDue = sql<number>`sessions.last_used_at <= ${database.now} - ${sql.lit(HOUR_MS)}`.as('isUseDue');
 
-  const rowsByIds = preparedRead<AccountRow & Found>();
+  const inserted = prepared();
+  const rowsByIds = prepared<AccountRow & Found>();
   const readByIds = async (ids: readonly string[]): Promise<(SessionUser | undefined)[]> => {
     const rows = await database.query((tables) =>
       rowsByIds(tables, {
@@ -85,25 +86,34 @@ export const createSessionRows = (database: Database, activity: Activity) => {
      */
     insert<Recorded>(
       user: Account,
-      { lifeMs, tokenHash, ageMs = 0, ...row }: NewSession,
+      { id, tokenHash = null, method, address, device, ageMs = 0, lifeMs }: NewSession,
       recordLogin: (tables: AllTables) => Promise<Recorded>,
       { identityId, passkeyId }: StoredCredential = {},
     ): Promise<Recorded | undefined> {
       const insert = async (tables: AllTables): Promise<Recorded> => {
         const recorded = await recordLogin(tables);
-        await tables
-          .insertInto('sessions')
-          .values({
-            ...row,
-            user_id: user.id,
-            token_hash: tokenHash ?? null,
-            epoch: user.sessionEpoch,
-            created_at: database.now,
-            authenticated_at: sql`${database.now} - ${Math.round(ageMs)}`,
-            last_used_at: thisHour,
-            expires_at: sql`${database.now} + ${lifeMs}`,
-          })
-          .execute();
+        const row = {
+          id,
+          user_id: user.id,
+          token_hash: tokenHash,
+          epoch: user.sessionEpoch,
+          method,
+          address,
+          device,
+        };
+        const credentialAgeMs = Math.round(ageMs);
+        await inserted(tables, {
+          shape: 'one',
+          build: () =>
+            tables.insertInto('sessions').values({
+              ...row,
+              created_at: database.now,
+              last_used_at: thisHour,
+              authenticated_at: sql`${database.now} - ${credentialAgeMs}`,
+              expires_at: sql`${database.now} + ${lifeMs}`,
+            }),
+          parameters: [...Object.values(row), credentialAgeMs, lifeMs],
+        });
         return recorded;
       };
       const credentialId = identityId ?? passkeyId;

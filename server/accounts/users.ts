@@ -17,7 +17,7 @@ import {
   columnsOf,
   type Database,
   type EntityManager,
-  preparedRead,
+  prepared,
   type ReadTables,
 } from '../parts/database/contract.ts';
 import type { Language } from '../texts/languages.ts';
@@ -53,6 +53,7 @@ export const accountOf = (user: User): Account =>
 
 export type AccountRow = Omit<Account, 'emailVerified'> & { emailVerified: number };
 type CredentialRow = AccountRow & {
+  hasApp: number;
   passwordHash: string | null;
   deviceEpoch: number | null;
   limitEpoch: number | null;
@@ -64,6 +65,8 @@ type CredentialRow = AccountRow & {
 export interface LoginAccount {
   user: Account;
   passwordHash: string | null;
+  /** Whether an authenticator app is asked at a login. Those under way are void once one is added. */
+  hasApp: boolean;
   /** Of the marks in the cookies of the user's devices. */
   deviceEpoch: number | null;
   /** Of the counts of wrong credentials. */
@@ -114,7 +117,7 @@ interface Parts {
 }
 
 export const createUsers = ({ database, activity, avatarChanged = async () => undefined }: Parts) => {
-  const rowsByIds = preparedRead<AccountRow>();
+  const rowsByIds = prepared<AccountRow>();
   const readByIds =
     (way: 'query' | 'queryReplica') =>
     async (ids: readonly string[]): Promise<(Account | undefined)[]> => {
@@ -131,7 +134,7 @@ export const createUsers = ({ database, activity, avatarChanged = async () => un
   const find = inBatches(readByIds('query'), { most: MOST_IDS });
   const findOnReplica = inBatches(readByIds('queryReplica'), { most: MOST_IDS });
 
-  const page = preparedRead<ListedUser>();
+  const page = prepared<ListedUser>();
   const readPage = async ({ limit, cursor }: PageRequest): Promise<UserPage> => {
     const most = limit + 1;
     const rows = await database.queryReplica((tables) => {
@@ -144,7 +147,7 @@ export const createUsers = ({ database, activity, avatarChanged = async () => un
     return { users, ...next };
   };
 
-  const rowsByEmail = preparedRead<CredentialRow>();
+  const rowsByEmail = prepared<CredentialRow>();
   const replaceProfile = createProfileReplacement();
   const mayRecord = createBound({ most: MOST_CHANGES_RECORDED, withinMs: HOUR_MS });
 
@@ -179,15 +182,19 @@ export const createUsers = ({ database, activity, avatarChanged = async () => un
                 'deleted_at as deletedAt',
                 'blocked_at as blockedAt',
               ])
+              .select(({ exists, selectFrom }) =>
+                exists(selectFrom('totps').select('user_id').whereRef('user_id', '=', 'users.id')).as('hasApp'),
+              )
               .where('email', '=', email),
           parameters: [email],
         }),
       );
       if (!found) return undefined;
-      const { passwordHash, deviceEpoch, limitEpoch, deletedAt, blockedAt, ...row } = found;
+      const { passwordHash, hasApp, deviceEpoch, limitEpoch, deletedAt, blockedAt, ...row } = found;
       return {
         user: toAccount(row),
         passwordHash,
+        hasApp: hasApp === 1,
         deviceEpoch,
         limitEpoch,
         isDeleted: deletedAt !== null,

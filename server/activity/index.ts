@@ -5,6 +5,7 @@ import {
   type AllTables,
   columnsOf,
   type Database,
+  prepared,
   type ReadTables,
   sql,
   type WriteTables,
@@ -48,97 +49,105 @@ export interface EventPage {
  * after `keptDays` it is deleted. Its time is the database's; its id, by which events are listed, counted and deleted, has
  * that of this process.
  */
-export const createActivity = (database: Database, { keptDays }: { keptDays: number }) => ({
-  /** Inserts an event in the caller's transaction. */
-  async record(tables: WriteTables, userId: string, event: NewEvent, caller: Caller): Promise<void> {
-    await tables
-      .insertInto('activity')
-      .values(await rowOf(database, userId, event, caller))
-      .execute();
-  },
+export const createActivity = (database: Database, { keptDays }: { keptDays: number }) => {
+  const inserted = prepared();
+  const insert = async (tables: WriteTables, events: Awaited<ReturnType<typeof rowOf>>[]): Promise<void> => {
+    await inserted(tables, {
+      shape: events.length,
+      build: () =>
+        tables.insertInto('activity').values(events.map((event) => ({ ...event, created_at: database.now }))),
+      parameters: events.flatMap((event) => Object.values(event)),
+    });
+  };
 
-  /** The same event for each of several users. */
-  async recordAll(tables: WriteTables, userIds: readonly string[], event: NewEvent, caller: Caller): Promise<void> {
-    const rows = await Promise.all(userIds.map((userId) => rowOf(database, userId, event, caller)));
-    await tables.insertInto('activity').values(rows).execute();
-  },
+  return {
+    /** Inserts an event in the caller's transaction. */
+    async record(tables: WriteTables, userId: string, event: NewEvent, caller: Caller): Promise<void> {
+      await insert(tables, [await rowOf(userId, event, caller)]);
+    },
 
-  /** Whether the user has `most` events of a kind from the last `withinMs`. */
-  async hasMost(
-    tables: ReadTables,
-    userId: string,
-    kind: EventKind,
-    { most, withinMs }: { most: number; withinMs: number },
-  ): Promise<boolean> {
-    const recent = await tables
-      .selectFrom('activity')
-      .select('id')
-      .where('user_id', '=', userId)
-      .where('kind', '=', kind)
-      .where('id', '>', firstIdOf(Date.now() - withinMs))
-      .limit(most)
-      .execute();
-    return recent.length === most;
-  },
+    /** The same event for each of several users. */
+    async recordAll(tables: WriteTables, userIds: readonly string[], event: NewEvent, caller: Caller): Promise<void> {
+      await insert(tables, await Promise.all(userIds.map((userId) => rowOf(userId, event, caller))));
+    },
 
-  /**
-   * The events of a kind with this detail, newest first: those of the last `withinMs` that came after the latest of the
-   * kind `since`.
-   */
-  async recent(
-    tables: AllTables,
-    userId: string,
-    {
-      kind,
-      detail,
-      withinMs,
-      since,
-    }: { kind: EventKind; detail: readonly [string, string]; withinMs: number; since: EventKind },
-  ): Promise<ListedEvent[]> {
-    const entry = JSON.stringify(Object.fromEntries([detail])).slice(1, -1);
-    const rows = await tables
-      .selectFrom('activity')
-      .select(listedColumns)
-      .where('user_id', '=', userId)
-      .where('id', '>', firstIdOf(Date.now() - withinMs))
-      .where((eb) => eb.or([eb('kind', '=', since), eb('kind', '=', kind).and('details', 'like', `%${entry}%`)]))
-      .orderBy('id', 'desc')
-      .execute();
-    const end = rows.findIndex((row) => row.kind === since);
-    return (end === -1 ? rows : rows.slice(0, end)).map(toListed);
-  },
+    /** Whether the user has `most` events of a kind from the last `withinMs`. */
+    async hasMost(
+      tables: ReadTables,
+      userId: string,
+      kind: EventKind,
+      { most, withinMs }: { most: number; withinMs: number },
+    ): Promise<boolean> {
+      const recent = await tables
+        .selectFrom('activity')
+        .select('id')
+        .where('user_id', '=', userId)
+        .where('kind', '=', kind)
+        .where('id', '>', firstIdOf(Date.now() - withinMs))
+        .limit(most)
+        .execute();
+      return recent.length === most;
+    },
 
-  /** The events of a user, newest first. `cursor` must be the id of one. */
-  async list(userId: string, { limit, cursor }: { limit: number; cursor?: string | undefined }): Promise<EventPage> {
-    const rows = await database.query((tables) =>
-      tables
+    /**
+     * The events of a kind with this detail, newest first: those of the last `withinMs` that came after the latest of the
+     * kind `since`.
+     */
+    async recent(
+      tables: AllTables,
+      userId: string,
+      {
+        kind,
+        detail,
+        withinMs,
+        since,
+      }: { kind: EventKind; detail: readonly [string, string]; withinMs: number; since: EventKind },
+    ): Promise<ListedEvent[]> {
+      const entry = JSON.stringify(Object.fromEntries([detail])).slice(1, -1);
+      const rows = await tables
         .selectFrom('activity')
         .select(listedColumns)
         .where('user_id', '=', userId)
-        .$if(cursor !== undefined, (events) => events.where('id', '<', cursor as string))
+        .where('id', '>', firstIdOf(Date.now() - withinMs))
+        .where((eb) => eb.or([eb('kind', '=', since), eb('kind', '=', kind).and('details', 'like', `%${entry}%`)]))
         .orderBy('id', 'desc')
-        .limit(limit + 1)
-        .execute(),
-    );
-    const { page, ...next } = pageById(rows, limit);
-    return { events: page.map(toListed), ...next };
-  },
+        .execute();
+      const end = rows.findIndex((row) => row.kind === since);
+      return (end === -1 ? rows : rows.slice(0, end)).map(toListed);
+    },
 
-  /** Deletes the events of a user who is being removed. */
-  removeAllOf: (userId: string): Promise<void> => deleteInBatches(database, 'activity', sql`user_id = ${userId}`),
+    /** The events of a user, newest first. `cursor` must be the id of one. */
+    async list(userId: string, { limit, cursor }: { limit: number; cursor?: string | undefined }): Promise<EventPage> {
+      const rows = await database.query((tables) =>
+        tables
+          .selectFrom('activity')
+          .select(listedColumns)
+          .where('user_id', '=', userId)
+          .$if(cursor !== undefined, (events) => events.where('id', '<', cursor as string))
+          .orderBy('id', 'desc')
+          .limit(limit + 1)
+          .execute(),
+      );
+      const { page, ...next } = pageById(rows, limit);
+      return { events: page.map(toListed), ...next };
+    },
 
-  /** Deletes old events: a range of the primary key. */
-  sweep: (): Promise<void> =>
-    deleteInBatches(database, 'activity', sql`id < ${firstIdOf(Date.now() - keptDays * DAY_MS)}`),
-});
+    /** Deletes the events of a user who is being removed. */
+    removeAllOf: (userId: string): Promise<void> => deleteInBatches(database, 'activity', sql`user_id = ${userId}`),
+
+    /** Deletes old events: a range of the primary key. */
+    sweep: (): Promise<void> =>
+      deleteInBatches(database, 'activity', sql`id < ${firstIdOf(Date.now() - keptDays * DAY_MS)}`),
+  };
+};
 
 /** The first id that an event of this time, in milliseconds since 1970, can have. */
 const firstIdOf = (msecs: number) => uuidv7({ msecs, seq: 0, random: new Uint8Array(16) });
 
 export type Activity = ReturnType<typeof createActivity>;
 
+/** All but its time. */
 const rowOf = async (
-  { now }: Pick<Database, 'now'>,
   userId: string,
   { kind, details }: NewEvent,
   { actor, actorId, clientAddress, userAgent, requestId }: Caller,
@@ -152,5 +161,4 @@ const rowOf = async (
   device: await deviceOf(userAgent),
   request_id: requestId,
   details: details ? JSON.stringify(details) : null,
-  created_at: sql<number>`${now}`,
 });

@@ -1,5 +1,5 @@
 import { type Upload, UploadUsage } from '../../entities/index.ts';
-import { type AllTables, type Database, preparedRead, sql } from '../parts/database/contract.ts';
+import { type AllTables, type Database, prepared, sql } from '../parts/database/contract.ts';
 
 export interface Usage {
   /** Bytes declared and kept. */
@@ -19,7 +19,7 @@ export const createUsage = (database: Database, { quota }: { quota: number }) =>
       tables.selectFrom('upload_usage').select(['used', 'files']).where('user_id', '=', userId).executeTakeFirst(),
     );
 
-  const lockedCounters = preparedRead<{ userId: string; used: number }>();
+  const lockedCounters = prepared<{ userId: string; used: number }>();
 
   return {
     async of(userId: string): Promise<Usage> {

@@ -5,7 +5,7 @@ import type { Tables } from './tables.ts';
 export type { EntityManager } from '@mikro-orm/sql';
 export { sql } from 'kysely';
 export { isDuplicate } from '../sql-errors.ts';
-export { preparedRead } from './prepared.ts';
+export { prepared } from './prepared.ts';
 export { columnsOf, rowOf, type Tables } from './tables.ts';
 
 /** Reads only: `tables.insertInto` and the like do not compile. */

@@ -1,10 +1,10 @@
 import type { Compilable, CompiledQuery, Kysely } from 'kysely';
 
 /**
- * A read that is compiled to SQL once for each `shape`, such as the number of its parameters: compiling takes longer than
- * the other steps of a small read. `parameters` are the values of the built statement, in its order.
+ * A statement that is compiled to SQL once for each `shape`, such as the number of its parameters: compiling takes longer than
+ * the other steps of a small one. `parameters` are the values of the built statement, in its order.
  */
-export function preparedRead<Row>() {
+export function prepared<Row>() {
   const statements = new Map<string | number, CompiledQuery<Row>>();
   return async (
     tables: Pick<Kysely<never>, 'executeQuery'>,
