@@ -5,7 +5,8 @@ import { duration, median } from '../measure.ts';
 import type { Parts, Production } from '../parts.ts';
 import { addPeople, personEmail } from '../people.ts';
 
-const SAMPLES = 300;
+/** Twenty of the larger bursts: what else the machine does meets some of them. */
+const SAMPLES = 1000;
 const BURST = 50;
 const SLOW_MS = 50;
 const PEOPLE = 3;
@@ -32,7 +33,8 @@ async function measured(parts: Parts, { slowDatabase }: { slowDatabase: boolean 
 async function compared({ service, database }: Production, isSlow: boolean): Promise<Result[]> {
   await addPeople(database, PEOPLE);
   const known = await Promise.all(Array.from({ length: SAMPLES }, (_, n) => personEmail(database, n)));
-  const unknown = Array.from({ length: SAMPLES }, () => freshEmail());
+  // Of the same form: an index takes longer for some addresses than for others.
+  const unknown = known.map((email) => email.replace('@', '0@'));
   const ask = (email: string) =>
     duration(() =>
       call(`${service.url}/auth/forgot-password`, {
