@@ -1,18 +1,14 @@
 import { flushCompileCache } from 'node:module';
 import { constants, setPriority } from 'node:os';
 import type { ErrorCode, ErrorDetails } from '../errors.ts';
-import type { ImageType } from '../image-limits.ts';
 import { type ImagePurpose, toRefusal, toWebp, type WebpImage } from './conversion.ts';
 import { requireAffordable } from './image-cost.ts';
+import { PIPE, readImages } from './image-pipe.ts';
 
-/** What converter.ts asks this process about one image. All but `close` are answered. */
-export type Request = { id: number } & (
-  | { step: 'open'; bytes: Buffer; type: ImageType }
-  | { step: 'convert'; purpose: ImagePurpose }
-  | { step: 'close' }
-);
+/** What converter.ts asks this process about an image that it holds. `close` is not answered. */
+export type Request = { id: number } & ({ step: 'convert'; purpose: ImagePurpose } | { step: 'close' });
 
-/** To `open`: whether the image is heavy. `failure` has what a ServiceError is made of. */
+/** To an image on the pipe: whether it is heavy. `failure` has what a ServiceError is made of. */
 export type Answer = { id: number } & (
   | { result: boolean | WebpImage }
   | { failure: { code: ErrorCode; message: string; details?: ErrorDetails; retryAfter?: number; cause: unknown } }
@@ -30,27 +26,28 @@ process.on('disconnect', () => {
 
 const open = new Map<number, Buffer>();
 
-async function perform(request: Request): Promise<boolean | WebpImage | undefined> {
-  const { id, step } = request;
-  if (step === 'open') {
-    const { bytes, isHeavy } = await requireAffordable(request.bytes, request.type);
-    open.set(id, bytes);
-    return isHeavy;
-  }
-  const bytes = open.get(id);
-  open.delete(id);
-  return step === 'convert' && bytes ? toWebp(bytes, request.purpose) : undefined;
-}
-
-process.on('message', async (request: Request) => {
-  const { id } = request;
-  const answer = (reply: Answer) => process.send?.(reply);
+async function answer(id: number, work: () => Promise<boolean | WebpImage>): Promise<void> {
+  const send = (reply: Answer) => process.send?.(reply);
   try {
-    const result = await perform(request);
-    if (result !== undefined) answer({ id, result });
+    send({ id, result: await work() });
   } catch (error) {
     const refusal = toRefusal(error);
     const { retryAfter, cause } = refusal;
-    answer({ id, failure: { ...refusal.toJSON(), ...(retryAfter !== undefined && { retryAfter }), cause } });
+    send({ id, failure: { ...refusal.toJSON(), ...(retryAfter !== undefined && { retryAfter }), cause } });
   }
+}
+
+readImages(PIPE, ({ id, type, bytes: sent }) =>
+  answer(id, async () => {
+    const { bytes, isHeavy } = await requireAffordable(sent, type);
+    open.set(id, bytes);
+    return isHeavy;
+  }),
+);
+
+process.on('message', (request: Request) => {
+  const { id, step } = request;
+  const bytes = open.get(id);
+  open.delete(id);
+  if (step === 'convert' && bytes) answer(id, () => toWebp(bytes, request.purpose));
 });

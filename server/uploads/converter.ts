@@ -1,5 +1,6 @@
 import { fork } from 'node:child_process';
 import { getCompileCacheDir } from 'node:module';
+import type { Socket } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { ServiceError, unavailable } from '../errors.ts';
@@ -7,6 +8,7 @@ import type { ImageType } from '../image-limits.ts';
 import { releaseMemory } from '../memory.ts';
 import { type ImagePurpose, MAX_SECONDS, type WebpImage } from './conversion.ts';
 import type { Answer, Request } from './conversion-process.ts';
+import { PIPE, type Sent, writeImage } from './image-pipe.ts';
 
 /** Without an image for so long the process ends, and its memory is free. The next image then takes 0.2 s more. */
 const IDLE_MS = 10_000;
@@ -36,10 +38,10 @@ export function createConverter({ cores = availableParallelism(), idleMs = IDLE_
      * Sends an image and has it judged at once, however many wait. Rejects with ServiceError: as `requireAffordable`
      * does, or with SERVICE_UNAVAILABLE where the process cannot be started, ends or hangs.
      */
-    async open(bytes: Buffer, type: ImageType): Promise<OpenImage> {
+    async open(chunks: Uint8Array[], type: ImageType): Promise<OpenImage> {
       try {
         if (!current?.isUsable()) current = startProcess({ cores, idleMs, hangingMs });
-        return await current.open(bytes, type);
+        return await current.open(chunks, type);
       } catch (error) {
         throw error instanceof ServiceError ? error : unavailable(error);
       }
@@ -65,7 +67,7 @@ function startProcess({ cores, idleMs, hangingMs }: Record<'cores' | 'idleMs' | 
     execArgv: [],
     env: environment(cores),
     serialization: 'advanced',
-    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc', 'pipe'],
   });
   const waiting = new Map<number, PromiseWithResolvers<unknown>>();
   let lastId = 0;
@@ -85,25 +87,28 @@ function startProcess({ cores, idleMs, hangingMs }: Record<'cores' | 'idleMs' | 
     if (child.connected) child.disconnect();
   });
   child.on('exit', (code, signal) => failAll(new Error(`the conversion process ended: ${signal ?? code}`)));
+  const pipe = child.stdio[PIPE] as Socket;
+  // Each image on it learns of its failure by itself.
+  pipe.on('error', () => undefined);
 
-  const send = (request: Request) =>
-    child.send(request, (error) => error && waiting.get(request.id)?.reject(unavailable(error)));
-
-  const ask = async <Result>(request: Request): Promise<Result> => {
+  /** What the process answers to what `send` sends. */
+  const answerTo = async <Result>(id: number, send: (sent: Sent) => void): Promise<Result> => {
     const answered = Promise.withResolvers<unknown>();
-    waiting.set(request.id, answered);
+    waiting.set(id, answered);
     const hanging = setTimeout(() => child.kill('SIGKILL'), hangingMs);
     try {
-      send(request);
+      send((error) => error && answered.reject(unavailable(error)));
       return (await answered.promise) as Result;
     } finally {
       clearTimeout(hanging);
-      waiting.delete(request.id);
+      waiting.delete(id);
     }
   };
+  const send = (request: Request, sent: Sent = () => undefined) => child.send(request, sent);
 
   // While it has images, and only then, it keeps this process from its end.
   child.unref();
+  pipe.unref();
   const begin = () => {
     clearTimeout(idle);
     if (images++ === 0) child.channel?.ref();
@@ -118,19 +123,19 @@ function startProcess({ cores, idleMs, hangingMs }: Record<'cores' | 'idleMs' | 
   };
 
   return {
-    isUsable: () => child.connected && !child.killed,
+    isUsable: () => child.connected && !child.killed && pipe.writable,
 
-    async open(bytes: Buffer, type: ImageType): Promise<OpenImage> {
+    async open(chunks: Uint8Array[], type: ImageType): Promise<OpenImage> {
       const id = ++lastId;
       let isHeld = true;
       begin();
       try {
-        const isHeavy = await ask<boolean>({ id, step: 'open', bytes, type });
+        const isHeavy = await answerTo<boolean>(id, (sent) => writeImage(pipe, { id, type, chunks }, sent));
         return {
           isHeavy,
           convert(purpose) {
             isHeld = false;
-            return ask({ id, step: 'convert', purpose });
+            return answerTo(id, (sent) => send({ id, step: 'convert', purpose }, sent));
           },
           close() {
             if (isHeld) send({ id, step: 'close' });

@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { ServiceError } from '../errors.ts';
 import { imageTooLarge, imageTypes, MAX_IMAGE_BYTES } from '../image-limits.ts';
-import { matchesSignature } from '../media-types.ts';
+import { matchesSignature, START_BYTES } from '../media-types.ts';
 import { gauges, observe } from '../telemetry/metrics.ts';
 import type { ImagePurpose, WebpImage } from './conversion.ts';
 import { createConverter } from './converter.ts';
@@ -17,7 +17,7 @@ export interface SentImage {
   /** The media type that the sender declared. */
   type: string;
   size: number;
-  bytes(): Promise<Uint8Array>;
+  stream(): AsyncIterable<Uint8Array>;
 }
 
 /**
@@ -51,11 +51,11 @@ export function createImages({ cores = availableParallelism() } = {}) {
         throw refusedImage('Only JPEG, PNG, WebP and GIF images are allowed', 'type');
       }
       if (image.size > MAX_IMAGE_BYTES) throw refusedImage(imageTooLarge, 'too_large');
-      const { buffer, byteOffset, byteLength } = await image.bytes();
-      const sent = Buffer.from(buffer, byteOffset, byteLength);
-      const type = imageTypes.find((known) => matchesSignature(known, sent));
+      const chunks = await Array.fromAsync(image.stream());
+      const start = Buffer.concat(chunks, Math.min(image.size, START_BYTES));
+      const type = imageTypes.find((known) => matchesSignature(known, start));
       if (!type) throw refusedImage('The file does not begin like a JPEG or PNG image', 'signature');
-      const opened = await converter.open(sent, type);
+      const opened = await converter.open(chunks, type);
       try {
         requireRoom(userId);
         const queued = performance.now();

@@ -1,6 +1,10 @@
+import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterEach, expect, test } from 'vitest';
 import type { ImageType } from '../../server/image-limits.ts';
+import { toWebp } from '../../server/uploads/conversion.ts';
 import { createConverter } from '../../server/uploads/converter.ts';
 import { cpuTime } from '../bench/measure.ts';
 import { signalIfThere } from '../rig/process-group.ts';
@@ -19,7 +23,7 @@ function processOf(): number {
 }
 
 async function convert({ open }: ReturnType<typeof createConverter>, bytes: Buffer, type: ImageType = 'image/png') {
-  const image = await open(bytes, type);
+  const image = await open([bytes], type);
   try {
     return await image.convert('post');
   } finally {
@@ -47,6 +51,33 @@ test('one process converts all images, at the lowest priority', async () => {
   expect(threads.get('MainThread') ?? threads.get('node')).toEqual(new Set([19]));
 });
 
+test('images that are sent at once arrive as they were, in whatever pieces', async () => {
+  const converter = createConverter();
+  const images = await Promise.all(
+    Array.from({ length: 9 }, (_, n) => photograph(400 + 150 * n, 300, 90).then((bytes) => ({ bytes, piece: 4 ** n }))),
+  );
+  const converted = await Promise.all(
+    images.map(async ({ bytes, piece }) => {
+      const amount = Math.ceil(bytes.length / piece);
+      const pieces = Array.from({ length: amount }, (_, n) => bytes.subarray(n * piece, (n + 1) * piece));
+      const image = await converter.open(pieces, 'image/jpeg');
+      return image.convert('post').finally(image.close);
+    }),
+  );
+  expect(converted).toEqual(await Promise.all(images.map(({ bytes }) => toWebp(bytes, 'post'))));
+});
+
+test('a process that has converted an image, and does nothing else, ends before it', async () => {
+  const converter = join(import.meta.dirname, '../../server/uploads/converter.ts');
+  const program = `
+    const { createConverter } = await import(${JSON.stringify(converter)});
+    const image = await createConverter({ idleMs: 600_000 }).open([Buffer.from(process.argv[1], 'base64')], 'image/png');
+    console.log((await image.convert('post')).width);
+    image.close();`;
+  const args = ['--input-type=module', '-e', program, (await png()).toString('base64')];
+  expect((await promisify(execFile)(process.execPath, args)).stdout).toBe('300\n');
+});
+
 test('without an image it ends, and the next image starts another', async () => {
   const converter = createConverter({ idleMs: 1 });
   await convert(converter, await png());
@@ -56,7 +87,7 @@ test('without an image it ends, and the next image starts another', async () => 
 
 test('an image that is open keeps it', async () => {
   const converter = createConverter({ idleMs: 1 });
-  const open = await converter.open(await png(), 'image/png');
+  const open = await converter.open([await png()], 'image/png');
   const pid = processOf();
   await convert(converter, await png());
   expect(await open.convert('post')).toMatchObject({ width: 300 });
@@ -66,7 +97,7 @@ test('an image that is open keeps it', async () => {
 
 test('if it is killed, its images fail with 503, and the next starts another', async () => {
   const converter = createConverter();
-  const open = await converter.open(await png(), 'image/png');
+  const open = await converter.open([await png()], 'image/png');
   const pid = processOf();
   const before = cpuTime(pid);
   const running = convert(converter, await photograph(5000, 4000), 'image/jpeg');
@@ -81,10 +112,31 @@ test('if it is killed, its images fail with 503, and the next starts another', a
   expect(await convert(converter, await png())).toMatchObject({ width: 300 });
 });
 
+test('an image that is still on its way to it then fails with 503 as well', async () => {
+  const converter = createConverter();
+  await convert(converter, await png());
+  const pid = processOf();
+  // More than the pipe holds, for a process that reads nothing of it.
+  process.kill(pid, 'SIGSTOP');
+  const sent = [Buffer.alloc(5_000_000), await png()];
+  const outcomes = Promise.allSettled(sent.map((bytes) => convert(converter, bytes)));
+  process.kill(pid, 'SIGKILL');
+  for (const outcome of await outcomes) {
+    expect(outcome).toMatchObject({ status: 'rejected', reason: unavailable });
+  }
+  expect(await convert(converter, await png())).toMatchObject({ width: 300 });
+});
+
+test('one that takes nothing of an image is killed in time too', async () => {
+  const { open } = createConverter({ hangingMs: 1 });
+  await expect(open([Buffer.alloc(5_000_000)], 'image/jpeg')).rejects.toMatchObject(unavailable);
+  await until(async () => conversionProcesses().length === 0);
+});
+
 test('if it gives no answer in time, it is killed', async () => {
   // No process starts within a millisecond.
   const { open } = createConverter({ hangingMs: 1 });
-  await expect(open(await png(), 'image/png')).rejects.toMatchObject({
+  await expect(open([await png()], 'image/png')).rejects.toMatchObject({
     ...unavailable,
     cause: { message: expect.stringMatching(/SIGKILL$/) },
   });
@@ -92,7 +144,7 @@ test('if it gives no answer in time, it is killed', async () => {
 
 test('signals to the process group are not for it', async () => {
   const converter = createConverter();
-  const open = await converter.open(await png(), 'image/png');
+  const open = await converter.open([await png()], 'image/png');
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.kill(processOf(), signal);
   expect(await open.convert('post')).toMatchObject({ width: 300 });
   open.close();

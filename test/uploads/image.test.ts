@@ -299,6 +299,14 @@ onStorage('disk', (uploading) => {
       await expectRefused(await inChunks(5 * MEGABYTE + 1), /larger than 5 MB/);
     });
 
+    test('an image that arrives in pieces, be its first bytes in several, is taken as it is', async () => {
+      const encoded = new Response(imageForm({ bytes: await png() }));
+      const type = { 'content-type': encoded.headers.get('content-type') ?? '' };
+      const form = await encoded.bytes();
+      const pieces = Array.from({ length: form.length }, (_, n) => form.subarray(n, n + 1));
+      await stored(uploading(), await submit(ReadableStream.from(pieces), type));
+    });
+
     test.each([
       ['no file', [['type', 'post']], /file is missing/],
       ['no type', [['file', 'image']], /avatar or post/],

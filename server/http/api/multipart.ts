@@ -94,8 +94,8 @@ export async function readForm(ctx: Context): Promise<FormData> {
 }
 
 /**
- * A file as it was received, whose content `bytes` alone reads. A `File` of Node's copies it twice: so much memory more for the
- * garbage collector, which stops all requests meanwhile.
+ * A file in the pieces in which it was received, whose content `stream` alone reads. A `File` of Node's copies it twice: so much
+ * memory more for the garbage collector, which stops all requests meanwhile.
  */
 class ReceivedFile extends File {
   override readonly size: number;
@@ -107,8 +107,8 @@ class ReceivedFile extends File {
     this.size = chunks.reduce((sum, { length }) => sum + length, 0);
   }
 
-  override async bytes() {
-    return Buffer.concat(this.#chunks);
+  override stream() {
+    return ReadableStream.from(this.#chunks);
   }
 }
 

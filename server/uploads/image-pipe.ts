@@ -1,0 +1,65 @@
+import { Socket } from 'node:net';
+import type { Writable } from 'node:stream';
+import { type ImageType, imageTypes } from '../image-limits.ts';
+
+/** The descriptor in the conversion process: the first after the standard ones and IPC. */
+export const PIPE = 4;
+
+/** Three unsigned integers: the id, the position in `imageTypes`, and how many bytes follow. */
+const HEADER_BYTES = 12;
+
+/** Is told why something could not be sent. */
+export type Sent = (error?: Error | null) => void;
+
+/**
+ * Writes an image to the conversion process in the pieces it came in: joined and serialized, as a message of IPC is, it would
+ * keep all requests waiting for milliseconds.
+ */
+export function writeImage(
+  pipe: Writable,
+  { id, type, chunks }: { id: number; type: ImageType; chunks: Uint8Array[] },
+  sent: Sent,
+): void {
+  const header = Buffer.alloc(HEADER_BYTES);
+  header.writeUInt32BE(id, 0);
+  header.writeUInt32BE(imageTypes.indexOf(type), 4);
+  header.writeUInt32BE(
+    chunks.reduce((sum, { length }) => sum + length, 0),
+    8,
+  );
+  // All in one call: it succeeds or fails as a whole.
+  pipe.cork();
+  pipe.write(header, sent);
+  for (const chunk of chunks) pipe.write(chunk);
+  pipe.uncork();
+}
+
+/** Reads what `writeImage` wrote, each image straight into the one buffer that is then given to `receive`. */
+export function readImages(fd: number, receive: (image: { id: number; type: ImageType; bytes: Buffer }) => void): void {
+  const header = Buffer.alloc(HEADER_BYTES);
+  let reading = header;
+  let filled = 0;
+
+  const begin = (buffer: typeof reading) => {
+    reading = buffer;
+    filled = 0;
+  };
+  const complete = () => {
+    if (reading === header) return begin(Buffer.allocUnsafeSlow(header.readUInt32BE(8)));
+    const bytes = reading;
+    begin(header);
+    receive({ id: header.readUInt32BE(0), type: imageTypes[header.readUInt32BE(4)] as ImageType, bytes });
+  };
+
+  new Socket({
+    fd,
+    onread: {
+      buffer: () => reading.subarray(filled),
+      callback(length) {
+        filled += length;
+        if (filled === reading.length) complete();
+        return true;
+      },
+    },
+  });
+}
