@@ -3,7 +3,14 @@ import type { RedisNode } from '../../config/index.ts';
 import { ServiceError, unavailable } from '../../errors.ts';
 import type { Log } from '../../log.ts';
 import { withinDeadline } from '../deadline.ts';
-import { COMMAND_MS, type RedisConnection, reportOutage, retryDelay, serverOptions } from './redis-connection.ts';
+import {
+  COMMAND_MS,
+  corking,
+  type RedisConnection,
+  reportOutage,
+  retryDelay,
+  serverOptions,
+} from './redis-connection.ts';
 import { traceCommands } from './redis-spans.ts';
 
 const DEADLINE = { ms: COMMAND_MS, what: 'the Redis Cluster' };
@@ -65,18 +72,7 @@ export function connectToCluster({ url, nodes }: { url: string; nodes: RedisNode
       throw error instanceof ServiceError ? error : unavailable(error);
     });
 
-  let isCorked = false;
-  /** Sends what this turn of the event loop writes in one packet to each master. */
-  const cork = () => {
-    if (isCorked) return;
-    isCorked = true;
-    const sockets = cluster.nodes('master').map(({ stream }) => stream);
-    for (const socket of sockets) socket?.cork();
-    setImmediate(() => {
-      isCorked = false;
-      for (const socket of sockets) socket?.uncork();
-    });
-  };
+  const cork = corking(() => cluster.nodes('master'));
 
   return {
     commands: cluster,

@@ -1,4 +1,4 @@
-import type { RedisCommander, RedisOptions } from 'ioredis';
+import type { Redis, RedisCommander, RedisOptions } from 'ioredis';
 import type { Log } from '../../log.ts';
 import { isRefused } from '../refusal.ts';
 
@@ -34,6 +34,21 @@ export const serverOptions = {
 
 /** Milliseconds until the next attempt to connect. There is always one. */
 export const retryDelay = (attempt: number): number => Math.min(50 * attempt, 500);
+
+/** Answers a function that sends what this turn of the event loop writes in one packet to each of the servers. */
+export function corking(servers: () => readonly Redis[]): () => void {
+  let isCorked = false;
+  return () => {
+    if (isCorked) return;
+    isCorked = true;
+    const sockets = servers().map(({ stream }) => stream);
+    for (const socket of sockets) socket?.cork();
+    setImmediate(() => {
+      isCorked = false;
+      for (const socket of sockets) socket?.uncork();
+    });
+  };
+}
 
 /** Reports that a server does not answer, or refuses us. */
 export function reportOutage(log: Log, error: unknown, server: string): void {

@@ -4,7 +4,14 @@ import type { RedisSentinel } from '../../config/index.ts';
 import { unavailable } from '../../errors.ts';
 import type { Log } from '../../log.ts';
 import { createOutage } from '../../outage.ts';
-import { COMMAND_MS, type RedisConnection, reportOutage, retryDelay, serverOptions } from './redis-connection.ts';
+import {
+  COMMAND_MS,
+  corking,
+  type RedisConnection,
+  reportOutage,
+  retryDelay,
+  serverOptions,
+} from './redis-connection.ts';
 import { traceCommands } from './redis-spans.ts';
 
 /** The most keys of one MGET. */
@@ -45,10 +52,14 @@ export function connectToServer(
     command().catch((error: unknown) => {
       throw unavailable(connectionError ?? error);
     });
+  const cork = corking(() => [redis]);
 
   return {
     commands: redis,
-    run,
+    run(command) {
+      cork();
+      return run(command);
+    },
     get: inBatches((keys) => run(() => redis.mget(...keys)), { most: MOST_KEYS }),
     ping: async () => void (await run(() => redis.ping())),
     close: () => redis.disconnect(),
