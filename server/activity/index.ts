@@ -51,24 +51,20 @@ export interface EventPage {
  */
 export const createActivity = (database: Database, { keptDays }: { keptDays: number }) => {
   const inserted = prepared();
-  const insert = async (tables: WriteTables, events: Awaited<ReturnType<typeof rowOf>>[]): Promise<void> => {
-    await inserted(tables, {
-      shape: events.length,
-      build: () =>
-        tables.insertInto('activity').values(events.map((event) => ({ ...event, created_at: database.now }))),
-      parameters: events.flatMap((event) => Object.values(event)),
-    });
-  };
+  const insertOf = (tables: WriteTables, events: Awaited<ReturnType<typeof rowOf>>[]) =>
+    tables.insertInto('activity').values(events.map((event) => ({ ...event, created_at: database.now })));
 
   return {
     /** Inserts an event in the caller's transaction. */
     async record(tables: WriteTables, userId: string, event: NewEvent, caller: Caller): Promise<void> {
-      await insert(tables, [await rowOf(userId, event, caller)]);
+      const row = await rowOf(userId, event, caller);
+      await inserted(tables, { shape: 'one', build: () => insertOf(tables, [row]), parameters: Object.values(row) });
     },
 
     /** The same event for each of several users. */
     async recordAll(tables: WriteTables, userIds: readonly string[], event: NewEvent, caller: Caller): Promise<void> {
-      await insert(tables, await Promise.all(userIds.map((userId) => rowOf(userId, event, caller))));
+      // Compiled each time: the statements for all numbers of users would stay in memory.
+      await insertOf(tables, await Promise.all(userIds.map((userId) => rowOf(userId, event, caller)))).execute();
     },
 
     /** Whether the user has `most` events of a kind from the last `withinMs`. */
