@@ -33,7 +33,7 @@ async function measured(parts: Parts, { slowDatabase }: { slowDatabase: boolean 
 async function compared({ service, database }: Production, isSlow: boolean): Promise<Result[]> {
   await addPeople(database, PEOPLE);
   const known = await Promise.all(Array.from({ length: SAMPLES }, (_, n) => personEmail(database, n)));
-  // Of the same form: an index takes longer for some addresses than for others.
+  // Of the same form, so that nothing but the account differs.
   const unknown = known.map((email) => email.replace('@', 'x@'));
   const ask = (email: string) =>
     duration(() =>
