@@ -1,9 +1,9 @@
 import { availableParallelism, constants, setPriority } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import pLimit from 'p-limit';
-import sharp from 'sharp';
 import { MAX_PIXELS } from '../../../server/image-limits.ts';
 import { EFFORT } from '../../../server/uploads/conversion.ts';
+import { loadSharp } from '../../../server/uploads/sharp.ts';
 
 /** An image, to be converted so many times. */
 export interface Batch {
@@ -16,6 +16,7 @@ setPriority(constants.priority.PRIORITY_LOW);
 
 /** sharp alone: the same settings as the service's, as many at once, in a process of the same priority. Answers milliseconds. */
 process.on('message', async ({ bytes, amount }: Batch) => {
+  const sharp = await loadSharp();
   const limit = pLimit(availableParallelism());
   const convert = () =>
     sharp(bytes, { limitInputPixels: MAX_PIXELS, failOn: 'error', pages: 1 })
