@@ -2,7 +2,8 @@ import { parseArgs } from 'node:util';
 import { type Config, ConfigError, loadConfig } from '../config/index.ts';
 import { sentenceOf } from '../log.ts';
 import { type BucketSetting, bucketSettings, isNotImplemented } from '../parts/object-storage/bucket-settings.ts';
-import { connectS3, hasCode, presigner, type S3Config } from '../parts/object-storage/s3-client.ts';
+import { presigner } from '../parts/object-storage/s3-addresses.ts';
+import { connectS3, hasCode, type S3Config } from '../parts/object-storage/s3-client.ts';
 import { trustAuthorities } from '../start/authorities.ts';
 import { mayUpload } from './preflight.ts';
 
@@ -77,7 +78,7 @@ const byHand: Record<BucketSetting['name'], (origins: string[]) => string> = {
 async function letsAll(s3: S3Config, origins: Config['origins']): Promise<boolean> {
   const presign = presigner(s3, s3.uploadEndpoint);
   const path = `/${s3.bucket}/uploads/preflight.png`;
-  const address = await presign({
+  const address = presign({
     method: 'PUT',
     path,
     headers: { 'content-type': 'image/png' },

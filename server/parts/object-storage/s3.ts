@@ -4,7 +4,8 @@ import { unavailable } from '../../errors.ts';
 import { inSpan } from '../../telemetry/traces.ts';
 import { bucketSettings } from './bucket-settings.ts';
 import type { ObjectStorage } from './contract.ts';
-import { connectS3, hasCode, presigner, type S3Config } from './s3-client.ts';
+import { presigner } from './s3-addresses.ts';
+import { connectS3, hasCode, type S3Config } from './s3-client.ts';
 
 const YEAR_SECONDS = 31_536_000;
 
@@ -18,7 +19,7 @@ export function s3Storage(
   const presignUpload = presigner(s3, s3.uploadEndpoint);
 
   return {
-    presignPut: ({ key, contentType, size, expiresInSeconds }) =>
+    presignPut: async ({ key, contentType, size, expiresInSeconds }) =>
       presignUpload({
         method: 'PUT',
         path: `/${bucket}/${key}`,
