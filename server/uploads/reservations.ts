@@ -1,6 +1,6 @@
 import type { UploadPurpose } from '../../entities/index.ts';
 import { inBatches } from '../batches.ts';
-import { type AllTables, type Database, sql } from '../parts/database/contract.ts';
+import { type AllTables, type Database, prepared, sql } from '../parts/database/contract.ts';
 import { QuotaExceeded, type UsageCounter } from './usage.ts';
 
 /** The most reservations of one transaction. */
@@ -24,6 +24,7 @@ export interface Reservation {
  * object. Rejects with QuotaExceeded, and writes nothing, where the user would keep more than the quota.
  */
 export function createReservations(database: Database, usage: UsageCounter): (wanted: Reservation) => Promise<void> {
+  const inserted = prepared();
   const insert = async (tables: AllTables, reservations: readonly Reservation[]): Promise<void> => {
     const rows = reservations.map(({ objectKey, userId, purpose, contentType, size, lifeMs, marginMs }) => ({
       object_key: objectKey,
@@ -32,11 +33,23 @@ export function createReservations(database: Database, usage: UsageCounter): (wa
       content_type: contentType,
       size,
       state: 'expected' as const,
-      expires_at: sql<number>`${database.now} + ${lifeMs}`,
-      due_at: sql<number>`${database.now} + ${lifeMs + marginMs}`,
-      created_at: database.now,
+      expires_at: lifeMs,
+      due_at: lifeMs + marginMs,
     }));
-    await tables.insertInto('uploads').values(rows).execute();
+    const fromNow = (ms: number) => sql<number>`${database.now} + ${ms}`;
+    await inserted(tables, {
+      shape: rows.length,
+      build: () =>
+        tables.insertInto('uploads').values(
+          rows.map((row) => ({
+            ...row,
+            expires_at: fromNow(row.expires_at),
+            due_at: fromNow(row.due_at),
+            created_at: database.now,
+          })),
+        ),
+      parameters: rows.flatMap((row) => Object.values(row)),
+    });
   };
 
   /**
