@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import Koa from 'koa';
 import { beforeAll, expect, test } from 'vitest';
@@ -12,8 +13,10 @@ const log = Object.fromEntries(['debug', 'info', 'warn', 'error', 'fatal'].map((
 
 const app = new Koa().use(answerFailures(log as never)).use(async (ctx) => {
   ctx.state['userId'] = ctx.get('X-User');
-  await readForm(ctx);
-  ctx.body = '';
+  const file = (await readForm(ctx)).get('file') as File;
+  const pieces: Uint8Array[] = await Array.fromAsync(file.stream());
+  ctx.set('X-Pieces', String(pieces.length));
+  ctx.body = hash('sha256', Buffer.concat(pieces));
 });
 app.silent = true;
 
@@ -63,6 +66,24 @@ test('a form whose sender makes a piece of each byte is refused, before that tak
   expect(process.memoryUsage.rss() - before.memory).toBeLessThan(100 * MEGABYTE);
   expect(process.cpuUsage(before.cpu).user / 1e6).toBeLessThan(3);
 }, 60_000);
+
+test('a file that comes in small pieces is read in few, and as it was', async () => {
+  const content = Buffer.from(Array.from({ length: 100_000 }, (_, n) => n % 251));
+  const socket = open('a', 'Transfer-Encoding: chunked');
+  const piece = (bytes: string | Buffer) => {
+    socket.write(`${bytes.length.toString(16)}\r\n`);
+    socket.write(bytes);
+    socket.write('\r\n');
+  };
+  piece(start);
+  for (let at = 0; at < content.length; at += 100) piece(content.subarray(at, at + 100));
+  piece(end);
+  piece('');
+  const answer = await until(async () => socket.answer());
+  expect(answer).toContain(hash('sha256', content));
+  expect(Number(/X-Pieces: (\d+)/.exec(answer)?.[1])).toBeLessThanOrEqual(100_000 / 16_384 + 1);
+  socket.destroy();
+});
 
 test('a user who holds as many forms open as there is room for shuts no other out', async () => {
   const sockets = Array.from({ length: 40 }, () => {
