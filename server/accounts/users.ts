@@ -194,7 +194,8 @@ export const createUsers = ({ database, activity, avatarChanged = async () => un
       return {
         user: toAccount(row),
         passwordHash,
-        hasApp: hasApp === 1,
+        // Any answer but a plain no has the factors looked up.
+        hasApp: hasApp !== 0,
         deviceEpoch,
         limitEpoch,
         isDeleted: deletedAt !== null,
