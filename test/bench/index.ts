@@ -16,7 +16,7 @@ import { type Regression, regressions, writeResults } from './results.ts';
 import { type Servers, startServers } from './servers.ts';
 
 /**
- * `npm run bench`, or `npm run bench -- profile login` for some of the cases, `--quick` for two minutes: a report of ratios,
+ * `npm run bench`, or `npm run bench -- profile login` for some of the cases, `--quick` for less than three minutes: a report of ratios,
  * each against others in the same run. A goal that is missed fails nothing; a wrong answer does, and a ratio that is worse
  * than the committed one.
  */

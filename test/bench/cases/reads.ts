@@ -5,7 +5,7 @@ import { type Extent, figures, inTurn, ratio } from '../compare.ts';
 import type { Ask } from '../load.ts';
 import type { Person } from '../servers.ts';
 
-const extent = (quick: boolean): Extent => (quick ? { rounds: 3, amount: 1500 } : { rounds: 5, amount: 5000 });
+const extent = (quick: boolean): Extent => (quick ? { rounds: 5, amount: 3000 } : { rounds: 5, amount: 5000 });
 
 /** Asks as each of the people in turn; the answer must be the one that the user was first given. */
 export async function readAs(people: Person[], url: string, path: string): Promise<(n: number) => Ask> {
