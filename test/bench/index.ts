@@ -16,9 +16,9 @@ import { type Regression, regressions, writeResults } from './results.ts';
 import { type Servers, startServers } from './servers.ts';
 
 /**
- * `npm run bench`, or `npm run bench -- profile login` for some of the cases, `--quick` for less than three minutes: a report of ratios,
- * each against others in the same run. A goal that is missed fails nothing; a wrong answer does, and a ratio that is worse
- * than the committed one.
+ * `npm run bench`, or `npm run bench -- profile login` for some of the cases, `--quick` for less than three minutes: a report
+ * of ratios, each against others in the same run. A goal that is missed fails nothing; a wrong answer does, and a ratio that
+ * is worse than the committed one.
  */
 const cases: Case[] = [
   profile,
