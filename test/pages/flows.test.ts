@@ -250,7 +250,11 @@ inBrowser(['embedded', 'real'], (scenario) => {
           await said(page, 'alert', 'Invalid email or password');
         }
         await press(page, 'Log in');
-        await said(page, 'alert', /Too many attempts\. Please try again at \d{1,2}:\d{2}\s[AP]M\./);
+        await said(
+          page,
+          'alert',
+          /Too many attempts\. Please try again at (?:\w+ \d{1,2}, \d{4}, )?\d{1,2}:\d{2}\s[AP]M\./,
+        );
       },
       { locale: 'en-US', timezoneId: 'America/New_York' },
     );
