@@ -299,7 +299,11 @@ describe('the language of a page', () => {
           await press(page, 'Anmelden');
           await said(page, 'alert', 'E-Mail oder Passwort ist falsch');
           for (let i = 0; i < 5; i++) await press(page, 'Anmelden');
-          await said(page, 'alert', /^Zu viele Versuche\. Nächster Versuch möglich: \d{2}:\d{2}\.$/);
+          await said(
+            page,
+            'alert',
+            /^Zu viele Versuche\. Nächster Versuch möglich: (?:\d{2}\.\d{2}\.\d{4}, )?\d{2}:\d{2}\.$/,
+          );
           await page.goto('/register');
           await page.getByLabel('Name').fill('A');
           await page.getByLabel('E-Mail').fill('nobody');
