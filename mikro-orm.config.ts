@@ -1,9 +1,9 @@
 import { loadConfig } from './server/config/index.ts';
 import { migrationOptions } from './server/parts/database/options.ts';
-import { trustAuthorities } from './server/start/authorities.ts';
+import { trustAuthorities } from './server/process/authorities.ts';
 
 const config = loadConfig();
 trustAuthorities(config);
 
-/** For the MikroORM command line: the same database that the service would use with this environment. */
+/** For the MikroORM command line: the database that the service would use with this environment. */
 export default await migrationOptions(config);

@@ -1,46 +1,75 @@
 import { defineConfig } from 'vitest/config';
 import { LongestFirst } from './test/rig/longest-first.ts';
 
+const { CI } = process.env;
+
 const common = {
   pool: 'forks' as const,
-  testTimeout: 60_000,
-  hookTimeout: 60_000,
+  // Against hangs: on a loaded machine everything takes several times as long.
+  testTimeout: 120_000,
+  hookTimeout: 180_000,
+  expect: { poll: { timeout: 30_000, interval: 20 } },
 };
+/** In CI other work may load the machine. The reporter names each test that needed its second try. */
+const retry = CI === undefined ? 0 : 1;
 // The default reporter prints the seed; `vitest --sequence.seed=N` repeats an order.
 const shuffle = { files: false, tests: true };
+const units = ['test/unit/**/*.test.ts', 'test/repository/**/*.test.ts'];
 const faults = ['test/faults/**/*.test.ts'];
+/** Browsers, commands, packages: each test starts processes. */
+const system = ['test/operations/**/*.test.ts', 'test/pages/**/*.test.ts', 'test/client/{examples,package}.test.ts'];
 /** With a configuration of their own. */
 const apart = ['test/cluster/**', 'test/image/**'];
+/** Outside CI a worker loads the service and the rig once, and its stacks are services in the worker. */
+const oneProcess = { isolate: false, env: { SERVICE_IN_PROCESS: 'on' } };
 // The bench's packages bring tests of their own.
 const foreign = ['test/bench/node_modules/**'];
 
 export default defineConfig({
   test: {
-    // Here, not in the projects: one MySQL and one Redis for both.
+    // Here, not in the projects: one MySQL and one Redis for all, and none where only units run.
     globalSetup: 'test/rig/global-setup.ts',
     reporters: ['default', './test/rig/reporter.ts'],
     sequence: { sequencer: LongestFirst },
     projects: [
       {
+        // No servers, no built client: one file in two seconds.
+        test: { ...common, name: 'unit', include: units, maxWorkers: 2, sequence: { shuffle, groupOrder: 0 } },
+      },
+      {
         test: {
           ...common,
+          ...(CI === undefined && oneProcess),
           name: 'service',
+          retry,
           include: ['test/**/*.test.ts'],
-          exclude: [...faults, ...apart, ...foreign],
+          exclude: [...units, ...system, ...faults, ...apart, ...foreign],
           // More than cores: many tests wait, for a time-out or a process.
           maxWorkers: 3,
-          sequence: { shuffle, groupOrder: 0 },
+          sequence: { shuffle, groupOrder: 1 },
+        },
+      },
+      {
+        test: {
+          ...common,
+          ...(CI === undefined && oneProcess),
+          name: 'system',
+          retry,
+          include: system,
+          maxWorkers: 3,
+          sequence: { shuffle, groupOrder: 1 },
         },
       },
       {
         test: {
           ...common,
           name: 'faults',
+          retry,
           include: faults,
           // Some of them measure: at most as many as a small machine has cores.
           maxWorkers: 2,
           // After the others, not beside them.
-          sequence: { shuffle, groupOrder: 1 },
+          sequence: { shuffle, groupOrder: 2 },
         },
       },
     ],

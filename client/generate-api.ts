@@ -1,20 +1,18 @@
-import { writeFileSync } from 'node:fs';
-import type { AnyTRPCProcedure } from '@trpc/server';
+import { rmSync, writeFileSync } from 'node:fs';
 import { compile, type JSONSchema } from 'json-schema-to-typescript';
 import { z } from 'zod';
-import { appRouter } from '../routers/index.ts';
-import type { Meta } from '../routers/trpc.ts';
+import { procedures } from '../routers/procedures.ts';
 import { errorCodes } from '../server/errors.ts';
 
 /**
- * Writes src/api.ts: the service as the client sees it, in types that stand by themselves. They are printed from the
- * procedures' own schemas, with their names and descriptions: the router's inferred type would bring the whole server
- * along, and tRPC's types with it. test/client/types.test.ts holds them against that inferred type.
+ * Writes src/api.ts: the API as self-contained types for the client. They are printed from the schemas of the
+ * procedures, with names and descriptions: the inferred type of the router would import the whole server and tRPC's
+ * types. test/client/types.test.ts compares both.
  */
 
 type JsonSchema = z.core.JSONSchema.BaseSchema;
 
-/** Every type that has a name, in order of appearance. */
+/** All named types, in order of appearance. */
 const named = new Map<string, JsonSchema>();
 
 /** `auth.register` → `Register`, `profile.update` → `ProfileUpdate`. */
@@ -37,13 +35,13 @@ function refine({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; jsonSc
   const { def } = zodSchema._zod;
   if (def.type === 'custom' && z.safeParse(zodSchema, new FormData()).success) jsonSchema['tsType'] = 'FormData';
   if (def.type !== 'object') return;
-  // A mailed token is read leniently, so that any other input is a wrong token; callers of the client have a string.
+  // The service accepts any token, so that a malformed one is a wrong token; callers of the client pass a string.
   const sent = Object.entries(def.shape).filter(([, field]) => isLenient(field));
   const required = [...(jsonSchema.required ?? []), ...sent.map(([name]) => name)];
   jsonSchema.required = required;
   jsonSchema.properties = Object.fromEntries(
     Object.entries(jsonSchema.properties as Record<string, JsonSchema>).map(([name, property]) => {
-      // An optional field may be given as undefined, also where exactOptionalPropertyTypes is on.
+      // An optional field may be undefined, even with exactOptionalPropertyTypes.
       const anyOf = required.includes(name) ? [property] : [property, { tsType: 'undefined' }];
       return [name, { anyOf, description: describe(property) }];
     }),
@@ -69,12 +67,12 @@ function takesAnything(schema: z.core.$ZodType): boolean {
   return def.type === 'unknown';
 }
 
-/** The declaration of a type. */
+/** Returns the declaration of a type. */
 const declare = (name: string, schema: JsonSchema): Promise<string> =>
   compile(schema as JSONSchema, name, {
     additionalProperties: false,
     bannerComment: '',
-    // Types with a name of their own have a declaration of their own.
+    // Named types have declarations of their own.
     declareExternallyReferenced: false,
     ignoreMinAndMaxItems: true,
     style: { singleQuote: true },
@@ -82,23 +80,21 @@ const declare = (name: string, schema: JsonSchema): Promise<string> =>
 
 const comment = (text: string) => (text ? `/** ${text} */\n` : '');
 
-/** tRPC's own record of a procedure. */
-type Definition = AnyTRPCProcedure['_def'] & {
-  meta: Meta | undefined;
-  inputs: z.ZodType[];
-  output: z.ZodType;
-};
-
 type Tree = { [name: string]: Tree | string };
 
-/** The procedures, nested as in the router, and on the way the types of their inputs and outputs. */
-function procedures(): Tree {
+/** The input of a procedure; several parsers are combined into one object. */
+const wholeOf = ([input, ...others]: z.ZodType[]): z.ZodType | undefined =>
+  others.reduce((whole, other) => z.object({ ...shapeOf(whole), ...shapeOf(other) }), input);
+
+const shapeOf = (input: z.ZodType | undefined) => (input as z.ZodObject).shape;
+
+/** The procedures, nested as in the router; collects the types of their inputs and outputs. */
+function proceduresAsTree(): Tree {
   const tree: Tree = {};
-  for (const [path, procedure] of Object.entries<AnyTRPCProcedure>(appRouter._def.procedures as never)) {
-    const { type, meta, inputs, output } = procedure._def as Definition;
+  for (const { name: path, type, meta, inputs, output } of procedures) {
     const openapi = meta?.openapi;
     const name = typeName(path);
-    const [input] = inputs;
+    const input = wholeOf(inputs);
     if (input) named.set(`${name}Input`, jsonSchema(input, 'input'));
     named.set(`${name}Output`, jsonSchema(output, 'output'));
     const isOptional = input?.safeParse(undefined).success;
@@ -127,24 +123,27 @@ const printTree = (tree: Tree, indent = '  '): string =>
     )
     .join('');
 
-const tree = procedures();
+// The compiler leaves what a former build wrote, and the package would contain it.
+rmSync(new URL('dist', import.meta.url), { recursive: true, force: true });
+
+const tree = proceduresAsTree();
 const types = await Promise.all([...named].map(([name, schema]) => declare(name, schema)));
 
 writeFileSync(
   new URL('src/api.ts', import.meta.url),
   `// Made by generate-api.ts from the procedures of the service: change those, not this.
 
-/** Every code that the service refuses a call with. */
+/** All error codes of the service. */
 export type ErrorCode =
 ${errorCodes.map((code) => `  | '${code}'`).join('\n')};
 
-/** What was wrong with each field: a sentence for users, and the name of the broken rule for programs. */
+/** The problem of each field: a message for users, and the name of the broken rule for programs. */
 export interface ErrorDetails {
   [field: string]:
     | {
         message: string;
         rule: string;
-        /** The names of all broken rules of a text; the first of them is \`rule\`. */
+        /** The names of all broken rules of a field; \`rule\` is the first. */
         rules?: string[] | undefined;
       }
     | undefined;

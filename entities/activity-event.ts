@@ -1,3 +1,11 @@
+/*
+ * `id` is a UUIDv7, so ids are in order of time. `kind` is one of `server/activity/kinds.ts`. `actor` is `user`,
+ * `administrator` (with `actorId`, that user's id), `operator` or `service:<name>`. `details` is JSON without secrets.
+ * The database computes `topic`: the kind, or `logged-in:new` for a login that was reported by mail. `number` is the
+ * place in the stream of public events: null until the sequencer gives it, 0 for an event that is not public, -1 for
+ * one whose kind the release of the sequencer does not know.
+ */
+
 import { defineEntity, p } from '@mikro-orm/core';
 
 export const ActivityEventSchema = defineEntity({
@@ -14,14 +22,12 @@ export const ActivityEventSchema = defineEntity({
     requestId: p.string(),
     details: p.string().nullable(),
     createdAt: p.bigint('number'),
+    topic: p.string().nullable(),
+    number: p.bigint('number').nullable(),
   },
 });
 
-/**
- * Something that happened to a user's account, written in the transaction that did it. Rows are never updated. `id` is a
- * UUIDv7, so that ids are in the order of time. `kind` is one of those in `server/activity/kinds.ts`; `actor` is `user`,
- * `administrator` (with `actorId`, the id of that user), `operator` or `service:<name>`; `details` is JSON, and holds no secret.
- */
+/** A security event of an account, inserted in the transaction of its change; only its number is set later. */
 export class ActivityEvent extends ActivityEventSchema.class {}
 
 ActivityEventSchema.setClass(ActivityEvent);

@@ -11,7 +11,7 @@ export const ConsentSchema = defineEntity({
   },
 });
 
-/** That a user has accepted a version of the terms, and when. A user has a row for each version. */
+/** A version of the terms that a user has accepted, and when. One row per version. */
 export class Consent extends ConsentSchema.class {}
 
 ConsentSchema.setClass(Consent);

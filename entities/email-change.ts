@@ -1,3 +1,9 @@
+/*
+ * `former` is the address that was replaced. `browser` is the hash of the browser that requested the change. Each
+ * address is mailed a token of its own, stored only as a hash; `expiresAt` is the end of the one that is currently
+ * usable.
+ */
+
 import { defineEntity, p } from '@mikro-orm/core';
 
 export const EmailChangeSchema = defineEntity({
@@ -8,6 +14,7 @@ export const EmailChangeSchema = defineEntity({
     userId: p.string(),
     email: p.string(),
     former: p.string().nullable(),
+    browser: p.string().nullable().hidden(),
     confirmHash: p.string().hidden(),
     undoHash: p.string().hidden(),
     createdAt: p.bigint('number'),
@@ -16,11 +23,7 @@ export const EmailChangeSchema = defineEntity({
   },
 });
 
-/**
- * A change of a user's address to `email`: asked for, until `confirmedAt`; then made, and to be undone. `former` is the
- * address that it replaced. Two tokens belong to it, one mailed to each address and stored only as its hash; `expiresAt` is
- * the end of the one that can be used now.
- */
+/** A change of a user's address to `email`: requested until `confirmedAt`, then in effect and reversible. */
 export class EmailChange extends EmailChangeSchema.class {}
 
 EmailChangeSchema.setClass(EmailChange);

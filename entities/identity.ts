@@ -1,5 +1,13 @@
+/*
+ * (issuer, subject) is unique and never changes, unlike the address there (OpenID Connect Core section 5.7). `email` is
+ * the last address from the provider, normalized; null if unknown or unusable. An identity is *proven* once it is
+ * certain that the owner of the account's inbox added it; until then `browser` is the hash of the browser that last
+ * used it.
+ */
+
 import { randomUUID } from 'node:crypto';
 import { defineEntity, p } from '@mikro-orm/core';
+import type { ProviderName } from '../server/shared/method-names.ts';
 
 export const IdentitySchema = defineEntity({
   name: 'Identity',
@@ -9,7 +17,7 @@ export const IdentitySchema = defineEntity({
     userId: p.string(),
     issuer: p.string(),
     subject: p.string(),
-    provider: p.string(),
+    provider: p.string().$type<ProviderName>(),
     email: p.string().nullable(),
     proven: p.boolean(),
     browser: p.string().nullable().hidden(),
@@ -17,12 +25,7 @@ export const IdentitySchema = defineEntity({
   },
 });
 
-/**
- * A user's identity at an identity provider: (issuer, subject), which is unique and never changes, unlike the address
- * there (OpenID Connect Core section 5.7). A user may have several. `email` is the address that the provider stated last,
- * normalized; null where it is unknown or unusable. An identity is *proven* once it is certain that the
- * owner of the account's inbox added it; until then `browser` is the hash of the browser that last used it.
- */
+/** A user's identity at an identity provider. A user may have several. */
 export class Identity extends IdentitySchema.class {
   /** `provider` is the configured name, such as `github`. */
   static link(
@@ -32,7 +35,7 @@ export class Identity extends IdentitySchema.class {
       subject,
       provider,
       email,
-    }: { issuer: string; subject: string; provider: string; email?: string | undefined },
+    }: { issuer: string; subject: string; provider: ProviderName; email?: string | undefined },
   ): Identity {
     const identity = new Identity();
     identity.id = randomUUID();
@@ -47,7 +50,7 @@ export class Identity extends IdentitySchema.class {
     return identity;
   }
 
-  /** The provider has stated an address; without one the last stays. */
+  /** Stores an address from the provider; undefined keeps the last one. */
   stateEmail(email: string | undefined): void {
     if (email !== undefined) this.email = email;
   }

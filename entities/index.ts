@@ -1,8 +1,11 @@
+import { AccessKeySchema } from './access-key.ts';
 import { ActivityEventSchema } from './activity-event.ts';
 import { ConsentSchema } from './consent.ts';
 import { EmailChangeSchema } from './email-change.ts';
+import { EventSequenceSchema } from './event-sequence.ts';
 import { IdentitySchema } from './identity.ts';
 import { InvitationSchema } from './invitation.ts';
+import { ApplicationSchema, GrantSchema, OAuthArtifactSchema, SigningKeySchema } from './oauth.ts';
 import { OneTimeTokenSchema } from './one-time-token.ts';
 import { OutboxMailSchema } from './outbox-mail.ts';
 import { PasskeySchema } from './passkey.ts';
@@ -12,12 +15,25 @@ import { SessionSchema } from './session.ts';
 import { SharedLockSchema } from './shared-lock.ts';
 import { UploadSchema, UploadUsageSchema } from './upload.ts';
 import { UserSchema } from './user.ts';
+import { WebhookDeliverySchema, WebhookSchema } from './webhook.ts';
 
+export { AccessKey } from './access-key.ts';
 export { ActivityEvent } from './activity-event.ts';
 export { Consent } from './consent.ts';
 export { EmailChange } from './email-change.ts';
+export { EventSequence } from './event-sequence.ts';
 export { Identity } from './identity.ts';
 export { Invitation } from './invitation.ts';
+export {
+  Application,
+  type ApplicationKind,
+  applicationKinds,
+  Grant,
+  OAuthArtifact,
+  SigningKey,
+  type TokenFormat,
+  tokenFormats,
+} from './oauth.ts';
 export { OneTimeToken } from './one-time-token.ts';
 export { type MailState, OutboxMail } from './outbox-mail.ts';
 export { Passkey } from './passkey.ts';
@@ -35,9 +51,9 @@ export {
   type ProfileFields,
   type Role,
   roles,
-  storedProfile,
   User,
 } from './user.ts';
+export { type DeliveryState, Webhook, WebhookDelivery } from './webhook.ts';
 
 /** Every table. The types of queries are derived from this list. */
 export const schemas = [
@@ -50,11 +66,19 @@ export const schemas = [
   PasskeySchema,
   TotpSchema,
   RecoveryCodeSchema,
+  AccessKeySchema,
   SessionSchema,
   ActivityEventSchema,
+  EventSequenceSchema,
   OutboxMailSchema,
   UploadSchema,
   UploadUsageSchema,
   RemovalSchema,
   SharedLockSchema,
+  WebhookSchema,
+  WebhookDeliverySchema,
+  ApplicationSchema,
+  GrantSchema,
+  OAuthArtifactSchema,
+  SigningKeySchema,
 ];

@@ -1,3 +1,8 @@
+/*
+ * `invitedBy` is an administrator's id (the row is removed with that user), or null for the operator. `id` is a UUIDv7,
+ * so ids are in order of time. The mailed token is stored only as its hash.
+ */
+
 import { defineEntity, p } from '@mikro-orm/core';
 
 export const InvitationSchema = defineEntity({
@@ -14,9 +19,8 @@ export const InvitationSchema = defineEntity({
 });
 
 /**
- * An invitation of an address to create an account, at most one for each: its row is deleted when it is used, revoked or
- * replaced. `invitedBy` is the id of an administrator, with whom the row is removed; null for one by the operator. `id` is
- * a UUIDv7, so that ids are in the order of time. The mailed token is stored only as its hash.
+ * An invitation of an address to create an account, at most one per address. Its row is deleted when it is used,
+ * revoked or replaced.
  */
 export class Invitation extends InvitationSchema.class {}
 

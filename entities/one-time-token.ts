@@ -1,3 +1,8 @@
+/*
+ * `purpose` is the kind of the token's mail. `coversFrom` is the time of the first act that its mails report,
+ * `disownedAt` when the account was disowned with it.
+ */
+
 import { defineEntity, p } from '@mikro-orm/core';
 
 export const OneTimeTokenSchema = defineEntity({
@@ -11,13 +16,12 @@ export const OneTimeTokenSchema = defineEntity({
     expiresAt: p.bigint('number'),
     used: p.boolean(),
     reservedUntil: p.bigint('number').nullable(),
+    coversFrom: p.bigint('number').nullable(),
+    disownedAt: p.bigint('number').nullable(),
   },
 });
 
-/**
- * A mailed token, stored only as its hash. `purpose` is the kind of its mail. (user, purpose) is unique: a newer token
- * replaces the older one.
- */
+/** A mailed token, stored only as its hash. (user, purpose) is unique: a newer token replaces the older one. */
 export class OneTimeToken extends OneTimeTokenSchema.class {}
 
 OneTimeTokenSchema.setClass(OneTimeToken);

@@ -1,3 +1,11 @@
+/*
+ * A mail with a token begins as a request: a user with `email` may not exist, and `userId` and `tokenId` are null until
+ * the worker has found the user. `kind` is one of `server/accounts/mail/kinds.ts`. `inbox` is the address without its
+ * tag. `dueAt` is when the row may be tried next; a lease moves it. Of the due rows, the lowest `turn` is first. The
+ * database computes `admittedAt`, the `createdAt` of a mail with a token: limits count these. `traceparent` is the
+ * trace that the delivery continues, `language` that of the request behind the mail.
+ */
+
 import { defineEntity, p } from '@mikro-orm/core';
 /** pending → sent, dead (permanently refused) or dropped (expired, superseded or past a limit). */
 export type MailState = 'pending' | 'sent' | 'dead' | 'dropped';
@@ -17,18 +25,16 @@ export const OutboxMailSchema = defineEntity({
     attempts: p.integer(),
     dueAt: p.bigint('number'),
     expiresAt: p.bigint('number'),
+    turn: p.integer().default(0),
     createdAt: p.bigint('number'),
+    admittedAt: p.bigint('number').nullable(),
     traceparent: p.string().nullable(),
     language: p.string().nullable(),
   },
 });
 
 /**
- * A mail to be sent, or the request for one. A mail with a token begins as a request: there may be no user with
- * `email`, and `userId` and `tokenId` are null until the worker has found the user. `kind` is one of those in
- * `server/accounts/mail-kinds.ts`. `inbox` is the address without its tag. `dueAt` is when the row may be tried next; a
- * lease moves it. Neither text nor token is stored: both are made when the mail is sent.
- * `traceparent` is the trace that the delivery continues, `language` that of the request which the mail answers.
+ * A mail to be sent, or the request for one. Text and token are not stored: both are created when it is sent.
  */
 export class OutboxMail extends OutboxMailSchema.class {}
 

@@ -1,3 +1,8 @@
+/*
+ * `credentialId`, which is unique, and `publicKey` (COSE) are in base64url. `transports` are the browser's, separated
+ * by commas. `aaguid` names the model of the authenticator, `name` is the user's choice.
+ */
+
 import { defineEntity, p } from '@mikro-orm/core';
 
 export const PasskeySchema = defineEntity({
@@ -21,9 +26,8 @@ export const PasskeySchema = defineEntity({
 });
 
 /**
- * A passkey (WebAuthn Level 3): `credentialId`, which is unique, and `publicKey`, in COSE, both in base64url. `transports` as the
- * browser named them, with commas between. `aaguid` names the kind of authenticator, `name` is the user's own word for it.
- * Like an identity it is *proven* once it is certain that the owner of the inbox added it.
+ * A passkey (WebAuthn Level 3). Like an identity it is *proven* once it is certain that the owner of the inbox added
+ * it.
  */
 export class Passkey extends PasskeySchema.class {}
 

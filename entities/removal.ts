@@ -1,3 +1,8 @@
+/*
+ * After the user's own row is deleted, `begunAt` is the time of that, `email` the address that it had, and `dueAt` the
+ * lease of the process that deletes the remaining data, this row last.
+ */
+
 import { defineEntity, p } from '@mikro-orm/core';
 
 export const RemovalSchema = defineEntity({
@@ -12,9 +17,8 @@ export const RemovalSchema = defineEntity({
 });
 
 /**
- * A user who is to be removed, from `dueAt` on. The row is written in the transaction that asks for it, and deleted by the
- * one that restores the account. Once the user's own row is gone, `begunAt` is when, `email` the address that it had, and
- * `dueAt` the lease of the process that deletes what is left, with this row last.
+ * A user to be removed from `dueAt` on. The row is inserted with the request for deletion, and deleted when the account
+ * is restored.
  */
 export class Removal extends RemovalSchema.class {}
 

@@ -12,8 +12,8 @@ export const TotpSchema = defineEntity({
 });
 
 /**
- * The authenticator app of a user (RFC 6238), whose codes are asked for at each login. `secret` is encrypted; `lastStep` is the
- * time step of the last code that was accepted, so that each is accepted once.
+ * A user's authenticator app (RFC 6238), required at each login. `secret` is encrypted; `lastStep` is the time step of
+ * the last accepted code, so that each code is accepted once.
  */
 export class Totp extends TotpSchema.class {}
 
@@ -31,7 +31,7 @@ export const RecoveryCodeSchema = defineEntity({
   },
 });
 
-/** A code in place of those of the authenticator app, accepted once. Only its hash is stored. */
+/** A single-use code instead of one from the authenticator app. Only its hash is stored. */
 export class RecoveryCode extends RecoveryCodeSchema.class {}
 
 RecoveryCodeSchema.setClass(RecoveryCode);

@@ -1,4 +1,11 @@
+/*
+ * Users see sessions as devices. `tokenHash` is the session's key in the store; null in sessions of the release before.
+ * `method` is `password` or the name of an identity provider, `device` the browser and system in words.
+ * `authenticatedAt` is when the user last gave a credential in it, `lastUsedAt` the hour of its last use.
+ */
+
 import { defineEntity, p } from '@mikro-orm/core';
+import type { LoginMethod } from '../server/shared/method-names.ts';
 
 export const SessionSchema = defineEntity({
   name: 'Session',
@@ -8,7 +15,7 @@ export const SessionSchema = defineEntity({
     userId: p.string(),
     epoch: p.integer(),
     tokenHash: p.string().nullable().hidden(),
-    method: p.string(),
+    method: p.string().$type<LoginMethod>(),
     address: p.string(),
     device: p.string(),
     createdAt: p.bigint('number'),
@@ -19,10 +26,8 @@ export const SessionSchema = defineEntity({
 });
 
 /**
- * A session of a user, who is shown it as a device. It is alive only while this row exists, whatever the store still has
- * under its token, and while `epoch` is the user's. `tokenHash` leads to its key in the store; the release before left it
- * null. `method` is `password` or the name of an identity provider, `device` the browser and system in words.
- * `authenticatedAt` is when the user last gave a credential in it, `lastUsedAt` the hour of its last use.
+ * A user's session. It is valid only while this row exists, whatever the store holds, and while `epoch` equals the
+ * user's.
  */
 export class Session extends SessionSchema.class {}
 

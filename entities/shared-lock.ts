@@ -10,9 +10,8 @@ export const SharedLockSchema = defineEntity({
 });
 
 /**
- * A row that is written by every transaction of one kind, each with a `holder` of its own: so they run one after the other. On
- * a cluster, whose nodes do not know each other's row locks, one of two that write it at once fails at its commit and is
- * repeated.
+ * A row that every transaction of one kind writes, each with its own `holder`, so that they run one after the other. A
+ * cluster's nodes ignore each other's row locks: there one of two writers fails at commit and is retried.
  */
 export class SharedLock extends SharedLockSchema.class {}
 

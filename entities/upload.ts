@@ -1,15 +1,17 @@
+/*
+ * States of an upload: `expected` is reserved, with an address given out or an image being stored; `kept` is stored for
+ * good; `replaced` is an avatar that its user has exchanged; `doomed` is being deleted, irreversibly. `dueAt` is the
+ * time of the next inspection, and the lease of the process that does it; null without one. `confirmedVersion` is the
+ * object version that its user confirmed: no other may replace it. `size` becomes 0 when an upload that is being
+ * deleted no longer counts against the quota.
+ */
+
 import { defineEntity, p } from '@mikro-orm/core';
 
-/**
- * How the object came: sent by the client to a presigned address, or made by the service from an image of this kind.
- */
+/** The origin of the object: sent by the client to a presigned address, or converted by the service from an image. */
 export type UploadPurpose = 'direct' | 'avatar' | 'post';
 
-/**
- * As running systems have stored them. expected: reserved, an address was given out or an image is being stored; kept:
- * committed, stored for good; replaced: an avatar that its user has exchanged; doomed: its deletion has started and
- * cannot be undone.
- */
+/** The stored states of an upload. */
 export type UploadState = 'expected' | 'kept' | 'replaced' | 'doomed';
 
 export const UploadSchema = defineEntity({
@@ -25,14 +27,11 @@ export const UploadSchema = defineEntity({
     expiresAt: p.bigint('number'),
     dueAt: p.bigint('number').nullable(),
     createdAt: p.bigint('number'),
+    confirmedVersion: p.string().nullable(),
   },
 });
 
-/**
- * The declaration of an object, written before the object can be stored: no object is without its row. `dueAt` is when
- * the object must be inspected next, and the lease of the process that inspects it; null while there is nothing to do.
- * `size` becomes 0 when an upload that is being deleted no longer counts against its user's quota.
- */
+/** The declaration of an object, inserted before the object can be stored, so that every object has a row. */
 export class Upload extends UploadSchema.class {}
 
 UploadSchema.setClass(Upload);
@@ -47,7 +46,7 @@ export const UploadUsageSchema = defineEntity({
   },
 });
 
-/** Bytes and number of a user's uploads, those of size 0 left out; changed in the same transactions as the uploads. */
+/** Bytes and number of a user's uploads, without those of size 0; changed in the same transactions as the uploads. */
 export class UploadUsage extends UploadUsageSchema.class {}
 
 UploadUsageSchema.setClass(UploadUsage);

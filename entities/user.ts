@@ -1,3 +1,21 @@
+/*
+ * Each session stores the epoch in which it was opened. A change that raises `sessionEpoch` ends all earlier sessions at its
+ * commit, whatever the session store does.
+ *
+ * The mark of a user in the cookie of a device belongs to one `deviceEpoch`: raising it makes every device unknown. `deviceMarks`
+ * counts the marks made in this epoch. In both, null counts as 0.
+ *
+ * The password, like each identity, is *proven* once it is certain that the owner of the inbox chose it; until then
+ * `passwordBrowser` is the hash of the browser that set it.
+ *
+ * `deletedAt` is when the user asked to delete the account. Since then it is hidden and refuses logins, and it can be restored until
+ * its removal begins. `blockedAt` is when an administrator blocked the user.
+ *
+ * Wrong credentials are counted under `limitEpoch`: raising it resets all counts. Null until an administrator first does so.
+ *
+ * `language` is the user's choice, `browserLanguage` that of the browser of the registration or the last login.
+ */
+
 import { defineEntity, p } from '@mikro-orm/core';
 import { v7 as uuidv7 } from 'uuid';
 import { searchKey } from './search-key.ts';
@@ -5,7 +23,9 @@ import { searchKey } from './search-key.ts';
 export const roles = ['user', 'admin'] as const;
 export type Role = (typeof roles)[number];
 
-/** The fields of a profile that may be unset. The account, its queries, the profile and its changes derive from this list. */
+/**
+ * The profile fields that may be unset. The account, its queries, the profile and its changes derive from this list.
+ */
 const optionalProfile = {
   bio: p.string().nullable(),
   location: p.string().nullable(),
@@ -16,7 +36,7 @@ const optionalProfile = {
 export type OptionalProfileField = keyof typeof optionalProfile;
 export const optionalProfileFields = Object.keys(optionalProfile) as OptionalProfileField[];
 
-/** The fields that users may change in their own profile; `null` is an unset field. */
+/** The profile fields that users may change; `null` is an unset field. */
 export type ProfileFields = { name: string } & Record<OptionalProfileField, string | null>;
 export type ProfileChange = { [Field in keyof ProfileFields]?: ProfileFields[Field] | undefined };
 
@@ -30,8 +50,8 @@ export function changedProfile(profile: ProfileFields, change: ProfileChange): P
   return changed;
 }
 
-/** All that is stored of a profile: a name is never stored without its search key. */
-export const storedProfile = (profile: ProfileFields) => ({ ...profile, searchName: searchKey(profile.name) });
+/** The stored fields of a profile: a name is never stored without its search key. */
+const storedProfile = (profile: ProfileFields) => ({ ...profile, searchName: searchKey(profile.name) });
 
 export const UserSchema = defineEntity({
   name: 'User',
@@ -51,6 +71,7 @@ export const UserSchema = defineEntity({
     passwordBrowser: p.string().nullable().hidden(),
     sessionEpoch: p.integer(),
     deviceEpoch: p.integer().nullable(),
+    deviceMarks: p.integer().nullable(),
     createdAt: p.bigint('number'),
     deletedAt: p.bigint('number').nullable(),
     blockedAt: p.bigint('number').nullable(),
@@ -60,28 +81,11 @@ export const UserSchema = defineEntity({
   },
 });
 
-/**
- * A user. Each session carries the epoch in which it was opened. Raising `sessionEpoch` in the transaction of a change
- * ends all earlier sessions at that commit, whatever the session store does.
- *
- * The mark of a user in the cookie of a device is of one `deviceEpoch`: raising it makes every device unknown. It is null
- * until the first login.
- *
- * The password, like each identity, is *proven* once it is certain that the owner of the inbox chose it; until then
- * `passwordBrowser` is the hash of the browser that asked for it.
- *
- * `deletedAt` is when the user asked to delete the account, which is hidden and takes no login since, and which can be restored
- * until its removal begins. `blockedAt` is when an administrator shut the user out.
- *
- * Wrong credentials are counted under `limitEpoch`: raising it ends all these counts. It is null until an administrator first
- * does so.
- *
- * `language` is what the user has chosen, `browserLanguage` that of the browser of the last login or of the registration.
- */
+/** A user. The head of this file describes the fields. */
 export class User extends UserSchema.class {
   /**
-   * A user with an address that is not verified yet. `email` must be normalized; its unique key decides which of two
-   * registrations is first. `browser` is the hash of the browser that registers.
+   * A user with an unverified address. `email` must be normalized; its unique key decides between concurrent
+   * registrations. `browser` is the hash of the registering browser.
    */
   static register(values: {
     email: string;
@@ -102,6 +106,7 @@ export class User extends UserSchema.class {
     user.passwordBrowser = values.browser ?? null;
     user.sessionEpoch = 0;
     user.deviceEpoch = null;
+    user.deviceMarks = null;
     user.createdAt = Date.now();
     user.deletedAt = null;
     user.blockedAt = null;
@@ -129,8 +134,8 @@ export class User extends UserSchema.class {
   }
 
   /**
-   * A user who comes from elsewhere, where the account was made at `createdAt`: the id is of that time, and of those of one time the
-   * one with the higher `turn` is the newer. The password is proven only where the address is verified.
+   * An imported user, created elsewhere at `createdAt`: the id has that time; at equal times the higher `turn` is
+   * newer. The password is proven only if the address is verified.
    */
   static import({
     email,
@@ -166,7 +171,7 @@ export class User extends UserSchema.class {
     return { name, bio, location, website, avatar };
   }
 
-  /** Changes only the given fields, as `changedProfile` says. */
+  /** Changes only the given fields, like `changedProfile`. */
   changeProfile(change: ProfileChange): void {
     Object.assign(this, storedProfile(changedProfile(this.profile, change)));
   }
@@ -181,13 +186,13 @@ export class User extends UserSchema.class {
     this.emailVerified = true;
   }
 
-  /** Changes the address to one that is not verified yet. */
+  /** Changes the address to an unverified one. */
   changeEmail(email: string): void {
     this.email = email;
     this.emailVerified = false;
   }
 
-  /** Sets a new password, and ends every session that the old one opened. It is proven if the old one was. */
+  /** Sets a new password and ends every session. It is proven if the old one was. */
   changePassword(hash: string): void {
     this.passwordHash = hash;
     this.endSessions();
@@ -217,20 +222,18 @@ export class User extends UserSchema.class {
     if (names[0] !== undefined && !names.includes(this.provider)) this.provider = names[0];
   }
 
+  /** Ends every session and makes every device unknown: another person may have logged in on any of them. */
   endSessions(): void {
     this.sessionEpoch += 1;
-  }
-
-  /** Makes every device unknown. Before the first login there is none. */
-  forgetDevices(): void {
-    if (typeof this.deviceEpoch === 'number') this.deviceEpoch += 1;
+    this.deviceEpoch = (this.deviceEpoch ?? 0) + 1;
+    this.deviceMarks = null;
   }
 
   get isDeleted(): boolean {
     return this.deletedAt != null;
   }
 
-  /** Asks for the removal of the account, and ends every session. */
+  /** Requests the removal of the account and ends every session. */
   delete(now: number): void {
     this.deletedAt = now;
     this.endSessions();
@@ -253,25 +256,25 @@ export class User extends UserSchema.class {
     this.blockedAt = null;
   }
 
-  /** Whether the user can act as an administrator after a login. */
+  /** True if the user can act as an administrator after a login. */
   get isActiveAdministrator(): boolean {
     return this.role === 'admin' && this.emailVerified && !this.isBlocked && !this.isDeleted;
   }
 
-  /** Ends every count of wrong credentials. */
+  /** Resets all counts of wrong credentials. */
   forgetAttempts(): void {
     this.limitEpoch = (this.limitEpoch ?? 0) + 1;
   }
 
-  /** Another person may have chosen the languages, or logged in with a browser of theirs. */
+  /** Another person may have chosen the languages, or logged in with another browser. */
   forgetLanguages(browserLanguage: string | undefined = undefined): void {
     this.language = null;
     this.browserLanguage = browserLanguage ?? null;
   }
 
   /**
-   * The owner of the inbox takes over an account that was never verified: nothing that the registrant has written
-   * survives ("Pre-hijacked accounts", USENIX Security 2022), the name included.
+   * Call when the owner of the inbox takes over a never verified account: nothing from the registrant survives, not
+   * even the name ("Pre-hijacked accounts", USENIX Security 2022).
    */
   claim(name: string): void {
     this.resetProfile(name);

@@ -1,43 +1,60 @@
+import type { Access } from '../server/access/index.ts';
+import type { Scope } from '../server/access/scopes.ts';
 import type { Accounts } from '../server/accounts/index.ts';
-import type { Session } from '../server/accounts/sessions.ts';
-import type { Language } from '../server/texts/languages.ts';
+import type { Session } from '../server/accounts/sessions/index.ts';
+import type { Applications } from '../server/applications/index.ts';
+import type { Events } from '../server/events/index.ts';
+import type { Limits } from '../server/limits/index.ts';
+import type { OAuth } from '../server/oauth/index.ts';
+import type { Language } from '../server/shared/texts/languages.ts';
 import type { Uploads } from '../server/uploads/index.ts';
+import type { Webhooks } from '../server/webhooks/index.ts';
 
-/** A procedure's view of its request, over REST or over tRPC: one for each call. Implemented by `server/http/context.ts`. */
+/** A procedure's view of its request over REST or tRPC, one per call. Implemented by `server/http/context.ts`. */
 export interface Context {
   accounts: Accounts;
+  access: Access;
+  applications: Applications;
+  oauth: Pick<OAuth, 'proceed' | 'access'>;
+  events: Events;
+  limits: Limits;
   uploads: Uploads;
+  webhooks: Webhooks;
   /** The client's IP address, an IPv6 address in full. */
   clientAddress(): string;
-  /** The header User-Agent, anybody's text; empty without one. */
+  /** The header User-Agent, untrusted text; empty if missing. */
   userAgent(): string;
-  /** The language chosen in the browser, else the first of ours that it asks for; undefined where it asks for none of them. */
+  /** The language chosen in the browser, else the first supported one of Accept-Language; undefined without any. */
   language(): Language | undefined;
-  /** As in the log and in X-Request-Id. */
+  /** The id in the log and in X-Request-Id. */
   requestId(): string;
-  /** The session token that the request carried, if it has the shape of one. */
+  /** The session token of the request, if well-formed. Throws VALIDATION_FAILED if there is a bearer credential too. */
   sessionToken: string | undefined;
-  /** The caller's session, once `sessionProcedure` has found it. */
+  /** The bearer credential of the request. */
+  bearer: string | undefined;
+  /** The caller's session, set by `sessionProcedure`. */
   session: Session | undefined;
+  /** What the caller's access key or token allows. Undefined in a session, which allows everything. */
+  scopes: readonly Scope[] | undefined;
   /** The name of the calling service, by its token. Undefined for all other callers, logged in or not. */
   service: string | undefined;
-  /** The id of the browser, from its cookie; without a cookie a fresh one, the same for all calls of a request. */
+  /** The id of the browser from its cookie; without a cookie a new one, the same for all calls of a request. */
   browser(): string;
-  /** The cookie of the device, if it has the shape of one. */
+  /** The cookie of the device, if well-formed. */
   deviceCookie: string | undefined;
-  /** The token of the login of this browser that waits for its second factor, if it has the shape of one. */
+  /** The token of this browser's login that waits for its second factor, if well-formed. */
   pendingLogin: string | undefined;
   /** The state of a login through this provider that this browser began. */
   stateCookie(provider: string): string | undefined;
-  /** Whether one of our own pages, a front end of ours or a program sent the request: no page of another site. */
-  isFromOurPages(): boolean;
-  /** Whether a browser shows the answer to its user, by the header Sec-Fetch-Mode. */
+  /** True if the user navigated from one of our pages: `isAskedOnOurPages` in `server/http/security.ts`. */
+  isAskedOnOurPages(): boolean;
+  /** True if a browser shows the response to its user (header Sec-Fetch-Mode). */
   isNavigation(): boolean;
-  /** Our base address to which the request was sent; APP_URL where its Host is none of ours. */
+  /** Our base URL to which the request was sent; APP_URL for an unknown Host. */
   ownUrl(): string;
   /**
-   * Where a login may lead, as `server/return-to.ts` decides. Undefined for what is neither a path of ours nor on one of
-   * our origins.
+   * Validates a `returnTo` (`server/shared/return-to.ts`). Undefined unless it is a path, or a URL on an allowed
+   * origin.
    */
   returnAddress(asked: string): string | undefined;
   cookies: {
@@ -50,12 +67,14 @@ export interface Context {
     setPending(token: string): void;
     clearPending(): void;
   };
-  /** Puts the user's id into the log line of the request. */
+  /** Adds the user's id to the log line of the request. */
   setLogUser(userId: string): void;
   setLogService(name: string): void;
-  /** Rejects when the database does not answer. */
+  /** Aborted when the client goes away, or the process begins to stop: a call that waits ends. */
+  ended(): AbortSignal;
+  /** Rejects if the database does not respond. */
   pingDatabase(): Promise<void>;
-  /** Sets another status for this answer over REST; over /trpc only the output tells it. */
+  /** Sets another status for this response over REST; over /trpc only the output tells it. */
   setStatus(status: number): void;
   version: string;
 }

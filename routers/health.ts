@@ -7,7 +7,7 @@ export const health = publicProcedure
       method: 'GET',
       path: '/api/health',
       summary: 'Report whether the service works',
-      description: 'Answers 503, with the same fields, while the database does not answer.',
+      description: 'Responds with 503 and the same fields while the database does not respond.',
       tags: ['Health'],
       protect: false,
       failureStatus: 503,

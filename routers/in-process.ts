@@ -1,14 +1,26 @@
-import { newBrowserId } from '../server/accounts/browsers.ts';
+import { newToken } from '../server/lib/random-token.ts';
 import type { Context } from './context.ts';
 import { createCaller } from './index.ts';
 
 /**
- * The procedures without HTTP, for code that runs in this process as the service `name`: it has no session, and cookies
- * and statuses that procedures set are ignored. Rejects with TRPCError, whose `cause` is the ServiceError.
+ * The procedures without HTTP, for code in this process as the service `name`. There is no session; cookies and
+ * statuses are ignored. Rejects with TRPCError, with the ServiceError as `cause`.
  */
 export const inProcessCaller = (
   name: string,
-  parts: Pick<Context, 'accounts' | 'uploads' | 'pingDatabase' | 'version'>,
+  parts: Pick<
+    Context,
+    | 'accounts'
+    | 'access'
+    | 'applications'
+    | 'oauth'
+    | 'events'
+    | 'limits'
+    | 'uploads'
+    | 'webhooks'
+    | 'pingDatabase'
+    | 'version'
+  >,
 ) =>
   createCaller({
     ...parts,
@@ -18,15 +30,17 @@ export const inProcessCaller = (
     language: () => undefined,
     requestId: () => '',
     sessionToken: undefined,
+    bearer: undefined,
     session: undefined,
+    scopes: undefined,
     deviceCookie: undefined,
     pendingLogin: undefined,
     stateCookie: () => undefined,
-    isFromOurPages: () => true,
+    isAskedOnOurPages: () => true,
     isNavigation: () => false,
     ownUrl: () => '',
     returnAddress: () => undefined,
-    browser: newBrowserId,
+    browser: newToken,
     cookies: {
       setSession: () => undefined,
       clearSession: () => undefined,
@@ -40,4 +54,5 @@ export const inProcessCaller = (
     setLogUser: () => undefined,
     setLogService: () => undefined,
     setStatus: () => undefined,
+    ended: () => new AbortController().signal,
   });

@@ -1,19 +1,23 @@
-import type { AnyTRPCProcedure, TRPCProcedureType } from '@trpc/server';
-import { account } from './account.ts';
-import { activity } from './activity.ts';
-import { auth } from './auth.ts';
-import { consents } from './consents.ts';
+import { account } from './account/account.ts';
+import { consents } from './account/consents.ts';
+import { profile } from './account/profile.ts';
+import { applications } from './applications/applications.ts';
+import { authorizations } from './applications/authorizations.ts';
+import { grants } from './applications/grants.ts';
+import { auth } from './auth/auth.ts';
 import { health } from './health.ts';
-import { identities } from './identities.ts';
-import { passkeys } from './passkeys.ts';
-import { profile } from './profile.ts';
+import { activity } from './security/activity.ts';
+import { identities } from './security/identities.ts';
+import { keys } from './security/keys.ts';
+import { passkeys } from './security/passkeys.ts';
+import { sessions } from './security/sessions.ts';
+import { recoveryCodes, totp } from './security/totp.ts';
 import { service } from './service.ts';
-import { sessions } from './sessions.ts';
-import { recoveryCodes, totp } from './totp.ts';
-import { createCallerFactory, type Meta, mergeRouters, router } from './trpc.ts';
-import { upload } from './upload.ts';
-import { userAdministration } from './user-administration.ts';
-import { users } from './users.ts';
+import { createCallerFactory, mergeRouters, router } from './trpc.ts';
+import { upload } from './uploads/upload.ts';
+import { userAdministration } from './users/administration.ts';
+import { users } from './users/users.ts';
+import { webhooks } from './webhooks/webhooks.ts';
 
 /** Every procedure of the service. REST paths: see each procedure's `openapi`. */
 export const appRouter = router({
@@ -22,6 +26,7 @@ export const appRouter = router({
   sessions,
   identities,
   passkeys,
+  keys,
   totp,
   recoveryCodes,
   consents,
@@ -29,6 +34,10 @@ export const appRouter = router({
   users: mergeRouters(users, userAdministration),
   profile,
   upload,
+  webhooks,
+  applications,
+  authorizations,
+  grants,
   health,
   service,
 });
@@ -37,15 +46,3 @@ export type AppRouter = typeof appRouter;
 
 /** The same procedures without HTTP, for callers in this process. */
 export const createCaller = createCallerFactory(appRouter);
-
-interface RestProcedure {
-  /** The procedure's name, such as `auth.login`. */
-  name: string;
-  type: TRPCProcedureType;
-  openapi: NonNullable<Meta['openapi']>;
-}
-
-/** The procedures that have a REST path. */
-export const restProcedures: RestProcedure[] = Object.entries<AnyTRPCProcedure>(appRouter._def.procedures as never)
-  .map(([name, { _def }]) => ({ name, type: _def.type, openapi: (_def.meta as Meta | undefined)?.openapi }))
-  .filter((procedure): procedure is RestProcedure => procedure.openapi !== undefined);

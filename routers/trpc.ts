@@ -2,47 +2,51 @@ import { initTRPC, TRPCError } from '@trpc/server';
 import { getHTTPStatusCodeFromError } from '@trpc/server/http';
 import { type TRPC_ERROR_CODE_KEY, TRPC_ERROR_CODES_BY_KEY } from '@trpc/server/rpc';
 import { ZodError } from 'zod';
-import type { DeviceRequest } from '../server/accounts/known-devices.ts';
-import type { LoginRequest, Session } from '../server/accounts/sessions.ts';
+import type { Scope } from '../server/access/scopes.ts';
+import type { DeviceRequest, LoginRequest, Session } from '../server/accounts/sessions/index.ts';
 import type { Caller } from '../server/activity/caller.ts';
 import { type ErrorCode, type ErrorDetails, ServiceError } from '../server/errors.ts';
 import type { Context } from './context.ts';
 
-/** How a procedure appears over REST, and what its entry in /openapi.json says. */
+/** A procedure's REST contract and its entry in /openapi.json. */
 export type Meta = {
+  /** What an access key or token needs for it. Without a scope it takes sessions only. */
+  scope?: Scope;
   /** For a procedure without a REST path; the typed client shows it. */
   summary?: string;
   openapi?: {
     method: 'GET' | 'POST' | 'PUT' | 'DELETE';
-    /** With at most one `{parameter}`. */
+    /** With at most two `{parameter}`s. */
     path: `/${string}`;
-    /** The values of the parameter, where the configuration fixes them: a path with any other is not found. */
+    /** The values of the parameter that the configuration allows; others get NOT_FOUND. */
     parameterFrom?: 'identityProviders';
     summary: string;
     description?: string;
     tags: string[];
-    /** Whether it needs the session cookie. */
+    /** True if it needs the session cookie. */
     protect: boolean;
-    /** The status of success; 200 unless said otherwise. */
+    /** True if it needs a service token. */
+    serviceToken?: boolean;
+    /** The status of success, 200 by default. */
     status?: number;
-    /** A status of failure that has the body of success. */
+    /** A status of failure with the body of success. */
     failureStatus?: number;
-    /** The content types of its input, where that is not JSON. */
+    /** The content types of its input, if not JSON. */
     contentTypes?: ['multipart/form-data'];
     /**
-     * Its errors are `{error}`, or have it beside the other fields (interface.md section 7, "upload validation
-     * failures"); a missing session is answered as everywhere.
+     * Errors are `{error}`, or add it to the other fields (interface.md section 7, "upload validation failures"),
+     * except a missing session.
      */
     errorField?: 'only' | 'beside';
-    /** The name of the file as which its output is sent. Rows in it are streamed. */
+    /** The file name of its output. Rows in it are streamed. */
     attachment?: string;
-    /** Its output `{location}` is answered as a redirect (302), described here. */
+    /** Its output `{location}` is sent as a redirect (302), described here. */
     redirect?: string;
-    /** Whether PUBLIC_USERS says what it answers, and to whom. */
+    /** True if PUBLIC_USERS restricts its fields and callers. */
     isPublicRead?: boolean;
-    /** Whether success sets or clears the session cookie. */
+    /** True if success sets or clears the session cookie. */
     setsCookie?: boolean;
-    /** The refusals it answers beyond those that every call can meet. */
+    /** Its own errors, beyond those of every call. */
     errors: ErrorCode[];
   };
 };
@@ -73,16 +77,16 @@ const t = initTRPC
 export const { router, mergeRouters, createCallerFactory } = t;
 export const publicProcedure = t.procedure;
 
-/** For logged-in callers. Runs before the input is read: a call without a session costs no more than this check. */
-export const sessionProcedure = t.procedure.use(async ({ ctx, next }) => {
-  const session = await currentSession(ctx);
+/** For logged-in callers, and for keys and tokens with the scope of the procedure. Runs before the input is read: a call without a session costs no more than this check. */
+export const sessionProcedure = t.procedure.use(async ({ ctx, meta, next }) => {
+  const session = await currentSession(ctx, meta?.scope);
   if (!session) throw new ServiceError('UNAUTHENTICATED');
-  // Set rather than merged: tRPC would copy the context, which takes longer than all other steps of a call.
+  // Set, not merged: tRPC would copy the context, which takes longer than all other steps of a call.
   ctx.session = session;
   return next<{ session: Session }>({});
 });
 
-/** For sensitive changes: the user must have given a credential in this session within the last ten minutes. */
+/** For sensitive changes: requires a credential given in this session within the last ten minutes. */
 export const recentProcedure = sessionProcedure.use(async ({ ctx, next }) => {
   await requireRecent(ctx);
   return next();
@@ -93,9 +97,20 @@ export async function requireRecent(ctx: Context & { session: Session }): Promis
   if (!(await isRecent(ctx, ctx.session))) throw new ServiceError('REAUTHENTICATION_REQUIRED');
 }
 
-/** Whether the user has given a credential in the session lately. */
+/** True if the user has given a credential in the session within the last ten minutes. */
 export const isRecent = async ({ accounts }: Context, { id }: Session): Promise<boolean> =>
   id !== undefined && (await accounts.sessions.isRecent(id));
+
+const malformed: ErrorCode[] = ['VALIDATION_FAILED', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'];
+
+/** For logins. A malformed attempt counts too; past the limit it is RATE_LIMITED. */
+export const attemptProcedure = publicProcedure.use(async ({ ctx, next }) => {
+  const outcome = await next();
+  if (!outcome.ok && malformed.includes(serviceErrorOf(outcome.error).code)) {
+    await ctx.limits.enforce('login', ctx.clientAddress());
+  }
+  return outcome;
+});
 
 export const adminProcedure = sessionProcedure.use(({ ctx, next }) => {
   if (ctx.session.user.role !== 'admin') throw new ServiceError('FORBIDDEN');
@@ -110,25 +125,42 @@ export const recentAdminProcedure = adminProcedure.use(async ({ ctx, next }) => 
 
 /** For other services, by their token; a session gives no access here. */
 export const serviceProcedure = t.procedure.use(({ ctx, next }) => {
-  if (ctx.service === undefined) throw new ServiceError('UNAUTHENTICATED', { message: 'This takes a service token' });
+  if (ctx.service === undefined) throw new ServiceError('UNAUTHENTICATED', { message: 'A service token is required' });
   ctx.setLogService(ctx.service);
   return next();
 });
 
 /**
- * The caller's session; sets its cookie again when the session was prolonged. Rejects when the session cannot be
- * checked.
+ * The caller's session. Sets its cookie again if the session was extended. Rejects if the session cannot be checked,
+ * and for a bearer credential that is invalid or without the scope.
  */
-export async function currentSession(ctx: Context): Promise<Session | null> {
+export async function currentSession(ctx: Context, scope?: Scope): Promise<Session | null> {
   const { sessionToken: token } = ctx;
-  const session = token === undefined ? null : await ctx.accounts.sessions.validate(token);
-  if (!session || token === undefined) return null;
+  if (token === undefined) return ctx.bearer === undefined ? null : bearerSession(ctx, ctx.bearer, scope);
+  const session = await ctx.accounts.sessions.validate(token);
+  if (!session) return null;
   ctx.setLogUser(session.user.id);
   if (session.fresh) ctx.cookies.setSession({ token, expiresAt: session.expiresAt });
   return session;
 }
 
-/** Who calls, and from where; the user unless said otherwise. */
+/** The challenges are those of RFC 6750 section 3.1. */
+async function bearerSession(ctx: Context, bearer: string, scope: Scope | undefined): Promise<Session> {
+  const session = await ctx.access.resolve(bearer);
+  if (!session) {
+    const message = 'The access key or token is not valid';
+    throw new ServiceError('UNAUTHENTICATED', { message, challenge: 'Bearer error="invalid_token"' });
+  }
+  ctx.setLogUser(session.user.id);
+  if (scope === undefined || !session.scopes.includes(scope)) {
+    const needed = scope === undefined ? '' : `, scope="${scope}"`;
+    throw new ServiceError('INSUFFICIENT_SCOPE', { challenge: `Bearer error="insufficient_scope"${needed}` });
+  }
+  ctx.scopes = session.scopes;
+  return session;
+}
+
+/** The caller and its origin; the actor is the user by default. */
 export const callerOf = (ctx: Context, acting: Pick<Caller, 'actor' | 'actorId'> = { actor: 'user' }): Caller => ({
   ...acting,
   clientAddress: ctx.clientAddress(),
@@ -156,7 +188,7 @@ const codeOfTrpc: Partial<Record<TRPCError['code'], ErrorCode>> = {
   UNSUPPORTED_MEDIA_TYPE: 'UNSUPPORTED_MEDIA_TYPE',
 };
 
-/** The one error that REST and tRPC both answer for any error that ended a procedure. */
+/** The error that REST and tRPC both send for any error of a procedure. */
 export function serviceErrorOf(error: TRPCError): ServiceError {
   const { cause } = error;
   if (cause instanceof ServiceError) return cause;
@@ -166,7 +198,7 @@ export function serviceErrorOf(error: TRPCError): ServiceError {
   return new ServiceError(codeOfTrpc[error.code] ?? 'INTERNAL', { cause: cause ?? error });
 }
 
-/** The broken rules of each field, with the sentence of the first. */
+/** The broken rules of each field, with the message of the first. */
 function detailsOf({ issues }: ZodError): ErrorDetails {
   const details = new Map<string, { message: string; rule: string; rules: string[] }>();
   for (const issue of issues) {

@@ -1,6 +1,6 @@
 /**
- * Every expected failure, in one catalogue: a code, its HTTP status and the sentence that callers read (interface.md
- * section 7), which pages say in their language (the texts `common.codes`). The private detail of a failure is its `cause`, which is logged and never answered.
+ * Every expected failure: code, HTTP status and public message (interface.md section 7). Pages translate the code (the
+ * texts `common.codes`). The private `cause` is logged, never sent.
  */
 const catalogue = {
   VALIDATION_FAILED: [400, 'Validation failed'],
@@ -11,20 +11,27 @@ const catalogue = {
   INVALID_CODE: [401, 'The code is wrong, used or expired'],
   EMAIL_NOT_VERIFIED: [403, 'Please verify your email before logging in'],
   FORBIDDEN: [403, 'You do not have permission to do this'],
-  REAUTHENTICATION_REQUIRED: [403, 'Please confirm that it is you: log in again'],
-  SECOND_FACTOR_REQUIRED: [403, 'Please give your second factor'],
+  REAUTHENTICATION_REQUIRED: [403, 'Please log in again to confirm your identity'],
+  INSUFFICIENT_SCOPE: [403, 'The access key or token does not allow this'],
+  SECOND_FACTOR_REQUIRED: [403, 'A second factor is required'],
   REGISTRATION_CLOSED: [403, 'Registration is not open to this address'],
   ACCOUNT_DELETED: [403, 'This account is being deleted'],
   ACCOUNT_BLOCKED: [403, 'This account is blocked'],
   ORIGIN_MISMATCH: [403, 'Requests from this origin are not accepted'],
   NOT_FOUND: [404, 'Not found'],
+  REQUEST_TIMEOUT: [408, 'The request took too long to arrive'],
   EMAIL_TAKEN: [409, 'Email already registered'],
   IDENTITY_TAKEN: [409, 'This identity belongs to another account'],
-  UNPROVEN_ACCOUNT: [409, 'The user must first verify the email, or set a new password by a mailed link'],
+  UNPROVEN_ACCOUNT: [409, 'The user must first verify the email or reset the password'],
   LAST_ADMINISTRATOR: [409, 'This is the last administrator who can log in'],
-  LAST_LOGIN_METHOD: [409, 'This is the last way to log in to the account'],
+  LAST_LOGIN_METHOD: [409, 'This is the only login method of the account'],
+  EVENTS_EXPIRED: [410, 'The events after this number are no longer stored'],
+  TOO_MANY_KEYS: [409, 'The limit on access keys is reached'],
+  TOO_MANY_WEBHOOKS: [409, 'The limit on webhooks is reached'],
+  TOO_MANY_APPLICATIONS: [409, 'The limit on applications is reached'],
+  WEBHOOK_DISABLED: [409, 'The webhook is disabled'],
   PAYLOAD_TOO_LARGE: [413, 'The request body is too large'],
-  UNSUPPORTED_MEDIA_TYPE: [415, 'The content type of the request body is not supported here'],
+  UNSUPPORTED_MEDIA_TYPE: [415, 'The content type of the request body is not supported'],
   RATE_LIMITED: [429, 'Too many attempts'],
   INTERNAL: [500, 'Something went wrong on our side'],
   SERVICE_UNAVAILABLE: [503, 'The service is temporarily unavailable, please try again shortly'],
@@ -34,19 +41,21 @@ export type ErrorCode = keyof typeof catalogue;
 export const errorCodes = Object.keys(catalogue) as ErrorCode[];
 
 /**
- * The problem with each field: a sentence for users, and the name of the broken rule for clients. `rules`: of an input that its
- * schema refuses, every rule that the field breaks, `rule` first.
+ * The problem of each field: a message for users and the name of the broken rule for clients. `rules` lists every
+ * broken rule of the field, `rule` first.
  */
 export type ErrorDetails = Record<string, { message: string; rule: string; rules?: string[] }>;
 
 interface ErrorOptions {
   message?: string;
   details?: ErrorDetails;
-  /** Seconds after which a retry may succeed: the Retry-After header. */
+  /** Seconds until a retry may succeed: the Retry-After header. */
   retryAfter?: number;
   /** The limit that was reached, for the RateLimit headers. */
   limit?: { points: number; seconds: number };
-  /** Where a browser is sent in place of this answer, by a path that redirects. */
+  /** The WWW-Authenticate header (RFC 6750 section 3). */
+  challenge?: string;
+  /** On a redirecting path the browser is sent here instead of the error response. */
   location?: string;
   cause?: unknown;
 }
@@ -58,9 +67,10 @@ export class ServiceError extends Error {
   readonly details: ErrorDetails | undefined;
   readonly retryAfter: number | undefined;
   readonly limit: { points: number; seconds: number } | undefined;
+  readonly challenge: string | undefined;
   readonly location: string | undefined;
 
-  constructor(code: ErrorCode, { message, details, retryAfter, limit, location, cause }: ErrorOptions = {}) {
+  constructor(code: ErrorCode, { message, details, retryAfter, limit, challenge, location, cause }: ErrorOptions = {}) {
     super(message ?? catalogue[code][1], { cause });
     this.name = 'ServiceError';
     this.code = code;
@@ -68,6 +78,7 @@ export class ServiceError extends Error {
     this.details = details;
     this.retryAfter = retryAfter;
     this.limit = limit;
+    this.challenge = challenge;
     this.location = location;
   }
 
@@ -77,9 +88,8 @@ export class ServiceError extends Error {
   }
 }
 
-/** The HTTP status of a code. */
 export const statusOf = (code: ErrorCode): number => catalogue[code][0];
 
-/** A part does not answer (database, key-value store): 503, to be retried soon. */
+/** A part (database, key-value store) does not respond: 503, retry soon. */
 export const unavailable = (cause: unknown): ServiceError =>
   new ServiceError('SERVICE_UNAVAILABLE', { cause, retryAfter: 1 });

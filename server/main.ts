@@ -1,19 +1,20 @@
 import { type Config, ConfigError, loadConfig } from './config/index.ts';
-import { createLog, type Log } from './log.ts';
-import { releaseMemory } from './memory.ts';
+import { releaseMemory } from './lib/release-memory.ts';
+import { trustAuthorities } from './process/authorities.ts';
+import { banner, type Providers } from './process/banner.ts';
+import { prepareDataDir } from './process/data-dir.ts';
+import { exposure } from './process/exposure.ts';
+import { hasOthers, isOneOfSeveral, reportReady, runProcesses } from './process/processes.ts';
+import { applicationSecrets } from './process/secret.ts';
+import { onStopSignal } from './process/stop-signals.ts';
+import { keepWatchdogQuiet } from './process/watchdog.ts';
 import { createSecrets } from './secrets.ts';
-import { trustAuthorities } from './start/authorities.ts';
-import { banner, type Providers } from './start/banner.ts';
-import { prepareDataDir } from './start/data-dir.ts';
-import { exposure } from './start/exposure.ts';
-import { hasOthers, isOneOfSeveral, reportReady, runProcesses } from './start/processes.ts';
-import { applicationSecrets } from './start/secret.ts';
-import { onStopSignal } from './start/stop-signals.ts';
 import { serveMetricsOfAll, startTelemetry } from './telemetry/index.ts';
+import { createLog, type Log } from './telemetry/log.ts';
 
-/** From the signal to the exit, at most. */
+/** The maximum time from the signal to the exit. */
 const SHUTDOWN_MS = 9500;
-/** After which processes that do not end by themselves are killed. */
+/** Processes that have not ended by then are killed. */
 const SHUTDOWN_ALL_MS = 9750;
 
 async function start(): Promise<void> {
@@ -24,9 +25,10 @@ async function start(): Promise<void> {
   if (embedded) prepareDataDir(config.dataDir);
 
   const log = await createLog(config);
+  keepWatchdogQuiet(log);
   if (!isOneOfSeveral()) warn(config, log);
   const telemetry = await startTelemetry(config, log);
-  // Not loaded by a process that only watches others.
+  // Not loaded by a process that only supervises others.
   const { createService } = await import('./service.ts');
   const service = await createService(config, { secrets: createSecrets(applicationSecrets(config)), log });
 
@@ -40,7 +42,7 @@ async function start(): Promise<void> {
     log.info('stopped');
     log.flush(() => process.exit(0));
   };
-  // Of several processes, each may get a signal twice: with the whole group, and passed on.
+  // With several processes each may get a signal twice: as part of the process group, and forwarded.
   onStopSignal({ stop, stopAtOnce: () => isOneOfSeveral() || process.exit(1) });
 
   if (!(await service.work())) return;
@@ -53,6 +55,7 @@ async function start(): Promise<void> {
 
 async function startSeveral(config: Config): Promise<void> {
   const log = await createLog(config);
+  keepWatchdogQuiet(log);
   warn(config, log);
   await serveMetricsOfAll(config);
   const processes = runProcesses<Providers>(config.processes, {
@@ -77,7 +80,7 @@ function warn({ warnings }: Config, log: Log): void {
 function announce(config: Config, log: Log, providers: Providers): void {
   const { host, port, processes } = config;
   if (!config.production) {
-    // A full disk or a closed pipe is no reason to end.
+    // A full disk or a closed pipe must not end the process.
     process.stdout.on('error', () => undefined).write(banner(config, providers));
     return;
   }

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto';
 
-/** What is derived from APP_SECRET, by purpose: no label of one purpose is that of another. */
+/** The purposes of keys derived from APP_SECRET; labels of different purposes never collide. */
 type Label =
   | `one-time-token:${string}`
   | `put-object\n${string}`
@@ -8,20 +8,20 @@ type Label =
   | `known-device:${string}`
   | `sealed:${SealedPurpose}:${'key' | 'key-id'}`;
 
-/** What is stored encrypted. */
-type SealedPurpose = 'totp';
+/** The purposes of encryption. */
+type SealedPurpose = 'totp' | 'webhook' | 'signing-key';
 
 export interface Secrets {
   /**
-   * 32 bytes in base64url for a label: under the current secret, which alone makes anything new, and then under each former
-   * one, whose work is accepted until it expires.
+   * 32 bytes in base64url for a label, first under the current secret, which makes everything new, then under each
+   * former one, accepted until expiry.
    */
   derive(label: Label): [current: string, ...former: string[]];
-  /** Encrypts a text under the current secret. Only the same `owner`, a user's id, opens it: a row cannot be given to another user. */
+  /** Encrypts a text under the current secret for one `owner`, the id of a user, webhook or key: rows cannot be swapped. */
   seal(purpose: SealedPurpose, owner: string, text: string): string;
   /**
-   * What was sealed; `isCurrent` is false where it should be sealed anew, because the secret that it is under is a former
-   * one. Undefined where this process does not have that secret, or the text was changed.
+   * Decrypts a text. `isCurrent` is false under a former secret: encrypt it again. Undefined for an unknown secret or a
+   * modified text.
    */
   open(purpose: SealedPurpose, owner: string, sealed: string): { text: string; isCurrent: boolean } | undefined;
 }

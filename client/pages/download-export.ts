@@ -1,12 +1,12 @@
 import { NetworkError, ServiceError, TimeoutError } from 'account-client';
 import { saveFile } from './save-file.ts';
 
-/** The longest that an export may take. */
+/** The timeout of an export. */
 const TIMEOUT_MS = 10 * 60_000;
 
 /**
- * Saves everything that is stored about the user as a file. Over REST, where it is streamed whatever its size. Rejects as a
- * call of the client does.
+ * Downloads everything stored about the user as a file, over REST, which streams exports of any size. Rejects like a
+ * call of the client.
  */
 export async function downloadExport(): Promise<void> {
   saveFile(await fetchExport(AbortSignal.timeout(TIMEOUT_MS)), 'account.json');
@@ -23,7 +23,7 @@ async function fetchExport(signal: AbortSignal): Promise<Blob> {
   }
 }
 
-/** Throws where a proxy has answered in place of the service. */
+/** Throws if a proxy answered instead of the service. */
 async function refusalIn(response: Response): Promise<ServiceError> {
   const refusal = await response.json();
   if (typeof refusal?.code !== 'string') throw new TypeError(`HTTP ${response.status}, not from the service`);

@@ -1,23 +1,24 @@
 import { type ComponentType, render } from 'preact';
-import { type PagePath, pagePaths } from '../../server/page-paths.ts';
-import { ConfirmEmail } from './views/confirm-email.tsx';
+import { type PagePath, pagePaths } from '../../server/shared/page-paths.ts';
+import { rememberAsked } from './session/way-back.ts';
+import { Authorize } from './views/authorize.tsx';
 import { ForgotPassword } from './views/forgot-password.tsx';
 import { Home } from './views/home.tsx';
-import { LogIn } from './views/log-in.tsx';
+import { LogIn } from './views/login/log-in.tsx';
+import { SecondFactor } from './views/login/second-factor.tsx';
+import { ConfirmEmail } from './views/mailed-links/confirm-email.tsx';
+import { NotMe } from './views/mailed-links/not-me.tsx';
+import { ResetPassword } from './views/mailed-links/reset-password.tsx';
+import { UndoEmailChange } from './views/mailed-links/undo-email-change.tsx';
+import { VerifyEmail } from './views/mailed-links/verify-email.tsx';
 import { NotFound } from './views/not-found.tsx';
-import { NotMe } from './views/not-me.tsx';
 import { inOwnScript } from './views/own-script.tsx';
 import { Register } from './views/register.tsx';
-import { ResetPassword } from './views/reset-password.tsx';
-import { SecondFactor } from './views/second-factor.tsx';
-import { UndoEmailChange } from './views/undo-email-change.tsx';
-import { VerifyEmail } from './views/verify-email.tsx';
-import { rememberAsked } from './way-back.ts';
 
-/** Of logged-in users: one script for all of them. */
+/** The pages for logged-in users share one script. */
 const dashboard = () => import('./views/dashboard/pages.ts');
 
-/** Every page. The browser itself navigates from one to the next: titles, history and focus are its own. */
+/** All pages. The browser navigates between them and handles titles, history and focus. */
 const views: Record<PagePath, ComponentType> = {
   [pagePaths.home]: Home,
   [pagePaths.register]: Register,
@@ -29,12 +30,15 @@ const views: Record<PagePath, ComponentType> = {
   [pagePaths.confirmEmail]: ConfirmEmail,
   [pagePaths.undoEmailChange]: UndoEmailChange,
   [pagePaths.notMe]: NotMe,
+  [pagePaths.authorize]: Authorize,
   [pagePaths.dashboard]: inOwnScript(async () => (await dashboard()).Profile),
   [pagePaths.security]: inOwnScript(async () => (await dashboard()).Security),
   [pagePaths.devices]: inOwnScript(async () => (await dashboard()).Devices),
   [pagePaths.activity]: inOwnScript(async () => (await dashboard()).Activity),
+  [pagePaths.applications]: inOwnScript(async () => (await dashboard()).Applications),
   [pagePaths.data]: inOwnScript(async () => (await dashboard()).YourData),
   [pagePaths.admin]: inOwnScript(async () => (await import('./views/admin/view.tsx')).AdminView),
+  [pagePaths.webhooks]: inOwnScript(async () => (await import('./views/webhooks/view.tsx')).Webhooks),
 };
 
 rememberAsked();

@@ -1,18 +1,18 @@
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { brandLinks } from '../../server/brand-links.ts';
-import { pagePaths } from '../../server/page-paths.ts';
-import { LanguagePicker } from './language-picker.tsx';
+import { brandLinks } from '../../server/shared/brand-links.ts';
+import { pagePaths } from '../../server/shared/page-paths.ts';
+import { LanguagePicker } from './language/language-picker.tsx';
+import { markup, text } from './language/texts.ts';
 import { settings } from './settings.ts';
-import { markup, text } from './texts.ts';
 
 const { name: siteName = text('common.page.siteName'), logo } = settings.brand;
 const links = brandLinks(settings.brand);
 
 interface Props {
-  /** The heading of the page, and the title of its tab. */
+  /** The heading of the page and the title of its tab. */
   title: string;
-  /** Whether the page took the place of another without a load: its heading takes the focus, so that it is read out. */
+  /** True if the page replaced another without a load: then its heading is focused, so that screen readers read it. */
   isNews?: boolean;
   isWide?: boolean;
   actions?: ComponentChildren;
@@ -21,7 +21,7 @@ interface Props {
 
 export function Page({ title, isNews = false, isWide = false, actions, children }: Props) {
   const heading = useRef<HTMLHeadingElement>(null);
-  // Together with the heading: what is read out first must be the new page's.
+  // Set together with the heading, because screen readers read the title first.
   useLayoutEffect(() => {
     document.title = `${title} – ${siteName}`;
     if (isNews) heading.current?.focus();
@@ -52,7 +52,7 @@ export function Page({ title, isNews = false, isWide = false, actions, children 
   );
 }
 
-/** Until a mail server is configured, mails go to the embedded mailbox; the hint links to it. */
+/** Until a mail server is configured, mails go to the embedded mailbox. The hint links to it. */
 export function MailboxHint() {
   const { mailbox } = settings;
   if (!mailbox) return null;

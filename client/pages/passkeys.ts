@@ -7,21 +7,21 @@ import {
   supportsPasskeys,
 } from 'account-client/passkeys';
 import { api, PasskeyError, refusalIn } from './api.ts';
+import { text } from './language/texts.ts';
 import { settings } from './settings.ts';
-import { text } from './texts.ts';
 
-/** Passkeys are bound to the service's public address: at any other the browser would refuse them. */
+/** Passkeys are bound to APP_URL: browsers refuse them on any other host. */
 export const hasPasskeys = supportsPasskeys() && location.origin === new URL(settings.appUrl).origin;
 
-/** Whether passkeys can be offered in the suggestions of a field. */
+/** Whether fields can suggest passkeys (autofill). */
 export const canSuggestPasskeys = async (): Promise<boolean> => hasPasskeys && supportsPasskeyAutofill();
 
 interface Options {
-  /** In the suggestions of the field with `webauthn` in its `autocomplete`, until another passkey is asked for. */
+  /** Suggests passkeys in the field with `webauthn` in its `autocomplete`, until another passkey is requested. */
   isSuggested?: boolean;
 }
 
-/** What the user's passkey answers. Rejects as a call does, and with PasskeyError. */
+/** The response of the user's passkey. Rejects like a call, and with PasskeyError. */
 export async function passkeyFor(
   purpose: 'login' | 'second-factor' | 'reauthenticate',
   { isSuggested = false }: Options = {},
@@ -30,7 +30,7 @@ export async function passkeyFor(
   return startAuthentication({ optionsJSON, useBrowserAutofill: isSuggested }).catch(inWords(whyNoneUsed));
 }
 
-/** What a call answers that was given a passkey. Rejects as the call does, and with PasskeyError where the passkey is refused. */
+/** The result of a call with a passkey. Rejects like the call, and with PasskeyError if the passkey is refused. */
 export async function ifAccepted<T>(call: Promise<T>): Promise<T> {
   try {
     return await call;
@@ -41,10 +41,10 @@ export async function ifAccepted<T>(call: Promise<T>): Promise<T> {
   }
 }
 
-/** Makes a passkey for the logged-in user, and adds it. Rejects as a call does, and with PasskeyError. */
+/** Creates a passkey and adds it to the logged-in user. Rejects like a call, and with PasskeyError. */
 export const addPasskey = () => registerPasskey(api).catch(inWords(whyNoneMade));
 
-/** By the names of the browser's errors: WebAuthn Level 3, sections 5.1.4 and 5.1.3. One name has many causes. */
+/** Texts by the name of the browser's error (WebAuthn Level 3, sections 5.1.4 and 5.1.3). One name has many causes. */
 type Reasons = ReadonlyMap<string, string>;
 
 const whyNoneUsed: Reasons = new Map([['NotAllowedError', text('common.passkeys.notUsed')]]);
@@ -53,7 +53,7 @@ const whyNoneMade: Reasons = new Map([
   ['InvalidStateError', text('common.passkeys.exists')],
 ]);
 
-/** Passes failed calls on, and says for users what else has failed: the browser. */
+/** Rethrows failed calls, and converts errors of the browser to PasskeyError. */
 const inWords = (reasons: Reasons) => (error: unknown) => {
   if (isServiceError(error) || isNetworkError(error) || isTimeoutError(error)) throw error;
   const reason = error instanceof Error ? reasons.get(error.name) : undefined;

@@ -1,12 +1,12 @@
+import { language, text } from './language/texts.ts';
 import { settings } from './settings.ts';
-import { language, text } from './texts.ts';
 
 const { mode, domains } = settings.registration;
 
-/** Whether users can create an account who were not invited. */
+/** Whether users can register without an invitation. */
 export const isOpenToNew = mode === 'open' || mode === 'domains';
 
-/** `at example.com or below example.org`. */
+/** `at example.com or at subdomains of example.org`. */
 const places = new Intl.ListFormat(language, { type: 'disjunction' }).format(
   domains.map((domain) =>
     domain.startsWith('*.')
@@ -15,11 +15,11 @@ const places = new Intl.ListFormat(language, { type: 'disjunction' }).format(
   ),
 );
 
-/** Which addresses are let in, where not every one is. */
+/** The allowed addresses, if they are restricted. */
 export const addressHint = mode === 'domains' ? text('entry.registration.hint', { places }) : undefined;
 
-/** Why no account was created. */
+/** The reason why no account was created. */
 export const reason = text(`entry.registration.reasons.${mode}`, { places });
 
-/** After a login through a provider that leads to no account. */
+/** Shown after a provider login without an account. */
 export const RegistrationClosed = () => <>{text('entry.registration.noAccount', { reason })}</>;

@@ -1,23 +1,23 @@
-import type { OperatorPages } from '../../server/brand-links.ts';
+import type { OperatorPages } from '../../server/shared/brand-links.ts';
 
-/** The service's settings for the pages, as JSON in the shell. The shape is that of `server/http/web/pages.ts`. */
+/** The settings that the service writes into the shell as JSON. Their shape is that of `server/http/web/pages.ts`. */
 export interface Settings {
-  /** Public base address of the service, without a slash at the end. */
+  /** The public base URL of the service, without a trailing slash. */
   appUrl: string;
-  /** The brand of the operator. Unset: the pages' own name and icon, and no such links. `logo` is the address of a picture. */
+  /** The operator's brand. Unset: the default name and icon, without links. `logo` is the URL of a picture. */
   brand: OperatorPages & { name?: string; logo?: string };
-  /** Where a login may lead: see way-back.ts. */
+  /** The allowed targets after a login: see way-back.ts. */
   origins: string[];
   acceptsLoopbackOrigins: boolean;
-  /** The names of the identity providers; a login begins at /auth/<name>. */
+  /** The names of the identity providers. A login starts at /auth/<name>. */
   providers: string[];
-  /** Those at which a user can log in anew, to confirm a sensitive change. */
+  /** The providers that can reauthenticate users. */
   reauthenticatingProviders: string[];
-  /** Who may create an account: everyone, addresses of these domains, invited ones, or none. */
+  /** Who may register: everyone, addresses of these domains, invited users, or nobody. */
   registration: { mode: 'open' | 'domains' | 'invited' | 'closed'; domains: string[] };
-  /** Of the terms that the pages link to. */
+  /** The version of the terms that the pages link to. */
   termsVersion?: string;
-  /** Where mails can be read, while the embedded mailbox takes them. */
+  /** The URL of the embedded mailbox, if it is in use. */
   mailbox?: string;
 }
 

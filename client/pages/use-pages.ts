@@ -3,14 +3,14 @@ import { type Refusal, refusalIn } from './api.ts';
 
 interface PageOf<Item> {
   data: Item[];
-  /** Only where more follow. */
+  /** Set if there is a next page. */
   nextCursor?: string | undefined;
 }
 
-/** A list that is read a page at a time. Without `first` the first page is read too. */
+/** A list that is loaded page by page. Without `first` it loads the first page too. */
 export function usePages<Item>(read: (cursor: string | undefined) => Promise<PageOf<Item>>, first?: PageOf<Item>) {
   const [items, setItems] = useState(first?.data ?? []);
-  /** Where the next page begins; null after the last one. */
+  /** The cursor of the next page; null after the last one. */
   const [next, setNext] = useState(first && (first.nextCursor ?? null));
   const [isBusy, setBusy] = useState(!first);
   const [refusal, setRefusal] = useState<Refusal>();
@@ -33,7 +33,7 @@ export function usePages<Item>(read: (cursor: string | undefined) => Promise<Pag
   }, []);
 
   return {
-    /** What was read so far. */
+    /** The rows loaded so far. */
     items,
     hasMore: next !== null,
     isBusy,

@@ -1,12 +1,12 @@
 import { defineConfig } from 'vite';
 
-/** The account pages: one shell, one script and one style sheet, named by their content. Built by `npm ci`. */
+/** The account pages: a shell, a script and a style sheet, named by their content. Built by `npm ci`. */
 export default defineConfig({
   root: import.meta.dirname,
-  // Addresses from the root: one shell serves every page.
+  // Absolute URLs, because one shell serves every page.
   base: '/',
   publicDir: false,
-  // Read from here, not from the directory in which npm was called.
+  // Relative to this file, not to npm's working directory.
   envDir: false,
   build: {
     outDir: 'dist',

@@ -6,28 +6,35 @@ import type { AppRouter } from './trpc.ts';
 
 const TIMEOUT_MS = 15_000;
 const FILE_TIMEOUT_MS = 120_000;
+/** The longest time that the service may hold a call that waits for events. */
+const MAX_WAIT_MS = 25_000;
 
 /**
- * The most calls that the service accepts in one request, and the longest address that every proxy accepts: some refuse
+ * The most calls that the service accepts in one request, and the longest URL that every proxy accepts: some refuse
  * 8 KB.
  */
-const LARGEST_BATCH = 10;
-const LONGEST_ADDRESS = 7000;
-/** A read with a longer input has a request of its own. */
-const LONGEST_SHARED_INPUT = LONGEST_ADDRESS / 2;
+const MAX_BATCH = 10;
+const MAX_ADDRESS = 7000;
+/** A query with a longer input has a request of its own. */
+const MAX_SHARED_INPUT = MAX_ADDRESS / 2;
 
 type Headers = Record<string, string>;
 
 export interface ClientOptions {
-  /** Base address of the service, such as `https://accounts.example.com`; `''` for pages that it serves itself. */
+  /** Base URL of the service, such as `https://accounts.example.com`; `''` on pages that the service serves. */
   url: string;
-  /** In place of the global fetch. */
+  /** Replaces the global fetch. */
   fetch?: typeof globalThis.fetch | undefined;
-  /** Sent with every call; a function is called before each request. */
+  /** Sent with every call. A function is called before each request. */
   headers?: Headers | (() => Headers | Promise<Headers>) | undefined;
-  /** Milliseconds until a call times out; 15000. */
+  /**
+   * For programs: an access key or token, sent with every call instead of cookies. It is called before each request, so
+   * it may return another one.
+   */
+  token?: (() => string | Promise<string>) | undefined;
+  /** Milliseconds until a call times out; default 15000. */
   timeout?: number | undefined;
-  /** The same for calls that carry a file; 120000. */
+  /** Milliseconds until a call with a file times out; default 120000. */
   fileTimeout?: number | undefined;
 }
 
@@ -37,12 +44,23 @@ export interface ServiceClientOptions extends Pick<ClientOptions, 'url' | 'fetch
 }
 
 /**
- * For front ends. Cookies go along; calls of one tick share a request, calls with a FormData have one of their own. A call
+ * For front ends, with cookies; for programs, with a `token`. Calls of one tick share a request; a call with a FormData has one of its own. A call
  * rejects with ServiceError, NetworkError or TimeoutError.
  */
-export const createClient = (options: ClientOptions): Client => connect(options, { credentials: 'include' });
+export const createClient = ({ token, ...options }: ClientOptions): Client =>
+  token
+    ? connect({ ...options, headers: () => withBearer(token, options.headers) }, { credentials: 'omit' })
+    : connect(options, { credentials: 'include' });
 
-/** For other services: like `createClient`, but without cookies, and `service.*` accepts its token. */
+const withBearer = async (
+  token: NonNullable<ClientOptions['token']>,
+  headers: ClientOptions['headers'] = {},
+): Promise<Headers> => ({
+  ...(typeof headers === 'function' ? await headers() : headers),
+  authorization: `Bearer ${await token()}`,
+});
+
+/** For other services: like `createClient`, but without cookies. `service.*` accepts its token. */
 export const createServiceClient = ({ token, ...options }: ServiceClientOptions): Client =>
   connect({ ...options, headers: { authorization: `Bearer ${token}` } });
 
@@ -56,7 +74,8 @@ function connect(
     fetch: (input: RequestInfo | URL | string, request: object = {}) => {
       const { signal, body } = request as RequestInit;
       const timer = AbortSignal.timeout(ms);
-      const send = fetch ?? reporting(body) ?? globalThis.fetch;
+      // XMLHttpRequest always sends the cookies of its own origin.
+      const send = fetch ?? (init.credentials === 'omit' ? undefined : reporting(body)) ?? globalThis.fetch;
       return send(input, { ...request, ...init, signal: signal ? AbortSignal.any([signal, timer]) : timer });
     },
   });
@@ -67,21 +86,29 @@ function connect(
         condition: ({ input }) => isNonJsonSerializable(input),
         true: httpLink(linkOptions(fileTimeout)),
         false: splitLink({
-          condition: isLongRead,
-          true: httpLink(linkOptions(timeout)),
-          false: httpBatchLink({ ...linkOptions(timeout), maxItems: LARGEST_BATCH, maxURLLength: LONGEST_ADDRESS }),
+          condition: isWaiting,
+          true: httpLink(linkOptions(timeout + MAX_WAIT_MS)),
+          false: splitLink({
+            condition: isLongRead,
+            true: httpLink(linkOptions(timeout)),
+            false: httpBatchLink({ ...linkOptions(timeout), maxItems: MAX_BATCH, maxURLLength: MAX_ADDRESS }),
+          }),
         }),
       }),
     ],
   });
 }
 
-/** For a body whose progress is wanted, where the browser can tell of it. */
+/** For a body with a progress listener, if the browser can report progress. */
 function reporting(body: unknown): typeof globalThis.fetch | undefined {
   const onProgress = body instanceof FormData ? listeners.get(body) : undefined;
   return onProgress && 'XMLHttpRequest' in globalThis ? fetchWithProgress(onProgress) : undefined;
 }
 
-/** The input of a read goes into the address. */
+/** A call that waits would keep the others of its batch waiting. */
+const isWaiting = ({ input }: { input: unknown }): boolean =>
+  typeof input === 'object' && input !== null && 'waitSeconds' in input && Number(input.waitSeconds) > 0;
+
+/** The input of a query goes into the URL. */
 const isLongRead = ({ type, input }: { type: string; input: unknown }): boolean =>
-  type === 'query' && encodeURIComponent(JSON.stringify(input) ?? '').length > LONGEST_SHARED_INPUT;
+  type === 'query' && encodeURIComponent(JSON.stringify(input) ?? '').length > MAX_SHARED_INPUT;

@@ -2,44 +2,44 @@
 export interface SavedCookie {
   name: string;
   value: string;
-  /** The host that has set it, or the domain that it is for. */
+  /** The host that set it, or its Domain. */
   domain: string;
-  /** Whether it goes to sub-domains of `domain` too. */
+  /** True if subdomains of `domain` get it too. */
   subdomains: boolean;
   path: string;
-  /** Whether it goes over https only. */
+  /** True if it is sent over https only. */
   secure: boolean;
-  /** Unix milliseconds; a cookie without lasts as long as the jar, and is not saved. */
+  /** Unix milliseconds. A cookie without it lives as long as the jar, and is not saved. */
   expiresAt: number | null;
 }
 
 export interface CookieJarOptions {
-  /** What an earlier jar has saved. */
+  /** The saved cookies of an earlier jar. */
   saved?: readonly SavedCookie[] | undefined;
-  /** Called after each answer that has changed the jar: the time to save it. */
+  /** Called after each response that has changed the jar: save it then. */
   onChange?: (() => void) | undefined;
-  /** In place of the global fetch. */
+  /** Replaces the global fetch. */
   fetch?: typeof globalThis.fetch | undefined;
 }
 
 export interface CookieJar {
-  /** For `createClient({ fetch })`: sends the cookies that the service has set, and keeps those that it sets. */
+  /** For `createClient({ fetch })`: sends the stored cookies, and stores those that the service sets. */
   fetch: typeof globalThis.fetch;
-  /** The header Cookie of a request to this address; empty without cookies. */
+  /** The Cookie header for a request to this URL; empty without cookies. */
   header(url: string): string;
-  /** Forgets every cookie: the session goes on at the service, unless `auth.logout` has ended it. */
+  /** Deletes all cookies. The session at the service stays valid unless `auth.logout` ends it. */
   clear(): void;
-  /** The cookies that are to be kept, for `JSON.stringify(jar)`. What is in them logs in: keep it as a password is kept. */
+  /** The cookies to keep, for `JSON.stringify(jar)`. They log the user in: protect them like a password. */
   toJSON(): SavedCookie[];
 }
 
-/** RFC 6265 section 6.1: the least that a browser keeps of one. */
-const LONGEST_COOKIE = 4096;
+/** RFC 6265 section 6.1: the minimum that a browser stores per cookie. */
+const MAX_COOKIE = 4096;
 
 /**
- * What a browser does for its pages, for programs: keeps the user of `createClient` logged in, in Node, React Native and
- * command lines. By RFC 6265, for one service and the hosts beside it: it knows no public suffixes, so a jar is for services
- * of one owner. In a browser it has no effect, as pages cannot set the header Cookie.
+ * Stores cookies like a browser, for programs: keeps the user of `createClient` logged in, in Node, React Native and
+ * command lines. Follows RFC 6265 for one service and its neighbouring hosts. It knows no public suffixes, so use a jar
+ * for services of one owner. It has no effect in a browser, where pages cannot set the Cookie header.
  */
 export function cookieJar({ saved = [], onChange, fetch = globalThis.fetch }: CookieJarOptions = {}): CookieJar {
   const cookies = new Map(saved.map((cookie) => [keyOf(cookie), cookie]));
@@ -67,9 +67,9 @@ export function cookieJar({ saved = [], onChange, fetch = globalThis.fetch }: Co
       const headers = new Headers(init?.headers ?? (input instanceof Request ? input.headers : {}));
       const cookie = header(address);
       if (cookie) headers.set('cookie', cookie);
-      // So that a platform with a jar of its own, such as React Native, leaves it alone.
+      // Prevents a platform with its own jar, such as React Native, from sending its cookies.
       const response = await fetch(input, { ...init, headers, credentials: 'omit' });
-      // After redirects it is the answer of another address.
+      // After redirects, the response comes from another URL.
       keep(linesIn(response.headers), new URL(response.url || address));
       return response;
     },
@@ -82,7 +82,7 @@ export function cookieJar({ saved = [], onChange, fetch = globalThis.fetch }: Co
   };
 }
 
-/** One of the host alone and one of its domain are two, also where both have one name (RFC 6265bis section 5.7). */
+/** A host-only cookie and a domain cookie are two, even with the same name (RFC 6265bis section 5.7). */
 const keyOf = ({ name, domain, subdomains, path }: SavedCookie) => `${name} ${domain} ${subdomains} ${path}`;
 
 const isOver = ({ expiresAt }: SavedCookie): boolean => expiresAt !== null && expiresAt <= Date.now();
@@ -93,15 +93,15 @@ function goesTo({ domain, subdomains, path, secure }: SavedCookie, url: URL): bo
   return isHost && isPath && (!secure || isSafe(url));
 }
 
-/** Browsers take the machine itself for safe, too. */
+/** Browsers treat the machine itself as secure, too. */
 const isSafe = ({ protocol, hostname }: URL): boolean =>
   protocol === 'https:' || /^(?:localhost|.*\.localhost|127\.[\d.]+|\[::1\])$/.test(hostname);
 
-/** An IP address is below no domain. */
+/** An IP address has no parent domain. */
 const isBelow = (domain: string, hostname: string): boolean =>
   hostname.endsWith(`.${domain}`) && !/^[\d.]+$|^\[/.test(hostname);
 
-/** Undefined for a line that no browser would keep: malformed, for another host, or secure where the connection is not. */
+/** Undefined for a line that no browser would store: malformed, for another host, or Secure on an insecure connection. */
 function parseCookie(line: string, url: URL): SavedCookie | undefined {
   const [pair = '', ...rest] = line.split(';').map((part) => part.trim());
   const [, name, value = ''] = /^([^=\s]+)\s*=\s*(.*)$/.exec(pair) ?? [];
@@ -109,7 +109,7 @@ function parseCookie(line: string, url: URL): SavedCookie | undefined {
   const domain = attributes.get('domain')?.replace(/^\./, '').toLowerCase();
   const secure = attributes.has('secure');
   const path = attributes.get('path');
-  if (name === undefined || line.length > LONGEST_COOKIE || (secure && !isSafe(url))) return undefined;
+  if (name === undefined || line.length > MAX_COOKIE || (secure && !isSafe(url))) return undefined;
   if (domain && domain !== url.hostname && !(domain.includes('.') && isBelow(domain, url.hostname))) return undefined;
   return {
     name,
@@ -127,7 +127,7 @@ function attributeOf(text: string): [name: string, value: string] {
   return [name.trim().toLowerCase(), value.join('=').trim()];
 }
 
-/** Max-Age takes precedence; a date that is none counts as no date. */
+/** Max-Age takes precedence. An invalid date is ignored. */
 function expiryOf(attributes: Map<string, string>): number | null {
   const maxAge = attributes.get('max-age') ?? '';
   if (/^-?\d+$/.test(maxAge)) return Date.now() + Number(maxAge) * 1000;
@@ -135,6 +135,6 @@ function expiryOf(attributes: Map<string, string>): number | null {
   return Number.isNaN(date) ? null : date;
 }
 
-/** React Native has all Set-Cookie lines in one; a comma within one stands in a date only. */
+/** React Native joins all Set-Cookie lines; within one, a comma occurs only in a date. */
 const linesIn = (headers: Headers): string[] =>
   headers.getSetCookie?.() ?? (headers.get('set-cookie') ?? '').split(/,(?=\s*[^;,=\s]+=)/).filter(Boolean);

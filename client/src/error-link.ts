@@ -10,7 +10,7 @@ interface Refusal {
   details?: ErrorDetails | undefined;
 }
 
-/** Gives every error of a call to the service at `url` its class; a call that its caller aborted rejects with tRPC's own error. */
+/** Converts every error of a call to the service at `url` to its class. A call aborted by its caller rejects with tRPC's own error. */
 export const errorLink =
   (url: string): TRPCLink<AppRouter> =>
   () =>
@@ -39,7 +39,7 @@ function classify(error: TRPCClientError<AppRouter>, url: string): Error {
   return new NetworkError(`The service could not be reached (${what})`, origin);
 }
 
-/** Browsers do not tell a page that its origin was refused: it looks like any other failure. */
+/** Browsers do not tell a page that its origin was refused: it looks like any other network error. */
 function hintAbout(url: string): string {
   const page = globalThis.location?.origin;
   const isElsewhere = page !== undefined && new URL(url, page).origin !== page;

@@ -1,7 +1,7 @@
 import { TRPCClientError } from '@trpc/client';
 import type { ErrorCode, ErrorDetails } from './api.ts';
 
-/** The contents of a call's error beside its message, as tRPC's own tools expect them. */
+/** The fields of an error beside its message, as tRPC's tools expect them. */
 export interface Origin {
   cause?: Error;
   meta?: Record<string, unknown>;
@@ -15,16 +15,16 @@ export interface ErrorData {
   details?: ErrorDetails | undefined;
 }
 
-/** tRPC passes on errors of this class unchanged; for callers that catch them they are simply errors. */
+/** tRPC passes on errors of this class unchanged; callers see ordinary errors. */
 const CallError: new (message: string, origin?: Origin) => Error = TRPCClientError;
 
-/** The service refused the call: `code` is the reason, `details` the problem of each field. */
+/** The service refused the call. `code` is the reason, `details` the problem of each field. */
 export class ServiceError<Code extends ErrorCode = ErrorCode> extends CallError {
   readonly code: Code;
   /** HTTP status. */
   readonly status: number;
   readonly details: ErrorDetails | undefined;
-  /** Seconds to wait before a retry, where the service names them. */
+  /** Seconds to wait before a retry, if the service names them. */
   readonly retryAfter: number | undefined;
 
   constructor(
@@ -40,7 +40,7 @@ export class ServiceError<Code extends ErrorCode = ErrorCode> extends CallError 
   }
 }
 
-/** No answer of the service arrived: offline, not reachable, cut off, or a proxy answered instead. */
+/** No response of the service arrived: offline, unreachable, cut off, or a proxy answered instead. */
 export class NetworkError extends CallError {
   constructor(message: string, origin?: Origin) {
     super(message, origin);
@@ -48,7 +48,7 @@ export class NetworkError extends CallError {
   }
 }
 
-/** No answer within the client's timeout. Whether the service carried the call out is unknown. */
+/** No response within the client's timeout. The service may have executed the call. */
 export class TimeoutError extends CallError {
   constructor(message: string, origin?: Origin) {
     super(message, origin);
@@ -64,7 +64,7 @@ export function isServiceError<Code extends ErrorCode = ErrorCode>(
   return error instanceof ServiceError && (code === undefined || error.code === code);
 }
 
-/** Whether no answer of the service arrived. A call that was aborted by its own signal is none of these three. */
+/** Whether no response of the service arrived. False for a call that its own signal aborted. */
 export const isNetworkError = (error: unknown): error is NetworkError => error instanceof NetworkError;
 
 /** Whether the call timed out. */

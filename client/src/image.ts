@@ -8,20 +8,20 @@ export interface ImageClient {
 }
 
 export interface ImageOptions {
-  /** `avatar`: cut to a square of 512 pixels; `post`: fitted into 1600 by 1600. */
+  /** `avatar`: cropped to a square of 512 pixels; `post`: scaled to fit 1600 by 1600. */
   type: 'avatar' | 'post';
   /**
-   * Called as bytes of the file go out, with its size as `total`. Where there is no XMLHttpRequest (Node, workers), and with
-   * a client that has a `fetch` of its own: at the start and at the end.
+   * Called as bytes of the file are sent, with its size as `total`. Without XMLHttpRequest (Node, workers), or with a
+   * custom `fetch`: called at the start and at the end.
    */
   onProgress?: OnProgress | undefined;
-  /** Ends the upload; the promise rejects with the signal's reason. */
+  /** Aborts the upload; the promise rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
 }
 
 /**
- * Uploads a JPEG or PNG of at most 5 MB, which the service converts to WebP; `url` of the answer is for the profile's `avatar`.
- * Rejects as calls do: ServiceError (VALIDATION_FAILED where it is not such an image), NetworkError, TimeoutError.
+ * Uploads a JPEG or PNG of at most 5 MB, which the service converts to WebP. The returned `url` can be the profile's
+ * `avatar`. Rejects like a call: ServiceError (VALIDATION_FAILED for any other file), NetworkError, TimeoutError.
  */
 export async function uploadImage(
   client: ImageClient,

@@ -14,12 +14,15 @@ export {
   ServiceError,
   TimeoutError,
 } from './errors.ts';
+export { type FollowOptions, followEvents } from './follow-events.ts';
 export { type ImageClient, type ImageOptions, uploadImage } from './image.ts';
 export { type PasswordRule, passwordRules } from './password-rules.ts';
 export {
+  bearerTokenIn,
   createSessionChecker,
   type SessionChecker,
   type SessionCheckerOptions,
   sessionTokenIn,
 } from './session-checker.ts';
 export { type UploadClient, UploadError, type UploadedFile, type UploadOptions, uploadFile } from './upload.ts';
+export { type VerifiedWebhook, verifyWebhook, WebhookError, type WebhookRequest } from './webhooks.ts';

@@ -9,7 +9,7 @@ import {
 import type { Client, FinishPasskeyOutput, PasskeysFinishRegistrationOutput } from './api.ts';
 import { untilAborted } from './until-aborted.ts';
 
-/** Passkeys in browsers. A module of its own: it alone loads @simplewebauthn/browser. */
+/** Passkeys in browsers. A module of its own, because it alone loads @simplewebauthn/browser. */
 export {
   type AuthenticationResponseJSON,
   browserSupportsWebAuthn as supportsPasskeys,
@@ -18,27 +18,27 @@ export {
 } from '@simplewebauthn/browser';
 
 export interface PasskeyRegistrationOptions {
-  /** What the user calls it; by default the service names it. */
+  /** The user's name for it; by default the service names it. */
   name?: string | undefined;
-  /** Ends the registration; the promise rejects with the signal's reason. */
+  /** Aborts the registration; the promise rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
 }
 
 export interface PasskeyLoginOptions {
   /**
-   * Offers the passkeys in the suggestions of a field with `autocomplete="username webauthn"`, and waits until the user picks
-   * one, instead of opening the browser's dialog. Check `supportsPasskeyAutofill` first.
+   * Suggests passkeys in a field with `autocomplete="username webauthn"` and waits until the user picks one, instead of
+   * opening the browser's dialog. Check `supportsPasskeyAutofill` first.
    */
   autofill?: boolean | undefined;
-  /** Ends the login; the promise rejects with the signal's reason. */
+  /** Aborts the login; the promise rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
 }
 
 /**
- * Adds a passkey to the logged-in user, who must have given a credential in the last ten minutes. Rejects as calls do, with
- * ServiceError (REAUTHENTICATION_REQUIRED among others), NetworkError or TimeoutError, and with the browser's error: its
- * `name` is `NotAllowedError` where the user has cancelled, `InvalidStateError` where the authenticator has a passkey of
- * this account already (WebAuthn level 3, section 5.1.3).
+ * Adds a passkey to the logged-in user, who must have given a credential in the last ten minutes. Rejects like a call,
+ * with ServiceError (such as REAUTHENTICATION_REQUIRED), NetworkError or TimeoutError, and with the browser's error: its
+ * `name` is `NotAllowedError` if the user cancelled, `InvalidStateError` if the authenticator already has a passkey of
+ * this account (WebAuthn Level 3, section 5.1.3).
  */
 export async function registerPasskey(
   client: Pick<Client, 'passkeys'>,
@@ -52,8 +52,8 @@ export async function registerPasskey(
 }
 
 /**
- * Logs in by a passkey, which the user picks. A login by `autofill` that waits ends, with an AbortError, as soon as another
- * one begins. Rejects as calls do, and with the browser's error: its `name` is `NotAllowedError` where the user has cancelled.
+ * Logs in by a passkey that the user picks. A pending login by `autofill` rejects with an AbortError as soon as another
+ * one starts. Rejects like a call, and with the browser's error: its `name` is `NotAllowedError` if the user cancelled.
  */
 export async function logInWithPasskey(
   client: Pick<Client, 'auth'>,
@@ -65,8 +65,8 @@ export async function logInWithPasskey(
 }
 
 /**
- * Has the user pick a passkey, and answers what the service takes for that purpose, once: as `auth.secondFactor` does to
- * complete a login that waits, or `auth.reauthenticate` in a session. Rejects as `logInWithPasskey` does.
+ * Lets the user pick a passkey, and returns the input for one call: `auth.secondFactor` to complete a pending login,
+ * or `auth.reauthenticate` in a session. Rejects like `logInWithPasskey`.
  */
 export async function askForPasskey(
   client: Pick<Client, 'auth'>,
@@ -82,7 +82,7 @@ export async function askForPasskey(
 type CreationOptions = PublicKeyCredentialCreationOptionsJSON;
 type RequestOptions = PublicKeyCredentialRequestOptionsJSON;
 
-/** The browser does one such thing at a time: the signal ends it. */
+/** Browsers allow one such request at a time: the signal ends it. */
 async function inBrowser<T>(start: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   signal?.throwIfAborted();
   const cancel = () => WebAuthnAbortService.cancelCeremony();

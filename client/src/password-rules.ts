@@ -1,14 +1,14 @@
 export interface PasswordRule {
-  /** The names that `rules` of a refusal's `details` gives it. */
+  /** Its names in the `rules` of an error's `details`. */
   rules: readonly string[];
-  /** What a password needs, in words that complete “It needs”. */
+  /** The requirement in words that complete “It needs”. */
   label: string;
   isMet(password: string): boolean;
 }
 
 const lengthOf = (text: string) => [...text].length;
 
-/** What the service asks of a new password, to be shown while one is typed; the service checks it again. */
+/** The rules for a new password, to show while it is typed. The service checks them again. */
 export const passwordRules: readonly PasswordRule[] = [
   {
     rules: ['too_short', 'too_long'],

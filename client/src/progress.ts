@@ -1,9 +1,9 @@
 export type OnProgress = (progress: { loaded: number; total: number }) => void;
 
-/** Progress listeners by form: tRPC passes no options of a call on to `fetch`. */
+/** Progress listeners by form, because tRPC passes no call options on to `fetch`. */
 export const listeners = new WeakMap<object, OnProgress>();
 
-/** `fetch` for a form that someone listens to, by XMLHttpRequest: in browsers nothing else reports the progress of an upload. */
+/** `fetch` for a form with a progress listener, by XMLHttpRequest: in browsers nothing else reports upload progress. */
 export const fetchWithProgress =
   (onProgress: OnProgress): typeof fetch =>
   (url, { method = 'POST', headers, body, signal, credentials } = {}) =>

@@ -2,35 +2,35 @@ import type { ServiceSessionOutput } from './api.ts';
 import { createServiceClient, type ServiceClientOptions } from './client.ts';
 
 export interface SessionCheckerOptions extends ServiceClientOptions {
-  /** How long an answer is good for: how much later than at the account service a session ends here. */
+  /** Cache time of a result: a session ends here at most this much later than at the account service. */
   cacheSeconds: number;
-  /** The most sessions that are remembered; 10000, of about 1 kB each. The one that was asked for longest ago is forgotten first. */
+  /** Maximum cached sessions; default 10000, of about 1 kB each. The one checked longest ago is dropped first. */
   maxSessions?: number | undefined;
 }
 
 export interface SessionChecker {
   /**
-   * Whose session it is, by the value of the cookie `auth_session` (see `sessionTokenIn`); null for none. Where `fresh` is
-   * true the session was just prolonged: set the cookie again, until `session.expiresAt`. Rejects as calls do, with
-   * ServiceError, NetworkError or TimeoutError; a failure is never remembered.
+   * The user of a session, by the value of the cookie `auth_session` (see `sessionTokenIn`), or of an access key or token
+   * (see `bearerTokenIn`), with its `scopes` and `credential`; null if invalid. If `fresh` is true, the session was just renewed: set the cookie again, until `session.expiresAt`. Rejects like a call with
+   * ServiceError, NetworkError or TimeoutError; failures are not cached.
    */
   check(token: string): Promise<ServiceSessionOutput>;
-  /** Asks the service again at the next check: after a logout that goes through this process. */
+  /** The next check asks the service again. Call it after a logout through this process. */
   forget(token: string): Promise<void>;
 }
 
 interface Known {
-  /** Shared by all who ask while it is under way. */
+  /** Shared by all callers while it is pending. */
   answer: Promise<ServiceSessionOutput>;
-  /** By `performance.now()`; infinite while the answer is under way. */
+  /** By `performance.now()`; infinite while the call is pending. */
   until: number;
 }
 
 /**
- * Checks the sessions of requests to another service. Answers are kept for `cacheSeconds`: a logout, a deleted account, a new
- * password or a changed profile takes effect here that much later. Ask `service.session` itself where that matters. Checks of
- * one session at once are one call. Sessions are remembered by the hash of their token, and only those that there are, so that
- * made-up tokens take no room.
+ * Checks the sessions of requests to another service. Results are cached for `cacheSeconds`: a logout, a deletion, a new
+ * password or a changed profile takes effect here that much later. Call `service.session` directly if that matters.
+ * Concurrent checks of one session share a call. Sessions are cached by the hash of their token, and only valid ones, so
+ * that invented tokens take no memory.
  */
 export function createSessionChecker({
   cacheSeconds,
@@ -38,10 +38,18 @@ export function createSessionChecker({
   ...options
 }: SessionCheckerOptions): SessionChecker {
   const accounts = createServiceClient(options);
-  /** By the hash of the token; the one that was asked for last is the last. */
+  /** By the hash of the token; the most recently checked is last. */
   const known = new Map<string, Known>();
 
-  /** Keeps the answer, unless it is forgotten meanwhile. */
+  let earlier: Promise<unknown> = Promise.resolve();
+  /** Keys in the order of the calls, whichever hash is computed first: `forget` must follow the `check` before it. */
+  const keyOf = (token: string): Promise<string> => {
+    const key = Promise.all([hashOf(token), earlier]).then(([hash]) => hash);
+    earlier = key.catch(() => undefined);
+    return key;
+  };
+
+  /** Caches the result, unless `forget` was called during the check. */
   const settle = async (key: string, entry: Known): Promise<void> => {
     const answer = await entry.answer.catch(() => null);
     if (known.get(key) !== entry) return;
@@ -52,7 +60,7 @@ export function createSessionChecker({
   return {
     async check(token) {
       if (token === '') return null;
-      const key = await hashOf(token);
+      const key = await keyOf(token);
       const found = known.get(key);
       known.delete(key);
       if (found && found.until > performance.now()) {
@@ -68,7 +76,7 @@ export function createSessionChecker({
     },
 
     async forget(token) {
-      known.delete(await hashOf(token));
+      known.delete(await keyOf(token));
     },
   };
 }
@@ -81,10 +89,14 @@ async function hashOf(token: string): Promise<string> {
   return String.fromCharCode(...new Uint8Array(hash));
 }
 
-/** The session's token in a header Cookie; empty without one, and where there are two, of which one was planted. */
+/** The session token in a Cookie header. Empty without a token, and with two, because one may be planted. */
 export function sessionTokenIn(cookies: string | null | undefined): string {
   const [token = '', ...more] = [...(cookies ?? '').matchAll(/(?:^|;)\s*auth_session=([^;\s]*)/g)].map(
     ([, value]) => value,
   );
   return more.length === 0 ? token : '';
 }
+
+/** The access key or token in an Authorization header (RFC 6750). Empty without one. */
+export const bearerTokenIn = (authorization: string | null | undefined): string =>
+  /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1] ?? '';

@@ -3,7 +3,7 @@ import type { TRPCBuiltRouter, TRPCMutationProcedure, TRPCQueryProcedure } from 
 import type { Client, Mutation, Query } from './api.ts';
 import type { ErrorData } from './errors.ts';
 
-/** For the tools of tRPC, such as @trpc/tanstack-react-query: this module alone needs tRPC's types. */
+/** For tRPC tools, such as @trpc/tanstack-react-query: only this module needs tRPC's types. */
 
 type Procedures<Record> = {
   [Name in keyof Record]: Record[Name] extends Query<infer Input, infer Output>
@@ -13,11 +13,11 @@ type Procedures<Record> = {
       : Procedures<Record[Name]>;
 };
 
-/** The service's router. */
+/** The router of the service. */
 export type AppRouter = TRPCBuiltRouter<
   { ctx: object; meta: object; errorShape: { message: string; code: number; data: ErrorData }; transformer: false },
   Procedures<Client>
 >;
 
-/** A client of `createClient` or `createServiceClient`, by the type that the tools of tRPC know. */
+/** A client of `createClient` or `createServiceClient`, as the type that tRPC tools expect. */
 export const trpcClient = (client: Client): TRPCClient<AppRouter> => client as TRPCClient<AppRouter>;

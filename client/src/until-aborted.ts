@@ -1,4 +1,4 @@
-/** Rejects with the signal's reason once that is aborted, whatever `work` rejects with then. */
+/** Rejects with the signal's reason once it is aborted, whatever error `work` rejects with then. */
 export async function untilAborted<T>(
   signal: AbortSignal | undefined,
   work: (call: { signal?: AbortSignal }) => Promise<T>,

@@ -7,39 +7,39 @@ export interface UploadClient {
 }
 
 export interface UploadOptions {
-  /** Called as bytes go out. Where there is no XMLHttpRequest (Node, workers): at the start and at the end. */
+  /** Called as bytes are sent. Without XMLHttpRequest (Node, workers): at the start and at the end. */
   onProgress?: ((progress: { loaded: number; total: number }) => void) | undefined;
-  /** Ends the upload; the promise rejects with the signal's reason. */
+  /** Aborts the upload; the promise rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
-  /** Sends the file, in place of XMLHttpRequest or the global fetch. */
+  /** Sends the file, instead of XMLHttpRequest or the global fetch. */
   fetch?: typeof globalThis.fetch | undefined;
 }
 
-/** A file that is stored, as declared. */
+/** A stored file, as declared. */
 export interface UploadedFile {
   key: string;
-  /** Its public address. */
+  /** Its public URL. */
   url: string;
   contentType: string;
   size: number;
 }
 
-/** The store did not take the file: the address has expired, or the file changed while it was sent. */
+/** The storage refused the file: the URL has expired, or the file changed during the upload. */
 export class UploadError extends Error {
-  /** HTTP status of the store's response. */
+  /** The HTTP status of the storage. */
   readonly status: number;
 
   constructor(status: number) {
-    super(`The store refused the file (HTTP ${status})`);
+    super(`The storage refused the file (HTTP ${status})`);
     this.name = 'UploadError';
     this.status = status;
   }
 }
 
 /**
- * Uploads a file straight to the store: requests an address, sends the file there, and lets the service check it.
- * Rejects with ServiceError where the service refuses (no session, type or size not allowed), UploadError where the
- * store does, NetworkError or TimeoutError on the way.
+ * Uploads a file directly to the storage: requests a URL, sends the file there, and lets the service check it. Rejects
+ * with ServiceError if the service refuses (no session, type or size not allowed), UploadError if the storage does,
+ * and NetworkError or TimeoutError if no response arrives.
  */
 export async function uploadFile(client: UploadClient, file: File, options: UploadOptions = {}): Promise<UploadedFile> {
   const { signal, onProgress } = options;
@@ -58,10 +58,10 @@ export async function uploadFile(client: UploadClient, file: File, options: Uplo
   return { key, url: publicUrl, contentType, size };
 }
 
-/** PUTs the file and resolves to the status; times out when the address expires. */
+/** PUTs the file and resolves to the status; times out when the URL expires. */
 type Send = (address: string, file: File, ms: number, options: UploadOptions) => Promise<number>;
 
-/** In browsers only XMLHttpRequest reports the progress of an upload. */
+/** In browsers only XMLHttpRequest reports upload progress. */
 const sendWithProgress: Send = (address, file, ms, { onProgress, signal }) =>
   new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();

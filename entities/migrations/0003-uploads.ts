@@ -1,6 +1,8 @@
 import { PortableMigration } from './portable.ts';
 
-/** Times are milliseconds since 1970 (UTC), sizes bytes. No foreign key: an object outlives its user, and so must its row. */
+/**
+ * Times are milliseconds since 1970 (UTC), sizes bytes. No foreign key: an object, and so its row, outlives its user.
+ */
 export class Uploads extends PortableMigration {
   override async up(): Promise<void> {
     const { key } = this;

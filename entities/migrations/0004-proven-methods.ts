@@ -1,14 +1,17 @@
+/*
+ * A password of a verified address counts as proven. So does an identity linked to an existing account: that required a
+ * provider that vouches. An identity created with its account may be a stranger's, with the mail confirmed by the
+ * owner: the owner's next reset removes it, or the owner's next vouched login proves it.
+ */
+
 import { PortableMigration } from './portable.ts';
 
-/** In milliseconds: an identity that came with its account was linked within this time. */
+/** In milliseconds: an identity linked within this time was created with its account. */
 const SAME_LOGIN_MS = 10_000;
 
 /**
- * Each login method records whether the owner of the inbox added it. Existing methods open their accounts as before, so
- * that an upgrade takes no user's login away. A password of a verified address counts as proven. An identity does if it
- * was linked to an existing account: that took a provider that vouches. An identity that came with its account may be a
- * stranger's, with the mail confirmed by the owner: it is removed by the owner's next reset, or proven by its next login
- * that is vouched for.
+ * Each login method records whether the owner of the inbox added it. Existing methods keep working, so that an upgrade
+ * locks no user out.
  */
 export class ProvenMethods extends PortableMigration {
   override async up(): Promise<void> {

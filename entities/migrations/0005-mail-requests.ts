@@ -1,6 +1,6 @@
 import { PortableMigration } from './portable.ts';
 
-/** A row of the outbox may be the request for a mail to an address that no user has; a token may be reserved. */
+/** A row of the outbox may be a request for a mail to an address without a user; a token may be reserved. */
 export class MailRequests extends PortableMigration {
   override async up(): Promise<void> {
     const { key, text } = this;
@@ -31,7 +31,7 @@ export class MailRequests extends PortableMigration {
       set outbox.email = users.email, outbox.inbox = users.email where outbox.email = ''`);
   }
 
-  /** Requests that no user was found for yet are lost. */
+  /** Requests without a known user are lost. */
   override async down(): Promise<void> {
     const { key } = this;
     this.addSql('alter table one_time_tokens drop column reserved_until');
@@ -53,7 +53,7 @@ export class MailRequests extends PortableMigration {
       add constraint outbox_user foreign key (user_id) references users (id) on delete cascade`);
   }
 
-  /** SQLite changes neither a column nor a constraint: the table is made anew. Its migrations run in one transaction. */
+  /** SQLite cannot change columns or constraints: the table is rebuilt. Its migrations run in one transaction. */
   private rebuildOutbox(definitions: string[]): void {
     const { key } = this;
     const columns = [
@@ -78,6 +78,6 @@ export class MailRequests extends PortableMigration {
   }
 }
 
-/** The columns that both forms of the table have. */
+/** The columns of both forms of the table. */
 const shared = 'id, kind, token_id, state, attempts, due_at, expires_at, created_at';
 const indexes = { outbox_due: 'state, due_at', outbox_age: 'created_at' };

@@ -4,21 +4,21 @@ import { PortableMigration } from './portable.ts';
 const BATCH = 500;
 
 /**
- * Users are found by the key of their name (`searchKey`), in an index that has all matches of a prefix side by side.
- * The column is nullable: an earlier version that still runs writes rows without it. Its collation compares bytes.
+ * Users are found by the key of their name (`searchKey`), in an index with all matches of a prefix side by side.
+ * Nullable: an earlier version that still runs writes rows without it. Its collation compares bytes.
  */
 export class Search extends PortableMigration {
   override async up(): Promise<void> {
     if (!(await this.hasColumn('users', 'search_name'))) {
       const bytes = this.isSqlite ? '' : 'character set utf8mb4 collate utf8mb4_bin';
-      await this.execute(`alter table users add column search_name varchar(300) ${bytes}`);
+      await this.alter('users', `add column search_name varchar(300) ${bytes}`);
     }
     await this.fill();
     if (this.isSqlite) {
       this.addSql('create index if not exists users_search_name on users (search_name, id)');
       this.addSql('drop index if exists users_name');
     } else if (!(await this.hasIndex('users_search_name'))) {
-      this.addSql('alter table users add index users_search_name (search_name, id), drop index users_name');
+      await this.alter('users', 'add index users_search_name (search_name, id), drop index users_name');
     }
   }
 
@@ -28,15 +28,12 @@ export class Search extends PortableMigration {
       this.addSql('drop index users_search_name');
       this.addSql('alter table users drop column search_name');
     } else if (await this.hasIndex('users_search_name')) {
-      this.addSql(
-        'alter table users add index users_name (name), drop index users_search_name, drop column search_name',
-      );
+      await this.alter('users', 'add index users_name (name), drop index users_search_name, drop column search_name');
     }
   }
 
   /**
-   * Fills the column in primary-key order, one batch per statement; after a crash, rows that have their key are
-   * skipped.
+   * Fills the column in primary-key order, one batch per statement; after a crash it skips rows that have their key.
    */
   private async fill(): Promise<void> {
     for (let last: string | undefined = ''; last !== undefined; ) {

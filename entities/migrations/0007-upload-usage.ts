@@ -1,6 +1,6 @@
 import { PortableMigration } from './portable.ts';
 
-/** How much each user keeps, in bytes and files: the sum of the rows of `uploads`, of which those that no longer count have size 0. */
+/** The stored bytes and files of each user: the sum of the rows of `uploads`. Rows that no longer count have size 0. */
 export class UploadUsages extends PortableMigration {
   override async up(): Promise<void> {
     this.createTable('upload_usage', [
@@ -8,7 +8,7 @@ export class UploadUsages extends PortableMigration {
       'used bigint not null',
       'files bigint not null',
     ]);
-    // A repeated run counts anew: until the migration is complete, no instance declares an upload.
+    // A repeated run counts again: until the migration is complete, no instance declares an upload.
     this.addSql('delete from upload_usage');
     this.addSql("update uploads set size = 0 where state = 'doomed'");
     this.addSql(

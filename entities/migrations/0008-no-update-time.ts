@@ -6,7 +6,7 @@ export class NoUpdateTime extends PortableMigration {
     await this.dropColumns('users', ['updated_at']);
   }
 
-  /** The times are lost: the best that is known is when the account was made. */
+  /** The times are lost; the best known value is when the account was created. */
   override async down(): Promise<void> {
     await this.addColumns('users', { updated_at: 'bigint not null default 0' });
     this.addSql('update users set updated_at = created_at');

@@ -1,8 +1,8 @@
 import { PortableMigration } from './portable.ts';
 
 /**
- * Times are milliseconds since 1970 (UTC). No foreign key: a login would wait for whatever transaction holds its user,
- * and a row without a user opens nothing.
+ * Times are milliseconds since 1970 (UTC). No foreign key: a login would wait for transactions that lock its user, and
+ * a row without a user grants nothing.
  */
 export class Sessions extends PortableMigration {
   override up(): void {

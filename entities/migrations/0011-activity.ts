@@ -1,8 +1,8 @@
 import { PortableMigration } from './portable.ts';
 
 /**
- * Times are milliseconds since 1970 (UTC). No index of the time: ids are in its order. No foreign key, as with sessions:
- * an insert waits for no transaction that holds the user.
+ * Times are milliseconds since 1970 (UTC). No index on the time: ids are in its order. No foreign key, as with
+ * sessions: an insert waits for no transaction that locks the user.
  */
 export class Activity extends PortableMigration {
   override up(): void {

@@ -1,8 +1,8 @@
 import { PortableMigration } from './portable.ts';
 
 /**
- * Times are milliseconds since 1970 (UTC). No foreign key: a removal outlives its user. The hash of a session's token leads
- * to its key in the store.
+ * Times are milliseconds since 1970 (UTC). No foreign key: a removal outlives its user. The hash of a session's token
+ * is its key in the store.
  */
 export class Removals extends PortableMigration {
   override async up(): Promise<void> {

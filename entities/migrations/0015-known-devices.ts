@@ -1,6 +1,6 @@
 import { PortableMigration } from './portable.ts';
 
-/** Which marks in the cookies of a user's devices are good: null until the first login. */
+/** The valid epoch of the marks in the cookies of a user's devices: null until the first login. */
 export class KnownDevices extends PortableMigration {
   override async up(): Promise<void> {
     await this.addColumns('users', { device_epoch: 'int' });

@@ -1,8 +1,8 @@
 import { PortableMigration } from './portable.ts';
 
 /**
- * Blocked users, and counts of wrong credentials that an administrator has ended: both null until then. Administrators are
- * found by their role, and changes that take one away write one row of `shared_locks`.
+ * Blocked users and reset limits: both null until an administrator acts. Administrators are found by their role;
+ * changes that remove one write a row of `shared_locks`.
  */
 export class Administration extends PortableMigration {
   override async up(): Promise<void> {

@@ -1,8 +1,8 @@
 import { PortableMigration } from './portable.ts';
 
 /**
- * Languages by their tags (BCP 47): the one that a user has chosen, that of the browser in which the user last registered or
- * logged in, and that of the request which a mail answers. All are null until then.
+ * Languages as BCP 47 tags: the user's choice, that of the browser of the registration or last login, and that of the
+ * request behind a mail. All are null until then.
  */
 export class Languages extends PortableMigration {
   override async up(): Promise<void> {

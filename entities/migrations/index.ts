@@ -19,11 +19,25 @@ const migrations = {
   '0018-invitations': async () => (await import('./0018-invitations.ts')).Invitations,
   '0019-consents': async () => (await import('./0019-consents.ts')).Consents,
   '0020-languages': async () => (await import('./0020-languages.ts')).Languages,
+  '0021-browser-of-email-change': async () => (await import('./0021-browser-of-email-change.ts')).BrowserOfEmailChange,
+  '0022-acts-of-tokens': async () => (await import('./0022-acts-of-tokens.ts')).ActsOfTokens,
+  '0023-invitations-of-administrators': async () =>
+    (await import('./0023-invitations-of-administrators.ts')).InvitationsOfAdministrators,
+  '0024-device-marks': async () => (await import('./0024-device-marks.ts')).DeviceMarks,
+  '0025-mail-turns': async () => (await import('./0025-mail-turns.ts')).MailTurns,
+  '0026-event-numbers': async () => (await import('./0026-event-numbers.ts')).EventNumbers,
+  '0027-bounded-reads': async () => (await import('./0027-bounded-reads.ts')).BoundedReads,
+  '0028-confirmed-versions': async () => (await import('./0028-confirmed-versions.ts')).ConfirmedVersions,
+  '0029-webhooks': async () => (await import('./0029-webhooks.ts')).Webhooks,
+  '0030-access-keys': async () => (await import('./0030-access-keys.ts')).AccessKeys,
+  '0031-applications': async () => (await import('./0031-applications.ts')).Applications,
+  '0032-grants': async () => (await import('./0032-grants.ts')).Grants,
+  '0033-signing-keys': async () => (await import('./0033-signing-keys.ts')).SigningKeys,
 };
 
-/** In the order in which they run. Listed rather than discovered: nothing is read from disk at start. */
+/** In the order in which they run. Listed, not discovered: nothing is read from disk at start. */
 export const migrationNames: readonly string[] = Object.keys(migrations);
 
-/** The same with their classes, which only a start that has to run some of them loads. */
+/** The same with their classes, which only a start with missing migrations loads. */
 export const loadMigrations = () =>
   Promise.all(Object.entries(migrations).map(async ([name, load]) => ({ name, class: await load() })));

@@ -1,17 +1,33 @@
 import { z } from 'zod';
-import { ServiceError } from '../server/errors.ts';
-import { accountExport } from './account-export.ts';
-import { answer, done } from './done.ts';
-import * as fields from './fields.ts';
-import { answerLogin, loggedIn } from './login-answer.ts';
-import { callerOf, loginRequest, publicProcedure, recentProcedure, router, sessionProcedure } from './trpc.ts';
-import { toUnixSeconds, unixSeconds } from './unix-seconds.ts';
+import type { ListedMethod } from '../../server/accounts/credentials/index.ts';
+import { ServiceError } from '../../server/errors.ts';
+import { answerLogin, loggedIn, setRotated } from '../auth/login-answer.ts';
+import { answer, done } from '../schemas/done.ts';
+import * as fields from '../schemas/fields.ts';
+import { listedMethod, toListedMethod } from '../schemas/listed-method.ts';
+import { toUnixSeconds, unixSeconds } from '../schemas/unix-seconds.ts';
+import {
+  attemptProcedure,
+  callerOf,
+  deviceRequest,
+  loginRequest,
+  publicProcedure,
+  recentProcedure,
+  router,
+  sessionProcedure,
+} from '../trpc.ts';
+import { accountExport } from './export.ts';
 
 const messages = {
-  deleted: 'The account is deleted.',
-  secured: 'What you did not add is removed from the account, and every device is logged out.',
-  locked: 'Every device is logged out, and the password no longer works. A link to set a new one is on its way to you.',
+  deleted: 'The account was deleted.',
+  secured: 'Unconfirmed login methods were removed, and you were logged out on all devices.',
+  locked:
+    'You were logged out on all devices, and the password no longer works. A link to set a new one is on its way to you.',
 };
+
+/** Login methods added before the disowned act are kept; their user decides about them. */
+const withKept = done.extend({ kept: z.array(listedMethod).optional() });
+const listKept = (kept: ListedMethod[]) => (kept.length > 0 ? { kept: kept.map(toListedMethod) } : {});
 
 export const account = router({
   changePassword: sessionProcedure
@@ -21,7 +37,7 @@ export const account = router({
         path: '/api/account/password',
         summary: 'Set a new password',
         description:
-          'Needs the current password, where the account has one, and otherwise a session in which a credential was given in the last ten minutes. Attempts count as logins do. Ends all other sessions; this one goes on under a new token, in the session cookie that is set.',
+          'Requires the current password if there is one. Without one, and with an authenticator app, requires a session in which a credential was given in the last ten minutes. Attempts count as logins. Ends all other sessions; this one continues with a new token, set as session cookie. Only this device stays known.',
         tags: ['Account'],
         protect: true,
         setsCookie: true,
@@ -34,8 +50,11 @@ export const account = router({
       const { session, sessionToken: token } = ctx;
       if (token === undefined) throw new ServiceError('UNAUTHENTICATED');
       const passwords = { currentPassword, newPassword };
-      ctx.cookies.setSession(await ctx.accounts.changePassword({ session, token }, passwords, callerOf(ctx)));
-      return answer('Your password is changed. Every other device is logged out.');
+      setRotated(
+        ctx,
+        await ctx.accounts.lifecycle.passwordChange.changePassword({ session, token }, passwords, deviceRequest(ctx)),
+      );
+      return answer('Your password was changed. All other devices were logged out.');
     }),
 
   changeEmail: recentProcedure
@@ -43,9 +62,9 @@ export const account = router({
       openapi: {
         method: 'POST',
         path: '/api/account/email',
-        summary: 'Ask for another email address',
+        summary: 'Request a change of the email address',
         description:
-          'Mails a link to the new address, which works for 24 hours in a session of this account; nothing changes before. The answer is the same for an address that is another’s. Needs a session in which a credential was given in the last ten minutes.',
+          'Mails a link to the new address, which works for 24 hours in a session of this account and in this browser, by the cookie `auth_browser`; nothing changes before. The answer is the same for an address that is another’s. Requires a session with a credential given in the last ten minutes.',
         tags: ['Account'],
         protect: true,
         errors: ['VALIDATION_FAILED', 'REAUTHENTICATION_REQUIRED', 'RATE_LIMITED'],
@@ -54,8 +73,13 @@ export const account = router({
     .input(z.object({ email: fields.email }))
     .output(done)
     .mutation(async ({ ctx, input }) => {
-      await ctx.accounts.changeEmail(ctx.session, input.email, callerOf(ctx));
-      return answer('We sent a link to the new email. Open it and confirm: then it is yours.');
+      const browser = ctx.browser();
+      await ctx.accounts.lifecycle.emailChange.changeEmail(ctx.session, input.email, {
+        caller: callerOf(ctx),
+        browser,
+      });
+      ctx.cookies.setBrowser(browser);
+      return answer('We sent a link to the new email. Open it in this browser to confirm the change.');
     }),
 
   confirmEmail: sessionProcedure
@@ -65,17 +89,20 @@ export const account = router({
         path: '/auth/confirm-email',
         summary: 'Confirm the new email address with the mailed token',
         description:
-          'In a session of the account. The former address is mailed a link that undoes the change for 7 days, in which it stays the user’s.',
+          'In a session of the account, and in the browser that asked for the change: in another it is FORBIDDEN, and the token stays usable. The former address is mailed a link that undoes the change for 7 days, in which it stays the user’s.',
         tags: ['Account'],
         protect: true,
-        errors: ['INVALID_TOKEN', 'EMAIL_TAKEN', 'RATE_LIMITED'],
+        errors: ['INVALID_TOKEN', 'FORBIDDEN', 'EMAIL_TAKEN', 'RATE_LIMITED'],
       },
     })
     .input(z.object({ token: fields.mailedToken }))
     .output(done)
     .mutation(async ({ ctx, input }) => {
-      await ctx.accounts.confirmEmail(ctx.session, input.token, callerOf(ctx));
-      return answer('Your email is changed.');
+      await ctx.accounts.lifecycle.emailChange.confirmEmail(ctx.session, input.token, {
+        caller: callerOf(ctx),
+        browser: ctx.browser(),
+      });
+      return answer('Your email was changed.');
     }),
 
   undoEmailChange: publicProcedure
@@ -83,19 +110,22 @@ export const account = router({
       openapi: {
         method: 'POST',
         path: '/auth/undo-email-change',
-        summary: 'Put the former email address back with the token mailed to it',
+        summary: 'Restore the former email address with the token mailed to it',
         description:
-          'Also after further changes. Ends every session, and removes the password and the identities that were linked since: set a new password by POST /auth/forgot-password.',
+          'Works even after further changes. Ends every session. Removes the password and the login methods added since seven days before the request for the change: set a new password by POST /auth/forgot-password. `kept` lists the login methods added before.',
         tags: ['Account'],
         protect: false,
         errors: ['INVALID_TOKEN', 'EMAIL_TAKEN', 'RATE_LIMITED'],
       },
     })
     .input(z.object({ token: fields.mailedToken }))
-    .output(done)
+    .output(withKept)
     .mutation(async ({ ctx, input }) => {
-      await ctx.accounts.undoEmailChange(input.token, callerOf(ctx));
-      return answer('Your email is back, and every device is logged out. Please set a new password.');
+      const { kept } = await ctx.accounts.lifecycle.emailChange.undoEmailChange(input.token, callerOf(ctx));
+      return {
+        ...answer('Your email was restored, and you were logged out on all devices. Please set a new password.'),
+        ...listKept(kept),
+      };
     }),
 
   notMe: publicProcedure
@@ -105,17 +135,17 @@ export const account = router({
         path: '/auth/not-me',
         summary: 'Disown the account, or the login, of a mailed token',
         description:
-          'Takes the token of the verification mail, used or not, for the owner of an address, who did not ask for the account: removes the login methods that are not proven and ends all sessions; an account without a proven login method is deleted. Takes the token of the mail about a login from a new device, once: ends all sessions, removes the password and the identities that such a login came through, and mails a link to set a new password.',
+          'With the token of the verification mail, used or not, for an owner of the address who did not register: removes unproven login methods and ends all sessions; an account without a proven login method is deleted. With the token of a mail about a login from a new device, or about a new login method, once: ends all sessions, removes the password, the login method of such a login and those added since the first event that such a mail reported, and mails a password reset link. `kept` lists the login methods added before.',
         tags: ['Authentication'],
         protect: false,
         errors: ['INVALID_TOKEN', 'RATE_LIMITED'],
       },
     })
     .input(z.object({ token: fields.mailedToken }))
-    .output(done)
+    .output(withKept)
     .mutation(async ({ ctx, input }) => {
-      const outcome = await ctx.accounts.disown(input.token, callerOf(ctx));
-      return answer(messages[outcome]);
+      const { outcome, kept } = await ctx.accounts.lifecycle.notMe.disown(input.token, callerOf(ctx));
+      return { ...answer(messages[outcome]), ...listKept(kept) };
     }),
 
   export: accountExport,
@@ -127,25 +157,28 @@ export const account = router({
         path: '/api/account',
         summary: 'Delete the account of the logged-in user',
         description:
-          'Ends every session and hides the user. Until `removedAfter` the account can be restored (POST /auth/restore); some time after it everything that is stored about the user is removed.',
+          'Ends every session and hides the user. Until `removedAfter` the account can be restored (POST /auth/restore); after that all stored data of the user is removed.',
         tags: ['Account'],
         protect: true,
         setsCookie: true,
-        errors: ['REAUTHENTICATION_REQUIRED', 'LAST_ADMINISTRATOR'],
+        errors: ['REAUTHENTICATION_REQUIRED', 'LAST_ADMINISTRATOR', 'RATE_LIMITED'],
       },
     })
     .output(done.extend({ deletedAt: unixSeconds, removedAfter: unixSeconds }))
     .mutation(async ({ ctx }) => {
-      const { deletedAt, removedAfter } = await ctx.accounts.deleteAccount(ctx.session, callerOf(ctx));
+      const { deletedAt, removedAfter } = await ctx.accounts.lifecycle.deletion.deleteAccount(
+        ctx.session,
+        callerOf(ctx),
+      );
       ctx.cookies.clearSession();
       return {
-        ...answer('Your account is deleted. It can be restored for a while.'),
+        ...answer('Your account was deleted. It can be restored for a while.'),
         deletedAt: toUnixSeconds(deletedAt),
         removedAfter: toUnixSeconds(removedAfter),
       };
     }),
 
-  restore: publicProcedure
+  restore: attemptProcedure
     .meta({
       openapi: {
         method: 'POST',
@@ -169,6 +202,10 @@ export const account = router({
     .input(z.object({ email: fields.email, password: fields.password }))
     .output(loggedIn)
     .mutation(async ({ ctx, input }) =>
-      answerLogin(ctx, await ctx.accounts.restore(input, loginRequest(ctx)), 'Your account is restored.'),
+      answerLogin(
+        ctx,
+        await ctx.accounts.login.password.restore(input, loginRequest(ctx)),
+        'Your account was restored.',
+      ),
     ),
 });

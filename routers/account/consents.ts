@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import type { ListedConsent } from '../server/accounts/consents.ts';
-import { answer, done } from './done.ts';
-import { termsVersion as version } from './fields.ts';
-import { router, sessionProcedure } from './trpc.ts';
-import { toUnixSeconds, unixSeconds } from './unix-seconds.ts';
+import type { ListedConsent } from '../../server/accounts/users/index.ts';
+import { answer, done } from '../schemas/done.ts';
+import { termsVersion as version } from '../schemas/fields.ts';
+import { toUnixSeconds, unixSeconds } from '../schemas/unix-seconds.ts';
+import { router, sessionProcedure } from '../trpc.ts';
 
 const toListed = ({ version, createdAt }: ListedConsent) => ({ version, acceptedAt: toUnixSeconds(createdAt) });
 
@@ -14,7 +14,7 @@ export const consents = router({
         method: 'GET',
         path: '/api/consents',
         summary: 'The versions of the terms that the logged-in user has accepted, newest first',
-        description: 'The user has yet to accept the current terms where no version is the `current` one.',
+        description: 'If no version equals `current`, the user has yet to accept the current terms.',
         tags: ['Account'],
         protect: true,
         errors: [],
@@ -23,11 +23,11 @@ export const consents = router({
     .output(
       z.object({
         data: z.array(z.object({ version, acceptedAt: unixSeconds })),
-        current: version.optional().meta({ description: 'The current version; absent where there are no terms' }),
+        current: version.optional().meta({ description: 'The current version; absent without terms' }),
       }),
     )
     .query(async ({ ctx }) => {
-      const { current, consents } = await ctx.accounts.listConsents(ctx.session.user.id);
+      const { current, consents } = await ctx.accounts.users.consents.list(ctx.session.user.id);
       return { data: consents.map(toListed), ...(current !== undefined && { current }) };
     }),
 
@@ -37,7 +37,7 @@ export const consents = router({
         method: 'POST',
         path: '/api/consents',
         summary: 'Accept the current terms',
-        description: 'By the version that the user was shown; it is refused where it is not the current one any more.',
+        description: 'Takes the version that the user was shown; it is refused if it is no longer the current one.',
         tags: ['Account'],
         protect: true,
         errors: ['VALIDATION_FAILED'],
@@ -46,7 +46,7 @@ export const consents = router({
     .input(z.object({ version }))
     .output(done)
     .mutation(async ({ ctx, input }) => {
-      await ctx.accounts.acceptTerms(ctx.session, input.version);
-      return answer('Your consent is stored.');
+      await ctx.accounts.lifecycle.terms.accept(ctx.session, input.version);
+      return answer('Your consent was saved.');
     }),
 });

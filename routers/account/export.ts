@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import type { AccountExport } from '../server/accounts/export.ts';
-import { type ColumnKind, storedData } from '../server/accounts/stored-data.ts';
-import { ServiceError } from '../server/errors.ts';
-import { recentProcedure } from './trpc.ts';
-import { unixSeconds } from './unix-seconds.ts';
+import { type AccountExport, type ColumnKind, storedData } from '../../server/accounts/data/index.ts';
+import { ServiceError } from '../../server/errors.ts';
+import { unixSeconds } from '../schemas/unix-seconds.ts';
+import { recentProcedure } from '../trpc.ts';
 
 const kinds = {
   text: z.string(),
+  ownText: z.string(),
   optionalText: z.string().nullable(),
   number: z.int(),
   flag: z.boolean(),
@@ -25,7 +25,7 @@ const row = <const Fields extends Readonly<Record<string, ColumnKind>>>(fields: 
 const isAsyncIterable = (value: unknown) =>
   typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
 
-/** Rows in pages that are read while they are sent: an array in the document and to typed clients. */
+/** Rows read page by page while they are sent: an array in the document and for typed clients. */
 function rows<Item extends z.ZodType>(item: Item) {
   const array = z.array(item);
   const pages = z.custom<AsyncIterable<z.output<Item>[]>>(isAsyncIterable);
@@ -42,15 +42,16 @@ const exported = z.object({
   emailChanges: rows(row(storedData.emailChanges.exported)),
   invitations: rows(row(storedData.invitations.exported)),
   consents: rows(row(storedData.consents.exported)),
+  accessKeys: rows(row(storedData.accessKeys.exported)),
   sessions: rows(row(storedData.sessions.exported)),
   activity: rows(row(storedData.activity.exported)),
   mails: rows(row(storedData.mails.exported)),
   uploads: rows(row(storedData.uploads.exported).extend({ url: z.string() })),
 });
 
-/** Counts the call once it may be answered. */
+/** Counts the call once it is allowed. */
 const exportProcedure = recentProcedure.use(async ({ ctx, next }) => {
-  await ctx.accounts.limits.enforce('export', ctx.session.user.id);
+  await ctx.limits.enforce('export', ctx.session.user.id);
   return next();
 });
 
@@ -61,7 +62,7 @@ export const accountExport = exportProcedure
       path: '/api/account/export',
       summary: 'Everything that is stored about the logged-in user',
       description:
-        'One JSON document, streamed: an answer that breaks off is not complete. Mails are those of the last week. Over tRPC at most 10000 rows.',
+        'One JSON document, streamed: an aborted response is incomplete. Mails are those of the last week. Over tRPC at most 10000 rows.',
       tags: ['Account'],
       protect: true,
       attachment: 'account.json',
@@ -71,7 +72,7 @@ export const accountExport = exportProcedure
   .output(exported)
   .query(async ({ ctx }): Promise<AccountExport> => {
     const document = await ctx.accounts.exportAccount(ctx.session.user.id);
-    // Deleted since the session was read.
+    // The user was deleted after the session was read.
     if (!document) throw new ServiceError('UNAUTHENTICATED');
     return document;
   });

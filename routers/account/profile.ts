@@ -1,23 +1,32 @@
 import { z } from 'zod';
-import type { Account } from '../server/accounts/users.ts';
-import * as fields from './fields.ts';
-import { callerOf, router, sessionProcedure } from './trpc.ts';
-import { publicUser, toPublicUser } from './users.ts';
+import { toProfile } from '../../server/accounts/users/index.ts';
+import * as fields from '../schemas/fields.ts';
+import { callerOf, router, sessionProcedure } from '../trpc.ts';
+import { withoutEmail } from '../users/public-read.ts';
+import { publicUser } from '../users/users.ts';
 
 export const profileOutput = publicUser.extend({ emailVerified: z.boolean() }).meta({ id: 'Profile' });
 
-export const toProfile = (account: Account) => ({ ...toPublicUser(account), emailVerified: account.emailVerified });
+/** Omits `email` for a key or token without its scope. Typed front ends, which have sessions, need no change. */
+const profileProcedure = sessionProcedure.use(async ({ ctx, next }) => {
+  const answered = await next();
+  if (!answered.ok || ctx.scopes === undefined || ctx.scopes.includes('email')) return answered;
+  const { user, ...others } = answered.data as { user: object };
+  return { ...answered, data: { ...others, user: withoutEmail(user) } };
+});
 
-/** Every field optional: only what is sent changes. */
+/** Every field is optional: only fields that are sent change. */
 const change = z.object({ ...fields.profile, language: fields.language.nullable() }).partial();
 
 export const profile = router({
-  get: sessionProcedure
+  get: profileProcedure
     .meta({
+      scope: 'profile:read',
       openapi: {
         method: 'GET',
         path: '/api/profile',
         summary: 'The profile of the logged-in user',
+        description: 'An access key or token without the scope `email` gets no `email`.',
         tags: ['Profile'],
         protect: true,
         errors: [],
@@ -28,11 +37,12 @@ export const profile = router({
 
   language: sessionProcedure
     .meta({
+      scope: 'profile:read',
       openapi: {
         method: 'GET',
         path: '/api/profile/language',
         summary: 'The language that the logged-in user has chosen',
-        description: 'null where the user has chosen none: then pages and mails are in the language of the browser.',
+        description: 'null without a choice: pages and mails are then in the language of the browser.',
         tags: ['Profile'],
         protect: true,
         errors: [],
@@ -44,14 +54,15 @@ export const profile = router({
       return { language: (await ctx.accounts.users.languagesOf({ id }))?.language ?? null };
     }),
 
-  update: sessionProcedure
+  update: profileProcedure
     .meta({
+      scope: 'profile:write',
       openapi: {
         method: 'PUT',
         path: '/api/profile',
         summary: 'Change the profile of the logged-in user',
         description:
-          'Only what is sent changes. An empty string or null clears a field, name excepted. `language` is that of the pages and of mails to the user, null that of the browser; GET /api/profile/language answers it.',
+          'Only sent fields change. An empty string or null clears a field, except `name`. `language` applies to pages and mails, null selects that of the browser; GET /api/profile/language returns it.',
         tags: ['Profile'],
         protect: true,
         errors: ['VALIDATION_FAILED'],

@@ -1,18 +1,11 @@
 import { z } from 'zod';
-import type { UnprovenMethod } from '../server/accounts/login-methods.ts';
-import { ServiceError } from '../server/errors.ts';
-import { answer, done } from './done.ts';
-import * as fields from './fields.ts';
+import { ServiceError } from '../../server/errors.ts';
+import { answer, done } from '../schemas/done.ts';
+import * as fields from '../schemas/fields.ts';
+import { listedMethod, toListedMethod } from '../schemas/listed-method.ts';
+import { callerOf, currentSession, deviceRequest, publicProcedure, router, sessionProcedure } from '../trpc.ts';
 import { idp } from './identity-provider.ts';
 import { logins } from './logins.ts';
-import { callerOf, currentSession, deviceRequest, publicProcedure, router, sessionProcedure } from './trpc.ts';
-import { toUnixSeconds, unixSeconds } from './unix-seconds.ts';
-
-const unprovenMethod = z.object({
-  method: z.string().meta({ description: '`password`, or the name of an identity provider', example: 'password' }),
-  addedAt: unixSeconds,
-});
-const toUnprovenMethod = ({ method, addedAt }: UnprovenMethod) => ({ method, addedAt: toUnixSeconds(addedAt) });
 
 export const auth = router({
   idp,
@@ -24,7 +17,7 @@ export const auth = router({
         path: '/auth/register',
         summary: 'Create an account',
         description:
-          'Sends a mail with a link that verifies the address, after which the account can be used. Sets the cookie `auth_browser`, which recognizes the browser when the link is opened. With the token of an invitation the address is verified at once. Refused with REGISTRATION_CLOSED where the service does not let the address in, whether it has an account or not. Where the service has terms (`TERMS_URL`, `PRIVACY_URL`) `acceptTerms` must be `true`, and it is stored which version was accepted: the current one, and where `termsVersion` says that another was shown, the rule of `acceptTerms` is `terms_changed`.',
+          'Mails a link that verifies the address; then the account can be used. Sets the cookie `auth_browser`, which recognizes the browser when the link is opened. The token of an invitation verifies the address at once. REGISTRATION_CLOSED if the service does not admit the address, with or without an account. If the service has terms (`TERMS_URL`, `PRIVACY_URL`), `acceptTerms` must be `true`, and the current version is stored; if `termsVersion` is another one, the rule of `acceptTerms` is `terms_changed`.',
         tags: ['Authentication'],
         protect: false,
         status: 201,
@@ -42,17 +35,23 @@ export const auth = router({
           .meta({ description: 'The version of the terms that the user was shown', example: '2026-11' }),
         invitation: fields.mailedToken
           .optional()
-          .meta({ description: 'The token of a mailed invitation, which is for this address only' }),
+          .meta({ description: 'The token of an invitation mailed to this address' }),
       }),
     )
     .output(done.extend({ user: z.object({ id: z.string(), email: z.string(), name: z.string() }) }))
     .mutation(async ({ ctx, input }) => {
       const { invitation, ...registrant } = input;
       if (invitation !== undefined) {
-        const { id, email, name } = await ctx.accounts.registerInvited(registrant, invitation, callerOf(ctx));
-        return { ...answer('Registration successful. You can log in now.'), user: { id, email, name } };
+        const { user, deviceCookie } = await ctx.accounts.lifecycle.registration.registerInvited(
+          registrant,
+          invitation,
+          deviceRequest(ctx),
+        );
+        const { id, email, name } = user;
+        ctx.cookies.setDevice(deviceCookie);
+        return { ...answer('Registration successful. You can now log in.'), user: { id, email, name } };
       }
-      const { id, email, name } = await ctx.accounts.register(registrant, {
+      const { id, email, name } = await ctx.accounts.lifecycle.registration.register(registrant, {
         caller: callerOf(ctx),
         browser: ctx.browser(),
       });
@@ -70,22 +69,23 @@ export const auth = router({
         path: '/auth/verify-email',
         summary: 'Confirm an email address with the mailed token',
         description:
-          'In another browser than the one that asked for the account, `unproven` lists the login methods of which it is not proven that the owner of the address added them. A password reset removes them, and so does POST /auth/not-me.',
+          'In a browser other than the one that registered, `unproven` lists the login methods that the owner of the address may not have added. A password reset or POST /auth/not-me removes them. In the browser that registered, sets the cookie `auth_device`: a login there is not reported by mail.',
         tags: ['Authentication'],
         protect: false,
         errors: ['INVALID_TOKEN', 'RATE_LIMITED'],
       },
     })
     .input(z.object({ token: fields.mailedToken }))
-    .output(done.extend({ unproven: z.array(unprovenMethod).optional() }))
+    .output(done.extend({ unproven: z.array(listedMethod).optional() }))
     .mutation(async ({ ctx, input }) => {
-      const unproven = await ctx.accounts.verifyEmail(input.token, {
-        caller: callerOf(ctx),
+      const { unproven, deviceCookie } = await ctx.accounts.lifecycle.verification.verifyEmail(input.token, {
+        request: deviceRequest(ctx),
         browser: ctx.browser(),
       });
+      if (deviceCookie !== undefined) ctx.cookies.setDevice(deviceCookie);
       return {
-        ...answer('Your email is verified. You can log in now.'),
-        ...(unproven.length > 0 && { unproven: unproven.map(toUnprovenMethod) }),
+        ...answer('Your email is verified. You can now log in.'),
+        ...(unproven.length > 0 && { unproven: unproven.map(toListedMethod) }),
       };
     }),
 
@@ -95,7 +95,7 @@ export const auth = router({
         method: 'POST',
         path: '/auth/resend-verification',
         summary: 'Send the verification mail again',
-        description: 'The answer is the same whether there is such an account or not.',
+        description: 'The response is the same with or without such an account.',
         tags: ['Authentication'],
         protect: false,
         errors: ['VALIDATION_FAILED', 'RATE_LIMITED'],
@@ -104,10 +104,10 @@ export const auth = router({
     .input(z.object({ email: fields.email }))
     .output(done)
     .mutation(async ({ ctx, input }) => {
-      await ctx.accounts.resendVerification(input.email, callerOf(ctx));
-      // So that the browser is recognized for as long as the newer link works.
+      await ctx.accounts.lifecycle.verification.resendVerification(input.email, callerOf(ctx));
+      // The browser is recognized for as long as the newer link works.
       ctx.cookies.setBrowser(ctx.browser());
-      return answer('If this address waits for its verification, a new link is on its way.');
+      return answer('If this email is not verified yet, a new link is on its way.');
     }),
 
   ...logins,
@@ -127,7 +127,7 @@ export const auth = router({
     .output(done)
     .mutation(async ({ ctx }) => {
       const session = await currentSession(ctx);
-      // The cookie is cleared only after the session has ended, so that a failed logout can be tried again.
+      // The cookie is cleared only after the session has ended, so that a failed logout can be retried.
       if (session && ctx.sessionToken) await ctx.accounts.sessions.end(ctx.sessionToken, callerOf(ctx));
       ctx.cookies.clearSession();
       if (!session) throw new ServiceError('UNAUTHENTICATED');
@@ -140,6 +140,7 @@ export const auth = router({
         method: 'POST',
         path: '/auth/logout-all',
         summary: 'End every session of the logged-in user, on all devices',
+        description: 'Makes all other devices of the user unknown; this one stays known by the cookie `auth_device`.',
         tags: ['Authentication'],
         setsCookie: true,
         protect: true,
@@ -148,8 +149,9 @@ export const auth = router({
     })
     .output(done)
     .mutation(async ({ ctx }) => {
-      await ctx.accounts.sessions.endAll(ctx.session.user.id, callerOf(ctx));
+      const ended = await ctx.accounts.sessions.endAll(ctx.session.user.id, deviceRequest(ctx));
       ctx.cookies.clearSession();
+      if (ended?.deviceCookie) ctx.cookies.setDevice(ended.deviceCookie);
       return answer('You are logged out on all devices.');
     }),
 
@@ -159,16 +161,17 @@ export const auth = router({
         method: 'POST',
         path: '/auth/forgot-password',
         summary: 'Request a mail with a link to set a new password',
-        description: 'The answer is the same whether there is such an account or not. A newer link replaces the older.',
+        description:
+          'The response is the same with or without such an account, for any text, and beyond the limit, when no mail is sent. A newer link replaces the older one.',
         tags: ['Authentication'],
         protect: false,
-        errors: ['VALIDATION_FAILED', 'RATE_LIMITED'],
+        errors: ['VALIDATION_FAILED'],
       },
     })
-    .input(z.object({ email: fields.email }))
+    .input(z.object({ email: fields.anyEmail }))
     .output(done)
     .mutation(async ({ ctx, input }) => {
-      await ctx.accounts.forgotPassword(input.email, callerOf(ctx));
+      await ctx.accounts.lifecycle.passwordReset.forgotPassword(input.email, callerOf(ctx));
       return answer('If an account exists for this email, a password reset link has been sent.');
     }),
 
@@ -179,17 +182,24 @@ export const auth = router({
         path: '/auth/reset-password',
         summary: 'Set a new password with the mailed token',
         description:
-          'Takes the token of the mailed link, and the address that the link names. Ends every session of the user, and opens none. Of the devices that the user has logged in on only this one stays known, by the cookie `auth_device`. A refused password leaves the token usable.',
+          'Takes token and address of the mailed link. Ends every session of the user, and opens none. Makes all other devices of the user unknown; this one stays known by the cookie `auth_device`. The token is checked before the password, and a refused password leaves it usable.',
         tags: ['Authentication'],
         protect: false,
         errors: ['VALIDATION_FAILED', 'INVALID_TOKEN', 'RATE_LIMITED'],
       },
     })
-    .input(z.object({ token: fields.mailedToken, email: fields.mailedEmail, password: fields.newPassword }))
+    .input(z.object({ token: fields.mailedToken, email: fields.mailedEmail }))
+    .use(async ({ ctx, input, next }) => {
+      await ctx.accounts.lifecycle.passwordReset.checkResetToken(input, ctx.clientAddress());
+      return next();
+    })
+    .input(z.object({ password: fields.newPassword }))
     .output(done)
     .mutation(async ({ ctx, input }) => {
       const { token, email, password } = input;
-      ctx.cookies.setDevice(await ctx.accounts.resetPassword({ token, email }, password, deviceRequest(ctx)));
-      return answer('Your password is changed. You can log in with it now.');
+      ctx.cookies.setDevice(
+        await ctx.accounts.lifecycle.passwordReset.resetPassword({ token, email }, password, deviceRequest(ctx)),
+      );
+      return answer('Your password was changed. You can now log in with it.');
     }),
 });

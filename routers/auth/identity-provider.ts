@@ -1,16 +1,15 @@
 import { z } from 'zod';
-import type { FlowEnd } from '../server/accounts/flow-outcomes.ts';
-import { type FlowPurpose, flowPurposes } from '../server/accounts/login-flows.ts';
-import { type ErrorCode, ServiceError } from '../server/errors.ts';
-import { pagePaths, sessionPaths } from '../server/page-paths.ts';
-import type { Context } from './context.ts';
+import { type FlowEnd, type FlowPurpose, flowPurposes } from '../../server/accounts/providers/index.ts';
+import { type ErrorCode, ServiceError } from '../../server/errors.ts';
+import { pagePaths, sessionPaths } from '../../server/shared/page-paths.ts';
+import type { Context } from '../context.ts';
+import { currentSession, isRecent, loginRequest, publicProcedure, router } from '../trpc.ts';
 import { setLogin } from './login-answer.ts';
-import { currentSession, isRecent, loginRequest, publicProcedure, router } from './trpc.ts';
 
-/** Where the browser is sent next: a fixed path of ours, the provider's own page, or what `returnTo` may name. */
+/** The next location of the browser: a fixed page, the provider's page, or an allowed `returnTo`. */
 const redirect = z.object({ location: z.string().meta({ description: 'The Location of the redirect' }) });
 
-/** The pages of each purpose: after success, and where the cause of a failure is shown. */
+/** The pages of each purpose: after success, and for the cause of a failure. */
 const pages: Record<FlowPurpose, { done: string; failed: string }> = {
   login: { done: pagePaths.dashboard, failed: pagePaths.logIn },
   restore: { done: `${pagePaths.dashboard}?notice=restored`, failed: pagePaths.logIn },
@@ -20,7 +19,7 @@ const pages: Record<FlowPurpose, { done: string; failed: string }> = {
 
 const ALREADY_LINKED = `${pagePaths.security}?notice=already-linked`;
 
-/** How a query names the purposes beside the login. */
+/** The query parameter of each purpose other than the login. */
 const flags: Record<Exclude<FlowPurpose, 'login'>, string> = {
   restore: '`1`: restores the account if it was deleted, and logs in to it',
   link: '`1`: links the identity to the account of the session, in which a credential must have been given lately',
@@ -45,7 +44,10 @@ const failures = {
 const SESSION_ENDED = 'session_ended';
 const REAUTHENTICATION_REQUIRED = 'reauthentication_required';
 
-/** Every cause that a page is told as `error`. */
+/** This page has the buttons for flows that a link alone must not begin. */
+const BEGIN_HERE = `${pagePaths.security}?error=${REAUTHENTICATION_REQUIRED}`;
+
+/** Every cause that pages receive as `error`. */
 export const flowErrors: ReadonlySet<string> = new Set([
   ...Object.values(failures),
   SESSION_ENDED,
@@ -66,37 +68,37 @@ function locationOf({ purpose, page, returnTo, result }: FlowEnd): string {
   return returnTo ?? (page === undefined ? pages[purpose].done : `${page}?notice=confirmed`);
 }
 
-/** A page of ours that leads on to `returnTo`. */
+/** One of our pages, which continues to `returnTo`. */
 function withReturn(location: string, returnTo: string | undefined): string {
   if (returnTo === undefined) return location;
   return `${location}${location.includes('?') ? '&' : '?'}${new URLSearchParams({ returnTo })}`;
 }
 
-/** One string or undefined: a parameter that is given twice is no answer of a provider. */
+/** One string, else undefined: a repeated parameter is not a valid response of a provider. */
 const parameter = z
   .unknown()
   .transform((value) => (typeof value === 'string' && value.length <= 4096 ? value : undefined))
   .meta({ type: 'string' })
   .optional();
 
-/** Over REST it is in the path; a typed client of a service with one provider need not name it. */
+/** In the path over REST. Optional for a typed client of a service with one provider. */
 const provider = z.string().default('').meta({ description: 'The name of the provider; without it, the first' });
 
-const providerOf = ({ accounts }: Context, name = ''): string => name || (accounts.identityProviders[0] ?? '');
+const providerOf = ({ accounts }: Context, name = ''): string => name || (accounts.providers.names[0] ?? '');
 
 const flag = (purpose: keyof typeof flags) => z.literal('1').optional().meta({ description: flags[purpose] });
 
 const page = z
   .enum(sessionPaths)
   .optional()
-  .meta({ description: 'With `reauthenticate`: the page of ours where the browser goes in the end' });
+  .meta({ description: 'With `reauthenticate`: the account page to which the browser finally returns' });
 
 const returnTo = z.string().optional().meta({
   description:
-    'Where the browser goes in the end, in place of a page of ours: a path, or an address on the origin of APP_URL or one of ALLOWED_ORIGINS. After a failure the page that shows it is told it',
+    'The final location of the browser, instead of an account page: a path, or a URL on the origin of APP_URL or ALLOWED_ORIGINS. After a failure the page that reports it gets this value',
 });
 
-/** Rejects with VALIDATION_FAILED: a link must lead nowhere but where it says. */
+/** Rejects with VALIDATION_FAILED, to prevent open redirects. */
 function admitReturn(ctx: Context, asked: string | undefined): string | undefined {
   if (asked === undefined) return undefined;
   const admitted = ctx.returnAddress(asked);
@@ -108,27 +110,25 @@ function admitReturn(ctx: Context, asked: string | undefined): string | undefine
 function purposeOf(given: { [Purpose in keyof typeof flags]?: '1' | undefined }): FlowPurpose {
   const named = (Object.keys(flags) as (keyof typeof flags)[]).filter((purpose) => given[purpose] !== undefined);
   if (named.length > 1)
-    throw new ServiceError('VALIDATION_FAILED', { message: `One of ${named.join(', ')} at a time` });
+    throw new ServiceError('VALIDATION_FAILED', { message: `Only one of ${named.join(', ')} can be given` });
   return named[0] ?? 'login';
 }
 
-/**
- * The session that a flow is about. A link from a page of another site begins none: browsers send no Strict cookie with it,
- * and those of a sibling host, which do, state where it comes from. A browser that shows the answer to its user is led to a
- * page of ours in place of the refusal.
- */
+/** The refusal of a navigation redirects to one of our pages. */
+const refusal = (ctx: Context, code: ErrorCode, location: string, returnTo: string | undefined) =>
+  new ServiceError(code, ctx.isNavigation() ? { location: withReturn(location, returnTo) } : undefined);
+
+/** The session that a flow concerns. */
 async function ownerOf(ctx: Context, need: 'recent' | 'any', returnTo: string | undefined) {
-  const refusal = (code: ErrorCode, location: string) =>
-    new ServiceError(code, ctx.isNavigation() ? { location: withReturn(location, returnTo) } : undefined);
   const session = await currentSession(ctx);
-  if (session?.id === undefined) throw refusal('UNAUTHENTICATED', pagePaths.logIn);
+  if (session?.id === undefined) throw refusal(ctx, 'UNAUTHENTICATED', pagePaths.logIn, returnTo);
   if (need === 'recent' && !(await isRecent(ctx, session))) {
-    throw refusal('REAUTHENTICATION_REQUIRED', `${pagePaths.security}?error=${REAUTHENTICATION_REQUIRED}`);
+    throw refusal(ctx, 'REAUTHENTICATION_REQUIRED', BEGIN_HERE, returnTo);
   }
   return { userId: session.user.id, sessionId: session.id, epoch: session.user.sessionEpoch };
 }
 
-/** Login through external identity providers, and what else users do there: interface.md section 5.7. */
+/** Login, linking and reauthentication through identity providers: interface.md section 5.7. */
 export const idp = router({
   start: publicProcedure
     .meta({
@@ -136,12 +136,12 @@ export const idp = router({
         method: 'GET',
         path: '/auth/{provider}',
         parameterFrom: 'identityProviders',
-        summary: 'Log in through an identity provider, link an identity there, or give a credential again',
+        summary: 'Log in through an identity provider, link an identity, or reauthenticate',
         description:
-          'Sends the browser to the provider, with a state cookie that lasts ten minutes. Any purpose but a login is refused with ORIGIN_MISMATCH where a page of another site has sent the browser. `link` and `reauthenticate` need a session; the callback is bound to it and to this browser, by the cookie `auth_browser`.',
+          'Sends the browser to the provider, with a state cookie that lasts ten minutes. The callback is bound to this browser, by the cookie `auth_browser`. Purposes other than a login are refused with ORIGIN_MISMATCH unless one of our own pages sent the browser. `link` and `reauthenticate` need a session, to which the callback is bound too.',
         tags: ['Authentication'],
         protect: false,
-        redirect: `The provider's authorization page; where it cannot be asked ${failureAt('login', 'failed')}, and where it does not let users prove a login ${failureAt('reauthenticate', 'proves-no-login')}. A navigation with \`link\` or \`reauthenticate\` that is refused with 401 or 403 leads to ${pagePaths.logIn} or ${pagePaths.security}`,
+        redirect: `The provider's authorization page; where it cannot be asked ${failureAt('login', 'failed')}, and where it does not let users prove a login ${failureAt('reauthenticate', 'proves-no-login')}. A navigation that is refused with 401 or 403 leads to ${pagePaths.logIn} or ${pagePaths.security}`,
         errors: ['UNAUTHENTICATED', 'REAUTHENTICATION_REQUIRED', 'ORIGIN_MISMATCH', 'NOT_FOUND', 'RATE_LIMITED'],
       },
     })
@@ -163,20 +163,24 @@ export const idp = router({
       const purpose = purposeOf(given);
       const returnTo = admitReturn(ctx, given.returnTo);
       const { session } = flowPurposes[purpose];
-      if (purpose !== 'login' && !ctx.isFromOurPages()) throw new ServiceError('ORIGIN_MISMATCH');
+      const isAskedFor = ctx.isAskedOnOurPages();
+      if (purpose !== 'login' && !isAskedFor) {
+        throw refusal(ctx, 'ORIGIN_MISMATCH', purpose === 'restore' ? pagePaths.logIn : BEGIN_HERE, returnTo);
+      }
       const owner = session && (await ownerOf(ctx, session, returnTo));
-      const begun = await ctx.accounts.beginExternalLogin({
+      const begun = await ctx.accounts.providers.login.begin({
         provider: name,
         purpose,
         owner,
         page: purpose === 'reauthenticate' ? page : undefined,
         returnTo,
         browser: ctx.browser(),
+        isAskedFor,
         ownUrl: ctx.ownUrl(),
         clientAddress: ctx.clientAddress(),
       });
       if (begun.result !== 'begun') return { location: withReturn(failureAt(purpose, begun.result, page), returnTo) };
-      if (owner) ctx.cookies.setBrowser(ctx.browser());
+      ctx.cookies.setBrowser(ctx.browser());
       ctx.cookies.setState(name, begun.state);
       return { location: begun.url };
     }),
@@ -187,9 +191,9 @@ export const idp = router({
         method: 'GET',
         path: '/auth/{provider}/callback',
         parameterFrom: 'identityProviders',
-        summary: 'Where an identity provider sends the browser back',
+        summary: 'The callback of an identity provider',
         description:
-          'A login sets the session cookie `auth_session`, and a session that came along ends; that of a user with an authenticator app sets `auth_pending`, unless the provider is trusted to ask for a second factor. A linked identity and a credential that was given again change the session in which that began. Over /trpc an identity of another account is IDENTITY_TAKEN, and a first login that makes no account REGISTRATION_CLOSED.',
+          'A login sets the session cookie `auth_session` and ends the session of the request. For a user with an authenticator app it sets `auth_pending`, unless the provider is trusted to require a second factor. A linked identity or a reauthentication changes the session in which it began. Over /trpc an identity of another account is IDENTITY_TAKEN, and a first login that is not admitted REGISTRATION_CLOSED.',
         tags: ['Authentication'],
         protect: false,
         setsCookie: true,
@@ -201,7 +205,7 @@ export const idp = router({
     .output(redirect)
     .query(async ({ ctx, input }) => {
       const name = providerOf(ctx, input.provider);
-      const end = await ctx.accounts.finishExternalLogin({
+      const end = await ctx.accounts.providers.login.finish({
         provider: name,
         code: input.code,
         state: input.state,

@@ -1,16 +1,23 @@
 import { z } from 'zod';
-import { type ErrorCode, ServiceError } from '../server/errors.ts';
-import type { Context } from './context.ts';
-import { answer, done } from './done.ts';
-import * as fields from './fields.ts';
+import { type ErrorCode, ServiceError } from '../../server/errors.ts';
+import type { Context } from '../context.ts';
+import { answer, done } from '../schemas/done.ts';
+import * as fields from '../schemas/fields.ts';
+import * as webauthn from '../schemas/webauthn.ts';
+import {
+  attemptProcedure,
+  callerOf,
+  currentSession,
+  loginRequest,
+  publicProcedure,
+  sessionProcedure,
+} from '../trpc.ts';
 import { answerLogin, loggedIn } from './login-answer.ts';
-import { callerOf, currentSession, loginRequest, publicProcedure, sessionProcedure } from './trpc.ts';
-import * as webauthn from './webauthn.ts';
 
-/** Whose passkeys are asked for; undefined: anybody's. */
+/** The user whose passkeys are allowed; undefined allows those of any user. */
 const ownerOf: Record<'login' | 'second-factor' | 'reauthenticate', (ctx: Context) => Promise<string | undefined>> = {
   login: async () => undefined,
-  'second-factor': async (ctx) => (await ctx.accounts.findPendingUser(ctx.pendingLogin, callerOf(ctx))).id,
+  'second-factor': async (ctx) => (await ctx.accounts.login.steps.findPendingUser(ctx.pendingLogin, callerOf(ctx))).id,
   async reauthenticate(ctx) {
     const session = await currentSession(ctx);
     if (!session) throw new ServiceError('UNAUTHENTICATED');
@@ -18,19 +25,19 @@ const ownerOf: Record<'login' | 'second-factor' | 'reauthenticate', (ctx: Contex
   },
 };
 
-/** After these refusals no login waits any more. */
+/** After these refusals the pending login has ended. */
 const ended: ErrorCode[] = ['UNAUTHENTICATED', 'ACCOUNT_BLOCKED'];
 
-/** Of the router `auth`: what takes a credential, for a new session or in one. */
+/** The procedures of the router `auth` that take a credential, for a new or an existing session. */
 export const logins = {
-  login: publicProcedure
+  login: attemptProcedure
     .meta({
       openapi: {
         method: 'POST',
         path: '/auth/login',
         summary: 'Log in with email and password',
         description:
-          'Sets the session cookie `auth_session`. A session that the request carries ends. For a user with an authenticator app it is the first step: SECOND_FACTOR_REQUIRED sets the cookie `auth_pending`, `details.methods` lists what can be given next (`totp`, `recovery`, `passkey`, with commas between them), and POST /auth/second-factor completes the login.',
+          'Sets the session cookie `auth_session`. Ends the session of the request. For a user with an authenticator app it is the first step: SECOND_FACTOR_REQUIRED sets the cookie `auth_pending`, `details.methods` lists the possible second factors (`totp`, `recovery`, `passkey`, separated by commas), and POST /auth/second-factor completes the login.',
         tags: ['Authentication'],
         setsCookie: true,
         protect: false,
@@ -47,7 +54,9 @@ export const logins = {
     })
     .input(z.object({ email: fields.email, password: fields.password }))
     .output(loggedIn)
-    .mutation(async ({ ctx, input }) => answerLogin(ctx, await ctx.accounts.logIn(input, loginRequest(ctx)))),
+    .mutation(async ({ ctx, input }) =>
+      answerLogin(ctx, await ctx.accounts.login.password.logIn(input, loginRequest(ctx))),
+    ),
 
   beginPasskey: publicProcedure
     .meta({
@@ -56,7 +65,7 @@ export const logins = {
         path: '/auth/passkey/options',
         summary: 'Begin a login by passkey, the second step of a login, or a reauthentication',
         description:
-          'Answers the options for `navigator.credentials.get`, whose challenge can be answered once, within five minutes, by this browser: sets its cookie `auth_browser`. For `second-factor` a login must wait for it (cookie `auth_pending`), for `reauthenticate` there must be a session: then only the passkeys of that user are asked for.',
+          'Returns the options for `navigator.credentials.get`. The challenge is valid once, for five minutes, in this browser: sets its cookie `auth_browser`. `second-factor` requires a pending login (cookie `auth_pending`), `reauthenticate` a session: both allow only the passkeys of that user.',
         tags: ['Authentication'],
         protect: false,
         errors: ['VALIDATION_FAILED', 'UNAUTHENTICATED', 'ACCOUNT_BLOCKED', 'RATE_LIMITED'],
@@ -67,19 +76,22 @@ export const logins = {
     .mutation(async ({ ctx, input }) => {
       const purpose = input?.purpose ?? 'login';
       const userId = await ownerOf[purpose](ctx);
-      const options = await ctx.accounts.beginPasskey({ purpose, browser: ctx.browser(), userId }, ctx.clientAddress());
+      const options = await ctx.accounts.login.passkey.beginPasskey(
+        { purpose, browser: ctx.browser(), userId },
+        ctx.clientAddress(),
+      );
       ctx.cookies.setBrowser(ctx.browser());
       return options;
     }),
 
-  finishPasskey: publicProcedure
+  finishPasskey: attemptProcedure
     .meta({
       openapi: {
         method: 'POST',
         path: '/auth/passkey',
         summary: 'Log in with a passkey',
         description:
-          'Takes what `navigator.credentials.get` has answered, as JSON. Sets the session cookie `auth_session`. A session that the request carries ends. Attempts count as logins do.',
+          'Takes the result of `navigator.credentials.get` as JSON. Sets the session cookie `auth_session`. Ends the session of the request. Attempts count as logins.',
         tags: ['Authentication'],
         setsCookie: true,
         protect: false,
@@ -89,7 +101,7 @@ export const logins = {
     .input(webauthn.assertionResponse)
     .output(loggedIn)
     .mutation(async ({ ctx, input }) =>
-      answerLogin(ctx, await ctx.accounts.logInByPasskey(input, ctx.browser(), loginRequest(ctx))),
+      answerLogin(ctx, await ctx.accounts.login.passkey.logIn(input, ctx.browser(), loginRequest(ctx))),
     ),
 
   secondFactor: publicProcedure
@@ -99,7 +111,7 @@ export const logins = {
         path: '/auth/second-factor',
         summary: 'Complete a login with a code of the authenticator app, a recovery code or a passkey',
         description:
-          'Takes one of them, and the cookie `auth_pending` that the first step has set for ten minutes; answers as a login does. Each code works once. The fifth wrong one ends the login, and codes are limited per user. UNAUTHENTICATED where no login waits.',
+          'Takes one of them, and the cookie `auth_pending`, which the first step sets for ten minutes. Responds like a login. Each code works once. The fifth wrong one ends the login, and codes are limited per user. UNAUTHENTICATED without a pending login.',
         tags: ['Authentication'],
         setsCookie: true,
         protect: false,
@@ -115,7 +127,7 @@ export const logins = {
     )
     .output(loggedIn)
     .mutation(async ({ ctx, input }) => {
-      const outcome = await ctx.accounts
+      const outcome = await ctx.accounts.login.steps
         .giveSecondFactor(ctx.pendingLogin, input, { ...loginRequest(ctx), browser: ctx.browser() })
         .catch((error: unknown) => {
           if (error instanceof ServiceError && ended.includes(error.code)) ctx.cookies.clearPending();
@@ -131,9 +143,9 @@ export const logins = {
       openapi: {
         method: 'POST',
         path: '/auth/reauthenticate',
-        summary: 'Give the password, a code of the authenticator app or a passkey again in the current session',
+        summary: 'Reauthenticate the current session with the password, a code of the authenticator app or a passkey',
         description:
-          'For the ten minutes that follow, the session may make the changes that are otherwise refused with REAUTHENTICATION_REQUIRED. Takes one of them; passwords, which are refused with SECOND_FACTOR_REQUIRED where there is an authenticator app, count as logins do; codes are limited per user.',
+          'For the next ten minutes the session may make the changes that are otherwise refused with REAUTHENTICATION_REQUIRED. Takes one of the three. Passwords count as logins, and are refused with SECOND_FACTOR_REQUIRED if there is an authenticator app; codes are limited per user.',
         tags: ['Authentication'],
         protect: true,
         errors: ['VALIDATION_FAILED', 'INVALID_CREDENTIALS', 'INVALID_CODE', 'SECOND_FACTOR_REQUIRED', 'RATE_LIMITED'],
@@ -148,7 +160,10 @@ export const logins = {
     )
     .output(done)
     .mutation(async ({ ctx, input }) => {
-      await ctx.accounts.reauthenticate(ctx.session, input, { ...callerOf(ctx), browser: ctx.browser() });
-      return answer('Thank you, it is you.');
+      await ctx.accounts.login.reauthentication.reauthenticate(ctx.session, input, {
+        ...callerOf(ctx),
+        browser: ctx.browser(),
+      });
+      return answer('Your identity is confirmed.');
     }),
 };

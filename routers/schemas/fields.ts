@@ -1,7 +1,6 @@
 import { validate as isUuid } from 'uuid';
 import { z } from 'zod';
-import type { ProfileFields } from '../entities/index.ts';
-import { isMailedToken } from '../server/accounts/mailed-tokens.ts';
+import type { ProfileFields } from '../../entities/index.ts';
 import {
   hasVisible,
   isMailAddress,
@@ -10,16 +9,19 @@ import {
   isWebAddress,
   lengthOf,
   normalizeEmail,
-} from '../server/accounts/text-rules.ts';
-import { ServiceError } from '../server/errors.ts';
-import { isLanguage, type Language, languages } from '../server/texts/languages.ts';
+} from '../../server/accounts/users/index.ts';
+import { ServiceError } from '../../server/errors.ts';
+import { isToken } from '../../server/lib/random-token.ts';
+import { isLanguage, type Language, languages } from '../../server/shared/texts/languages.ts';
 
-/** The fields of interface.md section 2.5 and decisions.md "Accounts", each with its rules. Lengths count code points. */
+/**
+ * The fields of interface.md section 2.5 and design/users.md, each with its rules. Lengths are in code points.
+ */
 
-/** One rule of a text, by the name that `details` gives it. */
+/** One rule of a text, with its name in `details`. */
 const rule = (name: string, error: string) => ({ error, params: { rule: name } });
 
-/** The first rule of each text: no other rule reads a text that is longer. */
+/** The first rule of each text: other rules never read a text that is too long. */
 const atMost = (max: number) =>
   [
     (value: string) => lengthOf(value) <= max,
@@ -36,20 +38,22 @@ const text = (max: number, isClean: (text: string) => boolean) =>
 
 export const name = text(100, isOneLine)
   .refine((value) => lengthOf(value) >= 2, rule('too_short', 'Must have at least 2 characters'))
-  .refine(hasVisible, rule('invisible', 'Must have visible characters'))
+  .refine(hasVisible, rule('invisible', 'Must contain a visible character'))
   .meta({ minLength: 2, maxLength: 100, example: 'Ada Lovelace' });
 
 export const passkeyName = text(64, isOneLine)
-  .refine(hasVisible, rule('invisible', 'Must have visible characters'))
+  .refine(hasVisible, rule('invisible', 'Must contain a visible character'))
   .meta({ minLength: 1, maxLength: 64, example: 'My laptop' });
 
-/** A web address that is safe to show as a link; the empty string clears it. The server never fetches it. */
+export const keyName = passkeyName.meta({ example: 'Backup' });
+
+/** A web address that is safe as a link; the empty string clears it. The server never fetches it. */
 const webAddress = z
   .string()
-  .refine((value) => value === '' || isWebAddress(value), rule('invalid_url', 'Must be a http or https address'))
+  .refine((value) => value === '' || isWebAddress(value), rule('invalid_url', 'Must be an http or https URL'))
   .meta({ maxLength: 2048, example: 'https://example.com/ada' });
 
-/** The rules of the fields that users may change: exactly those of the entity. */
+/** The fields that users may change: exactly those of the entity. */
 export const profile = {
   name,
   bio: text(500, isStorable).meta({ example: 'Writes about engines.' }).nullable(),
@@ -58,12 +62,11 @@ export const profile = {
   avatar: webAddress.nullable(),
 } satisfies { [Field in keyof ProfileFields]: z.ZodType<ProfileFields[Field]> };
 
-/** A language of the pages and mails. */
 export const language = z
   .custom<Language>(isLanguage, rule('unknown_language', `Must be one of ${languages.join(', ')}`))
   .meta({ type: 'string', enum: [...languages], example: 'de' });
 
-/** The name of a file at its origin. The service makes no use of it, so any text is valid. */
+/** The name of a file at its origin. The service ignores it, so any text is valid. */
 export const filename = z.string().min(1).max(1024).meta({ example: 'holiday.png' });
 
 /** One ASCII address, normalized. */
@@ -72,6 +75,12 @@ export const email = z
   .refine(isMailAddress, rule('invalid_email', 'Must be a valid email address'))
   .overwrite(normalizeEmail)
   .meta({ format: 'email', maxLength: 254, example: 'ada@example.com' });
+
+/** Any text is allowed; undefined for an invalid address, which no account has. */
+export const anyEmail = z
+  .string()
+  .transform((value) => (isMailAddress(value) ? normalizeEmail(value) : undefined))
+  .meta({ type: 'string', format: 'email', example: 'ada@example.com' });
 
 export const newPassword = z
   .string()
@@ -87,16 +96,16 @@ export const newPassword = z
   .refine((value) => value.isWellFormed(), rule('invalid_characters', 'Contains characters that are not allowed'))
   .meta({ minLength: 8, maxLength: 128, example: 'Analytical-Engine-1843' });
 
-/** At login any text may be tried; a text that is longer than a password can be is wrong anyway. */
+/** At login any text is allowed; a text beyond the maximum length of a password is wrong anyway. */
 export const password = z.string().min(1, 'Must not be empty').meta({ example: 'Analytical-Engine-1843' });
 
-/** Whether a user has accepted the terms that the service has, if any. */
+/** True if the user has accepted the terms of the service, if there are any. */
 export const acceptTerms = z.boolean().default(false).meta({ example: true });
 
-/** At most two addresses of 1000 characters. */
+/** At most two URLs of 1000 characters. */
 export const termsVersion = z.string().max(2048).meta({ description: 'A version of the terms', example: '2026-11' });
 
-/** A code of an authenticator app; apps show it in two groups. */
+/** A code of an authenticator app; apps display it in two groups. */
 export const code = z
   .string()
   .max(16)
@@ -104,10 +113,10 @@ export const code = z
   .refine((value) => /^\d{6}$/.test(value), rule('invalid_code', 'Must have six digits'))
   .meta({ example: '123456' });
 
-/** Any text may be tried. Case, dashes and spaces do not count. */
+/** Any text is allowed. Case, dashes and spaces are ignored. */
 export const recoveryCode = z.string().min(1).max(64).meta({ example: '7n0q-v3kd-9w2h-x5ta' });
 
-/** An object of which exactly one field is given. */
+/** An object with exactly one of the fields. */
 export const oneOf = <Shape extends Record<string, z.ZodType>>(shape: Shape) =>
   z
     .object(shape)
@@ -118,37 +127,36 @@ export const oneOf = <Shape extends Record<string, z.ZodType>>(shape: Shape) =>
     );
 
 /**
- * The token of a mailed link. Input that cannot be a token is INVALID_TOKEN, whatever else is missing: thrown instead
- * of reported as an issue, because the error of a schema is always VALIDATION_FAILED.
+ * The token of a mailed link. Malformed input is INVALID_TOKEN: thrown instead of reported as an issue, because a
+ * schema's error is always VALIDATION_FAILED.
  */
 export const mailedToken = z
   .unknown()
   .transform((value) => {
-    if (typeof value === 'string' && isMailedToken(value)) return value;
+    if (typeof value === 'string' && isToken(value)) return value;
     throw new ServiceError('INVALID_TOKEN');
   })
   .meta({ type: 'string', example: 'q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA' });
 
-/** The address that a token was mailed to. Any other text is that of no token; without one the caller has left it out. */
+/** The address that a token was mailed to. Other text matches no token; undefined if the caller omits it. */
 export const mailedEmail = z
   .string()
   .transform((value) => (value.length <= 254 ? normalizeEmail(value) : ''))
   .meta({ type: 'string', format: 'email', example: 'ada@example.com' });
 
-export const LARGEST_PAGE = 100;
+export const MAX_PAGE = 100;
 
-/** The number of entries on a page of a list. */
 export const pageLimit = z.coerce
   .number<number>()
   .int()
   .min(1)
-  .max(LARGEST_PAGE)
+  .max(MAX_PAGE)
   .optional()
-  .meta({ description: `At most this many, 1 to ${LARGEST_PAGE}, which is the default` });
+  .meta({ description: `The maximum, 1 to ${MAX_PAGE}; default ${MAX_PAGE}` });
 
-/** The cursor of a list whose ids are UUIDs. */
+/** The cursor of a list ordered by UUID. */
 export const uuidCursor = z
   .string()
   .refine(isUuid, rule('invalid_cursor', 'Must be a cursor from an earlier page'))
   .optional()
-  .meta({ description: 'nextCursor of the page before' });
+  .meta({ description: 'nextCursor of the previous page' });

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** A time in an answer. */
+/** A time in a response. */
 export const unixSeconds = z.int().meta({ description: 'Unix seconds', example: 1_700_000_000 });
 
 /** From milliseconds since 1970, rounded down. */

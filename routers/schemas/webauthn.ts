@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 /** The JSON of WebAuthn Level 3 (section 5.1), as browsers and `@simplewebauthn/browser` read and write it. */
 
-/** Of so many characters at most. */
+/** At most `max` characters. */
 const base64url = (max: number) =>
   z
     .string()
@@ -13,16 +13,16 @@ const base64url = (max: number) =>
 /** At most 1023 bytes. */
 const credentialId = base64url(1364).meta({ example: 'SuUGGwkIIxJrTJbEmXyaUg' });
 const type = z.literal('public-key');
-/** JSON with a challenge and an origin in it. */
+/** JSON that contains a challenge and an origin. */
 const clientDataJSON = base64url(4096);
 const requirement = z.enum(['required', 'preferred', 'discouraged']);
 
-/** A text that names a transport; those that are known today have at most ten letters. */
+/** The name of a transport; known ones have at most ten letters. */
 const transport = z
   .string()
   .regex(/^[a-z-]{1,24}$/)
   .meta({ example: 'internal' });
-/** As many as a row keeps. */
+/** The maximum that fits into a row. */
 const transports = z.array(transport).max(10);
 const descriptor = z.object({ id: z.string(), type: z.string(), transports: z.array(z.string()).optional() });
 
@@ -57,12 +57,12 @@ export const requestOptions = options.extend({
 
 const credential = z.object({ id: credentialId, rawId: credentialId, type });
 
-/** RegistrationResponseJSON, as far as it is read. */
+/** RegistrationResponseJSON: the fields that are used. */
 export const registrationResponse = credential.extend({
   response: z.object({ clientDataJSON, attestationObject: base64url(16_384), transports: transports.optional() }),
 });
 
-/** AuthenticationResponseJSON, as far as it is read. */
+/** AuthenticationResponseJSON: the fields that are used. */
 export const assertionResponse = credential.extend({
   response: z.object({
     clientDataJSON,

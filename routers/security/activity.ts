@@ -1,11 +1,21 @@
 import { z } from 'zod';
-import type { EventPage, ListedEvent } from '../server/activity/index.ts';
-import { eventKinds } from '../server/activity/kinds.ts';
-import * as fields from './fields.ts';
-import { router, sessionProcedure } from './trpc.ts';
-import { toUnixSeconds, unixSeconds } from './unix-seconds.ts';
+import type { EventPage, ListedEvent } from '../../server/activity/index.ts';
+import { eventKinds, type Kind } from '../../server/activity/kinds.ts';
+import * as fields from '../schemas/fields.ts';
+import { toUnixSeconds, unixSeconds } from '../schemas/unix-seconds.ts';
+import { router, sessionProcedure } from '../trpc.ts';
 
-const kinds = Object.entries(eventKinds).map(([kind, meaning]) => `\`${kind}\`: ${meaning}`);
+const code = (text: unknown) => `\`${text}\``;
+
+/** Each kind with its meaning, and the names, values and meanings of its details. */
+const kinds = Object.entries<Kind>(eventKinds).map(([kind, { meaning, details = {} }]) => {
+  const { properties = {} } = z.toJSONSchema(z.object(details));
+  const described = Object.entries(properties as Record<string, z.core.JSONSchema.JSONSchema>).map(
+    ([name, { enum: values, description }]) =>
+      [`${code(`details.${name}`)}:`, description, ...(values ? [`(${values.map(code).join(', ')})`] : [])].join(' '),
+  );
+  return `${code(kind)}: ${[meaning, ...described].join(', ')}`;
+});
 
 const listed = z.object({
   id: z.string().meta({ example: '01931b6e-7a54-7c3c-9d0a-3f4f5f6a7b8c' }),
@@ -15,8 +25,14 @@ const listed = z.object({
     description: '`user`, `administrator`, `operator` at the command line, or `service:` and its name',
     example: 'user',
   }),
-  address: z.string().meta({ description: 'The IP address; empty for a background job', example: '203.0.113.7' }),
-  device: z.string().meta({ description: 'As its program named itself', example: 'Firefox on Linux' }),
+  address: z.string().meta({
+    description: 'The IP address; empty for a background job, and for the user if another actor acted',
+    example: '203.0.113.7',
+  }),
+  device: z.string().meta({
+    description: 'As the User-Agent describes it; empty for the user if another actor acted',
+    example: 'Firefox on Linux',
+  }),
   details: z.record(z.string(), z.string()).optional(),
 });
 
@@ -30,10 +46,9 @@ const toListed = ({ id, kind, actor, address, device, details, createdAt }: List
   ...(details && { details }),
 });
 
-/** A page of events, newest first. */
 export const eventPage = z.object({
   data: z.array(listed),
-  nextCursor: z.string().optional().meta({ description: 'Only where more follow' }),
+  nextCursor: z.string().optional().meta({ description: 'Absent on the last page' }),
 });
 
 export const toEventPage = ({ events, ...next }: EventPage) => ({ data: events.map(toListed), ...next });
@@ -44,7 +59,7 @@ export const activity = router({
       openapi: {
         method: 'GET',
         path: '/api/activity',
-        summary: 'What happened to the account of the logged-in user, newest first',
+        summary: 'The activity of the account of the logged-in user, newest first',
         tags: ['Account'],
         protect: true,
         errors: ['VALIDATION_FAILED'],
@@ -52,7 +67,7 @@ export const activity = router({
     })
     .input(z.object({ limit: fields.pageLimit, cursor: fields.uuidCursor }).optional())
     .output(eventPage)
-    .query(async ({ ctx, input: { limit = fields.LARGEST_PAGE, cursor } = {} }) =>
-      toEventPage(await ctx.accounts.activity(ctx.session.user.id, { limit, cursor })),
+    .query(async ({ ctx, input: { limit = fields.MAX_PAGE, cursor } = {} }) =>
+      toEventPage(await ctx.accounts.listActivity(ctx.session.user.id, { limit, cursor }, 'user')),
     ),
 });

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import type { ListedIdentity } from '../server/accounts/identity-links.ts';
-import { answer, done } from './done.ts';
-import { callerOf, recentProcedure, router, sessionProcedure } from './trpc.ts';
-import { toUnixSeconds, unixSeconds } from './unix-seconds.ts';
+import type { ListedIdentity } from '../../server/accounts/providers/index.ts';
+import { answer, done } from '../schemas/done.ts';
+import { toUnixSeconds, unixSeconds } from '../schemas/unix-seconds.ts';
+import { callerOf, recentProcedure, router, sessionProcedure } from '../trpc.ts';
 
 const identityId = z.string().meta({ example: '1b4e28ba-2fa1-4d2b-883f-0016d3cca427' });
 
@@ -10,7 +10,7 @@ export const listed = z.object({
   id: identityId,
   provider: z.string().meta({ description: 'The name of the identity provider', example: 'github' }),
   email: z.string().meta({
-    description: 'The address that the provider stated last; empty where it has stated none',
+    description: 'The last address from the provider; empty without one',
     example: 'ada@example.com',
   }),
   createdAt: unixSeconds,
@@ -43,7 +43,7 @@ export const identities = router({
       }),
     )
     .query(async ({ ctx }) => {
-      const { identities, hasPassword } = await ctx.accounts.listIdentities(ctx.session.user.id);
+      const { identities, hasPassword } = await ctx.accounts.providers.links.list(ctx.session.user.id);
       return { data: identities.map(toListed), hasPassword };
     }),
 
@@ -54,7 +54,7 @@ export const identities = router({
         path: '/api/identities/{id}',
         summary: 'Unlink an identity of the logged-in user',
         description:
-          'Ends every session that was opened through its provider, but for the one of this call, and mails the user. The last way to log in stays: a password, a passkey, or an identity at a provider that there is.',
+          'Ends every session that was opened through its provider, except the one of this call, and mails the user. LAST_LOGIN_METHOD for the last login method: a password, a passkey, or an identity at a configured provider.',
         tags: ['Identities'],
         protect: true,
         errors: ['REAUTHENTICATION_REQUIRED', 'NOT_FOUND', 'LAST_LOGIN_METHOD'],
@@ -63,7 +63,7 @@ export const identities = router({
     .input(z.object({ id: identityId }))
     .output(done)
     .mutation(async ({ ctx, input: { id } }) => {
-      await ctx.accounts.unlinkIdentity(ctx.session, id, callerOf(ctx));
-      return answer('The login is unlinked.');
+      await ctx.accounts.providers.links.unlink(ctx.session, id, callerOf(ctx));
+      return answer('The login was unlinked.');
     }),
 });

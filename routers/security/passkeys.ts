@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import type { ListedPasskey } from '../server/accounts/passkeys.ts';
-import { answer, done } from './done.ts';
-import * as fields from './fields.ts';
-import { callerOf, recentProcedure, router, sessionProcedure } from './trpc.ts';
-import { toUnixSeconds, unixSeconds } from './unix-seconds.ts';
-import { creationOptions, registrationResponse } from './webauthn.ts';
+import type { ListedPasskey } from '../../server/accounts/credentials/index.ts';
+import { answer, done } from '../schemas/done.ts';
+import * as fields from '../schemas/fields.ts';
+import { toUnixSeconds, unixSeconds } from '../schemas/unix-seconds.ts';
+import { creationOptions, registrationResponse } from '../schemas/webauthn.ts';
+import { callerOf, recentProcedure, router, sessionProcedure } from '../trpc.ts';
 
 const passkeyId = z.string().meta({ example: '01893b2e-7f5a-7c3d-9a52-1f0f6b6f3c11' });
 
@@ -36,7 +36,9 @@ export const passkeys = router({
       },
     })
     .output(z.object({ data: z.array(listed) }))
-    .query(async ({ ctx }) => ({ data: (await ctx.accounts.listPasskeys(ctx.session.user.id)).map(toListed) })),
+    .query(async ({ ctx }) => ({
+      data: (await ctx.accounts.credentials.passkeys.listPasskeys(ctx.session.user.id)).map(toListed),
+    })),
 
   beginRegistration: recentProcedure
     .meta({
@@ -45,7 +47,7 @@ export const passkeys = router({
         path: '/api/passkeys/options',
         summary: 'Begin to add a passkey',
         description:
-          'Answers the options for `navigator.credentials.create`, whose challenge can be answered once, within five minutes, in this session and by this browser: sets its cookie `auth_browser`. With 10 passkeys it is refused.',
+          'Returns the options for `navigator.credentials.create`. The challenge is valid once, for five minutes, in this session and browser: sets its cookie `auth_browser`. Refused with 10 passkeys.',
         tags: ['Passkeys'],
         protect: true,
         errors: ['VALIDATION_FAILED', 'REAUTHENTICATION_REQUIRED', 'RATE_LIMITED'],
@@ -53,7 +55,11 @@ export const passkeys = router({
     })
     .output(creationOptions)
     .mutation(async ({ ctx }) => {
-      const options = await ctx.accounts.beginPasskeyRegistration(ctx.session, ctx.browser(), callerOf(ctx));
+      const options = await ctx.accounts.credentials.passkeys.beginPasskeyRegistration(
+        ctx.session,
+        ctx.browser(),
+        callerOf(ctx),
+      );
       ctx.cookies.setBrowser(ctx.browser());
       return options;
     }),
@@ -65,19 +71,23 @@ export const passkeys = router({
         path: '/api/passkeys',
         summary: 'Add a passkey to the logged-in user',
         description:
-          'Takes what `navigator.credentials.create` has answered, as JSON, and the user’s own name for the passkey; without one it is named after its authenticator. Mails the user.',
+          'Takes the result of `navigator.credentials.create` as JSON, and a name for the passkey; by default it is named after its authenticator. Mails the user.',
         tags: ['Passkeys'],
         protect: true,
         status: 201,
-        errors: ['VALIDATION_FAILED', 'REAUTHENTICATION_REQUIRED'],
+        errors: ['VALIDATION_FAILED', 'REAUTHENTICATION_REQUIRED', 'RATE_LIMITED'],
       },
     })
     .input(registrationResponse.extend({ name: fields.passkeyName.optional() }))
     .output(done.extend({ passkey: listed }))
     .mutation(async ({ ctx, input: { name, ...response } }) => {
       const registration = { response, name, browser: ctx.browser() };
-      const passkey = await ctx.accounts.finishPasskeyRegistration(ctx.session, registration, callerOf(ctx));
-      return { ...answer('You can log in with this passkey now.'), passkey: toListed(passkey) };
+      const passkey = await ctx.accounts.credentials.passkeys.finishPasskeyRegistration(
+        ctx.session,
+        registration,
+        callerOf(ctx),
+      );
+      return { ...answer('You can now log in with this passkey.'), passkey: toListed(passkey) };
     }),
 
   rename: sessionProcedure
@@ -85,7 +95,7 @@ export const passkeys = router({
       openapi: {
         method: 'PUT',
         path: '/api/passkeys/{id}',
-        summary: 'Give a passkey of the logged-in user another name',
+        summary: 'Rename a passkey of the logged-in user',
         tags: ['Passkeys'],
         protect: true,
         errors: ['VALIDATION_FAILED', 'NOT_FOUND'],
@@ -94,8 +104,8 @@ export const passkeys = router({
     .input(z.object({ id: passkeyId, name: fields.passkeyName }))
     .output(done)
     .mutation(async ({ ctx, input: { id, name } }) => {
-      await ctx.accounts.renamePasskey(ctx.session.user.id, id, name);
-      return answer('The passkey has its new name.');
+      await ctx.accounts.credentials.passkeys.renamePasskey(ctx.session.user.id, id, name);
+      return answer('The passkey was renamed.');
     }),
 
   remove: recentProcedure
@@ -105,7 +115,7 @@ export const passkeys = router({
         path: '/api/passkeys/{id}',
         summary: 'Remove a passkey of the logged-in user',
         description:
-          'Ends every session that was opened by a passkey, but for the one of this call, and mails the user. The last way to log in stays: a password, a passkey, or an identity at a provider that there is.',
+          'Ends every session that was opened by a passkey, except the one of this call, and mails the user. LAST_LOGIN_METHOD for the last login method: a password, a passkey, or an identity at a configured provider.',
         tags: ['Passkeys'],
         protect: true,
         errors: ['REAUTHENTICATION_REQUIRED', 'NOT_FOUND', 'LAST_LOGIN_METHOD'],
@@ -114,7 +124,7 @@ export const passkeys = router({
     .input(z.object({ id: passkeyId }))
     .output(done)
     .mutation(async ({ ctx, input: { id } }) => {
-      await ctx.accounts.removePasskey(ctx.session, id, callerOf(ctx));
-      return answer('The passkey is removed.');
+      await ctx.accounts.credentials.passkeys.removePasskey(ctx.session, id, callerOf(ctx));
+      return answer('The passkey was removed.');
     }),
 });

@@ -1,10 +1,10 @@
 import { validate as isUuid } from 'uuid';
 import { z } from 'zod';
-import type { ListedSession } from '../server/accounts/session-rows.ts';
-import { ServiceError } from '../server/errors.ts';
-import { answer, done } from './done.ts';
-import { callerOf, router, sessionProcedure } from './trpc.ts';
-import { toUnixSeconds, unixSeconds } from './unix-seconds.ts';
+import type { ListedSession } from '../../server/accounts/sessions/index.ts';
+import { ServiceError } from '../../server/errors.ts';
+import { answer, done } from '../schemas/done.ts';
+import { toUnixSeconds, unixSeconds } from '../schemas/unix-seconds.ts';
+import { callerOf, router, sessionProcedure } from '../trpc.ts';
 
 const sessionId = z.string().meta({ example: '01931b6e-7a54-7c3c-9d0a-3f4f5f6a7b8c' });
 
@@ -13,7 +13,7 @@ export const listed = z.object({
   createdAt: unixSeconds,
   lastUsedAt: unixSeconds.meta({ description: 'Unix seconds, of the hour of the last use' }),
   address: z.string().meta({ description: 'The IP address of the login', example: '203.0.113.7' }),
-  device: z.string().meta({ description: 'As its program named itself', example: 'Firefox on Linux' }),
+  device: z.string().meta({ description: 'As the User-Agent describes it', example: 'Firefox on Linux' }),
   method: z.string().meta({ description: '`password`, or the name of an identity provider', example: 'password' }),
   current: z.boolean().meta({ description: 'Whether it is the session of this call' }),
 });
@@ -52,7 +52,7 @@ export const sessions = router({
         method: 'DELETE',
         path: '/api/sessions/{id}',
         summary: 'End a session of the logged-in user',
-        description: 'The current one too, whose cookie is then cleared.',
+        description: 'Also the current one; its cookie is then cleared.',
         tags: ['Sessions'],
         protect: true,
         setsCookie: true,
@@ -63,7 +63,7 @@ export const sessions = router({
     .output(done)
     .mutation(async ({ ctx, input: { id } }) => {
       if (!isUuid(id) || !(await ctx.accounts.sessions.endOf(ctx.session.user, id, callerOf(ctx)))) {
-        throw new ServiceError('NOT_FOUND', { message: 'You have no such session' });
+        throw new ServiceError('NOT_FOUND', { message: 'Session not found' });
       }
       if (id === ctx.session.id) ctx.cookies.clearSession();
       return answer('The session has ended.');

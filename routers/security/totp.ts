@@ -1,12 +1,13 @@
 import { z } from 'zod';
-import { ServiceError } from '../server/errors.ts';
-import { answer, done } from './done.ts';
-import * as fields from './fields.ts';
-import { callerOf, recentProcedure, router, sessionProcedure } from './trpc.ts';
-import { toUnixSeconds, unixSeconds } from './unix-seconds.ts';
+import { ServiceError } from '../../server/errors.ts';
+import { setRotated } from '../auth/login-answer.ts';
+import { answer, done } from '../schemas/done.ts';
+import * as fields from '../schemas/fields.ts';
+import { toUnixSeconds, unixSeconds } from '../schemas/unix-seconds.ts';
+import { callerOf, deviceRequest, recentProcedure, router, sessionProcedure } from '../trpc.ts';
 
 const recoveryCodeList = z.array(z.string()).meta({
-  description: 'Ten codes, each of which completes one login in place of a code of the app. They are not shown again',
+  description: 'Ten codes. Each completes one login instead of a code from the app. They are not shown again',
   example: ['7n0q-v3kd-9w2h-x5ta'],
 });
 
@@ -24,13 +25,13 @@ export const totp = router({
     })
     .output(
       z.object({
-        enabled: z.boolean().meta({ description: 'Whether a login asks for a second factor' }),
+        enabled: z.boolean().meta({ description: 'Whether a login requires a second factor' }),
         enabledAt: unixSeconds.optional(),
-        recoveryCodesLeft: z.int().meta({ description: 'Unused ones', example: 10 }),
+        recoveryCodesLeft: z.int().meta({ description: 'Unused recovery codes', example: 10 }),
       }),
     )
     .query(async ({ ctx }) => {
-      const { enabledAt, recoveryCodesLeft } = await ctx.accounts.totpStatus(ctx.session.user);
+      const { enabledAt, recoveryCodesLeft } = await ctx.accounts.credentials.totp.totpStatus(ctx.session.user);
       const isEnabled = enabledAt !== undefined;
       return { enabled: isEnabled, ...(isEnabled && { enabledAt: toUnixSeconds(enabledAt) }), recoveryCodesLeft };
     }),
@@ -42,33 +43,35 @@ export const totp = router({
         path: '/api/totp/options',
         summary: 'A new secret for an authenticator app',
         description:
-          'It waits in this session for ten minutes until POST /api/totp confirms it with a code, in place of an earlier one that waits. FORBIDDEN while a login method is not proven: set a new password by a mailed link first.',
+          'It is pending in this session for ten minutes until POST /api/totp confirms it with a code; it replaces an earlier pending one. FORBIDDEN while a login method is not proven: set a new password by a mailed link first. Limited per user.',
         tags: ['Second factors'],
         protect: true,
-        errors: ['FORBIDDEN', 'REAUTHENTICATION_REQUIRED'],
+        errors: ['FORBIDDEN', 'REAUTHENTICATION_REQUIRED', 'RATE_LIMITED'],
       },
     })
     .output(
       z.object({
         secret: z.string().meta({ description: 'In base32', example: 'JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP' }),
-        uri: z.string().meta({ description: 'The same for an app, with the names that it shows: otpauth://totp/…' }),
+        uri: z
+          .string()
+          .meta({ description: 'The same as a URI for apps, with the names that they show: otpauth://totp/…' }),
         qr: z.string().meta({ description: '`uri` as a QR code: an SVG image' }),
       }),
     )
-    .mutation(({ ctx }) => ctx.accounts.beginTotp(ctx.session)),
+    .mutation(({ ctx }) => ctx.accounts.credentials.totp.beginTotp(ctx.session)),
 
   enable: recentProcedure
     .meta({
       openapi: {
         method: 'POST',
         path: '/api/totp',
-        summary: 'Ask for the codes of an authenticator app at every login',
+        summary: 'Require the codes of an authenticator app at every login',
         description:
-          'Takes a code for the secret that waits. Replaces an earlier app, and the recovery codes, and mails the user. Ends all other sessions; this one goes on under a new token, in the session cookie that is set.',
+          'Takes a code for the pending secret. Replaces an earlier app, and the recovery codes, and mails the user. Ends all other sessions; this one continues with a new token, set as session cookie. Only this device stays known.',
         tags: ['Second factors'],
         protect: true,
         setsCookie: true,
-        errors: ['VALIDATION_FAILED', 'INVALID_CODE', 'FORBIDDEN', 'REAUTHENTICATION_REQUIRED'],
+        errors: ['VALIDATION_FAILED', 'INVALID_CODE', 'FORBIDDEN', 'REAUTHENTICATION_REQUIRED', 'RATE_LIMITED'],
       },
     })
     .input(z.object({ code: fields.code }))
@@ -76,10 +79,14 @@ export const totp = router({
     .mutation(async ({ ctx, input }) => {
       const { session, sessionToken: token } = ctx;
       if (token === undefined) throw new ServiceError('UNAUTHENTICATED');
-      const { login, recoveryCodes } = await ctx.accounts.enableTotp({ session, token }, input.code, callerOf(ctx));
-      ctx.cookies.setSession(login);
+      const { login, recoveryCodes } = await ctx.accounts.credentials.totp.enableTotp(
+        { session, token },
+        input.code,
+        deviceRequest(ctx),
+      );
+      setRotated(ctx, login);
       return {
-        ...answer('From now on, logging in takes a code of your app. Every other device is logged out.'),
+        ...answer('Logging in now takes a code from your app. All other devices were logged out.'),
         recoveryCodes,
       };
     }),
@@ -98,8 +105,8 @@ export const totp = router({
     })
     .output(done)
     .mutation(async ({ ctx }) => {
-      await ctx.accounts.disableTotp(ctx.session, callerOf(ctx));
-      return answer('Logging in takes no code any more.');
+      await ctx.accounts.credentials.totp.disableTotp(ctx.session, callerOf(ctx));
+      return answer('Logging in no longer takes a code.');
     }),
 });
 
@@ -113,11 +120,11 @@ export const recoveryCodes = router({
         description: 'NOT_FOUND without an authenticator app.',
         tags: ['Second factors'],
         protect: true,
-        errors: ['REAUTHENTICATION_REQUIRED', 'NOT_FOUND'],
+        errors: ['REAUTHENTICATION_REQUIRED', 'NOT_FOUND', 'RATE_LIMITED'],
       },
     })
     .output(z.object({ recoveryCodes: recoveryCodeList }))
     .mutation(async ({ ctx }) => ({
-      recoveryCodes: await ctx.accounts.renewRecoveryCodes(ctx.session, callerOf(ctx)),
+      recoveryCodes: await ctx.accounts.credentials.totp.renewRecoveryCodes(ctx.session, callerOf(ctx)),
     })),
 });

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import type { ListedUpload } from '../server/uploads/index.ts';
-import { answer, done } from './done.ts';
-import * as fields from './fields.ts';
-import { sessionProcedure } from './trpc.ts';
-import { toUnixSeconds, unixSeconds } from './unix-seconds.ts';
+import type { ListedUpload } from '../../server/uploads/index.ts';
+import { answer, done } from '../schemas/done.ts';
+import * as fields from '../schemas/fields.ts';
+import { toUnixSeconds, unixSeconds } from '../schemas/unix-seconds.ts';
+import { callerOf, sessionProcedure } from '../trpc.ts';
 
 const PREFIX = 'uploads/';
 const nameOf = (objectKey: string) => objectKey.slice(PREFIX.length);
@@ -11,7 +11,7 @@ const nameOf = (objectKey: string) => objectKey.slice(PREFIX.length);
 export const listed = z.object({
   name: z
     .string()
-    .meta({ description: 'What upload.remove takes', example: '0b6f1f5e-7a54-4c3c-9d0a-3f4f5f6a7b8c.png' }),
+    .meta({ description: 'The input of upload.remove', example: '0b6f1f5e-7a54-4c3c-9d0a-3f4f5f6a7b8c.png' }),
   key: z.string(),
   url: z.string(),
   contentType: z.string(),
@@ -19,7 +19,7 @@ export const listed = z.object({
   purpose: z.enum(['direct', 'avatar', 'post']).meta({ description: 'direct: sent to a presigned address' }),
   state: z.enum(['pending', 'stored', 'replaced']).meta({
     description:
-      'pending: an address was given out, what was sent there is checked once it has expired; stored: for good; replaced: an avatar that is deleted a day after no profile shows it any more',
+      'pending: the address was issued, its upload is checked after it expires; stored: for good; replaced: an avatar that is deleted a day after no profile shows it any more',
   }),
   createdAt: unixSeconds,
 });
@@ -43,16 +43,17 @@ function toCursor(text: string) {
   return { createdAt: Number(createdAt), objectKey: PREFIX + name };
 }
 
-/** What a user keeps: how much, which files, and the deletion of one. Part of `upload`. */
-export const keptUploads = {
+/** A user's stored uploads: usage, list and deletion. Part of the router `upload`. */
+export const storedUploadProcedures = {
   usage: sessionProcedure
     .meta({
+      scope: 'uploads:read',
       openapi: {
         method: 'GET',
         path: '/api/upload',
-        summary: 'How much the logged-in user keeps, and may keep',
+        summary: 'The storage usage and quota of the logged-in user',
         description:
-          'What was declared counts from then on, what was converted as it is stored, and both until they are gone.',
+          'Direct uploads count from their declaration, images from their storage, both until they are deleted.',
         tags: ['Uploads'],
         protect: true,
         errors: [],
@@ -72,6 +73,7 @@ export const keptUploads = {
 
   list: sessionProcedure
     .meta({
+      scope: 'uploads:read',
       openapi: {
         method: 'GET',
         path: '/api/uploads',
@@ -89,17 +91,17 @@ export const keptUploads = {
             .string()
             .regex(cursorPattern, { error: 'Must be a cursor from an earlier page' })
             .optional()
-            .meta({ description: 'nextCursor of the page before' }),
+            .meta({ description: 'nextCursor of the previous page' }),
         })
         .optional(),
     )
     .output(
       z.object({
         data: z.array(listed),
-        nextCursor: z.string().optional().meta({ description: 'Only where more follow' }),
+        nextCursor: z.string().optional().meta({ description: 'Absent on the last page' }),
       }),
     )
-    .query(async ({ ctx, input: { limit = fields.LARGEST_PAGE, cursor } = {} }) => {
+    .query(async ({ ctx, input: { limit = fields.MAX_PAGE, cursor } = {} }) => {
       const after = cursor === undefined ? undefined : toCursor(cursor);
       const { uploads, more } = await ctx.uploads.list(ctx.session.user.id, { limit, after });
       return {
@@ -110,12 +112,13 @@ export const keptUploads = {
 
   remove: sessionProcedure
     .meta({
+      scope: 'uploads:write',
       openapi: {
         method: 'DELETE',
         path: '/api/uploads/{name}',
         summary: 'Delete an upload of the logged-in user',
         description:
-          'Its room is free at once. A profile of the user that shows it shows no avatar any more. What is still sent to its address is deleted when that has expired.',
+          'Its bytes stop counting at once. The profile of the user no longer shows it. Data that is still sent to its address is deleted after the address has expired.',
         tags: ['Uploads'],
         protect: true,
         errors: ['NOT_FOUND'],
@@ -124,7 +127,7 @@ export const keptUploads = {
     .input(z.object({ name: z.string().meta({ example: '0b6f1f5e-7a54-4c3c-9d0a-3f4f5f6a7b8c.png' }) }))
     .output(done)
     .mutation(async ({ ctx, input: { name } }) => {
-      await ctx.uploads.remove(ctx.session.user.id, PREFIX + name);
-      return answer('The upload is deleted.');
+      await ctx.uploads.remove(ctx.session.user.id, PREFIX + name, callerOf(ctx));
+      return answer('The upload was deleted.');
     }),
 };

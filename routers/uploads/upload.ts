@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import type { Session } from '../server/accounts/sessions.ts';
-import { MAX_IMAGE_MEGABYTES, MAX_MEGAPIXELS } from '../server/image-limits.ts';
-import type { Context } from './context.ts';
-import * as fields from './fields.ts';
-import { keptUploads } from './kept-uploads.ts';
-import { callerOf, router, sessionProcedure } from './trpc.ts';
+import type { Session } from '../../server/accounts/sessions/index.ts';
+import { MAX_IMAGE_MEGABYTES, MAX_MEGAPIXELS } from '../../server/shared/image-limits.ts';
+import type { Context } from '../context.ts';
+import * as fields from '../schemas/fields.ts';
+import { callerOf, router, sessionProcedure } from '../trpc.ts';
+import { storedUploadProcedures } from './stored-uploads.ts';
 
-/** The form of POST /api/upload/image; over /trpc a FormData with the same two fields. Anything else in it is ignored. */
+/** The form of POST /api/upload/image; over /trpc a FormData with the same two fields. Other fields are ignored. */
 const imageForm = z
   .instanceof(FormData, { error: 'Must be multipart/form-data' })
   .transform((form) => Object.fromEntries(form))
@@ -17,13 +17,13 @@ const imageForm = z
       }),
       type: z
         .enum(['avatar', 'post'], 'The part type must be avatar or post')
-        .meta({ description: 'avatar: 512×512, cut from the centre; post: fits into 1600×1600' }),
+        .meta({ description: 'avatar: 512×512, cropped from the centre; post: fits into 1600×1600' }),
     }),
   );
 
-type UploadContext = Pick<Context, 'accounts' | 'uploads'> & { session: Session };
+type UploadContext = Pick<Context, 'limits' | 'uploads'> & { session: Session };
 
-const count = ({ accounts, session }: UploadContext) => accounts.limits.enforce('upload', session.user.id);
+const count = ({ limits, session }: UploadContext) => limits.enforce('upload', session.user.id);
 
 /** Counts the call before the input is read. */
 const uploadProcedure = sessionProcedure.use(async ({ ctx, next }) => {
@@ -31,10 +31,7 @@ const uploadProcedure = sessionProcedure.use(async ({ ctx, next }) => {
   return next();
 });
 
-/**
- * Refuses an image before it is received when the queue has no room for it; that does not count against the user's
- * limit.
- */
+/** Refuses an image before it is received if the queue is full; that does not count against the user's limit. */
 const imageProcedure = sessionProcedure.use(async ({ ctx, next }) => {
   ctx.uploads.images.requireRoom(ctx.session.user.id);
   await count(ctx);
@@ -46,12 +43,13 @@ const originalName = (name: string) => [...name].slice(0, 255).join('');
 export const upload = router({
   presign: uploadProcedure
     .meta({
+      scope: 'uploads:write',
       openapi: {
         method: 'POST',
         path: '/api/upload/presign',
         summary: 'Get an address to upload a file to',
         description:
-          'PUT the file to presignedUrl within expiresIn seconds, with exactly the declared Content-Type and Content-Length. No further step is needed: a file that is as declared is kept.',
+          'PUT the file to presignedUrl within expiresIn seconds, with exactly the declared Content-Type and Content-Length. No further step is needed: a file that matches its declaration is stored.',
         tags: ['Uploads'],
         protect: true,
         errorField: 'beside',
@@ -84,11 +82,12 @@ export const upload = router({
 
   confirm: sessionProcedure
     .meta({
+      scope: 'uploads:write',
       openapi: {
         method: 'POST',
         path: '/api/upload/confirm',
-        summary: 'Ask whether a direct upload is as it was declared',
-        description: 'Optional. A file that is not as declared is deleted at once, and 400 says so.',
+        summary: 'Check a direct upload against its declaration',
+        description: 'Optional. A file that does not match its declaration is deleted at once and refused with 400.',
         tags: ['Uploads'],
         protect: true,
         errorField: 'only',
@@ -104,6 +103,7 @@ export const upload = router({
 
   image: imageProcedure
     .meta({
+      scope: 'uploads:write',
       openapi: {
         method: 'POST',
         path: '/api/upload/image',
@@ -136,5 +136,5 @@ export const upload = router({
       return { success: true as const, url, originalName: originalName(file.name), size, width, height };
     }),
 
-  ...keptUploads,
+  ...storedUploadProcedures,
 });

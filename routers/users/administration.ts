@@ -1,22 +1,23 @@
 import { z } from 'zod';
-import { roles } from '../entities/index.ts';
-import type { ManagedUser } from '../server/accounts/managed-users.ts';
-import { ServiceError } from '../server/errors.ts';
-import { eventPage, toEventPage } from './activity.ts';
-import { answer, done } from './done.ts';
-import * as fields from './fields.ts';
-import { listed as listedIdentity, toListed as toListedIdentity } from './identities.ts';
-import { listed as listedUpload, toListed as toListedUpload } from './kept-uploads.ts';
-import { listed as listedSession, toListed as toListedSession } from './sessions.ts';
-import { administratorOf, adminProcedure, type Meta, recentAdminProcedure, router } from './trpc.ts';
-import { toUnixSeconds, unixSeconds } from './unix-seconds.ts';
-import { isUserId, listed, listInput, publicUser, toListed, toPublicUser, userId } from './users.ts';
+import { roles } from '../../entities/index.ts';
+import type { ManagedUser } from '../../server/accounts/administration/index.ts';
+import { toListed, toPublicUser } from '../../server/accounts/users/index.ts';
+import { ServiceError } from '../../server/errors.ts';
+import { answer, done } from '../schemas/done.ts';
+import * as fields from '../schemas/fields.ts';
+import { toUnixSeconds, unixSeconds } from '../schemas/unix-seconds.ts';
+import { eventPage, toEventPage } from '../security/activity.ts';
+import { listed as listedIdentity, toListed as toListedIdentity } from '../security/identities.ts';
+import { listed as listedSession, toListed as toListedSession } from '../security/sessions.ts';
+import { administratorOf, adminProcedure, type Meta, recentAdminProcedure, router } from '../trpc.ts';
+import { listed as listedUpload, toListed as toListedUpload } from '../uploads/stored-uploads.ts';
+import { isUserId, listed, listInput, publicUser, userId } from './users.ts';
 
 const UPLOADS_SHOWN = 20;
 
 const notFound = () => new ServiceError('NOT_FOUND', { message: 'User not found' });
 
-/** Of an act on a user: text that is no id is that of no user. */
+/** The id of a user; malformed ids match no user. */
 const ofUser = z.object({
   id: userId.refine((id) => {
     if (!isUserId(id)) throw notFound();
@@ -42,7 +43,7 @@ const toManaged = ({ role, emailVerified, blockedAt, deletedAt }: ManagedUser) =
   deletedAt: deletedAt === null ? null : toUnixSeconds(deletedAt),
 });
 
-/** An act on the user of a path. */
+/** The contract of an action on the user in the path. */
 const act = (
   act: string,
   summary: string,
@@ -53,14 +54,14 @@ const act = (
       method: 'POST',
       path: `/api/users/{id}/${act}`,
       summary: `${summary} (administrators)`,
-      description: `${description}${description && ' '}Needs a session in which a credential was given in the last ten minutes.`,
+      description: `${description}${description && ' '}Requires a session with a credential given in the last ten minutes.`,
       tags: ['Users'],
       protect: true,
-      errors: ['FORBIDDEN', 'REAUTHENTICATION_REQUIRED', 'NOT_FOUND', ...errors],
+      errors: ['FORBIDDEN', 'REAUTHENTICATION_REQUIRED', 'NOT_FOUND', 'RATE_LIMITED', ...errors],
     },
   });
 
-/** How administrators look after users. Part of `users`. */
+/** The administration of users. Part of the router `users`. */
 export const userAdministration = router({
   find: adminProcedure
     .meta({
@@ -77,11 +78,11 @@ export const userAdministration = router({
     .output(
       z.object({
         data: z.array(managedUser),
-        nextCursor: z.string().optional().meta({ description: 'Only where more follow' }),
+        nextCursor: z.string().optional().meta({ description: 'Absent on the last page' }),
       }),
     )
-    .query(async ({ ctx, input: { limit = fields.LARGEST_PAGE, cursor, q } = {} }) => {
-      const { users, ...next } = await ctx.accounts.managedUsers.find({ q, cursor, limit });
+    .query(async ({ ctx, input: { limit = fields.MAX_PAGE, cursor, q } = {} }) => {
+      const { users, ...next } = await ctx.accounts.administration.users.find({ q, cursor, limit });
       return { data: users.map((user) => ({ ...toListed(user), ...toManaged(user) })), ...next };
     }),
 
@@ -91,7 +92,7 @@ export const userAdministration = router({
         method: 'GET',
         path: '/api/users/{id}/details',
         summary: 'One user, with sessions, ways to log in and uploads (administrators)',
-        description: `Also a user who is unverified, blocked or being deleted. Sessions and identities: at most 100 each. Uploads: the newest ${UPLOADS_SHOWN}. What happened to the account is at GET /api/users/{id}/activity.`,
+        description: `Includes unverified, blocked and deleted users. Sessions and identities: at most 100 each. Uploads: the newest ${UPLOADS_SHOWN}. For its activity see GET /api/users/{id}/activity.`,
         tags: ['Users'],
         protect: true,
         errors: ['FORBIDDEN', 'NOT_FOUND'],
@@ -102,10 +103,10 @@ export const userAdministration = router({
       z.object({
         user: managedAccount,
         hasPassword: z.boolean(),
-        hasSecondFactor: z.boolean().meta({ description: 'Whether a login asks for a second factor' }),
-        passkeys: z.int().meta({ description: 'How many there are' }),
-        identities: z.array(listedIdentity).meta({ description: 'At providers, the oldest first' }),
-        sessions: z.array(listedSession.omit({ current: true })).meta({ description: 'The newest first' }),
+        hasSecondFactor: z.boolean().meta({ description: 'Whether a login requires a second factor' }),
+        passkeys: z.int().meta({ description: 'Their number' }),
+        identities: z.array(listedIdentity).meta({ description: 'Oldest first' }),
+        sessions: z.array(listedSession.omit({ current: true })).meta({ description: 'Newest first' }),
         uploads: z.object({
           used: z.int().meta({ description: 'Bytes' }),
           quota: z.int().meta({ description: 'Bytes' }),
@@ -115,7 +116,7 @@ export const userAdministration = router({
       }),
     )
     .query(async ({ ctx, input: { id } }) => {
-      const shown = await ctx.accounts.managedUsers.show(id);
+      const shown = await ctx.accounts.administration.users.show(id);
       if (!shown) throw notFound();
       const { user, hasPassword, identities, totp, passkeys, sessions } = shown;
       const { used, quota, files } = await ctx.uploads.usage(id);
@@ -136,7 +137,7 @@ export const userAdministration = router({
       openapi: {
         method: 'GET',
         path: '/api/users/{id}/activity',
-        summary: 'What happened to the account of a user, newest first (administrators)',
+        summary: 'The activity of the account of a user, newest first (administrators)',
         tags: ['Users'],
         protect: true,
         errors: ['FORBIDDEN', 'NOT_FOUND', 'VALIDATION_FAILED'],
@@ -144,34 +145,34 @@ export const userAdministration = router({
     })
     .input(ofUser.extend({ limit: fields.pageLimit, cursor: fields.uuidCursor }))
     .output(eventPage)
-    .query(async ({ ctx, input: { id, limit = fields.LARGEST_PAGE, cursor } }) => {
+    .query(async ({ ctx, input: { id, limit = fields.MAX_PAGE, cursor } }) => {
       if (!(await ctx.accounts.users.exists(id))) throw notFound();
-      return toEventPage(await ctx.accounts.activity(id, { limit, cursor }));
+      return toEventPage(await ctx.accounts.listActivity(id, { limit, cursor }, 'administrator'));
     }),
 
   block: act('block', 'Block a user', {
     description:
-      'Every session of the user ends, and every login with a right credential is answered with ACCOUNT_BLOCKED. The user is told by mail. The last administrator is not blocked.',
+      'Ends every session of the user; logins with a right credential are refused with ACCOUNT_BLOCKED. Mails the user. The last administrator cannot be blocked.',
     errors: ['LAST_ADMINISTRATOR'],
   })
     .input(ofUser)
     .output(done)
     .mutation(async ({ ctx, input: { id } }) => {
-      await ctx.accounts.blockUser(id, administratorOf(ctx));
-      return answer('The user is blocked, and every session has ended.');
+      await ctx.accounts.administration.acts.blockUser(id, administratorOf(ctx));
+      return answer('The user is blocked, and all sessions were ended.');
     }),
 
-  unblock: act('unblock', 'Unblock a user', { description: 'The user is told by mail.' })
+  unblock: act('unblock', 'Unblock a user', { description: 'Mails the user.' })
     .input(ofUser)
     .output(done)
     .mutation(async ({ ctx, input: { id } }) => {
-      await ctx.accounts.unblockUser(id, administratorOf(ctx));
+      await ctx.accounts.administration.acts.unblockUser(id, administratorOf(ctx));
       return answer('The user can log in again.');
     }),
 
-  unlock: act('unlock', 'Lift the limits on logins of a user', {
+  unlock: act('unlock', 'Reset the login limits of a user', {
     description:
-      'Wrong passwords and codes for the account count anew, from whichever device. With `address` the logins from that client address count anew too, for everyone who shares it.',
+      'Resets the counts of wrong passwords and codes for the account on all devices; with `address` also the login limits of that client address, for everyone who shares it.',
     errors: ['VALIDATION_FAILED'],
   })
     .input(
@@ -179,34 +180,34 @@ export const userAdministration = router({
         address: z
           .union([z.ipv4(), z.ipv6()])
           .optional()
-          .meta({ description: 'An IP address, from which the user was refused', example: '203.0.113.7' }),
+          .meta({ description: 'The IP address from which the user was refused', example: '203.0.113.7' }),
       }),
     )
     .output(done)
     .mutation(async ({ ctx, input: { id, address } }) => {
-      await ctx.accounts.unlockUser(id, { address }, administratorOf(ctx));
-      return answer('Failed logins of the user count anew.');
+      await ctx.accounts.administration.acts.unlockUser(id, { address }, administratorOf(ctx));
+      return answer("The user's login limits were reset.");
     }),
 
   setRole: act('role', 'Make a user an administrator, or an ordinary user', {
     description:
-      'The user is told by mail. Every session of a new administrator ends. UNPROVEN_ACCOUNT for a user who has not verified the email, or who has a password or identity that another person may have added: a reset by mail removes that. The last administrator keeps the role.',
+      'Mails the user. Ends every session of a new administrator. UNPROVEN_ACCOUNT for a user with an unverified email, or with a password or identity that another person may have added: a reset by mail removes it. The last administrator keeps the role.',
     errors: ['VALIDATION_FAILED', 'UNPROVEN_ACCOUNT', 'LAST_ADMINISTRATOR'],
   })
     .input(ofUser.extend({ role: z.enum(roles) }))
     .output(done)
     .mutation(async ({ ctx, input: { id, role } }) => {
-      await ctx.accounts.setRole(id, role, administratorOf(ctx));
-      return answer(role === 'admin' ? 'The user is an administrator.' : 'The user is no administrator.');
+      await ctx.accounts.administration.acts.setRole(id, role, administratorOf(ctx));
+      return answer(role === 'admin' ? 'The user is an administrator.' : 'The user is not an administrator.');
     }),
 
-  sendReset: act('send-reset', 'Mail a user the link that sets a new password', {
-    description: 'As POST /auth/forgot-password does, within the same limits on mails to an address.',
+  sendReset: act('send-reset', 'Mail a user a password reset link', {
+    description: 'Like POST /auth/forgot-password, with the same limits on mails to an address.',
   })
     .input(ofUser)
     .output(done)
     .mutation(async ({ ctx, input: { id } }) => {
-      await ctx.accounts.sendReset(id, administratorOf(ctx));
+      await ctx.accounts.administration.acts.sendReset(id, administratorOf(ctx));
       return answer('A link to set a new password is on its way to the user.');
     }),
 
@@ -214,19 +215,19 @@ export const userAdministration = router({
     .input(ofUser)
     .output(done)
     .mutation(async ({ ctx, input: { id } }) => {
-      await ctx.accounts.endSessionsOfUser(id, administratorOf(ctx));
-      return answer('Every session of the user has ended.');
+      await ctx.accounts.administration.acts.endSessionsOfUser(id, administratorOf(ctx));
+      return answer('All sessions of the user were ended.');
     }),
 
   removeSecondFactors: act(
     'remove-second-factors',
     'Remove the authenticator app and the recovery codes of a user who has lost them',
-    { description: 'The user is told by mail. Nothing happens to a user without an app.' },
+    { description: 'Mails the user. Has no effect for a user without an app.' },
   )
     .input(ofUser)
     .output(done)
     .mutation(async ({ ctx, input: { id } }) => {
-      await ctx.accounts.removeSecondFactors(id, administratorOf(ctx));
+      await ctx.accounts.administration.acts.removeSecondFactors(id, administratorOf(ctx));
       return answer('The user can log in without a second factor.');
     }),
 
@@ -237,18 +238,21 @@ export const userAdministration = router({
         path: '/api/users/{id}',
         summary: 'Delete the account of a user (administrators)',
         description:
-          'As the user’s own DELETE /api/account does: until `removedAfter` the user can restore the account by a login, unless it is blocked; then everything that is stored about the user is removed, uploads included. The user is told by mail. The last administrator is not deleted. Needs a session in which a credential was given in the last ten minutes.',
+          'Like the user’s own DELETE /api/account: until `removedAfter` the user can restore the account by a login, unless it is blocked; then all data stored about the user is removed, including uploads. Mails the user. The last administrator cannot be deleted. Requires a session with a credential given in the last ten minutes.',
         tags: ['Users'],
         protect: true,
-        errors: ['FORBIDDEN', 'REAUTHENTICATION_REQUIRED', 'NOT_FOUND', 'LAST_ADMINISTRATOR'],
+        errors: ['FORBIDDEN', 'REAUTHENTICATION_REQUIRED', 'NOT_FOUND', 'LAST_ADMINISTRATOR', 'RATE_LIMITED'],
       },
     })
     .input(ofUser)
     .output(done.extend({ deletedAt: unixSeconds, removedAfter: unixSeconds }))
     .mutation(async ({ ctx, input: { id } }) => {
-      const { deletedAt, removedAfter } = await ctx.accounts.deleteAccountOf(id, administratorOf(ctx));
+      const { deletedAt, removedAfter } = await ctx.accounts.administration.acts.deleteAccountOf(
+        id,
+        administratorOf(ctx),
+      );
       return {
-        ...answer('The account is deleted. It can be restored for a while.'),
+        ...answer('The account was deleted. It can be restored for a while.'),
         deletedAt: toUnixSeconds(deletedAt),
         removedAfter: toUnixSeconds(removedAfter),
       };

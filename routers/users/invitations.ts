@@ -1,11 +1,11 @@
 import { validate as isUuid } from 'uuid';
 import { z } from 'zod';
-import type { ListedInvitation } from '../server/accounts/invitation-rows.ts';
-import { ServiceError } from '../server/errors.ts';
-import { answer, done } from './done.ts';
-import * as fields from './fields.ts';
-import { adminProcedure, callerOf, recentAdminProcedure } from './trpc.ts';
-import { toUnixSeconds, unixSeconds } from './unix-seconds.ts';
+import type { ListedInvitation } from '../../server/accounts/mail/index.ts';
+import { ServiceError } from '../../server/errors.ts';
+import { answer, done } from '../schemas/done.ts';
+import * as fields from '../schemas/fields.ts';
+import { toUnixSeconds, unixSeconds } from '../schemas/unix-seconds.ts';
+import { adminProcedure, callerOf, recentAdminProcedure } from '../trpc.ts';
 
 const invitationId = z.string().meta({ example: '01931b6e-7a54-7c3c-9d0a-3f4f5f6a7b8c' });
 
@@ -15,7 +15,7 @@ const listed = z.object({
   invitedBy: z
     .string()
     .optional()
-    .meta({ description: 'The id of the administrator; absent where the operator invited' }),
+    .meta({ description: 'The id of the administrator; absent for an invitation by the operator' }),
   createdAt: unixSeconds,
   expiresAt: unixSeconds,
 });
@@ -28,7 +28,7 @@ const toListed = ({ id, email, invitedBy, createdAt, expiresAt }: ListedInvitati
   expiresAt: toUnixSeconds(expiresAt),
 });
 
-/** Invitations to create an account, by administrators: procedures of the router `users`. */
+/** Invitations by administrators to create an account: procedures of the router `users`. */
 export const invitationProcedures = {
   invite: recentAdminProcedure
     .meta({
@@ -37,7 +37,7 @@ export const invitationProcedures = {
         path: '/api/users/invitations',
         summary: 'Invite an address to create an account (administrators)',
         description:
-          'Mails a link that works once and for 7 days, with this address only; it takes the place of an older one. Where registration is closed, the answer is REGISTRATION_CLOSED; EMAIL_TAKEN if it is the address of an account, or was until lately. Needs a session in which a credential was given in the last ten minutes.',
+          'Mails a link that works once, for 7 days, with this address only; it replaces an older one. REGISTRATION_CLOSED if registration is closed; EMAIL_TAKEN if an account has the address, or had it before an email change that can still be undone. Requires a session with a credential given in the last ten minutes.',
         tags: ['Users'],
         protect: true,
         status: 201,
@@ -54,12 +54,18 @@ export const invitationProcedures = {
     .input(
       z.object({
         email: fields.email,
-        language: fields.language.optional().meta({ description: 'Of the mail; left out: that of the browser' }),
+        language: fields.language
+          .optional()
+          .meta({ description: 'The language of the mail; by default that of the browser' }),
       }),
     )
     .output(z.object({ success: z.literal(true), invitation: listed }))
     .mutation(async ({ ctx, input: { email, language } }) => {
-      const invitation = await ctx.accounts.invite(ctx.session, { email, language }, callerOf(ctx));
+      const invitation = await ctx.accounts.lifecycle.invitations.invite(
+        ctx.session,
+        { email, language },
+        callerOf(ctx),
+      );
       return { success: true as const, invitation: toListed(invitation) };
     }),
 
@@ -81,8 +87,8 @@ export const invitationProcedures = {
       }),
     )
     .output(z.object({ data: z.array(listed), nextCursor: z.string().optional() }))
-    .query(async ({ ctx, input: { limit = fields.LARGEST_PAGE, cursor } }) => {
-      const { invitations, ...next } = await ctx.accounts.listInvitations({ limit, cursor });
+    .query(async ({ ctx, input: { limit = fields.MAX_PAGE, cursor } }) => {
+      const { invitations, ...next } = await ctx.accounts.lifecycle.invitations.listInvitations({ limit, cursor });
       return { data: invitations.map(toListed), ...next };
     }),
 
@@ -91,8 +97,8 @@ export const invitationProcedures = {
       openapi: {
         method: 'POST',
         path: '/api/users/invitations/revoke',
-        summary: 'Revoke an invitation: its link works no more (administrators)',
-        description: 'Needs a session in which a credential was given in the last ten minutes.',
+        summary: 'Revoke an invitation: its link stops working (administrators)',
+        description: 'Requires a session with a credential given in the last ten minutes.',
         tags: ['Users'],
         protect: true,
         errors: ['FORBIDDEN', 'REAUTHENTICATION_REQUIRED', 'NOT_FOUND'],
@@ -101,9 +107,9 @@ export const invitationProcedures = {
     .input(z.object({ id: invitationId }))
     .output(done)
     .mutation(async ({ ctx, input: { id } }) => {
-      if (!isUuid(id) || !(await ctx.accounts.revokeInvitation(ctx.session, id, callerOf(ctx)))) {
-        throw new ServiceError('NOT_FOUND', { message: 'There is no such invitation' });
+      if (!isUuid(id) || !(await ctx.accounts.lifecycle.invitations.revokeInvitation(ctx.session, id, callerOf(ctx)))) {
+        throw new ServiceError('NOT_FOUND', { message: 'Invitation not found' });
       }
-      return answer('The invitation is revoked.');
+      return answer('The invitation was revoked.');
     }),
 };

@@ -1,20 +1,24 @@
-import { ServiceError } from '../server/errors.ts';
-import type { Context } from './context.ts';
-import { currentSession, publicProcedure } from './trpc.ts';
+/*
+ * Public reads are limited per client address if LIMIT_READ is set; each call of a batch counts. Their contract is that
+ * of `full` also with `without-email`, which only omits `email`: typed front ends need no change.
+ */
 
-/** What the public reads answer: one user, or a page of them. */
+import { ServiceError } from '../../server/errors.ts';
+import type { Context } from '../context.ts';
+import { currentSession, publicProcedure } from '../trpc.ts';
+
+/** The result of the public reads: one user, or a page of users. */
 interface Answer {
   data: object | object[];
 }
 
 /**
- * The public reads of users, as PUBLIC_USERS has them. Limited per client address if LIMIT_READ is set; each call of a batch
- * counts. Their contract is that of `full`, also with `without-email`, which only leaves `email` out of each answer: front ends
- * that are typed against the contract stay as they are. Rejects with UNAUTHENTICATED for `session`; for `off` with NOT_FOUND, over
- * both surfaces, to all but administrators.
+ * The public reads of users, restricted by PUBLIC_USERS: `session` rejects other callers with UNAUTHENTICATED, `off`
+ * all but administrators with NOT_FOUND, over REST and tRPC.
  */
 export const publicRead = publicProcedure.use(async ({ ctx, next }) => {
-  const { limits, publicUsers } = ctx.accounts;
+  const { limits, accounts } = ctx;
+  const { publicUsers } = accounts.users;
   await limits.enforce('read', ctx.clientAddress());
   if (publicUsers === 'full') return next();
   if (publicUsers !== 'without-email') await requireReader(ctx, publicUsers);
@@ -25,7 +29,8 @@ export const publicRead = publicProcedure.use(async ({ ctx, next }) => {
 });
 
 async function requireReader(ctx: Context, who: 'session' | 'off'): Promise<void> {
-  const session = await currentSession(ctx);
+  // `off` tells a key no more than nobody.
+  const session = who === 'off' && ctx.sessionToken === undefined ? null : await currentSession(ctx);
   if (who === 'off' && session?.user.role !== 'admin') throw new ServiceError('NOT_FOUND');
   if (!session) throw new ServiceError('UNAUTHENTICATED');
 }
@@ -35,4 +40,5 @@ const withoutEmails = ({ data, ...page }: Answer): Answer => ({
   ...page,
 });
 
-const withoutEmail = (user: object) => Object.fromEntries(Object.entries(user).filter(([field]) => field !== 'email'));
+export const withoutEmail = (user: object) =>
+  Object.fromEntries(Object.entries(user).filter(([field]) => field !== 'email'));

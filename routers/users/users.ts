@@ -1,16 +1,15 @@
 import { z } from 'zod';
-import { type OptionalProfileField, optionalProfileFields } from '../entities/index.ts';
-import { isSearchable, isSearchCursor } from '../server/accounts/user-search.ts';
-import type { Account, ListedUser } from '../server/accounts/users.ts';
-import { ServiceError } from '../server/errors.ts';
-import * as fields from './fields.ts';
+import { type OptionalProfileField, optionalProfileFields } from '../../entities/index.ts';
+import { isSearchable, isSearchCursor, toListed, toPublicUser } from '../../server/accounts/users/index.ts';
+import { ServiceError } from '../../server/errors.ts';
+import * as fields from '../schemas/fields.ts';
+import { unixSeconds } from '../schemas/unix-seconds.ts';
+import { router } from '../trpc.ts';
 import { invitationProcedures } from './invitations.ts';
-import { publicRead } from './public-users.ts';
-import { router } from './trpc.ts';
-import { toUnixSeconds, unixSeconds } from './unix-seconds.ts';
+import { publicRead } from './public-read.ts';
 
-/** An unset field is the empty string (interface.md section 2.1); a PUT of what was read changes nothing. */
-const optionalText = z.string().meta({ description: 'Empty where it is not set' });
+/** An unset field is the empty string (interface.md section 2.1): a PUT of a profile that was read changes nothing. */
+const optionalText = z.string().meta({ description: 'Empty if unset' });
 
 export const listed = z.object({
   id: z.string(),
@@ -24,34 +23,18 @@ export const listed = z.object({
 export const userId = z.string().meta({ example: 'user_01931b6e-7a54-7c3c-9d0a-3f4f5f6a7b8c' });
 export const isUserId = (text: string) => /^user_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text);
 
-export const toListed = ({ id, name, email, avatar, provider, createdAt }: ListedUser) => ({
-  id,
-  name,
-  email,
-  avatar: avatar ?? '',
-  provider,
-  createdAt: toUnixSeconds(createdAt),
-});
-
 const texts = Object.fromEntries(optionalProfileFields.map((field) => [field, optionalText]));
 
-/** The public view of a user: what GET /api/users/:id answers. */
+/** The public view of a user: the response of GET /api/users/:id. */
 export const publicUser = listed
   .extend(texts as Record<OptionalProfileField, typeof optionalText>)
   .meta({ id: 'User' });
 
-export const toPublicUser = (account: Account) => {
-  // Runs on every profile read: adding to the new object costs less than merging two.
-  const user = toListed(account) as z.output<typeof publicUser>;
-  for (const field of optionalProfileFields) user[field] = account[field] ?? '';
-  return user;
-};
-
-/** A page of users, or of those that `q` finds. */
+/** A page of all users, or of those that match `q`. */
 export const listInput = z
   .object({
     limit: fields.pageLimit,
-    cursor: z.string().optional().meta({ description: 'nextCursor of the page before, which had the same q' }),
+    cursor: z.string().optional().meta({ description: 'nextCursor of the previous page with the same q' }),
     q: z
       .string()
       .max(254)
@@ -60,13 +43,13 @@ export const listInput = z
         params: { rule: 'invalid_characters' },
       })
       .refine((text) => text === '' || isSearchable(text), {
-        error: 'Must have something to search for',
+        error: 'Must contain a searchable character',
         params: { rule: 'not_searchable' },
       })
       .optional()
       .meta({
         description:
-          'Only users whose name or email starts with this, without regard to case and accents: first those found by name, in its order, then those found by email only. A page of them may be short although more follow',
+          'Only users with a name or email that starts with this, ignoring case and accents: first matches by name, in its order, then matches by email only. A page may be short even if another follows',
       }),
   })
   .refine(({ cursor, q }) => cursor === undefined || (q ? isSearchCursor(cursor, q) : isUserId(cursor)), {
@@ -86,7 +69,7 @@ export const users = router({
         path: '/api/users',
         summary: 'List users, newest first',
         description:
-          'What it shows, and to whom, is the service’s to say (PUBLIC_USERS): everything to everyone, unless set otherwise. `email` may be left out; then `q` finds by name only.',
+          'PUBLIC_USERS restricts fields and callers; by default everyone sees everything. Without `email`, `q` matches names only.',
         tags: ['Users'],
         protect: false,
         isPublicRead: true,
@@ -97,15 +80,13 @@ export const users = router({
     .output(
       z.object({
         data: z.array(listed),
-        nextCursor: z.string().optional().meta({ description: 'Only where more follow' }),
+        nextCursor: z.string().optional().meta({ description: 'Absent on the last page' }),
       }),
     )
-    .query(async ({ ctx, input: { limit = fields.LARGEST_PAGE, cursor, q } = {} }) => {
-      const { users: all, searchUsers, publicUsers } = ctx.accounts;
+    .query(async ({ ctx, input: { limit = fields.MAX_PAGE, cursor, q } = {} }) => {
+      const { list, search, publicUsers } = ctx.accounts.users;
       const byAddress = publicUsers !== 'without-email';
-      const { users: found, ...next } = await (q
-        ? searchUsers({ q, cursor, limit, byAddress })
-        : all.list({ cursor, limit }));
+      const { users: found, ...next } = await (q ? search({ q, cursor, limit, byAddress }) : list({ cursor, limit }));
       return { data: found.map(toListed), ...next };
     }),
 
@@ -115,8 +96,7 @@ export const users = router({
         method: 'GET',
         path: '/api/users/{id}',
         summary: 'One user',
-        description:
-          'What it shows, and to whom, is the service’s to say (PUBLIC_USERS), as with the list. `email` may be left out.',
+        description: 'PUBLIC_USERS restricts fields and callers, as for the list: `email` may be absent.',
         tags: ['Users'],
         protect: false,
         isPublicRead: true,
@@ -127,7 +107,7 @@ export const users = router({
     .output(z.object({ data: publicUser }))
     .query(async ({ ctx, input: { id } }) => {
       const { find, findPublic } = ctx.accounts.users;
-      // Users see what they have just changed; whose session it is would have to be looked up.
+      // From the primary: users must see their own changes, and finding the session's user would need another read.
       const look = ctx.sessionToken === undefined ? findPublic : find;
       const user = isUserId(id) ? await look(id) : undefined;
       if (!user) throw new ServiceError('NOT_FOUND', { message: 'User not found' });

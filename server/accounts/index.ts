@@ -1,198 +1,83 @@
 import type { Activity } from '../activity/index.ts';
 import type { Config } from '../config/index.ts';
-import type { Log } from '../log.ts';
+import type { Limits } from '../limits/index.ts';
 import type { Database } from '../parts/database/contract.ts';
 import type { IdentityProvider } from '../parts/identity-provider/contract.ts';
 import type { KeyValueStore } from '../parts/key-value/contract.ts';
 import type { MailTransport } from '../parts/mail/contract.ts';
 import type { Secrets } from '../secrets.ts';
+import type { ProviderName } from '../shared/method-names.ts';
+import type { Log } from '../telemetry/log.ts';
 import type { Texts } from '../texts/index.ts';
-import { createAdministration } from './administration.ts';
-import { createConsents } from './consents.ts';
-import { createDeletion } from './deletion.ts';
-import type { Deps } from './deps.ts';
-import { createEmailChange } from './email-change.ts';
-import { createEmailChangeRows } from './email-change-rows.ts';
-import { createEvents } from './events.ts';
-import { createAccountExport } from './export.ts';
-import { createExternalLogin } from './external-login.ts';
-import { createInboxTurns } from './inbox-turns.ts';
-import { createInvitationRows } from './invitation-rows.ts';
-import { createInvitations } from './invitations.ts';
-import { createKnownDevices } from './known-devices.ts';
-import { createLimits } from './limits.ts';
-import { createLogin } from './login.ts';
-import { countLogins } from './login-count.ts';
-import { createLoginRefusals } from './login-refusals.ts';
-import { createLoginSteps } from './login-steps.ts';
-import { createMailAdmission } from './mail-requests.ts';
-import { createMailComposer } from './mails.ts';
-import { createManagedUsers } from './managed-users.ts';
-import { createNotMe } from './not-me.ts';
-import { createOneTimeTokens } from './one-time-tokens.ts';
-import { createOutbox } from './outbox.ts';
-import { createPasskeyAssertions } from './passkey-assertions.ts';
-import { createPasskeyChallenges } from './passkey-challenges.ts';
-import { createPasskeyLogin } from './passkey-login.ts';
-import { createPasskeys } from './passkeys.ts';
-import { createPasswordChange } from './password-change.ts';
-import { createPasswordCheck } from './password-check.ts';
-import { createPasswords } from './passwords.ts';
-import { createReauthentication } from './reauthentication.ts';
-import { createRecovery } from './recovery.ts';
-import { createRegistration } from './registration.ts';
-import { createRegistrationPolicy } from './registration-policy.ts';
-import { createRemovals } from './removals.ts';
-import { createSecondFactors } from './second-factors.ts';
-import { createServiceTokens } from './service-tokens.ts';
-import { createSessionRows } from './session-rows.ts';
-import { createSessions } from './sessions.ts';
-import { createTotp } from './totp.ts';
-import { createUserSearch } from './user-search.ts';
-import { type AvatarChanged, createUsers } from './users.ts';
-import { createVerification } from './verification.ts';
-import { createWebAuthn } from './webauthn.ts';
+import { createHousekeeping } from '../workers/housekeeping.ts';
+import { createAdministration } from './administration/index.ts';
+import { addedMethodsOf, createCredentials } from './credentials/index.ts';
+import { createAccountExport } from './data/index.ts';
+import { createLifecycle, type Lifecycle } from './lifecycle/index.ts';
+import { createLogin } from './login/index.ts';
+import { createMail, type MethodsOf } from './mail/index.ts';
+import { createProviders } from './providers/index.ts';
+import { createSessions } from './sessions/index.ts';
+import { type AvatarChanged, createUsers } from './users/index.ts';
 
 interface Parts {
   database: Database;
   activity: Activity;
   store: KeyValueStore;
-  mail: MailTransport;
+  transport: MailTransport;
+  limits: Limits;
   avatarChanged: AvatarChanged;
-  /** Deletes the uploads of a user who is being removed. Answers whether none is left; may be repeated. */
+  /** Deletes the uploads of a user who is being removed. Idempotent. Resolves to whether all are deleted. */
   removeUploads(userId: string): Promise<boolean>;
-  /** The address of an upload. */
+  /** Deletes the webhook deliveries that name a user who is being removed. Idempotent. */
+  removeDeliveries(userId: string): Promise<void>;
+  /** The public URL of an upload. */
   publicUrl(objectKey: string): string;
-  /** By name. Empty where none is configured or embedded. */
-  identityProviders: ReadonlyMap<string, IdentityProvider>;
+  /** By name. Empty without configured or embedded providers. */
+  identityProviders: ReadonlyMap<ProviderName, IdentityProvider>;
   secrets: Secrets;
   texts: Texts;
   log: Log;
 }
 
-/** The account rules, on the given parts. `outbox.start` starts the worker. */
-export function createAccounts(
-  config: Config,
-  {
-    database,
-    activity,
-    store,
-    mail,
-    avatarChanged,
-    removeUploads,
-    publicUrl,
-    identityProviders,
-    secrets,
-    texts,
-    log,
-  }: Parts,
-) {
-  const users = createUsers({ database, activity, avatarChanged });
-  const tokens = createOneTimeTokens({ database, secrets });
-  const emailChanges = createEmailChangeRows({ database, secrets });
-  const invitations = createInvitationRows({ database, secrets });
-  const { appUrl, brand, rates } = config;
-  /** What mails and authenticators call the service. */
-  const site = brand.name ?? new URL(appUrl).host;
-  const compose = createMailComposer({
-    appUrl,
-    site,
-    brand,
-    texts,
-    database,
+/** Creates the rooms of accounts in the order of their dependencies. The caller starts the `workers`. */
+export function createAccounts(config: Config, parts: Parts) {
+  const { database, activity, publicUrl, log } = parts;
+  const providerNames = [...parts.identityProviders.keys()];
+  const users = createUsers(config, parts);
+  const methodsOf: MethodsOf = (user) => database.query((tables) => addedMethodsOf(tables, user));
+  const mail = createMail(config, { ...parts, users, methodsOf });
+  const { outbox, record } = mail;
+  const sessions = createSessions({ ...parts, outbox, users });
+  const credentials = createCredentials(config, { ...parts, outbox, record, sessions, providers: providerNames });
+  const login = createLogin({
+    ...parts,
     users,
-    tokens,
-    emailChanges,
-    invitations,
-  });
-  const turns = createInboxTurns();
-  const admission = createMailAdmission({ database, tokens, emailChanges, rates, turns });
-  const sessionRows = createSessionRows(database, activity);
-  const sweeps = [sessionRows.sweep, tokens.sweep, emailChanges.sweep, invitations.sweep, activity.sweep];
-  const outbox = createOutbox({ database, mail, rates, admission, turns, compose, sweeps, log });
-  const record = createEvents(activity, outbox);
-  const passwords = createPasswords({ iterations: config.passwordIterations, cores: config.cores, log });
-  const devices = createKnownDevices({ database, activity, secrets, outbox });
-  const sessions = createSessions({ store, users, rows: sessionRows, devices, outbox });
-  const limits = createLimits(store, rates);
-  const removals = createRemovals(database, {
-    steps: [
-      ({ userId }) => removeUploads(userId),
-      ({ userId }) => activity.removeAllOf(userId).then(isEmpty),
-      outbox.removeAllOf,
-      ({ userId }) => sessions.forgetAll(userId).then(isEmpty),
-    ],
-    log,
-  });
-  const { deleteUser } = removals;
-  const consents = createConsents({ database, current: config.termsVersion });
-  const deps: Deps = {
-    consents,
-    database,
-    deleteUser,
-    emailChanges,
-    invitations,
-    limits,
-    outbox,
-    passwords,
-    record,
-    recordUnmailed: activity.record,
-    registration: createRegistrationPolicy(config.registration),
     sessions,
-    takesPictures: !config.ownAvatars,
-    tokens,
-    users,
-  };
-  const recordRefusal = createLoginRefusals({ database, users, activity });
-  const checkPassword = createPasswordCheck(deps, { devices, recordRefusal });
-  const { deleteAccount, requestDeletion, restoreAccount } = createDeletion(deps, {
-    graceDays: config.deletionGraceDays,
+    credentials,
+    providers: providerNames,
+    restoreAccount: (user, caller) => lifecycle.deletion.restoreAccount(user, caller),
   });
-  const challenges = createPasskeyChallenges(store);
-  const webauthn = createWebAuthn(appUrl, { name: site });
-  const assertions = createPasskeyAssertions(deps, { challenges, webauthn });
-  const app = createTotp(deps, { store, secrets, log, issuer: site });
-  const secondFactors = createSecondFactors(deps, { app, assertions, devices, recordRefusal });
-  const steps = createLoginSteps(deps, { secondFactors, recordRefusal, restoreAccount, store });
-  const logins = {
-    ...steps,
-    ...createLogin(deps, { checkPassword, recordRefusal, enter: steps.enter }),
-    ...createPasskeyLogin(deps, { assertions, recordRefusal, enter: steps.enter }),
-    ...createExternalLogin(deps, { identityProviders, enter: steps.enter, recordRefusal, secondFactors, store, log }),
-  };
-  const passkeys = createPasskeys(deps, { challenges, webauthn, providers: [...identityProviders.keys()] });
+  const lifecycle: Lifecycle = createLifecycle(config, { ...parts, users, mail, sessions, credentials, login });
+  const { removal, deletion } = lifecycle;
+  const providers = createProviders(config, { ...parts, ...removal, users, mail, sessions, login });
+  const { links } = providers;
   return {
     users,
-    publicUsers: config.publicUsers,
-    activity: activity.list,
-    searchUsers: createUserSearch(database),
-    managedUsers: createManagedUsers(database, { sessions, ...logins, ...passkeys, ...app }),
     sessions,
-    serviceTokens: createServiceTokens(config.serviceTokens),
-    limits,
-    outbox,
-    removals,
-    deleteAccount,
-    exportAccount: createAccountExport(database, { publicUrl }),
-    listConsents: consents.listConsents,
-    acceptTerms: consents.acceptTerms,
-    ...createRegistration(deps),
-    ...createInvitations(deps, { admission, rates }),
-    ...createVerification(deps),
-    ...createNotMe(deps, devices),
-    ...logins,
-    ...countLogins(logins, identityProviders),
-    ...passkeys,
-    ...createRecovery(deps, { devices }),
-    ...createAdministration(deps, { requestDeletion }),
-    ...createEmailChange(deps, devices),
-    ...createReauthentication(deps, { checkPassword, secondFactors }),
-    ...app,
-    ...createPasswordChange(deps, { checkPassword }),
+    credentials,
+    login,
+    lifecycle,
+    providers,
+    administration: createAdministration({ ...parts, outbox, record, sessions, credentials, links, deletion }),
+    /** For changes of users outside of this room. */
+    mail: { outbox, record },
+    exportAccount: createAccountExport({ database, publicUrl }),
+    listActivity: activity.list,
+    /** For mails about what other modules do with an account. */
+    mails: { enqueue: outbox.enqueue, wake: outbox.wake },
+    workers: [outbox, removal, createHousekeeping({ sweeps: [...mail.sweeps, sessions.sweep, activity.sweep], log })],
   };
 }
-
-/** What a step answers that deletes everything in one go. */
-const isEmpty = () => true;
 
 export type Accounts = ReturnType<typeof createAccounts>;

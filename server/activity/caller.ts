@@ -1,30 +1,30 @@
-import type { Language } from '../texts/languages.ts';
+import type { Language } from '../shared/texts/languages.ts';
 
-/**
- * Who does something to an account: its user, an administrator, an operator at the command line, or another service by its
- * name.
- */
+/** Who acts on an account: its user, an administrator, an operator at the command line, or another service, by name. */
 export type Actor = 'user' | 'administrator' | 'operator' | `service:${string}`;
 
-/** Who does something to an account, and from where. */
+/** Who acts on an account, and from where. */
 export interface Caller {
   actor: Actor;
   /** The user id of an administrator. */
   actorId?: string;
-  /** Empty where no request is the cause, as in a background job. */
+  /** Empty without a request, as in a background job. */
   clientAddress: string;
-  /** The header User-Agent, anybody's text. */
+  /** The header User-Agent: untrusted text. */
   userAgent: string;
-  /** As in the log and in the header X-Request-Id. */
+  /** The id in the log and in the header X-Request-Id. */
   requestId: string;
-  /** The language of the user's browser. Undefined where it asks for none of ours, and where the user is not the caller. */
+  /**
+   * The language of the user's browser. Undefined if it accepts no supported language, or if the caller is not the
+   * user.
+   */
   language(): Language | undefined;
 }
 
-/** What no HTTP request is the cause of. */
+/** For actions without an HTTP request. */
 const noRequest = { clientAddress: '', userAgent: '', requestId: '', language: () => undefined };
 
-/** The background jobs, which complete what a user has begun. */
+/** The background jobs, which complete operations that users have started. */
 export const backgroundJob: Caller = { actor: 'user', ...noRequest };
 
 /** `npm run user`, `npm run users:import`. */

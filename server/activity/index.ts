@@ -1,34 +1,60 @@
+/*
+ * The time of an event is the database's. Its id, which orders, counts and expires events, contains the time of this
+ * process.
+ */
+
 import { v7 as uuidv7 } from 'uuid';
 import type { ActivityEvent } from '../../entities/index.ts';
-import { pageById } from '../page-by-id.ts';
+import { pageById } from '../lib/pagination.ts';
 import {
   type AllTables,
   columnsOf,
   type Database,
-  prepared,
   type ReadTables,
   sql,
   type WriteTables,
 } from '../parts/database/contract.ts';
 import { deleteInBatches } from '../workers/sweep.ts';
-import type { Caller } from './caller.ts';
+import { backgroundJob, type Caller } from './caller.ts';
 import { deviceOf } from './devices.ts';
-import type { EventKind } from './kinds.ts';
+import type { DetailsOf, EventKind, NewEvent } from './kinds.ts';
+
+export type { NewEvent } from './kinds.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
 /** The column's length. */
-const LONGEST_ADDRESS = 64;
+const MAX_ADDRESS = 64;
 
-export interface NewEvent {
-  kind: EventKind;
-  /** By the names in kinds.ts; as JSON at most 1000 characters. Never a secret. */
-  details?: Record<string, string>;
-}
+/**
+ * The topic of a login that was reported by mail (detail `device` is `new`). The topic of any other event is its kind.
+ */
+const TOLD_LOGIN = 'logged-in:new';
+
+/** The one event that outlives its user. */
+const REMOVED = 'user-removed' satisfies EventKind;
 
 const listedFields = ['id', 'kind', 'actor', 'actorId', 'address', 'device', 'createdAt'] as const;
 const listedColumns = columnsOf([...listedFields, 'details'] as const);
 
-/** An event as it is shown. `createdAt` in milliseconds since 1970. */
+/** A column that says where the actor was; empty for the account's user if another actor did it. */
+export const ownColumn = <Column extends 'address' | 'device'>(column: Column) =>
+  sql<string>`case when actor = 'user' or actor_id = user_id then ${sql.ref(column)} else '' end`.as(column);
+
+type Viewer = 'user' | 'administrator';
+type ShownColumn =
+  | (typeof listedColumns)[number]
+  | ReturnType<typeof ownColumn<'address'>>
+  | ReturnType<typeof ownColumn<'device'>>;
+const columnsShownTo: Record<Viewer, readonly ShownColumn[]> = {
+  user: [
+    ...listedColumns.filter((column) => column !== 'address' && column !== 'device'),
+    ownColumn('address'),
+    ownColumn('device'),
+  ],
+  administrator: listedColumns,
+};
+
+/** A listed event. `createdAt` is in milliseconds since 1970. */
 export type ListedEvent = Pick<ActivityEvent, (typeof listedFields)[number]> & {
   details: Record<string, string> | undefined;
 };
@@ -45,29 +71,64 @@ export interface EventPage {
 }
 
 /**
- * What happens to accounts. An event is inserted in the transaction of the change that it tells of, and nothing updates it;
- * after `keptDays` it is deleted. Its time is the database's; its id, by which events are listed, counted and deleted, has
- * that of this process.
+ * The activity log. An event is inserted in the transaction of its change and deleted after `keptDays`; only its number is
+ * written later.
  */
 export const createActivity = (database: Database, { keptDays }: { keptDays: number }) => {
-  const inserted = prepared();
   const insertOf = (tables: WriteTables, events: Awaited<ReturnType<typeof rowOf>>[]) =>
     tables.insertInto('activity').values(events.map((event) => ({ ...event, created_at: database.now })));
 
+  const record = async (tables: WriteTables, userId: string, event: NewEvent, caller: Caller): Promise<void> => {
+    await insertOf(tables, [await rowOf(userId, event, caller)]).execute();
+  };
+
+  /** Readers of the stream learn which numbers are gone. */
+  const markExpired = async (tables: AllTables, ids: string[]) => {
+    const { highest } = await tables
+      .selectFrom('activity')
+      .select((event) => event.fn.max('number').as('highest'))
+      .where('id', 'in', ids)
+      .executeTakeFirstOrThrow();
+    if (!highest) return;
+    await tables
+      .updateTable('event_sequence')
+      .set({ expired_number: highest })
+      .where('expired_number', '<', highest)
+      .execute();
+  };
+
   return {
     /** Inserts an event in the caller's transaction. */
-    async record(tables: WriteTables, userId: string, event: NewEvent, caller: Caller): Promise<void> {
-      const row = await rowOf(userId, event, caller);
-      await inserted(tables, { shape: 'one', build: () => insertOf(tables, [row]), parameters: Object.values(row) });
-    },
+    record,
 
     /** The same event for each of several users. */
     async recordAll(tables: WriteTables, userIds: readonly string[], event: NewEvent, caller: Caller): Promise<void> {
-      // Compiled each time: the statements for all numbers of users would stay in memory.
       await insertOf(tables, await Promise.all(userIds.map((userId) => rowOf(userId, event, caller)))).execute();
     },
 
-    /** Whether the user has `most` events of a kind from the last `withinMs`. */
+    /** Deletes the user's latest event of a kind. Resolves to its details. */
+    async takeLatest<Kind extends EventKind>(
+      tables: AllTables,
+      userId: string,
+      kind: Kind,
+    ): Promise<DetailsOf<Kind> | undefined> {
+      const latest = await tables
+        .selectFrom('activity')
+        .select(['id', 'details'])
+        .where('user_id', '=', userId)
+        .where('topic', '=', kind)
+        .orderBy('id', 'desc')
+        .limit(1)
+        .executeTakeFirst();
+      if (!latest) return undefined;
+      await tables.deleteFrom('activity').where('id', '=', latest.id).execute();
+      return JSON.parse(latest.details ?? '{}') as DetailsOf<Kind>;
+    },
+
+    /**
+     * True if the user has `most` events of a kind in the last `withinMs`. Logins that were reported by mail are not
+     * counted.
+     */
     async hasMost(
       tables: ReadTables,
       userId: string,
@@ -78,7 +139,7 @@ export const createActivity = (database: Database, { keptDays }: { keptDays: num
         .selectFrom('activity')
         .select('id')
         .where('user_id', '=', userId)
-        .where('kind', '=', kind)
+        .where('topic', '=', kind)
         .where('id', '>', firstIdOf(Date.now() - withinMs))
         .limit(most)
         .execute();
@@ -86,38 +147,57 @@ export const createActivity = (database: Database, { keptDays }: { keptDays: num
     },
 
     /**
-     * The events of a kind with this detail, newest first: those of the last `withinMs` that came after the latest of the
-     * kind `since`.
+     * Logins reported by mail, newest first, at most `most`: those after `from` (milliseconds since 1970) and after the
+     * latest event of the kinds `since`.
      */
-    async recent(
+    async toldLogins(
       tables: AllTables,
       userId: string,
-      {
-        kind,
-        detail,
-        withinMs,
-        since,
-      }: { kind: EventKind; detail: readonly [string, string]; withinMs: number; since: EventKind },
+      { from, since, most }: { from: number; since: readonly EventKind[]; most?: number | undefined },
     ): Promise<ListedEvent[]> {
-      const entry = JSON.stringify(Object.fromEntries([detail])).slice(1, -1);
-      const rows = await tables
+      const first = firstIdOf(Math.max(from, 0));
+      // One index lookup per kind, however many events there are.
+      const ends = await tables
+        .selectNoFrom((eb) =>
+          since.map((kind) =>
+            eb
+              .selectFrom('activity')
+              .select((activity) => activity.fn.max('id').as('id'))
+              .where('user_id', '=', userId)
+              .where('topic', '=', kind)
+              .where('id', '>', first)
+              .as(kind),
+          ),
+        )
+        .executeTakeFirstOrThrow();
+      const end = Object.values<string | null>(ends).reduce<string>(
+        (latest, id) => (id && id > latest ? id : latest),
+        first,
+      );
+      const logins = tables
         .selectFrom('activity')
         .select(listedColumns)
         .where('user_id', '=', userId)
-        .where('id', '>', firstIdOf(Date.now() - withinMs))
-        .where((eb) => eb.or([eb('kind', '=', since), eb('kind', '=', kind).and('details', 'like', `%${entry}%`)]))
+        .where('topic', '=', TOLD_LOGIN)
+        .where('id', '>', end)
         .orderBy('id', 'desc')
-        .execute();
-      const end = rows.findIndex((row) => row.kind === since);
-      return (end === -1 ? rows : rows.slice(0, end)).map(toListed);
+        .$if(most !== undefined, (rows) => rows.limit(most as number));
+      return (await logins.execute()).map(toListed);
     },
 
-    /** The events of a user, newest first. `cursor` must be the id of one. */
-    async list(userId: string, { limit, cursor }: { limit: number; cursor?: string | undefined }): Promise<EventPage> {
+    /**
+     * The events of a user, newest first. `cursor` must be an event's id. Hides from the user where an administrator,
+     * operator or service was.
+     */
+    async list(
+      userId: string,
+      { limit, cursor }: { limit: number; cursor?: string | undefined },
+      viewer: Viewer,
+    ): Promise<EventPage> {
       const rows = await database.query((tables) =>
         tables
           .selectFrom('activity')
-          .select(listedColumns)
+          .select(columnsShownTo[viewer])
           .where('user_id', '=', userId)
           .$if(cursor !== undefined, (events) => events.where('id', '<', cursor as string))
           .orderBy('id', 'desc')
@@ -128,21 +208,26 @@ export const createActivity = (database: Database, { keptDays }: { keptDays: num
       return { events: page.map(toListed), ...next };
     },
 
-    /** Deletes the events of a user who is being removed. */
-    removeAllOf: (userId: string): Promise<void> => deleteInBatches(database, 'activity', sql`user_id = ${userId}`),
+    /** Deletes the events of a user who is being removed, except that of the completed removal. */
+    removeAllOf: (userId: string): Promise<void> =>
+      deleteInBatches(database, 'activity', sql`user_id = ${userId} and kind <> ${REMOVED}`),
+
+    /** Records that a user was removed, in the transaction that completes the removal. */
+    recordRemoved: (tables: WriteTables, userId: string): Promise<void> =>
+      record(tables, userId, { kind: REMOVED }, backgroundJob),
 
     /** Deletes old events: a range of the primary key. */
     sweep: (): Promise<void> =>
-      deleteInBatches(database, 'activity', sql`id < ${firstIdOf(Date.now() - keptDays * DAY_MS)}`),
+      deleteInBatches(database, 'activity', sql`id < ${firstIdOf(Date.now() - keptDays * DAY_MS)}`, markExpired),
   };
 };
 
-/** The first id that an event of this time, in milliseconds since 1970, can have. */
-const firstIdOf = (msecs: number) => uuidv7({ msecs, seq: 0, random: new Uint8Array(16) });
+/** The lowest event id of a time in milliseconds since 1970. */
+export const firstIdOf = (msecs: number) => uuidv7({ msecs, seq: 0, random: new Uint8Array(16) });
 
 export type Activity = ReturnType<typeof createActivity>;
 
-/** All but its time. */
+/** The row without its time. The JSON of the details has at most 1000 characters. */
 const rowOf = async (
   userId: string,
   { kind, details }: NewEvent,
@@ -153,7 +238,7 @@ const rowOf = async (
   kind,
   actor,
   actor_id: actorId ?? null,
-  address: clientAddress.slice(0, LONGEST_ADDRESS),
+  address: clientAddress.slice(0, MAX_ADDRESS),
   device: await deviceOf(userAgent),
   request_id: requestId,
   details: details ? JSON.stringify(details) : null,

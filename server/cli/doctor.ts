@@ -1,5 +1,5 @@
 import { type Config, loadConfig } from '../config/index.ts';
-import { trustAuthorities } from '../start/authorities.ts';
+import { trustAuthorities } from '../process/authorities.ts';
 import { readTexts } from '../texts/index.ts';
 import { checkAddress } from './doctor/address.ts';
 import { checkBrand } from './doctor/brand.ts';
@@ -15,8 +15,8 @@ import { checkSettings } from './doctor/settings.ts';
 import { explain } from './failure.ts';
 
 /**
- * `npm run doctor`: holds the configuration against the parts that it names. A line for each finding, with what to do about
- * it; exit code 1 if there is a problem.
+ * `npm run doctor`: checks the configuration against the parts that it names. Prints a line per finding with its
+ * remedy; exit code 1 if there is a problem.
  */
 
 const checksFor = (config: Config): [part: string, check: Check][] => [
@@ -52,5 +52,5 @@ await doctor().catch((error: unknown) => {
   process.stderr.write(`${explain(error)}\n`);
   process.exitCode = 1;
 });
-// What a part still holds open is no reason to stay.
+// Exits although a part may still hold handles open.
 process.exit();

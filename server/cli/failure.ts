@@ -3,10 +3,13 @@ import { ServiceError } from '../errors.ts';
 import type { Database } from '../parts/database/contract.ts';
 import { describeFailure } from '../parts/database/failure.ts';
 
-/** What the caller of a command has to do differently. */
+/** A wrong use of a command. */
 export class UsageError extends Error {}
 
-/** A failure of a command in words; one that no operator can resolve with its stack. After wrong arguments comes `usage`. */
+/**
+ * A failure of a command in words, or with its stack if no operator can resolve it. `usage` follows after wrong
+ * arguments.
+ */
 export function explain(error: unknown, usage = ''): string {
   const { code = '', message, path, stack, cause } = error as NodeJS.ErrnoException & { cause?: unknown };
   if (error instanceof ConfigError || error instanceof UsageError) return message;
@@ -15,10 +18,10 @@ export function explain(error: unknown, usage = ''): string {
   return describeFailure(error) ?? (path === undefined ? (stack ?? String(error)) : message);
 }
 
-/** For commands that leave the schema as it is. */
+/** For commands that must not migrate the schema. */
 export async function requireCurrentSchema(database: Database): Promise<void> {
   if ((await database.pendingMigrations()).length > 0) {
-    throw new UsageError('The schema is not up to date: `npm run migrate` does that');
+    throw new UsageError('The schema is not up to date: run `npm run migrate`');
   }
   await database.migrate();
 }

@@ -1,4 +1,7 @@
-/** Whether a storage lets pages of an origin send a file to a presigned address: a browser asks it before it does. */
+/**
+ * Sends the CORS preflight of an upload: true if the storage lets pages of the origin send a file to a presigned
+ * address.
+ */
 export async function mayUpload(address: string, origin: string): Promise<boolean> {
   const { headers, body } = await fetch(address, {
     method: 'OPTIONS',

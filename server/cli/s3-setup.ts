@@ -1,27 +1,30 @@
 import { parseArgs } from 'node:util';
-import { type Config, ConfigError, loadConfig } from '../config/index.ts';
-import { sentenceOf } from '../log.ts';
+import { type Config, loadConfig } from '../config/index.ts';
 import { type BucketSetting, bucketSettings, isNotImplemented } from '../parts/object-storage/bucket-settings.ts';
 import { presigner } from '../parts/object-storage/s3-addresses.ts';
 import { connectS3, hasCode, type S3Config } from '../parts/object-storage/s3-client.ts';
-import { trustAuthorities } from '../start/authorities.ts';
+import { trustAuthorities } from '../process/authorities.ts';
+import { isAboutTls } from './doctor/finding.ts';
+import { explain, UsageError } from './failure.ts';
 import { mayUpload } from './preflight.ts';
 
 /**
- * `npm run s3-setup` says what the bucket lacks of what the service needs of it, and prints policy and CORS rules as they have
- * to be; with `-- --apply` it sets them. May be repeated. Exit code 0: nothing is lacking (any more), 1: something is, 2: it
- * could not find out, or the storage refuses it.
+ * `npm run s3-setup` prints the missing settings of the bucket with policy and CORS rules; `-- --apply` sets them.
+ * Idempotent. Exit code 0: complete, 1: incomplete, 2: unknown, or refused.
  */
 async function setUp({ apply }: { apply: boolean }): Promise<void> {
   const config = loadConfig();
   trustAuthorities(config);
   const { s3, origins } = config;
-  if (!s3) return say(`No S3 is configured: files are in ${config.dataDir}, and there is nothing to set up.`);
+  if (!s3) return say(`S3 is not configured: files are stored in ${config.dataDir}, nothing to set up.`);
   const { minio, bucketExists, close } = connectS3(s3);
   try {
     const client = await minio();
     say(`Bucket ${s3.bucket} at ${s3.endpoint}`);
-    const isThere = await bucketExists();
+    const isThere = await bucketExists().catch((error: Error) => {
+      if (!error.message.startsWith('the storage answered')) throw error;
+      throw new UsageError(`${error.message}: check S3_ACCESS_KEY, S3_SECRET_KEY, S3_REGION and S3_BUCKET`);
+    });
     if (!isThere && apply) await client.makeBucket(s3.bucket, s3.region);
     if (!isThere) report('bucket', ['+ it is created'], apply);
     for (const setting of bucketSettings(client, { bucket: s3.bucket, origins })) {
@@ -45,7 +48,7 @@ async function settle(
       return say(`${name}: pages may send files, by a setting of the whole storage`);
     if (apply) await write(wanted(entries));
     if (apply && differences(await read()).length > 0) {
-      say(`${name}: the storage has taken the setting, but does not keep it`);
+      say(`${name}: the storage accepted the setting, but did not store it`);
       process.exitCode = 1;
       return;
     }
@@ -60,25 +63,24 @@ async function settle(
   }
 }
 
-/** Says what differs. That is a failure unless it is being changed. */
+/** Prints the differences; they fail the command unless they are applied. */
 function report(name: string, differences: string[], apply: boolean): void {
   say([`${name}: ${apply ? 'set' : 'differs'}`, ...differences.map((line) => `  ${line}`)].join('\n'));
   if (!apply) process.exitCode = 1;
 }
 
 const byHand: Record<BucketSetting['name'], (origins: string[]) => string> = {
-  policy: () =>
-    'this storage has no policies of a bucket. Let everyone read uploads/*, and do nothing else, by its own means',
+  policy: () => 'this storage has no bucket policies. By its own means, let everyone read uploads/*, and nothing else',
   CORS: (origins) =>
-    `this storage has no CORS rules of a bucket. Let ${origins.join(', ')} PUT, with the header content-type, by its own ` +
+    `this storage has no bucket CORS rules. Let ${origins.join(', ')} PUT, with the header content-type, by its own ` +
     `means; MinIO has a variable for all of its buckets: MINIO_API_CORS_ALLOW_ORIGIN=${origins.join(',')}`,
 };
 
-/** Whether pages of every origin may send files as it is; not where browsers' name of the storage is unknown here. */
+/** True if pages of every origin may already send files; false if the public name of the storage is unknown here. */
 async function letsAll(s3: S3Config, origins: Config['origins']): Promise<boolean> {
   const presign = presigner(s3, s3.uploadEndpoint);
   const path = `/${s3.bucket}/uploads/preflight.png`;
-  const address = presign({
+  const address = await presign({
     method: 'PUT',
     path,
     headers: { 'content-type': 'image/png' },
@@ -92,16 +94,26 @@ const say = (line: string): void => {
   process.stdout.write(`${line}\n`);
 };
 
+const USAGE = 'Usage: npm run s3-setup [-- --apply]';
+
 function explanationOf(error: unknown): string {
-  if (error instanceof ConfigError) return error.message;
+  const { code = '', name, message, syscall } = error as NodeJS.ErrnoException;
   if (hasCode(error, ['AccessDenied']))
     return `The storage refuses this: S3_ACCESS_KEY must be a key that may read and change the policy and the CORS rules of the bucket (s3:GetBucketPolicy, s3:PutBucketPolicy, s3:GetBucketCORS, s3:PutBucketCORS), for this command only. On AWS “Block public access” of the bucket must let policies in.`;
-  return sentenceOf(error);
+  if (name === 'AbortError' || name === 'TimeoutError')
+    return 'The storage at S3_ENDPOINT does not respond in time. Check that it runs, and that this machine can reach it.';
+  if (code === 'EPROTO') return 'The server at S3_ENDPOINT does not speak TLS. Check scheme and port of the address.';
+  if (isAboutTls(code))
+    return `The certificate of S3_ENDPOINT is not accepted: ${message}. CA_FILE must have its authority, and S3_ENDPOINT the name that it is for.`;
+  if (syscall || code === 'ECONNRESET')
+    return `The storage at S3_ENDPOINT cannot be reached: ${message}. Check that it runs, and that the address is right.`;
+  if (name === 'S3Error') return `The storage refuses this: ${message} (${code}).`;
+  return explain(error, USAGE);
 }
 
-const { values } = parseArgs({ options: { apply: { type: 'boolean', default: false } } });
-
-await setUp(values).catch((error: unknown) => {
+try {
+  await setUp(parseArgs({ options: { apply: { type: 'boolean', default: false } } }).values);
+} catch (error) {
   process.stderr.write(`${explanationOf(error)}\n`);
   process.exitCode = 2;
-});
+}

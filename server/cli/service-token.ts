@@ -1,14 +1,13 @@
-import { hashServiceToken, newServiceToken } from '../accounts/service-tokens.ts';
 import { isServiceName } from '../config/index.ts';
+import { hashServiceToken } from '../config/service-tokens.ts';
+import { newToken } from '../lib/random-token.ts';
 
-/**
- * `npm run service-token NAME`: makes a token for another service, and the line of our configuration that accepts it.
- */
+/** `npm run service-token NAME`: generates a token for another service, and the configuration line that accepts it. */
 const [name = ''] = process.argv.slice(2);
 
 if (isServiceName(name)) {
-  const token = newServiceToken();
-  process.stdout.write(`The token, for ${name} alone; it is shown this once:
+  const token = newToken();
+  process.stdout.write(`The token for ${name}. It is shown only once:
 
   ${token}
 

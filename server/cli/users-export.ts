@@ -1,26 +1,30 @@
+/*
+ * The file is readable by its owner only, and gets its name when it is complete. Exit code 2: wrong use or failure,
+ * without a file.
+ */
+
 import { createWriteStream, existsSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { parseArgs } from 'node:util';
 import { optionalProfileFields } from '../../entities/index.ts';
-import { type ExportedUser, exportedUsers } from '../accounts/users-export.ts';
+import { type ExportedUser, exportedUsers } from '../accounts/data/index.ts';
 import { loadConfig } from '../config/index.ts';
 import { openDatabase } from '../parts/database/index.ts';
-import { trustAuthorities } from '../start/authorities.ts';
-import { isLanguage } from '../texts/languages.ts';
+import { trustAuthorities } from '../process/authorities.ts';
+import { isLanguage } from '../shared/texts/languages.ts';
 import { explain, requireCurrentSchema, UsageError } from './failure.ts';
 import type { UserRecord } from './user-records/record.ts';
 
 /**
- * `npm run users:export -- FILE.ndjson`, or `npm run --silent users:export` to standard output: all users, with their password
- * hashes, in the form that `npm run users:import` reads (docs/migration). The file is for its owner only, and has its name once it is
- * complete. Exit code 2: there is none, as it is used wrongly, or something failed.
+ * `npm run users:export -- FILE.ndjson`, or `npm run --silent users:export` to standard output. Exports all users with
+ * password hashes for `npm run users:import` (docs/migration).
  */
 
 const usage = 'Usage: npm run users:export [-- FILE.ndjson]';
 
-/** Without what is unset. */
+/** Without unset fields. */
 function recordOf(user: ExportedUser): UserRecord {
   const profile = optionalProfileFields.flatMap((field) => (user[field] ? [[field, user[field]]] : []));
   return {
@@ -45,7 +49,7 @@ function recordOf(user: ExportedUser): UserRecord {
 }
 
 async function exportUsers(file: string | undefined): Promise<void> {
-  if (file !== undefined && existsSync(file)) throw new UsageError(`${file} is there already`);
+  if (file !== undefined && existsSync(file)) throw new UsageError(`${file} already exists`);
   const config = loadConfig();
   trustAuthorities(config);
   const database = await openDatabase(config);

@@ -1,13 +1,17 @@
+/*
+ * Exit code 1: a line was refused, 2: wrong use or failure, 130: after a signal.
+ */
+
 import { once } from 'node:events';
 import { createReadStream, type ReadStream } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { createUserImport, type ImportOutcome, type UserImport } from '../accounts/user-import.ts';
+import { createUserImport, type ImportOutcome, type UserImport } from '../accounts/data/index.ts';
 import { createActivity } from '../activity/index.ts';
 import { type Config, loadConfig } from '../config/index.ts';
 import type { Database } from '../parts/database/contract.ts';
 import { openDatabase } from '../parts/database/index.ts';
-import { trustAuthorities } from '../start/authorities.ts';
-import { onStopSignal } from '../start/stop-signals.ts';
+import { trustAuthorities } from '../process/authorities.ts';
+import { onStopSignal } from '../process/stop-signals.ts';
 import { keyAt } from '../uploads/upload-address.ts';
 import { explain, requireCurrentSchema, UsageError } from './failure.ts';
 import { linesOf } from './user-records/lines.ts';
@@ -16,17 +20,16 @@ import { createReport, type LineOutcome, outcomeOf, type Report } from './user-r
 import { createSeen } from './user-records/seen.ts';
 
 /**
- * `npm run users:import -- FILE.ndjson [--dry-run]`: imports users, a JSON object in each line (docs/migration). Users who are
- * there already are skipped, so that it may be stopped and repeated. Exit code 1: a line was refused, 2: it is used wrongly, or
- * something failed, 130: after a signal.
+ * `npm run users:import -- FILE.ndjson [--dry-run]`: imports users, one JSON object a line (docs/migration). Skips
+ * existing users, so it can be stopped and repeated.
  */
 
 const usage = 'Usage: npm run users:import -- FILE.ndjson [--dry-run]';
 
-/** Of one transaction, which must end within the database's deadline. */
+/** Rows in one transaction, which must end within the database's deadline. */
 const BATCH = 500;
 
-/** A line that is not judged by the database: with its outcome, or with the user that the database decides about. */
+/** A line that is already decided (`outcome`), or with the user that the database decides about. */
 type Read = { line: number } & (ReadUser | { outcome: LineOutcome });
 
 type ReadUser = Exclude<ParsedRecord, { problem: string }>;
@@ -46,7 +49,7 @@ async function* recordsOf(file: ReadStream, read: (text: string) => ParsedRecord
     seen.close();
   }
 
-  /** Of several lines with an address the first is imported; two users with one identity cannot both be right. */
+  /** The first of several lines with one address is imported; two users with one identity are refused. */
   function firstOf(read: ReadUser, line: number) {
     const { user } = read;
     const identities = user.identities.map(({ issuer, subject }) => `${issuer}\n${subject}`);
@@ -74,7 +77,7 @@ async function completeBatch(batch: readonly Read[], decide: UserImport['importA
 const decided = ({ note }: ReadUser, outcome: ImportOutcome = 'exists'): LineOutcome =>
   outcome === 'imported' && note ? { kind: 'imported', note } : outcomeOf[outcome];
 
-/** With AVATARS=own an avatar must be at an address where this service stores uploads. */
+/** With AVATARS=own an avatar must be at a URL where this service stores uploads. */
 const avatarRule =
   ({ ownAvatars, s3, appUrl }: Config) =>
   (address: string): boolean =>
@@ -105,7 +108,7 @@ async function importUsers(path: string, { isDryRun, stopping }: { isDryRun: boo
     report.end({ imported });
     await database.close();
   }
-  if (stopping.aborted) process.stdout.write('Stopped: the same command goes on\n');
+  if (stopping.aborted) process.stdout.write('Stopped: run the same command to continue\n');
   process.exitCode = stopping.aborted ? 130 : Number(report.hasRefused);
 }
 

@@ -1,15 +1,15 @@
 /**
- * The colours that the pages derive from the operator's one, by custom property of client/pages/styles.css, and whether they
- * can be read: WCAG 2.2, success criterion 1.4.3.
+ * The colours that the pages derive from BRAND_COLOR, by custom property of client/pages/styles.css, and a check of
+ * their contrast (WCAG 2.2, success criterion 1.4.3).
  */
 
-/** What is beneath the brand's colours, or on them, in each colour scheme: as styles.css has it. */
+/** The backgrounds and labels of the brand's colours in each colour scheme, as in styles.css. */
 export const pageColors = {
   light: { ground: '#f6f6f9', surface: '#ffffff', onAccent: '#ffffff' },
   dark: { ground: '#12121a', surface: '#1c1c27', onAccent: '#16162a' },
 } as const;
 
-/** The colours of one scheme. `accent` is that of links and buttons, `tint` that of surfaces beneath either. */
+/** The colours of one scheme. `accent` is for links and buttons, `tint` for surfaces beneath them. */
 export interface SchemeColors {
   accent: string;
   accentStrong: string;
@@ -19,16 +19,16 @@ export interface SchemeColors {
 
 export type BrandColors = Record<keyof typeof pageColors, SchemeColors>;
 
-/** Of text of any size; parts of the user interface need 3:1 only. */
+/** For text of any size; user interface components need only 3:1. */
 const LEAST_CONTRAST = 4.5;
-/** The share of black or white by which a colour is changed until it can be read. */
+/** The share of black or white added per step until a colour is readable. */
 const STEP = 0.02;
 
 /** Red, green and blue, 0 to 255. */
 const channelsOf = (color: string): number[] =>
   [1, 3, 5].map((start) => Number.parseInt(color.slice(start, start + 2), 16));
 
-/** `share` (0 to 1) of `other` in a colour. */
+/** Mixes `share` (0 to 1) of `other` into a colour. */
 const mix = (color: string, other: string, share: number): string => {
   const others = channelsOf(other);
   const mixed = channelsOf(color).map((channel, i) => Math.round(channel + ((others[i] ?? 0) - channel) * share));
@@ -64,13 +64,13 @@ const schemeOf = (
 const lightOf = (accent: string) => schemeOf('light', accent, { strong: ['#000000', 0.15], tint: 0.08 });
 const darkOf = (accent: string) => schemeOf('dark', accent, { strong: ['#ffffff', 0.35], tint: 0.1 });
 
-/** The lowest contrast of a scheme: of its links on each ground, and of the labels on its buttons. */
+/** The lowest contrast of a scheme: its links on each background, and the labels on its buttons. */
 const worstOf = (scheme: keyof typeof pageColors, { accent, tint, onAccent }: SchemeColors): number => {
   const { ground, surface } = pageColors[scheme];
   return Math.min(...[ground, surface, tint, onAccent].map((other) => contrast(accent, other)));
 };
 
-/** The colour itself, or the first that can be read with more and more of `other` in it. */
+/** The colour itself, or the first readable mix with a growing share of `other`. */
 function readable(scheme: keyof typeof pageColors, color: string, other: string): string {
   const colorsOf = scheme === 'light' ? lightOf : darkOf;
   for (let share = 0; share < 1; share += STEP) {
@@ -80,7 +80,7 @@ function readable(scheme: keyof typeof pageColors, color: string, other: string)
   return other;
 }
 
-/** Undefined for a colour (`#rrggbb`) whose links and buttons can be read on the light pages; else why it cannot be used. */
+/** Undefined if links and buttons of this colour (`#rrggbb`) are readable on light pages; else the reason. */
 export function problemWithColor(color: string): string | undefined {
   const worst = worstOf('light', lightOf(color));
   if (worst >= LEAST_CONTRAST) return undefined;
@@ -88,7 +88,7 @@ export function problemWithColor(color: string): string | undefined {
   return `is too light for links and for buttons with white labels: a contrast of ${ratio}:1, and ${LEAST_CONTRAST}:1 is needed. ${readable('light', color, '#000000')} would do`;
 }
 
-/** The colour as it is on light pages and in mails, and a lighter one for dark pages, where it cannot be read. */
+/** The colour for light pages and mails, and for dark pages a lighter one if needed. */
 export const colorsOfBrand = (color: string): BrandColors => ({
   light: lightOf(color),
   dark: darkOf(readable('dark', color, '#ffffff')),

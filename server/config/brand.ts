@@ -4,13 +4,13 @@ import type { Environment } from './values.ts';
 
 /** Whose product it is: what pages and mails show of it, and what its users accept. */
 
-/** In code points. It is part of subjects, and of the titles of pages. */
-const LONGEST_NAME = 60;
-const LONGEST_VERSION = 100;
-/** So that the default of TERMS_VERSION fits its column. */
-const LONGEST_ADDRESS = 1000;
+/** In code points. The name is part of mail subjects and page titles. */
+const MAX_NAME = 60;
+const MAX_VERSION = 100;
+/** The default of TERMS_VERSION must fit into its column. */
+const MAX_ADDRESS = 1000;
 
-/** A line break would end a header of a mail. */
+/** A line break would end a mail header. */
 const oneLine = (longest: number) =>
   z
     .string()
@@ -21,9 +21,9 @@ const oneLine = (longest: number) =>
       `must be one line of 1 to ${longest} characters`,
     );
 
-/** Of a page or picture; without spaces, quotes and what else an address has only encoded. */
+/** The link of a page or picture, without spaces, quotes and other characters that a URL must encode. */
 function isLink(text: string, protocols: string[]): boolean {
-  if (text.length > LONGEST_ADDRESS || !/^[!#-;=?-[\]_a-z~]+$/i.test(text)) return false;
+  if (text.length > MAX_ADDRESS || !/^[!#-;=?-[\]_a-z~]+$/i.test(text)) return false;
   const url = URL.parse(text);
   return url !== null && protocols.includes(url.protocol) && url.username === '' && url.password === '';
 }
@@ -47,7 +47,7 @@ const contact = z
 const brandColor = z
   .string()
   .regex(/^#?[0-9a-f]{6}$/i, { error: 'must look like 4f46e5 or #4f46e5', abort: true })
-  // In a file `.env` a # without quotes begins a comment.
+  // In a file `.env` an unquoted # begins a comment.
   .transform((text) => `#${text.replace('#', '').toLowerCase()}`)
   .superRefine((color, context) => {
     const message = problemWithColor(color);
@@ -55,20 +55,20 @@ const brandColor = z
   });
 
 export const brandVariables = {
-  APP_NAME: oneLine(LONGEST_NAME).optional(),
+  APP_NAME: oneLine(MAX_NAME).optional(),
   APP_LOGO_URL: publicLink.optional(),
   BRAND_COLOR: brandColor.optional(),
   SUPPORT_URL: contact.optional(),
   TERMS_URL: publicLink.optional(),
   PRIVACY_URL: publicLink.optional(),
-  TERMS_VERSION: oneLine(LONGEST_VERSION).optional(),
+  TERMS_VERSION: oneLine(MAX_VERSION).optional(),
 };
 
 type BrandEnvironment = z.output<z.ZodObject<typeof brandVariables>>;
 
-/** What pages and mails show. Addresses are as they were given: a path is one of the host of APP_URL. */
+/** The branding of pages and mails. Links are as given: a path is one on the host of APP_URL. */
 export interface Brand {
-  /** Undefined: pages and mails have each a name of their own for the service. */
+  /** Undefined: pages and mails use their own default names. */
   name: string | undefined;
   logo: string | undefined;
   colors: BrandColors | undefined;
@@ -86,7 +86,7 @@ export const brandOf = (env: BrandEnvironment): Brand => ({
   privacy: env.PRIVACY_URL,
 });
 
-/** What new users accept, as it is stored with their consent; undefined where there is nothing to accept. */
+/** The terms that new users accept, as stored with their consent; undefined without terms. */
 export function termsVersionOf({ TERMS_URL, PRIVACY_URL, TERMS_VERSION }: BrandEnvironment): string | undefined {
   const addresses = [TERMS_URL, PRIVACY_URL].filter((address) => address !== undefined);
   return addresses.length > 0 ? (TERMS_VERSION ?? addresses.join(' ')) : undefined;

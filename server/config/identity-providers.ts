@@ -1,21 +1,21 @@
 import { z } from 'zod';
-import { isInTheClear } from '../loopback.ts';
+import { isInTheClear } from '../shared/loopback.ts';
+import { ownMethods, ownOrigins, type ProviderName } from '../shared/method-names.ts';
 import type { Environment } from './values.ts';
 
 /**
- * The identity providers' part of the environment. Of each provider, `IDP_<NAME>_CLIENT_ID`, `IDP_<NAME>_CLIENT_SECRET`
- * and so on; the same variables without `<NAME>_` are those of the one that IDP_NAME names. A known provider needs client
- * id and secret only, any other also its issuer.
+ * The environment of identity providers: `IDP_<NAME>_CLIENT_ID`, `IDP_<NAME>_CLIENT_SECRET` and so on. Without
+ * `<NAME>_` they configure the one of IDP_NAME. Unknown providers also need an issuer.
  */
 
 type Kind = 'oidc' | 'github' | 'discord' | 'facebook';
 
 interface Preset {
-  /** OpenID Connect, or plain OAuth 2.0 with an API of the provider's own. */
+  /** OpenID Connect, or plain OAuth 2.0 with the provider's own API. */
   kind: Kind;
   issuer: string;
   scopes: string;
-  /** Whether its documents have a way to make the user log in anew and to state when that was (`prompt`, `auth_time`). */
+  /** True if it documents a forced login and its time (`prompt`, `auth_time`). */
   provesLogin: boolean;
 }
 
@@ -24,11 +24,11 @@ const openIdConnect = { kind: 'oidc', scopes: DEFAULT_SCOPES, provesLogin: true 
 const plainOauth = { provesLogin: false } as const;
 
 const presets: Record<string, Preset> = {
-  /** Knows no `prompt=login`. */
+  /** Does not support `prompt=login`. */
   google: { ...openIdConnect, issuer: 'https://accounts.google.com', provesLogin: false },
   microsoft: { ...openIdConnect, issuer: 'https://login.microsoftonline.com/common/v2.0' },
   gitlab: { ...openIdConnect, issuer: 'https://gitlab.com' },
-  /** With an issuer of its own a GitHub Enterprise Server. */
+  /** With its own issuer, a GitHub Enterprise Server. */
   github: { ...plainOauth, kind: 'github', issuer: 'https://github.com', scopes: 'read:user user:email' },
   discord: { ...plainOauth, kind: 'discord', issuer: 'https://discord.com', scopes: 'identify email' },
   facebook: { ...plainOauth, kind: 'facebook', issuer: 'https://www.facebook.com', scopes: 'public_profile email' },
@@ -36,10 +36,10 @@ const presets: Record<string, Preset> = {
 
 const presetOf = (name: string): Preset | undefined => (Object.hasOwn(presets, name) ? presets[name] : undefined);
 
-/** The path segments in use below /auth, and what password accounts and their login method are called (`provider`, `unproven`). */
-export const takenNames = [
-  'email',
-  'password',
+/** Normalized names of providers, and the path segments in use below /auth. */
+export const takenNames: readonly string[] = [
+  ...ownMethods,
+  ...ownOrigins,
   'register',
   'verify-email',
   'resend-verification',
@@ -47,8 +47,6 @@ export const takenNames = [
   'logout',
   'logout-all',
   'not-me',
-  'passkey',
-  'totp',
   'second-factor',
   'reauthenticate',
   'confirm-email',
@@ -58,9 +56,9 @@ export const takenNames = [
   'reset-password',
 ];
 
-const DEFAULT_NAME = 'idp';
+const DEFAULT_NAME = 'idp' as ProviderName;
 
-/** OpenID Connect Discovery section 3; plain http only where no wire is crossed. */
+/** OpenID Connect Discovery section 3; plain http only on this machine. */
 function isIssuer(text: string): boolean {
   const url = URL.parse(text);
   if (!url || url.search || url.hash || url.username || url.password) return false;
@@ -70,7 +68,7 @@ function isIssuer(text: string): boolean {
 /** RFC 6749 section 3.3. */
 const scopeToken = '[\\x21\\x23-\\x5b\\x5d-\\x7e]+';
 
-/** The variables of a provider, by the end of their name, and the form of their values. */
+/** The variables of a provider by the suffix of their name, with the form of their values. */
 const fields = {
   ISSUER: z
     .string()
@@ -94,17 +92,18 @@ const variablesOf = <Prefix extends string>(prefix: Prefix) =>
 export const providerName = z
   .string()
   .regex(/^[a-z0-9](?:[a-z0-9_-]{0,30}[a-z0-9])?$/, 'must be at most 32 of a-z, 0-9, - and _')
-  .refine((name) => !takenNames.includes(name), 'must be another name: this one is taken below /auth');
+  .refine((name) => !takenNames.includes(name), 'must be another name: this one is taken')
+  .transform((name) => name as ProviderName);
 
-/** The variables whose names are fixed: those of the provider that IDP_NAME names. */
+/** The variables with fixed names: those of the provider of IDP_NAME. */
 export const identityProviderVariables = { IDP_NAME: providerName.optional(), ...variablesOf('IDP') };
 
 /** The fixed variables that the embedded provider uses too. */
 const ofEmbedded = ['IDP_NAME', 'IDP_SCOPES', 'IDP_TRUSTED_MFA'];
 
-/** A configured provider: its name, and what the names of its variables begin with. */
+/** A configured provider: its name, which is checked with the other values, and the prefix of its variables. */
 interface Entry {
-  name: string;
+  name: ProviderName;
   prefix: string;
 }
 
@@ -116,24 +115,24 @@ export interface IdentityProviderClient {
   clientSecret: string;
   /** Separated by spaces. */
   scopes: string;
-  /** Whether it can be asked to let the user log in anew, and to state when that was. */
+  /** True if it can force a new login and state its time. */
   provesLogin: boolean;
-  /** Whether a login there needs no second factor here: the provider asks for one itself. */
+  /** True if a login there needs no second factor here, because the provider requires one. */
   isTrustedForMfa: boolean;
-  /** Where calls to the issuer's origin go instead: only the embedded provider has such an address. */
+  /** Replaces the issuer's origin in calls; only the embedded provider has one. */
   address?: string;
 }
 
 interface IdentityProviders {
-  /** Complete only without problems. The one of IDP_NAME is first, the others are in the order of their names. */
-  clients: ReadonlyMap<string, IdentityProviderClient>;
-  /** The embedded provider, while development tools are on and no other provider is configured. */
-  embedded: { name: string; scopes: string; isTrustedForMfa: boolean } | undefined;
-  /** Those of the fixed variables' values excepted. */
+  /** Complete only without problems. The provider of IDP_NAME is first, the others are sorted by name. */
+  clients: ReadonlyMap<ProviderName, IdentityProviderClient>;
+  /** The embedded provider, if development tools are on and no other provider is configured. */
+  embedded: { name: ProviderName; scopes: string; isTrustedForMfa: boolean } | undefined;
+  /** Problems, except those of the fixed variables' values. */
   problems: string[];
 }
 
-/** The path to which a provider sends the browser back, below one of our own addresses. */
+/** The callback path of a provider, below one of our own URLs. */
 export const callbackPath = (provider: string): string => `/auth/${provider}/callback`;
 
 /** Reads the providers from an environment without empty variables. */
@@ -141,7 +140,7 @@ export function identityProvidersIn(env: Environment, { devTools }: { devTools: 
   const named = namedEntries(env);
   const fixed = fixedEntry(env, { hasEmbedded: devTools && named.length === 0 });
   const entries = [...fixed, ...named];
-  const { IDP_NAME: name = DEFAULT_NAME, IDP_SCOPES: scopes = DEFAULT_SCOPES } = env;
+  const { IDP_SCOPES: scopes = DEFAULT_SCOPES } = env;
   const isTrustedForMfa = env['IDP_TRUSTED_MFA'] === 'on';
   return {
     clients: new Map(
@@ -150,7 +149,7 @@ export function identityProvidersIn(env: Environment, { devTools }: { devTools: 
         return client ? [[entry.name, client]] : [];
       }),
     ),
-    embedded: devTools && entries.length === 0 ? { name, scopes, isTrustedForMfa } : undefined,
+    embedded: devTools && entries.length === 0 ? { name: fixedName(env), scopes, isTrustedForMfa } : undefined,
     problems: [
       ...entries.flatMap((entry) => incompleteIn(entry, env)),
       ...named.flatMap((entry) => malformedIn(entry, env)),
@@ -165,39 +164,41 @@ const namedVariable = new RegExp(`^IDP_(.+)_(?:${Object.keys(fields).join('|')})
 
 function namedEntries(env: Environment): Entry[] {
   const names = new Set(Object.keys(env).flatMap((variable) => namedVariable.exec(variable)?.[1] ?? []));
-  return [...names].sort().map((name) => ({ name: name.toLowerCase(), prefix: `IDP_${name}` }));
+  return [...names].sort().map((name) => ({ name: name.toLowerCase() as ProviderName, prefix: `IDP_${name}` }));
 }
 
-/** None or one. A name alone names the embedded provider, where there is one. */
+const fixedName = (env: Environment) => (env['IDP_NAME'] as ProviderName | undefined) ?? DEFAULT_NAME;
+
+/** The provider of the fixed variables, if any. A name alone is that of the embedded provider. */
 function fixedEntry(env: Environment, { hasEmbedded }: { hasEmbedded: boolean }): Entry[] {
   const present = Object.keys(identityProviderVariables).filter((variable) => env[variable] !== undefined);
   if (present.every((variable) => hasEmbedded && ofEmbedded.includes(variable))) return [];
-  return [{ name: env['IDP_NAME'] ?? DEFAULT_NAME, prefix: 'IDP' }];
+  return [{ name: fixedName(env), prefix: 'IDP' }];
 }
 
-const given = ({ prefix }: Entry, env: Environment, field: Field) => env[`${prefix}_${field}`];
+const settingOf = ({ prefix }: Entry, env: Environment, field: Field) => env[`${prefix}_${field}`];
 
 const credentials = ['CLIENT_ID', 'CLIENT_SECRET'] as const satisfies Field[];
 
 const kindOf = (name: string): Kind => presetOf(name)?.kind ?? 'oidc';
 
-/** The variables that are missing beside the given ones. */
+/** The variables that are missing beside those that are set. */
 function incompleteIn(entry: Entry, env: Environment): string[] {
   const { name, prefix } = entry;
   const problems = credentials
-    .filter((field) => given(entry, env, field) === undefined)
+    .filter((field) => settingOf(entry, env, field) === undefined)
     .map((field) => `${prefix}_${field} is missing: the identity provider needs it`);
-  if (given(entry, env, 'ISSUER') === undefined && !presetOf(name)) {
+  if (settingOf(entry, env, 'ISSUER') === undefined && !presetOf(name)) {
     problems.push(`${prefix}_ISSUER is missing: only ${Object.keys(presets).join(', ')} are known by their name`);
   }
-  const scopes = given(entry, env, 'SCOPES');
+  const scopes = settingOf(entry, env, 'SCOPES');
   if (kindOf(name) === 'oidc' && scopes && !scopes.split(' ').includes('openid')) {
     problems.push(`${prefix}_SCOPES must have openid among them`);
   }
   return problems;
 }
 
-/** The variables of a named provider whose name or value is malformed. */
+/** The variables of a named provider with a malformed name or value. */
 function malformedIn({ name, prefix }: Entry, env: Environment): string[] {
   const values = z.object(variablesOf(prefix)).safeParse(env).error?.issues ?? [];
   const names = providerName.safeParse(name).error?.issues ?? [];
@@ -211,12 +212,12 @@ function malformedIn({ name, prefix }: Entry, env: Environment): string[] {
 /** Undefined if a variable is missing. */
 function clientOf(entry: Entry, env: Environment): IdentityProviderClient | undefined {
   const preset = presetOf(entry.name);
-  const issuer = given(entry, env, 'ISSUER') ?? preset?.issuer;
-  const clientId = given(entry, env, 'CLIENT_ID');
-  const clientSecret = given(entry, env, 'CLIENT_SECRET');
+  const issuer = settingOf(entry, env, 'ISSUER') ?? preset?.issuer;
+  const clientId = settingOf(entry, env, 'CLIENT_ID');
+  const clientSecret = settingOf(entry, env, 'CLIENT_SECRET');
   if (issuer === undefined || clientId === undefined || clientSecret === undefined) return undefined;
   const { kind, provesLogin } = preset ?? openIdConnect;
-  const scopes = given(entry, env, 'SCOPES') ?? (preset ?? openIdConnect).scopes;
-  const isTrustedForMfa = given(entry, env, 'TRUSTED_MFA') === 'on';
+  const scopes = settingOf(entry, env, 'SCOPES') ?? (preset ?? openIdConnect).scopes;
+  const isTrustedForMfa = settingOf(entry, env, 'TRUSTED_MFA') === 'on';
   return { kind, issuer, clientId, clientSecret, scopes, provesLogin, isTrustedForMfa };
 }

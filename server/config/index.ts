@@ -1,7 +1,12 @@
+/*
+ * The embedded mail and identity provider let a caller become any user: they also need `hasDevTools`.
+ */
+
 import { existsSync } from 'node:fs';
+import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
-import { isUploadType } from '../media-types.ts';
+import { isUploadType } from '../lib/media-types.ts';
 import { brandOf, brandVariables, termsProblems, termsVersionOf } from './brand.ts';
 import { hasDevTools, isOnThisMachine } from './dev-tools.ts';
 import { identityProvidersIn, identityProviderVariables } from './identity-providers.ts';
@@ -16,6 +21,7 @@ import {
   databaseAddresses,
   domains,
   type Environment,
+  networks,
   origins,
   secrets,
   serviceTokens,
@@ -27,12 +33,11 @@ export type { RedisNode, RedisSentinel } from './redis.ts';
 export { isServiceName, type Rate } from './values.ts';
 
 /**
- * The environment, parsed once: the only place that reads it. `parseConfig` collects every problem and reports them
- * together; outside production each part that is not configured gets its embedded form (decisions.md, "Configuration"),
- * except mail and the identity provider: their embedded forms let a caller become any user, and need `hasDevTools`.
+ * Parses the environment once; nothing else reads it. `parseConfig` reports every problem together. Outside production
+ * unconfigured parts are embedded (design/parts.md).
  */
 
-/** minio would leave a path out, and a signature holds the path that the storage sees. */
+/** minio would drop a path, but a signature covers the path that the storage receives. */
 const storageAddress = () =>
   baseAddress().refine((text) => (URL.parse(text)?.pathname ?? '/') === '/', 'must have no path');
 
@@ -65,10 +70,15 @@ const variables = {
   S3_REGION: z.string().default('us-east-1'),
   S3_BUCKET: z
     .string()
-    .regex(/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, 'must be the name of a bucket')
+    .regex(
+      /^[a-z0-9](?!.*\.\.)[a-z0-9.-]{1,61}[a-z0-9]$/,
+      'must be the name of a bucket: 3 to 63 lower case letters, digits, hyphens and single dots',
+    )
+    .refine((name) => !isIP(name), 'must be the name of a bucket, not an IP address')
     .optional(),
   S3_ACCESS_KEY: z.string().optional(),
   S3_SECRET_KEY: z.string().optional(),
+  S3_SESSION_TOKEN: z.string().optional(),
   S3_PUBLIC_URL: baseAddress().optional(),
   S3_UPLOAD_ENDPOINT: storageAddress().optional(),
   ...identityProviderVariables,
@@ -90,7 +100,7 @@ const variables = {
   ...traceVariables,
   PASSWORD_ITERATIONS: whole(1, 10_000_000).default(100_000),
   ...limitVariables,
-  // At least as long as a mail about a new device can be answered.
+  // At least as long as a mail about a new device accepts a response.
   ACTIVITY_DAYS: whole(7, 36_500).default(180),
   DELETION_GRACE_DAYS: whole(1, 3650).default(14),
   REGISTRATION: z.enum(['open', 'domains', 'invited', 'closed']).default('open'),
@@ -98,15 +108,17 @@ const variables = {
   PUBLIC_USERS: z.enum(['full', 'without-email', 'session', 'off']).default('full'),
   AVATARS: z.enum(['any', 'own']).default('any'),
   UPLOAD_TYPES: uploadTypes,
-  // At most what S3 takes in one PUT.
+  // At most the size that S3 accepts in one PUT.
   UPLOAD_MAX_BYTES: whole(1, 5 * 1024 ** 3).default(50 * 1024 ** 2),
   UPLOAD_QUOTA: whole(1).default(1024 ** 3),
+  WEBHOOK_CONCURRENCY: whole(1, 100).default(8),
+  WEBHOOK_ALLOW: networks,
 };
 
 export const variableNames = Object.keys(variables);
 
 /** The variables that production requires, because no embedded part replaces them there. */
-const required = [
+export const requiredInProduction = [
   'APP_URL',
   'APP_SECRET',
   'DATABASE_URL',
@@ -120,8 +132,7 @@ const required = [
 ] as const satisfies (keyof typeof variables)[];
 
 /**
- * The variables that a service without development tools requires: the embedded mailbox shows every token to every
- * caller.
+ * The variables that are required without development tools: the embedded mailbox shows every token to every caller.
  */
 const requiredWithoutDevTools = ['SMTP_URL', 'MAIL_FROM'] as const satisfies (keyof typeof variables)[];
 
@@ -130,7 +141,7 @@ const s3 = ['S3_ENDPOINT', 'S3_BUCKET', 'S3_ACCESS_KEY', 'S3_SECRET_KEY'] as con
 
 const schema = z.object(variables);
 
-/** The environment as given cannot be used; the message names every variable that is missing or malformed. */
+/** The environment is unusable; the message names every missing or malformed variable. */
 export class ConfigError extends Error {
   constructor(problems: string[]) {
     super(`The configuration cannot be used:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
@@ -140,7 +151,7 @@ export class ConfigError extends Error {
 
 export type Config = ReturnType<typeof parseConfig>;
 
-/** Parses an environment; an empty variable counts as unset. Throws ConfigError with every problem in it. */
+/** Parses an environment; an empty variable counts as unset. Throws ConfigError with all problems. */
 export function parseConfig(environment: Environment) {
   const env = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
   const parsed = schema.safeParse(env);
@@ -148,9 +159,9 @@ export function parseConfig(environment: Environment) {
   const problems = parsed.success ? [] : parsed.error.issues.map((issue) => `${issue.path.join('.')} ${issue.message}`);
   const isProduction = env['NODE_ENV'] === 'production';
   if (parsed.success && parsed.data.METRICS_PORT === parsed.data.PORT)
-    problems.push('METRICS_PORT must not be that of PORT');
+    problems.push('METRICS_PORT must differ from PORT');
   if (isProduction) {
-    problems.push(...required.filter(isMissing).map((name) => `${name} is missing: production needs it`));
+    problems.push(...requiredInProduction.filter(isMissing).map((name) => `${name} is missing: production needs it`));
     problems.push(...insecureSettings(env));
   } else {
     const missing = hasDevTools(env) ? [] : requiredWithoutDevTools.filter(isMissing);
@@ -169,22 +180,25 @@ export function parseConfig(environment: Environment) {
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   return Object.freeze({
     ...assemble(parsed.data),
-    /** Our clients at the configured identity providers, by the provider's name. */
+    /** The configured identity providers by name. */
     identityProviders: identityProviders.clients,
     embeddedProvider: identityProviders.embedded,
-    /** Whether front ends on any port of this machine may call us too, such as Vite's 5173. */
+    /** True if front ends on any port of this machine may call the service, such as Vite's 5173. */
     acceptsLoopbackOrigins: !isProduction && isOnThisMachine(env),
-    /** Whether there is anything under /dev. */
+    /** True if anything is served under /dev. */
     devTools: hasDevTools(env),
-    /** Warnings, for the log at the start. */
+    /** Warnings for the log at the start. */
     warnings: settingsToWarnOf(env),
   });
 }
 
-/** The parts whose embedded forms are for one process: SQLite migrates without a lock, and a start removes drafts of files. */
+/**
+ * The parts with embedded forms for a single process: SQLite migrates without a lock, and a start removes drafts of
+ * files.
+ */
 const sharedByProcesses = ['DATABASE_URL', 'REDIS_URL', 'S3_ENDPOINT'] as const satisfies (keyof typeof variables)[];
 
-/** Settings that do not go together. */
+/** Settings that contradict each other. */
 function contradictions(env: Environment): string[] {
   const { DATABASE_URL: database, DATABASE_REPLICA_URLS: replicas } = env;
   const { REGISTRATION: registration = 'open', REGISTRATION_DOMAINS: listed = '' } = env;
@@ -193,20 +207,20 @@ function contradictions(env: Environment): string[] {
   const { S3_UPLOAD_ENDPOINT: uploadEndpoint, S3_ENDPOINT: endpoint } = env;
   const missing = Number(processes) > 1 ? sharedByProcesses.filter((name) => env[name] === undefined) : [];
   return [
-    ...missing.map((name) => `WEB_CONCURRENCY needs ${name}: the embedded part is for one process`),
+    ...missing.map((name) => `WEB_CONCURRENCY requires ${name}: the embedded part supports one process`),
     ...(replicas && !database ? ['DATABASE_URL is missing: DATABASE_REPLICA_URLS are copies of it'] : []),
     ...(uploadEndpoint && !endpoint
       ? ['S3_ENDPOINT is missing: S3_UPLOAD_ENDPOINT is another name of that storage']
       : []),
-    ...(sentinel && !redis ? ['REDIS_URL is missing: it has user, password and database for REDIS_SENTINEL'] : []),
+    ...(sentinel && !redis ? ['REDIS_URL is missing: REDIS_SENTINEL takes user, password and database from it'] : []),
     ...(sentinel && redis && redisUrl.safeParse(redis).data?.cluster
-      ? ['REDIS_SENTINEL is for one host in REDIS_URL: several are a Cluster']
+      ? ['REDIS_SENTINEL requires a single host in REDIS_URL: several are a Cluster']
       : []),
     ...(registration === 'domains' && !hasDomains
-      ? ['REGISTRATION_DOMAINS is missing: REGISTRATION=domains needs it']
+      ? ['REGISTRATION_DOMAINS is missing: REGISTRATION=domains requires it']
       : []),
     ...(registration !== 'domains' && hasDomains
-      ? [`REGISTRATION_DOMAINS is for REGISTRATION=domains, and REGISTRATION is ${registration}`]
+      ? [`REGISTRATION_DOMAINS requires REGISTRATION=domains, but REGISTRATION is ${registration}`]
       : []),
     ...termsProblems(env),
   ];
@@ -220,19 +234,26 @@ function assemble(env: z.output<typeof schema>) {
     production: isProduction,
     port: env.PORT,
     host: env.HOST ?? (isProduction ? '0.0.0.0' : '127.0.0.1'),
-    /** Public base address, without a slash at the end. */
+    /** The public base URL, without a trailing slash. */
     appUrl,
-    /** Every base address that is ours, APP_URL first; while that is not set, every name of this machine. */
+    /** Secure cookies: interface.md section 5.2, and whenever users come over https. */
+    secureCookies: isProduction || appUrl.startsWith('https:'),
+    /** Every base URL of the service, APP_URL first; if that is unset, every name of this machine. */
     ownUrls,
-    /** Origins whose browsers may call us: our own, and the further front ends. */
+    /** The origins of browsers that may call the service: its own, and further front ends. */
     origins: new Set([...ownUrls.map((url) => new URL(url).origin), ...env.ALLOWED_ORIGINS]),
     apiHost: env.API_HOST ?? env.S3_UPLOAD_ENDPOINT ?? new URL(appUrl).host,
-    /** The current one first. Undefined outside production: then a secret is made once and kept in dataDir. */
+    /**
+     * The current one is first. Undefined outside production: then a secret is generated once and stored in dataDir.
+     */
     appSecrets: env.APP_SECRET,
     databaseUrl: env.DATABASE_URL,
-    /** Copies of the database, which may be a little behind. */
+    /** Copies of the database, which may be slightly stale. */
     databaseReplicaUrls: env.DATABASE_REPLICA_URLS,
-    /** One server, or the first node of a Redis Cluster; with Sentinels only its user, password, TLS and database count. */
+    /**
+     * One server, or the first node of a Redis Cluster. With Sentinels only its user, password, TLS and database are
+     * used.
+     */
     redisUrl: env.REDIS_URL?.url,
     redisCluster: env.REDIS_URL?.cluster,
     redisSentinel: env.REDIS_SENTINEL,
@@ -242,36 +263,44 @@ function assemble(env: z.output<typeof schema>) {
     uploads: {
       types: env.UPLOAD_TYPES.filter(isUploadType),
       maxBytes: env.UPLOAD_MAX_BYTES,
-      /** Bytes that one user may keep. */
+      /** The quota of one user in bytes. */
       quota: env.UPLOAD_QUOTA,
     },
-    /** How long the activity of accounts is kept. */
+    webhooks: {
+      /** The maximum number of deliveries in flight to one webhook. */
+      concurrency: env.WEBHOOK_CONCURRENCY,
+      /** Networks that are reachable although they are not public. */
+      allowed: env.WEBHOOK_ALLOW,
+    },
+    /** How long account activity is kept. */
     activityDays: env.ACTIVITY_DAYS,
     /** How long a deleted account can be restored. */
     deletionGraceDays: env.DELETION_GRACE_DAYS,
-    /** Who may make an account; `domains` has lower case names, and `*.example.com` for those below one. */
+    /** Who may register; `domains` are in lower case, with `*.example.com` for subdomains. */
     registration: { mode: env.REGISTRATION, domains: env.REGISTRATION_DOMAINS },
-    /** What the public reads of users answer, and to whom. */
+    /** The fields and callers of the public reads of users. */
     publicUsers: env.PUBLIC_USERS,
-    /** Whether avatars are uploads of this service only. */
+    /** True if avatars must be uploads of this service. */
     ownAvatars: env.AVATARS === 'own',
     cookieDomain: env.COOKIE_DOMAIN,
-    /** How many proxies stand in front and append to X-Forwarded-For. */
+    /** The number of proxies in front that append to X-Forwarded-For. */
     trustedProxies: env.TRUST_PROXY,
-    /** Other services that may call `service.*`; one may have several tokens. */
+    /** Other services that may call `service.*`; each may have several tokens. */
     serviceTokens: env.SERVICE_TOKENS,
-    /** Certificate authorities to trust beside Node's own, in PEM. */
+    /** Certificate authorities in PEM, trusted in addition to Node's own. */
     caFile: env.CA_FILE,
-    /** How many processes answer requests, and the cores that hashes and images of each may keep busy. */
+    /** The number of processes that serve requests, and the cores that hashes and images of each may occupy. */
     processes: env.WEB_CONCURRENCY,
     cores: Math.max(1, Math.floor(availableParallelism() / env.WEB_CONCURRENCY)),
     dataDir: env.DATA_DIR,
-    /** Whether the account pages are served; a team's own front end at appUrl takes their place otherwise. */
+    /** True if the account pages are served; false for a team's own front end at appUrl. */
     pages: env.PAGES === 'on',
     brand: brandOf(env),
-    /** A folder with texts in place of ours. */
+    /** The name of the service in mails and authenticators. */
+    siteName: env.APP_NAME ?? new URL(appUrl).host,
+    /** A folder with texts that replace the built-in ones. */
     textsDir: env.TEXTS_DIR,
-    /** The version of the terms that new users accept. Undefined: none. */
+    /** The version of the terms that new users accept. Undefined without terms. */
     termsVersion: termsVersionOf(env),
     logLevel: env.LOG_LEVEL,
     /** Undefined: no metrics. */
@@ -283,26 +312,31 @@ function assemble(env: z.output<typeof schema>) {
   };
 }
 
-/** The sender of mails. An address of MAIL_FROM without a name has that of the brand. */
+/** The sender of mails. A MAIL_FROM without a name gets the brand's name. */
 function senderOf({ MAIL_FROM, APP_NAME }: z.output<typeof schema>): { name: string; address: string } {
   const [, name = '', address = MAIL_FROM ?? 'no-reply@localhost'] = /^([^<]*)<([^>]+)>$/.exec(MAIL_FROM ?? '') ?? [];
-  const given = name.trim().replace(/^"(.*)"$/, (_, quoted: string) => quoted.replace(/\\(.)/g, '$1'));
-  return { name: given || (APP_NAME ?? (MAIL_FROM === undefined ? 'Account service' : '')), address };
+  const unquoted = name.trim().replace(/^"(.*)"$/, (_, quoted: string) => quoted.replace(/\\(.)/g, '$1'));
+  return { name: unquoted || (APP_NAME ?? (MAIL_FROM === undefined ? 'Account service' : '')), address };
 }
 
-/** Undefined outside production: then files are kept in dataDir and served by the service itself. */
+/** Undefined outside production without S3: files are stored in dataDir and served by the service. */
 function s3Of(env: z.output<typeof schema>) {
   const { S3_ENDPOINT: endpoint, S3_BUCKET: bucket, S3_ACCESS_KEY: accessKey, S3_SECRET_KEY: secretKey } = env;
+  const sessionToken = env.S3_SESSION_TOKEN;
   if (!endpoint || !bucket || !accessKey || !secretKey) return undefined;
   const uploadEndpoint = env.S3_UPLOAD_ENDPOINT ?? endpoint;
   const publicUrl = env.S3_PUBLIC_URL ?? `${uploadEndpoint}/${bucket}`;
-  return { endpoint, uploadEndpoint, region: env.S3_REGION, bucket, accessKey, secretKey, publicUrl };
+  return { endpoint, uploadEndpoint, region: env.S3_REGION, bucket, accessKey, secretKey, sessionToken, publicUrl };
 }
 
-/** The configuration of this process; a file `.env` in the working directory adds what the environment leaves unset. */
+/**
+ * The configuration of this process; a file `.env` in the working directory adds variables that the environment leaves
+ * unset.
+ */
 export function loadConfig(): Config {
   if (existsSync('.env')) process.loadEnvFile('.env');
-  // libuv reads this when its first thread starts. With its four, a short file access would wait behind password hashes.
+  // libuv reads this when its first thread starts. With its default of four, a short file access would wait behind
+  // password hashes.
   process.env['UV_THREADPOOL_SIZE'] ??= '16';
   return parseConfig(process.env);
 }

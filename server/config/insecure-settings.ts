@@ -1,22 +1,22 @@
 import { deflateRawSync } from 'node:zlib';
 import { getPublicSuffix } from 'tldts';
-import { isInTheClear, isLoopback } from '../loopback.ts';
+import { isInTheClear, isLoopback } from '../shared/loopback.ts';
 import { areDevToolsExposed, isOnThisMachine } from './dev-tools.ts';
 import { type Environment, secretsIn } from './values.ts';
 
 /**
- * Settings that are well formed and undo security all the same. A rule answers the problem with its variable's value;
- * undefined if there is none, or if the value is malformed, which the schema reports.
+ * Well-formed settings that undo security. A rule returns the problem with its variable's value, or undefined; the
+ * schema reports malformed values.
  */
 
 type Rules = Record<string, (value: string, env: Environment) => string | undefined>;
 
 /** interface.md section 5.6. */
 const FEWEST_ITERATIONS = 100_000;
-/** `openssl rand -hex 16`, 128 bits, never came below 28 in 200,000 samples. */
+/** `openssl rand -hex 16`, 128 bits, was never below 28 in 200,000 samples. */
 const LEAST_DEFLATED_BYTES = 24;
 
-/** These stop a start in production. */
+/** These prevent a start in production. */
 const insecure: Rules = {
   APP_URL: (value) =>
     isInTheClear(value) ? 'must start with https://: passwords and cookies are sent there' : undefined,
@@ -38,14 +38,17 @@ const insecure: Rules = {
     Number(value) < FEWEST_ITERATIONS ? `must be at least ${FEWEST_ITERATIONS}` : undefined,
 };
 
-/** These may be right, as in a private network: the log warns. */
+/** These may be right, for example in a private network: logged as warnings. */
 const doubtful: Rules = {
   REGISTRATION: (value, { PUBLIC_USERS }) =>
     value !== 'open' && PUBLIC_USERS === undefined
       ? `is ${value}, and PUBLIC_USERS is not set: everyone can read the names and addresses of those who are let in`
       : undefined,
-  S3_ENDPOINT: (value) =>
-    isInTheClear(value) ? 'is plain http: uploads can be read and changed on the way' : undefined,
+  S3_ENDPOINT: (value, { S3_PUBLIC_URL, S3_UPLOAD_ENDPOINT }) => {
+    if (!isInTheClear(value)) return undefined;
+    const isPublic = S3_PUBLIC_URL === undefined && S3_UPLOAD_ENDPOINT === undefined;
+    return `is plain http: uploads can be read and changed on the way${isPublic ? ', and our pages show no picture from there' : ''}`;
+  },
   S3_UPLOAD_ENDPOINT: (value) =>
     isInTheClear(value) ? 'is plain http: browsers let no page over https send files there' : undefined,
   S3_PUBLIC_URL: (value) => (isInTheClear(value) ? 'is plain http: our pages show no picture from there' : undefined),
@@ -83,8 +86,8 @@ function matchesAnySite(source: string): boolean {
 }
 
 /**
- * Browsers drop a cookie for a domain that does not cover its host; one for a public suffix would be sent to other
- * sites.
+ * Browsers reject a cookie for a domain that does not cover its host; a cookie for a public suffix would be sent to
+ * other sites.
  */
 function cookieDomainProblem(value: string, { APP_URL = '' }: Environment): string | undefined {
   const domain = value.replace(/^\./, '').toLowerCase();
@@ -94,11 +97,11 @@ function cookieDomainProblem(value: string, { APP_URL = '' }: Environment): stri
   return host.endsWith(`.${domain}`) ? undefined : `does not cover ${host}, the host of APP_URL`;
 }
 
-/** nodemailer uses STARTTLS where it is offered, and continues without it unless requireTLS is set. */
+/** nodemailer uses STARTTLS if offered, and continues without it unless requireTLS is set. */
 function sendsInTheClear(value: string): boolean {
   const url = URL.parse(value);
   if (url?.protocol !== 'smtp:' || url.searchParams.get('requireTLS') === 'true') return false;
-  // A scheme that URL does not know keeps its host as it is written.
+  // In a scheme that URL does not know, the host keeps its spelling.
   return !isLoopback(url.hostname.toLowerCase());
 }
 
@@ -107,8 +110,8 @@ const placeholders =
   /change|replace|secret|password|placeholder|example|default|insert|please|super|your|here|this|application|service|random|string|secure|token|value|test|qwerty|asdfgh|zxcvbn/gi;
 
 /**
- * An estimate that avoids false alarms: the rest without placeholder words must not compress well, nor must the
- * differences between neighbouring characters, which are all equal in `abcdef…`.
+ * An estimate that avoids false alarms. Without placeholder words the secret must not compress well, nor must the
+ * differences of its characters, which are equal in `abcdef…`.
  */
 function isGuessable(secret: string): boolean {
   const rest = Buffer.from(secret.replace(placeholders, ''));

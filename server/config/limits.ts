@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { optionalRate, rate } from './values.ts';
 
-/** How often callers may do what costs something, or what an attacker would repeat. */
+/** Rates of operations that cost resources, or that attackers repeat. */
 const limits = {
   login: rate(5, 15 * 60),
   account: rate(100, 60 * 60),
@@ -14,8 +14,12 @@ const limits = {
   token: rate(50, 15 * 60),
   upload: rate(120, 60 * 60),
   export: rate(10, 60 * 60),
+  change: rate(10, 60 * 60),
+  administration: rate(100, 60 * 60),
   idpStart: rate(100, 15 * 60),
+  authorizationStart: rate(300, 15 * 60),
   passkeyStart: rate(100, 15 * 60),
+  totpStart: rate(20, 60 * 60),
   read: optionalRate,
 };
 type Limits = typeof limits;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { canDecode } from './values.ts';
 
-/** The syntax of REDIS_URL and REDIS_SENTINEL. Each error completes a sentence that begins with the variable's name. */
+/** The syntax of REDIS_URL and REDIS_SENTINEL. Each error continues a sentence that begins with the variable's name. */
 
 export interface RedisNode {
   host: string;
@@ -10,9 +10,9 @@ export interface RedisNode {
 
 export interface RedisSentinel {
   nodes: RedisNode[];
-  /** The name under which the Sentinels watch the master. */
+  /** The name under which the Sentinels monitor the master. */
   master: string;
-  /** For the Sentinels themselves, '' without; the servers' are in REDIS_URL. */
+  /** The user of the Sentinels, '' without one; the servers' user is in REDIS_URL. */
   username: string;
   password: string;
 }
@@ -20,19 +20,19 @@ export interface RedisSentinel {
 /** Scheme with user and password, hosts, path. A password may contain an @. */
 const address = /^(rediss?:\/\/(?:.*@)?)([^/?#]*)(.*)$/i;
 
-/** Undefined unless each of the hosts, separated by commas, is one. */
+/** Undefined if one of the comma-separated hosts is invalid. */
 function nodesIn(hosts: string, defaultPort: number): RedisNode[] | undefined {
   const urls = hosts.split(',').map((host) => URL.parse(`redis://${host}`));
   return urls.every((url) => url?.host && url.href === `redis://${url.host}`)
     ? urls.map((url) => ({
-        // A URL has an IPv6 address in brackets, a socket has not.
+        // An IPv6 address has brackets in a URL, but not for a socket.
         host: url?.hostname.replace(/^\[|\]$/g, '') ?? '',
         port: Number(url?.port || defaultPort),
       }))
     : undefined;
 }
 
-/** `cluster`: the nodes, where there are several; `url` is then that of the first. */
+/** `cluster` has the nodes if there are several; `url` is then that of the first. */
 export const redisUrl = z.string().transform((text, { addIssue }) => {
   const [, start = '', hosts = '', path = ''] = address.exec(text) ?? [];
   const [first, ...others] = hosts.split(',');
@@ -46,7 +46,7 @@ export const redisUrl = z.string().transform((text, { addIssue }) => {
     addIssue('must have no parameters: several hosts are a Redis Cluster');
   } else if (cluster && !/^\/?0?$/.test(new URL(url).pathname)) {
     addIssue('must name no database: several hosts are a Redis Cluster, which has only one');
-    // ioredis would take a database that is no number for 0.
+    // ioredis would treat a database that is not a number as 0.
   } else if (!/^(?:\/\d{0,4})?$/.test(new URL(url).pathname)) {
     addIssue('must end with the number of a database, or none');
   }
@@ -58,7 +58,7 @@ export const redisSentinel = z.string().transform((text, { addIssue }): RedisSen
   const nodes = nodesIn(hosts, 26379);
   if (!nodes) addIssue('must be the Sentinels and the name of the master: host:26379,host:26379,host:26379/mymaster');
   const login = URL.parse(`redis://${credentials}@host`);
-  // Anything that is not percent-encoded would end the password early.
+  // A character that is not percent-encoded would end the password early.
   if (login?.host !== 'host' || login.search || login.hash || !canDecode(login)) {
     addIssue('must have user and password percent-encoded, as in an address');
     return z.NEVER;

@@ -1,16 +1,12 @@
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { Config } from '../config/index.ts';
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { Config } from './index.ts';
 
-/** 256 random bits. We keep only their SHA-256: a leaked configuration gives no access. */
-export const newServiceToken = (): string => randomBytes(32).toString('base64url');
-
-/** The form in which SERVICE_TOKENS holds a token. */
+/** The form of a token in SERVICE_TOKENS: a leaked configuration gives no access. */
 export const hashServiceToken = (token: string): string => createHash('sha256').update(token).digest('hex');
 
 /**
- * Recognizes other services by their tokens. A service may have several at once, so that a new one can be in use
- * everywhere before the old one is removed. A token is compared in constant time, and always with all of them, so
- * that the time reveals nothing.
+ * Recognizes other services by their tokens; each may have several for rotation. Compares with all tokens in
+ * constant time, so that timing reveals nothing.
  */
 export function createServiceTokens(known: Config['serviceTokens']) {
   const hashes = known.map(({ name, sha256 }) => ({ name, hash: Buffer.from(sha256, 'hex') }));
@@ -22,3 +18,5 @@ export function createServiceTokens(known: Config['serviceTokens']) {
     },
   };
 }
+
+export type ServiceTokens = ReturnType<typeof createServiceTokens>;

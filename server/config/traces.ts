@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { baseAddress } from './values.ts';
 
-/** OpenTelemetry's SDK reads these itself; here they are checked, and see `tracesOf`. */
+/** OpenTelemetry's SDK reads these variables itself; they are only validated here. See `tracesOf`. */
 export const traceVariables = {
   OTEL_EXPORTER_OTLP_ENDPOINT: baseAddress().optional(),
   OTEL_EXPORTER_OTLP_PROTOCOL: z.enum(['http/protobuf', 'http/json']).default('http/protobuf'),
@@ -23,10 +23,7 @@ export const traceVariables = {
     .optional(),
 };
 
-/**
- * Undefined: no traces. `share`: of the traces that begin here, how many are recorded; undefined where the SDK's sampler
- * decides.
- */
+/** Undefined: no traces. `share` is the part of new traces that is recorded; undefined if the SDK's sampler decides. */
 export function tracesOf(env: z.output<z.ZodObject<typeof traceVariables>>) {
   if (env.OTEL_EXPORTER_OTLP_ENDPOINT === undefined) return undefined;
   const share =

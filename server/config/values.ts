@@ -1,9 +1,9 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import { defaultUploadTypes, isUploadType } from '../media-types.ts';
+import { defaultUploadTypes, isUploadType } from '../lib/media-types.ts';
 
 /**
- * The syntax of variables, and their parsed values. Each error completes a sentence that begins with the variable's
+ * The syntax of variables, and their parsed values. Each error continues a sentence that begins with the variable's
  * name.
  */
 
@@ -27,17 +27,17 @@ export const addressOf = (...protocols: string[]) =>
     error: `must be an address that starts with ${protocols.map((protocol) => `${protocol}//`).join(' or ')}`,
   });
 
-/** An address for each host of `mysql://user:password@host1,host2:3307/database`. */
+/** One URL per host of `mysql://user:password@host1,host2:3307/database`. */
 export function addressPerHost(text: string): string[] {
   const [, before = '', hosts = '', after = ''] = /^([^/?#]*\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/s.exec(text) ?? [];
   return hosts.split(',').map((host) => before + host + after);
 }
 
 const sslModes = ['DISABLED', 'REQUIRED', 'VERIFY_CA', 'VERIFY_IDENTITY'] as const;
-/** As MySQL's own clients name them. REQUIRED encrypts, for whichever server there is. */
+/** The names of MySQL's own clients. REQUIRED encrypts, but verifies no certificate. */
 export type SslMode = (typeof sslModes)[number];
 
-/** Whether user and password are what `decodeURIComponent` can decode. */
+/** True if `decodeURIComponent` can decode user and password. */
 export function canDecode({ username, password, pathname }: URL): boolean {
   try {
     for (const text of [username, password, pathname]) decodeURIComponent(text);
@@ -49,7 +49,7 @@ export function canDecode({ username, password, pathname }: URL): boolean {
 
 const isSslMode = (text: string): text is SslMode => sslModes.some((mode) => mode === text);
 
-/** The mode of an address that `databaseAddress` has accepted. */
+/** The mode of a URL that `databaseAddress` has accepted. */
 export const sslModeOf = (text: string): SslMode =>
   (URL.parse(addressPerHost(text)[0] ?? '')?.searchParams.get('ssl-mode') ?? 'DISABLED') as SslMode;
 
@@ -72,18 +72,17 @@ export const databaseAddress = z.string().superRefine((text, context) => {
     report('must name hosts, not their IP addresses, for ssl-mode=VERIFY_IDENTITY');
 });
 
-/** Separated by commas, and so each of one host. */
+/** Separated by commas, so each has one host. */
 export const databaseAddresses = z.string().default('').transform(entriesOf).pipe(z.array(databaseAddress));
 
 const withoutTrailingSlash = (text: string) => text.replace(/\/+$/, '');
 
 /**
- * The spelling of browsers, so that addresses can be compared as text: host in lower case, no default port, no final
- * slash.
+ * The spelling of browsers, so that URLs can be compared as text: lower-case host, no default port, no trailing slash.
  */
 const normalized = (text: string) => withoutTrailingSlash(new URL(text).href);
 
-/** An address to which paths are appended. */
+/** A URL to which paths are appended. */
 export const baseAddress = () =>
   addressOf('http:', 'https:')
     .refine((text) => {
@@ -111,10 +110,10 @@ const toRate = (text: string): Rate => {
 /** `5/900`: five times in 900 seconds. */
 export const rate = (points: number, seconds: number) => rateText.default(`${points}/${seconds}`).transform(toRate);
 
-/** A rate without a default: zero points, the value where it is not set, mean no limit. */
+/** A rate without a default: zero points (unset) mean no limit. */
 export const optionalRate = rateText.transform(toRate).default({ points: 0, seconds: 0 });
 
-/** One or more: spaces count as part of a secret, but for those around a comma. */
+/** One or more: spaces are part of a secret, except around a comma. */
 export const secretsIn = (text: string) => text.split(/\s*,\s*/) as [string, ...string[]];
 
 export const secrets = z
@@ -134,7 +133,7 @@ export const origins = z
 
 const domain = /^(?:\*\.)?(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])$/;
 
-/** `example.com`, and `*.example.com` for those below it, in lower case as addresses are stored. */
+/** `example.com`, and `*.example.com` for subdomains, in lower case like stored addresses. */
 export const domains = z
   .string()
   .default('')
@@ -150,6 +149,21 @@ export const uploadTypes = z
   .refine((list) => list.length > 0 && list.every(isUploadType), {
     error: 'must be media types that the service knows, such as image/png,application/pdf, separated by commas',
   });
+
+/** `10.0.0.0/8,fd00::/8`. */
+export const networks = z
+  .string()
+  .default('')
+  .transform(entriesOf)
+  .refine((list) => list.every(isNetwork), {
+    error: 'must be networks like 10.0.0.0/8, separated by commas',
+  });
+
+function isNetwork(text: string): boolean {
+  const [address = '', bits = '', ...rest] = text.split('/');
+  const max = { 4: 32, 6: 128 }[isIP(address)];
+  return max !== undefined && rest.length === 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= max;
+}
 
 const serviceName = '[A-Za-z0-9][A-Za-z0-9._-]{0,63}';
 export const isServiceName = (text: string): boolean => new RegExp(`^${serviceName}$`).test(text);

@@ -1,12 +1,18 @@
 import Koa from 'koa';
+import type { Access } from '../access/index.ts';
 import type { Accounts } from '../accounts/index.ts';
+import type { Applications } from '../applications/index.ts';
 import type { Config } from '../config/index.ts';
-import type { Log } from '../log.ts';
+import type { Events } from '../events/index.ts';
+import type { Limits } from '../limits/index.ts';
+import type { OAuth } from '../oauth/index.ts';
 import type { Database } from '../parts/database/contract.ts';
 import type { KeyValueStore } from '../parts/key-value/contract.ts';
 import type { ObjectStorage } from '../parts/object-storage/contract.ts';
+import type { Log } from '../telemetry/log.ts';
 import type { Texts } from '../texts/index.ts';
 import type { Uploads } from '../uploads/index.ts';
+import type { Webhooks } from '../webhooks/index.ts';
 import { docs } from './api/docs.ts';
 import { rest } from './api/rest.ts';
 import { rpc } from './api/rpc.ts';
@@ -17,10 +23,10 @@ import type { DevIdentityProvider } from './dev/idp/index.ts';
 import { devMail } from './dev/mail.ts';
 import { mailedLink } from './dev/mailed-link.ts';
 import { answerFailures } from './failures.ts';
-import { oneByOne } from './one-by-one.ts';
+import { oauth as oauthEndpoints } from './oauth.ts';
 import { probes } from './probes.ts';
 import { requestLog } from './request-log.ts';
-import { crossOrigin, originCheck, requireTarget, securityHeaders } from './security.ts';
+import { boundedAccept, crossOrigin, originCheck, requireTarget, securityHeaders } from './security.ts';
 import { telemetry } from './telemetry.ts';
 import { unreadBodies } from './unread-body.ts';
 import { files } from './web/files.ts';
@@ -28,32 +34,65 @@ import { pages } from './web/pages.ts';
 
 interface Parts {
   accounts: Accounts;
+  access: Access;
+  applications: Applications;
+  oauth: OAuth;
+  events: Events;
+  limits: Limits;
   uploads: Uploads;
+  webhooks: Webhooks;
   database: Database;
   store: KeyValueStore;
   objects: ObjectStorage;
   devIdentityProvider: DevIdentityProvider | undefined;
   texts: Texts;
   log: Log;
-  /** Aborted as soon as the process begins to end. */
+  /** Aborted when the shutdown of the process begins. */
   stopping: AbortSignal;
 }
 
-/** The whole HTTP application, in the order in which a request passes through it. */
+/** The HTTP application: middleware in the order in which a request passes through it. */
 export function createApp(
   config: Config,
-  { accounts, uploads, database, store, objects, devIdentityProvider, texts, log, stopping }: Parts,
+  {
+    accounts,
+    access,
+    applications,
+    oauth,
+    events,
+    limits,
+    uploads,
+    webhooks,
+    database,
+    store,
+    objects,
+    devIdentityProvider,
+    texts,
+    log,
+    stopping,
+  }: Parts,
 ): Koa {
   const app = new Koa();
-  // Answers that may be cached say so themselves: most answers are about one user and one moment.
+  // Cacheable responses set their own header: most responses are about one user and one moment.
   const headers = { ...securityHeaders(config), 'Cache-Control': 'no-store' };
-  const createContext = contextFactory(config, { accounts, uploads, database });
+  const createContext = contextFactory(config, {
+    accounts,
+    access,
+    applications,
+    oauth,
+    events,
+    limits,
+    uploads,
+    webhooks,
+    database,
+    stopping,
+  });
+  const lists = { identityProviders: accounts.providers.names };
 
-  app.use(oneByOne());
   app.use(async (ctx, next) => {
     ctx.set(headers);
     await next();
-    // So that the client opens its next connection, to another process.
+    // The client opens its next connection, which another process accepts.
     if (stopping.aborted) ctx.set('Connection', 'close');
   });
   const measured = telemetry();
@@ -63,11 +102,13 @@ export function createApp(
   app.use(answerFailures(log));
   if (config.trustedProxies === 0) app.use(proxyWarning(log));
   app.use(requireTarget);
+  app.use(boundedAccept);
+  app.use(oauthEndpoints(config, { oauth, limits }));
   app.use(crossOrigin(config, log));
   app.use(originCheck(config));
-  app.use(rest(accounts, createContext));
+  app.use(rest(lists, createContext));
   app.use(rpc(createContext, log));
-  app.use(docs(config, accounts).routes());
+  app.use(docs(config, lists).routes());
   if (objects.served) app.use(files(objects.served).routes());
   app.use(probes({ database, store, stopping }).routes());
   app.use(devHost(config));
@@ -78,22 +119,22 @@ export function createApp(
   const accountPages = config.pages && pages(pageSettings(config, accounts), texts, log);
   if (accountPages) app.use(accountPages);
 
-  // Failures while an answer is being sent: mostly clients that left.
-  app.on('error', (error) => log.debug({ err: error }, 'an answer could not be sent'));
+  // Failures while a response is sent: mostly clients that disconnected.
+  app.on('error', (error) => log.debug({ err: error }, 'a response could not be sent'));
   return app;
 }
 
 /** The settings of the account pages that depend on the configuration and the parts. */
 const pageSettings = (
   { appUrl, registration, smtpUrl, brand, origins, acceptsLoopbackOrigins, termsVersion }: Config,
-  { identityProviders, reauthenticatingProviders }: Accounts,
+  { providers }: Accounts,
 ) => ({
   appUrl,
   brand,
   origins: [...origins],
   acceptsLoopbackOrigins,
-  providers: identityProviders,
-  reauthenticatingProviders,
+  providers: providers.names,
+  reauthenticatingProviders: providers.reauthenticating,
   registration,
   termsVersion,
   mailbox: smtpUrl ? undefined : '/dev/mail',

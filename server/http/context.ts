@@ -1,13 +1,24 @@
+import { finished } from 'node:stream';
 import type { Context as KoaContext } from 'koa';
-import packageJson from '../../package.json' with { type: 'json' };
 import type { Context } from '../../routers/context.ts';
-import { newBrowserId } from '../accounts/browsers.ts';
+import type { Access } from '../access/index.ts';
+import type { Scope } from '../access/scopes.ts';
 import type { Accounts } from '../accounts/index.ts';
-import type { Session } from '../accounts/sessions.ts';
+import type { Session } from '../accounts/sessions/index.ts';
+import type { Applications } from '../applications/index.ts';
 import type { Config } from '../config/index.ts';
+import { createServiceTokens, type ServiceTokens } from '../config/service-tokens.ts';
+import { ServiceError } from '../errors.ts';
+import type { Events } from '../events/index.ts';
+import { newToken } from '../lib/random-token.ts';
+import type { Limits } from '../limits/index.ts';
+import type { OAuth } from '../oauth/index.ts';
 import type { Database } from '../parts/database/contract.ts';
-import { returnAddress } from '../return-to.ts';
+import { returnAddress } from '../shared/return-to.ts';
 import type { Uploads } from '../uploads/index.ts';
+import { version } from '../version.ts';
+import type { Webhooks } from '../webhooks/index.ts';
+import { bearerOf } from './bearer.ts';
 import { clientAddress } from './client-address.ts';
 import { browserCookie, readBrowserCookie } from './cookies/browser.ts';
 import { deviceCookie, readDeviceCookie } from './cookies/device.ts';
@@ -15,43 +26,83 @@ import { askedLanguage } from './cookies/language.ts';
 import { pendingCookie, readPendingCookie } from './cookies/pending.ts';
 import { readSessionCookie, sessionCookies } from './cookies/session.ts';
 import { readStateCookie, stateCookies } from './cookies/state.ts';
-import { isFromOurPages } from './security.ts';
-
-export const version: string = packageJson.version;
+import { isAskedOnOurPages } from './security.ts';
 
 interface Parts {
   accounts: Accounts;
+  access: Access;
+  applications: Applications;
+  oauth: Pick<OAuth, 'proceed' | 'access'>;
+  events: Events;
+  limits: Limits;
   uploads: Uploads;
+  webhooks: Webhooks;
   database: Database;
+  /** Aborted when the shutdown of the process begins. */
+  stopping: AbortSignal;
 }
 
 export type ContextFactory = (ctx: KoaContext) => Context;
 
-/** Makes a procedure's view of a Koa request, one for each call. */
-export const contextFactory =
-  (config: Config, parts: Parts): ContextFactory =>
-  (ctx) =>
-    new RequestContext(ctx, config, parts);
+/** Creates the context of a procedure from a Koa request, one per call. */
+export const contextFactory = (config: Config, parts: Parts): ContextFactory => {
+  const serviceTokens = createServiceTokens(config.serviceTokens);
+  return (ctx) => new RequestContext(ctx, config, parts, serviceTokens);
+};
 
-/** Everything is worked out when a procedure asks for it: most ask for little. */
+/** RFC 6750 section 3.1: which of the two is meant is unknown. */
+const twoCredentials = () =>
+  new ServiceError('VALIDATION_FAILED', {
+    message: 'The request has a session cookie and a bearer credential; send one of them',
+    challenge: 'Bearer error="invalid_request"',
+  });
+
+/** Every value is computed on first use: most procedures use few of them. */
 class RequestContext implements Context {
   readonly #ctx: KoaContext;
   readonly #config: Config;
   readonly #parts: Parts;
+  readonly #serviceTokens: ServiceTokens;
   session: Session | undefined;
+  scopes: readonly Scope[] | undefined;
 
-  constructor(ctx: KoaContext, config: Config, parts: Parts) {
+  constructor(ctx: KoaContext, config: Config, parts: Parts, serviceTokens: ServiceTokens) {
     this.#ctx = ctx;
     this.#config = config;
     this.#parts = parts;
+    this.#serviceTokens = serviceTokens;
   }
 
   get accounts() {
     return this.#parts.accounts;
   }
 
+  get access() {
+    return this.#parts.access;
+  }
+
+  get applications() {
+    return this.#parts.applications;
+  }
+
+  get oauth() {
+    return this.#parts.oauth;
+  }
+
+  get events() {
+    return this.#parts.events;
+  }
+
+  get limits() {
+    return this.#parts.limits;
+  }
+
   get uploads() {
     return this.#parts.uploads;
+  }
+
+  get webhooks() {
+    return this.#parts.webhooks;
   }
 
   get version() {
@@ -76,17 +127,23 @@ class RequestContext implements Context {
   }
 
   get sessionToken() {
-    return readSessionCookie(this.#ctx.get('Cookie'));
+    const token = readSessionCookie(this.#ctx.get('Cookie'));
+    if (token !== undefined && this.bearer !== undefined) throw twoCredentials();
+    return token;
+  }
+
+  get bearer() {
+    return bearerOf(this.#ctx);
   }
 
   get service() {
-    const token = bearerToken(this.#ctx.get('Authorization'));
-    return token && this.#parts.accounts.serviceTokens.nameOf(token);
+    const token = this.bearer;
+    return token && this.#serviceTokens.nameOf(token);
   }
 
   browser() {
     const { state } = this.#ctx;
-    state['browser'] ??= readBrowserCookie(this.#ctx.get('Cookie'), this.#config) ?? newBrowserId();
+    state['browser'] ??= readBrowserCookie(this.#ctx.get('Cookie'), this.#config) ?? newToken();
     return state['browser'] as string;
   }
 
@@ -102,15 +159,15 @@ class RequestContext implements Context {
     return readStateCookie(this.#ctx.get('Cookie'), provider);
   }
 
-  isFromOurPages() {
-    return isFromOurPages(this.#ctx, this.#config);
+  isAskedOnOurPages() {
+    return isAskedOnOurPages(this.#ctx, this.#config);
   }
 
   isNavigation() {
     return this.#ctx.get('Sec-Fetch-Mode') === 'navigate';
   }
 
-  /** One of the fixed list of our own addresses, whatever the request names. */
+  /** The configured own URL with the Host of the request, else APP_URL: a forged Host is never used. */
   ownUrl() {
     const host = this.#ctx.get('Host');
     return this.#config.ownUrls.find((url) => new URL(url).host === host) ?? this.#config.appUrl;
@@ -139,6 +196,13 @@ class RequestContext implements Context {
     this.#ctx.state['service'] = name;
   }
 
+  ended() {
+    const gone = new AbortController();
+    // At once if the client has gone already.
+    finished(this.#ctx.res, () => gone.abort());
+    return AbortSignal.any([gone.signal, this.#parts.stopping]);
+  }
+
   pingDatabase() {
     return this.#parts.database.ping();
   }
@@ -147,7 +211,3 @@ class RequestContext implements Context {
     this.#ctx.status = status;
   }
 }
-
-/** RFC 6750 section 2.1. */
-export const bearerToken = (authorization: string): string | undefined =>
-  /^Bearer {1,8}(\S{1,1024})$/i.exec(authorization)?.[1];

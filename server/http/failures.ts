@@ -2,9 +2,9 @@ import { TRPCError } from '@trpc/server';
 import { type Context, HttpError, type Middleware } from 'koa';
 import { serviceErrorOf } from '../../routers/trpc.ts';
 import { type ErrorCode, ServiceError } from '../errors.ts';
-import { type Log, sentenceOf } from '../log.ts';
+import { type Log, sentenceOf } from '../telemetry/log.ts';
 
-/** Answers every failure of a request with the error body of interface.md section 7. */
+/** Sends every failure of a request as the error body of interface.md section 7. */
 export function answerFailures(log: Log): Middleware {
   return async (ctx, next) => {
     try {
@@ -20,17 +20,21 @@ export function answerFailures(log: Log): Middleware {
   };
 }
 
-/** Where the route has the field `error`, it is one sentence, about the first problem. */
+/** A caller without access gets the ordinary error body. */
+export const withoutAccess = new Set<ErrorCode>(['UNAUTHENTICATED', 'INSUFFICIENT_SCOPE', 'ORIGIN_MISMATCH']);
+
+/** Routes with `errorField` get a field `error`: one sentence about the first problem (`only`: nothing else). */
 function bodyOf(error: ServiceError, errorField: unknown): object {
-  if (errorField === undefined || error.code === 'UNAUTHENTICATED') return error.toJSON();
+  if (errorField === undefined || withoutAccess.has(error.code)) return error.toJSON();
   const [first] = Object.values(error.details ?? {});
   const sentence = { error: first?.message ?? error.message };
   return errorField === 'only' ? sentence : { ...error.toJSON(), ...sentence };
 }
 
-/** Sets the headers of an error, and logs the cause of an error that is not the caller's fault. */
+/** Sets the headers of an error. Logs its cause if it is not the caller's fault. */
 export function reportFailure(ctx: Context, error: ServiceError, log: Log): void {
   if (error.retryAfter !== undefined) ctx.set('Retry-After', String(error.retryAfter));
+  if (error.challenge !== undefined) ctx.set('WWW-Authenticate', error.challenge);
   if (error.limit) {
     ctx.set('RateLimit-Limit', String(error.limit.points));
     ctx.set('RateLimit-Remaining', '0');
@@ -40,14 +44,15 @@ export function reportFailure(ctx: Context, error: ServiceError, log: Log): void
     const id: unknown = ctx.state['id'];
     const cause = error.cause ?? error;
     if (error.code === 'INTERNAL') log.error({ id, err: cause }, error.message);
-    // One line: in an outage there are many, and the stack is always the same.
+    // One line: in an outage there are many, and their stack is always the same.
     else log.warn({ id, cause: sentenceOf(cause) }, error.message);
   }
 }
 
-const codeOfStatus: Record<number, ErrorCode> = {
+export const codeOfStatus: Readonly<Record<number, ErrorCode>> = {
   400: 'VALIDATION_FAILED',
   404: 'NOT_FOUND',
+  408: 'REQUEST_TIMEOUT',
   413: 'PAYLOAD_TOO_LARGE',
   415: 'UNSUPPORTED_MEDIA_TYPE',
 };

@@ -1,23 +1,36 @@
+/*
+ * Node begins all pipelined requests that have arrived, 1200 in a segment of 64 kB, and buffers the responses of a
+ * client that reads no response. Requests are therefore handled one by one here.
+ */
+
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Middleware } from 'koa';
+import { isBroken } from './body.ts';
+
+/** A request of a connection. `answered` resolves when its response has been sent or the connection has closed. */
+interface Turn {
+  req: IncomingMessage;
+  answered: Promise<void>;
+}
 
 /**
- * Handles the pipelined requests of a connection (RFC 9112 section 9.3.2) one after the other: each begins once the
- * answer to the one before has been sent. Node itself begins all that have arrived, 1200 in a segment of 64 kB, and
- * buffers the answers of a client that reads none.
+ * Handles pipelined requests of a connection (RFC 9112 section 9.3.2) in order: each begins after the response to the
+ * one before. A request with a body broken before its turn does not begin.
  */
-export function oneByOne(): Middleware {
-  const last = new WeakMap<Socket, Promise<void>>();
-  return async (ctx, next) => {
-    const { req, res } = ctx;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const before = last.get(req.socket);
-    last.set(req.socket, promise);
-    await before;
-    if (req.socket.destroyed) resolve();
-    else {
+export function oneByOne(handle: RequestListener) {
+  const last = new WeakMap<Socket, Turn>();
+  return {
+    async handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
+      const { promise: answered, resolve } = Promise.withResolvers<void>();
+      const before = last.get(req.socket)?.answered;
+      last.set(req.socket, { req, answered });
+      await before;
+      if (req.socket.destroyed || isBroken(req)) return resolve();
       res.once('close', () => resolve());
-      await next();
-    }
+      handle(req, res);
+    },
+
+    /** The newest request of a connection. */
+    lastOf: (socket: Socket): Turn | undefined => last.get(socket),
   };
 }

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { Middleware } from 'koa';
-import type { Log } from '../log.ts';
+import type { Log } from '../telemetry/log.ts';
 
 /**
- * Gives each request an id, which goes back as X-Request-Id, and writes a line about it, at the level `info` unless
- * `ctx.state.logLevel` says otherwise. Paths appear as their pattern.
+ * Gives each request an id (X-Request-Id) and logs it, at level `info` unless `ctx.state.logLevel` is set. Paths are
+ * logged as their pattern.
  */
 export function requestLog(log: Log): Middleware {
   return async (ctx, next) => {

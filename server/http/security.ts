@@ -2,20 +2,25 @@ import cors from '@koa/cors';
 import type { Context, Middleware } from 'koa';
 import type { Config } from '../config/index.ts';
 import { ServiceError } from '../errors.ts';
-import type { Log } from '../log.ts';
-import { type OurOrigins, originRule } from '../origins.ts';
+import { type OurOrigins, originRule, parseAddress } from '../shared/origins.ts';
+import type { Log } from '../telemetry/log.ts';
+import { bearerOf } from './bearer.ts';
 import { foreignOriginWarning, nameOfOrigin } from './foreign-origins.ts';
 
 /**
- * The headers of interface.md section 5, the same on every response. The documented policy lets in pictures over https; a
- * storage over plain http, as there may be outside production, is named beside them.
+ * The headers of interface.md section 5, the same on every response. The documented policy allows https images; outside
+ * production it also allows a storage over plain http.
  */
-export const securityHeaders = ({ apiHost, s3 }: Pick<Config, 'apiHost' | 's3'>): Readonly<Record<string, string>> => ({
+export const securityHeaders = ({
+  apiHost,
+  s3,
+  production,
+}: Pick<Config, 'apiHost' | 's3' | 'production'>): Readonly<Record<string, string>> => ({
   'Content-Security-Policy': [
     "default-src 'self'",
     "script-src 'self' 'unsafe-inline'",
     "style-src 'self' 'unsafe-inline'",
-    ["img-src 'self' data: https:", ...plainOrigin(s3?.publicUrl)].join(' '),
+    ["img-src 'self' data: https:", ...(production ? [] : plainOrigin(s3?.publicUrl))].join(' '),
     "font-src 'self'",
     `connect-src 'self' ${apiHost}`,
     "frame-ancestors 'none'",
@@ -34,10 +39,21 @@ function plainOrigin(address = ''): string[] {
   return url?.protocol === 'http:' ? [url.origin] : [];
 }
 
-/** More than any request of ours or of a provider has. The parsers take quadratic time. */
+/** Browsers send at most about 200 characters. The parsers take quadratic time. */
+const MAX_ACCEPT = 500;
+
+/** A longer Accept, Accept-Encoding or Accept-Language counts as missing. */
+export const boundedAccept: Middleware = (ctx, next) => {
+  for (const name of ['accept', 'accept-encoding', 'accept-language'] as const) {
+    if ((ctx.headers[name]?.length ?? 0) > MAX_ACCEPT) delete ctx.headers[name];
+  }
+  return next();
+};
+
+/** More than any legitimate request has. The parsers take quadratic time. */
 const MAX_PARAMETERS = 100;
 
-/** RFC 9112 section 3.2: a request without one valid Host, or with a target that is no address, is malformed. */
+/** RFC 9112 section 3.2: a request without exactly one valid Host, or with an invalid target, is malformed. */
 export const requireTarget: Middleware = (ctx, next) => {
   const message = problemWith(ctx);
   if (message === undefined) return next();
@@ -70,25 +86,40 @@ const isHost = (text: string): boolean =>
 const readsOnly = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
- * No page of another site can make a browser change anything here, logged in or not: a request that is not a read must
- * come from one of our origins, or from a client that is no browser (interface.md section 5.9; OWASP CSRF Prevention
- * Cheat Sheet).
+ * CSRF protection: a request that is not a read must come from an allowed origin, or from a client that is not a
+ * browser (interface.md section 5.9; OWASP CSRF Prevention Cheat Sheet). No page of another origin can send a bearer
+ * credential without the consent of CORS.
  */
 export const originCheck =
   (config: OurOrigins): Middleware =>
   (ctx, next) => {
-    if (!readsOnly.has(ctx.method) && !isFromOurPages(ctx, config)) throw new ServiceError('ORIGIN_MISMATCH');
+    const isSafe = readsOnly.has(ctx.method) || isFromOurPages(ctx, config) || bearerOf(ctx) !== undefined;
+    if (!isSafe) throw new ServiceError('ORIGIN_MISMATCH');
     return next();
   };
 
-/** Whether one of our origins sent a request, or a client that is no browser. */
-export function isFromOurPages(ctx: Context, config: OurOrigins): boolean {
+/** True for requests from an allowed origin or from a client that is not a browser. */
+function isFromOurPages(ctx: Context, config: OurOrigins): boolean {
   const origin = ctx.get('Origin');
   const site = ctx.get('Sec-Fetch-Site');
   return origin ? originRule(config)(origin) : site !== 'cross-site' && site !== 'same-site';
 }
 
-/** Browsers of our further front ends may read the answers, and send the cookie along; those of others are told that they may not. */
+/**
+ * True if the user navigated from a page of ours, or the client is not a browser. Mail links, bookmarks and other sites
+ * lead here too; no page can forge Fetch Metadata or Referer.
+ */
+export function isAskedOnOurPages(ctx: Context, config: OurOrigins): boolean {
+  const site = ctx.get('Sec-Fetch-Site');
+  if (site === 'same-origin') return true;
+  const origin = ctx.get('Origin') || parseAddress(ctx.get('Referer'))?.origin;
+  return origin ? originRule(config)(origin) : site === '';
+}
+
+/**
+ * CORS: allowed front ends may read responses and send the cookie; other origins get a message that names
+ * ALLOWED_ORIGINS.
+ */
 export function crossOrigin(config: OurOrigins, log: Pick<Log, 'warn'>): Middleware {
   const isOurOrigin = originRule(config);
   const warnOf = foreignOriginWarning(log);

@@ -3,49 +3,70 @@ import type { Socket } from 'node:net';
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import type Koa from 'koa';
 import { ServiceError } from '../errors.ts';
+import { breakBody, MAX_BODY_MS } from './body.ts';
+import { codeOfStatus } from './failures.ts';
+import { oneByOne } from './one-by-one.ts';
+import { closeAndLinger } from './unread-body.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
-const REQUEST_TIMEOUT_MS = 60_000;
 const KEEP_ALIVE_MS = 65_000;
-/** The longest that a client may read nothing of its answer, which stays in memory until it does. */
+/** The maximum time in which a client reads nothing of its response: the response stays in memory. */
 const STALLED_MS = 120_000;
 const CLOSE_IDLE_EVERY_MS = 50;
-/** The longest that new requests may delay the end of listening. */
+/** The maximum time that new requests may delay the end of listening. */
 const CATCH_UP_MS = 500;
 
 interface HttpServer {
-  /** Rejects when the port is taken. */
+  /** Rejects if the port is taken. */
   listen(port: number, host: string): Promise<void>;
   /**
-   * Listens for `lingerMs` more, for clients that do not know yet that this process ends, then takes no new connections
-   * and resolves when every request has been answered, or `withinMs` after the call. No request that has reached this
-   * machine by the end of `lingerMs` is cut off, even if it is still in the kernel's queue.
+   * Listens for `lingerMs` more, then accepts no new connections. Resolves when every request has been answered, or
+   * after `withinMs`. Requests that arrive before the end of `lingerMs` are completed.
    */
   drain(options: { lingerMs: number; withinMs: number }): Promise<void>;
 }
 
-/** Node's HTTP server, with time limits for slow clients; it refuses malformed requests with our headers. */
+/** Node's HTTP server with time limits for slow clients. It refuses malformed requests with our headers. */
 export function createHttpServer(app: Koa, headers: Headers): HttpServer {
+  const { handle, lastOf } = oneByOne(app.callback());
   const server: Server = createServer(
     {
       headersTimeout: HEADERS_TIMEOUT_MS,
-      requestTimeout: REQUEST_TIMEOUT_MS,
+      requestTimeout: MAX_BODY_MS,
       keepAliveTimeout: KEEP_ALIVE_MS,
       connectionsCheckingInterval: 2000,
       requireHostHeader: false,
     },
-    app.callback(),
+    handle,
   );
   server.setTimeout(STALLED_MS);
-  // Requests that Node would answer by itself, without our headers, or not at all.
+
+  const refused = new WeakSet<Socket>();
+  /**
+   * Ends a connection that received something other than a request. Earlier requests get their own responses first; so
+   * does one with a body broken by it.
+   */
+  const refuse = async (socket: Socket, status: number): Promise<void> => {
+    if (refused.has(socket)) return;
+    refused.add(socket);
+    const last = lastOf(socket);
+    if (last && !last.req.complete) breakBody(last.req, errorOf(status));
+    await last?.answered;
+    if (!socket.writable) return;
+    socket.write(textOf(status, headers));
+    closeAndLinger(socket);
+  };
+
+  // Requests that Node would answer without our headers, or not at all.
   server.on('checkExpectation', (_request, response) => {
     const refusal = refusalOf(417, headers);
     response.writeHead(417, refusal.headers).end(refusal.body);
   });
-  server.on('connect', (_request, socket: Socket) => refuse(socket, 404, headers));
+  // Node does not continue a long response that a CONNECT follows: it ends with the connection, after STALLED_MS.
+  server.on('connect', (_request, socket: Socket) => refuse(socket, 404));
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     if (error.code === 'ECONNRESET') socket.destroy();
-    else refuse(socket, statusOfParserError[error.code ?? ''] ?? 400, headers);
+    else refuse(socket, statusOfParserError[error.code ?? ''] ?? 400);
   });
 
   return {
@@ -61,7 +82,7 @@ export function createHttpServer(app: Koa, headers: Headers): HttpServer {
       const closed = new Promise<void>((resolve) => {
         server.close(() => resolve());
       });
-      // A request in flight keeps its connection, which is idle once the request has been answered.
+      // A request in flight keeps its connection, which becomes idle once the request has been answered.
       const idle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_EVERY_MS);
       await closed;
       clearInterval(idle);
@@ -71,7 +92,7 @@ export function createHttpServer(app: Koa, headers: Headers): HttpServer {
 }
 
 /**
- * Resolves once a turn of the event loop brings neither a connection nor a request: closing the server would reset
+ * Resolves after a turn of the event loop without a new connection or request. Closing the server earlier would reset
  * connections that the kernel has accepted and Node has not.
  */
 async function caughtUp(server: Server): Promise<void> {
@@ -84,7 +105,7 @@ async function caughtUp(server: Server): Promise<void> {
   let before: number;
   do {
     before = arrivals;
-    // Between the check phases of two turns, everything that is readable is read.
+    // Between the check phases of two turns, Node reads everything that is readable.
     await nextTurn();
     await nextTurn();
   } while (arrivals > before && performance.now() < end);
@@ -99,9 +120,11 @@ const statusOfParserError: Record<string, number> = {
 
 type Headers = Readonly<Record<string, string>>;
 
+const errorOf = (status: number) =>
+  new ServiceError(codeOfStatus[status] ?? 'VALIDATION_FAILED', { message: STATUS_CODES[status] ?? 'Bad Request' });
+
 function refusalOf(status: number, headers: Headers): { headers: Record<string, string>; body: string } {
-  const message = STATUS_CODES[status] ?? 'Bad Request';
-  const body = JSON.stringify(new ServiceError(status === 404 ? 'NOT_FOUND' : 'VALIDATION_FAILED', { message }));
+  const body = JSON.stringify(errorOf(status));
   return {
     headers: {
       ...headers,
@@ -114,13 +137,9 @@ function refusalOf(status: number, headers: Headers): { headers: Record<string, 
   };
 }
 
-/** Answers input that never becomes a request, on the bare socket, which then closes. */
-function refuse(socket: Socket, status: number, headers: Headers): void {
-  if (!socket.writable) {
-    socket.destroy();
-    return;
-  }
+/** The raw response for input that never becomes a request, written to the socket. */
+function textOf(status: number, headers: Headers): string {
   const refusal = refusalOf(status, headers);
   const lines = Object.entries(refusal.headers).map(([name, value]) => `${name}: ${value}`);
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('\r\n')}\r\n\r\n${refusal.body}`);
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('\r\n')}\r\n\r\n${refusal.body}`;
 }

@@ -1,19 +1,21 @@
+import type { Span } from '@opentelemetry/api';
 import type { Middleware } from 'koa';
 import { isRecording, observe } from '../telemetry/metrics.ts';
 import { inSpan, isTracing } from '../telemetry/traces.ts';
+import { probePaths } from './probes.ts';
 
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH']);
 
 /**
- * Times each request and puts it into a span, which continues the caller's (`traceparent`). Undefined where there are neither
- * metrics nor traces. Paths and queries appear nowhere: they may hold ids and tokens.
+ * Times each request. Puts it into a span (except probes) that continues the caller's `traceparent`. Undefined without
+ * metrics and traces. Paths and queries are never recorded: they may contain ids and tokens.
  */
 export function telemetry(): Middleware | undefined {
   if (!isRecording() && !isTracing()) return undefined;
   return (ctx, next) => {
     const method = methods.has(ctx.method) ? ctx.method : '_OTHER';
     const attributes = { 'http.request.method': method };
-    return inSpan(method, { kind: 'server', attributes, continues: ctx.headers }, async (span) => {
+    const answer = async (span?: Span) => {
       if (!span && !isRecording()) return next();
       const started = performance.now();
       await next();
@@ -24,11 +26,14 @@ export function telemetry(): Middleware | undefined {
       if (!span) return;
       span.setAttribute('http.response.status_code', status);
       if (route !== undefined) span.updateName(`${method} ${route}`).setAttribute('http.route', route);
-      // SpanStatusCode.ERROR, as HTTP's conventions want it of a server: a refusal is no error.
+      // SpanStatusCode.ERROR, which HTTP's conventions reserve for 5xx on a server.
       if (status >= 500) span.setStatus({ code: 2 }).setAttribute('error.type', String(status));
-    });
+    };
+    return probePaths.includes(ctx.path)
+      ? answer()
+      : inSpan(method, { kind: 'server', attributes, continues: ctx.headers }, answer);
   };
 }
 
-/** Batches are one route: a client combines procedures as it likes. */
+/** All batches are one route: clients combine procedures freely. */
 const labelOf = (route: string | undefined): string | undefined => (route?.includes(',') ? '/trpc' : route);

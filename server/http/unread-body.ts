@@ -1,38 +1,36 @@
-import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Middleware } from 'koa';
 import { hasBody } from './body.ts';
 
-/** How much is read and discarded of a body after its request was answered. */
+/** Maximum bytes that are read and discarded of a body after its request was answered. */
 const READ_ON_BYTES = 128 * 1024;
-/** How long a client has to read the answer. */
+/** The time a client has to read the response. */
 const LINGER_MS = 1000;
 const CHECK_EVERY_MS = 20;
 
-/**
- * A body is not read to its end once the request has been answered. The connection closes, but at first only in our
- * sending direction: closed as a whole while the client still sends, it would often take the answer with it (RFC 9112
- * section 9.6).
- */
+/** Closes the connection of an answered request with an unread body. */
 export function unreadBodies(): Middleware {
   return async (ctx, next) => {
     await next();
     const { req } = ctx;
     if (!hasBody(req) || req.complete || req.socket.destroyed) return;
     ctx.set('Connection', 'close');
-    lingerAtTheEnd(req);
+    // Node calls this after the response is written.
+    req.socket.destroySoon = () => closeAndLinger(req.socket);
   };
 }
 
-function lingerAtTheEnd({ socket }: IncomingMessage): void {
-  // Node calls this once the answer is written.
-  socket.destroySoon = () => {
-    socket.end();
-    const start = socket.bytesRead;
-    const end = performance.now() + LINGER_MS;
-    const timer = setInterval(() => {
-      if (socket.destroyed) clearInterval(timer);
-      else if (performance.now() >= end) socket.destroy();
-      else if (socket.bytesRead - start > READ_ON_BYTES) socket.pause();
-    }, CHECK_EVERY_MS);
-  };
+/**
+ * Closes only our sending direction first. A full close while the client still sends would often discard the response
+ * (RFC 9112 section 9.6).
+ */
+export function closeAndLinger(socket: Socket): void {
+  socket.end();
+  const start = socket.bytesRead;
+  const end = performance.now() + LINGER_MS;
+  const timer = setInterval(() => {
+    if (socket.destroyed) clearInterval(timer);
+    else if (performance.now() >= end) socket.destroy();
+    else if (socket.bytesRead - start > READ_ON_BYTES) socket.pause();
+  }, CHECK_EVERY_MS);
 }

@@ -1,11 +1,14 @@
+/*
+ * Callers of one key in one turn share its value. A later lookup reads again, so each sees what was written before it
+ * began. With `gatherMs` a batch waits at most this long for the one before it, while it gathers more keys.
+ */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import DataLoader from 'dataloader';
 
 /**
- * A look-up by key that gathers the keys of one turn of the event loop into one call of `read`, which answers
- * their values in the same order. Nothing is kept: a later look-up reads again, so each sees what was written before it
- * began. Callers of one key in one turn share its value. A value that is an Error rejects the look-ups of its key.
- * With `gatherMs` a call waits for the one before it, at most so long, and gathers what comes meanwhile.
+ * Batches the lookups of one turn of the event loop into one call of `read`, which returns values in the order of its
+ * keys. Caches nothing. A value that is an Error rejects the lookups of its key.
  */
 export function inBatches<Key, Value>(
   read: (keys: readonly Key[]) => Promise<(Value | Error)[]>,
@@ -17,6 +20,7 @@ export function inBatches<Key, Value>(
       loader.clearAll();
       const values = read(keys);
       if (gatherMs > 0) {
+        // The loader reports a failure to the callers.
         current = Promise.race([values.catch(() => undefined), delay(gatherMs, undefined, { ref: false })]);
       }
       return values;

@@ -2,8 +2,8 @@ import { mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /**
- * Makes a directory and those above it, for this user only. Level by level: where a file system refuses in an unusual
- * way (below /proc), Node's own recursive form never returns.
+ * Creates a directory and its parents, for this user only. Level by level: Node's recursive form never returns where a
+ * file system refuses in an unusual way (below /proc).
  */
 export function ensureDirectory(path: string): void {
   try {

@@ -1,4 +1,4 @@
-/** Makes a value when it is first asked for, and keeps it. A failure is not kept: the next call tries again. */
+/** Makes a value at the first call and keeps it. A failure is not kept: the next call tries again. */
 export function lazy<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {

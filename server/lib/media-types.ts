@@ -1,13 +1,14 @@
-/** A type that may be uploaded directly. UPLOAD_TYPES picks from these. */
+/** A type for direct uploads. UPLOAD_TYPES selects from these. */
 interface FileType {
   extension: string;
   /**
-   * Whether a file that starts with these bytes can be of this type. Lenient: a file as declared must never be refused.
+   * True if a file that starts with these bytes can be of this type. Lenient: it must never refuse a file of the
+   * declared type.
    */
   matches(start: Buffer): boolean;
 }
 
-/** As many bytes of a file as a signature may need. */
+/** The number of leading bytes that signatures need. */
 export const START_BYTES = 1024;
 
 const startsWith =
@@ -17,7 +18,7 @@ const startsWith =
 
 const textAt = (start: Buffer, from: number, to: number) => start.toString('latin1', from, to);
 
-/** ISO/IEC 14496-12 section 4.3: the brands that a file says it can be read as, none if it does not begin with them. */
+/** ISO/IEC 14496-12 section 4.3: the brands in the file type box at the start of the file; empty without that box. */
 function brands(start: Buffer): string[] {
   if (textAt(start, 4, 8) !== 'ftyp') return [];
   const end = Math.min(start.readUInt32BE(0), start.length);
@@ -26,7 +27,7 @@ function brands(start: Buffer): string[] {
   return found;
 }
 
-/** The boxes a video may begin with; the older files have no `ftyp`. */
+/** The boxes that a video may begin with; older files have no `ftyp`. */
 const firstBoxes = new Set(['ftyp', 'styp', 'moov', 'mdat', 'free', 'skip', 'wide']);
 
 const types = {
@@ -41,7 +42,7 @@ const types = {
     extension: 'avif',
     matches: (start) => brands(start).some((brand) => /^(?:avi[fs]|mi[fa][1f])$/.test(brand)),
   },
-  // Readers find the header anywhere in the first kilobyte, and writers count on that.
+  // Readers accept the header anywhere in the first kilobyte, and writers rely on it.
   'application/pdf': { extension: 'pdf', matches: (start) => start.includes('%PDF-') },
   'video/mp4': { extension: 'mp4', matches: (start) => firstBoxes.has(textAt(start, 4, 8)) },
   'video/webm': { extension: 'webm', matches: startsWith('1a45dfa3') },
@@ -66,9 +67,9 @@ export const isUploadType = (text: string): text is UploadType => Object.hasOwn(
 
 export const extensionOf = (type: UploadType): string => types[type].extension;
 
-/** The type of a stored name: the service makes the names, so their extensions are right. */
+/** The type of a stored name. The service generates the names, so their extensions are right. */
 export const typeOfName = (name: string): UploadType | undefined =>
   uploadTypes.find((type) => name.endsWith(`.${types[type].extension}`));
 
-/** Whether a file that starts with these bytes, START_BYTES of them if it has so many, can be of the type. */
+/** True if a file that starts with these bytes (START_BYTES, or all if it is shorter) can be of the type. */
 export const matchesSignature = (type: UploadType, start: Buffer): boolean => types[type].matches(start);

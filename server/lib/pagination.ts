@@ -1,4 +1,4 @@
-/** A page in the order of the ids, of rows of which one more was asked for. */
+/** Cuts a page from rows fetched with limit + 1; the extra row proves that there is a next page. */
 export function pageById<Row extends { id: string }>(rows: Row[], limit: number): { page: Row[]; nextCursor?: string } {
   const page = rows.slice(0, limit);
   const last = page.at(-1);

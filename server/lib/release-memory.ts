@@ -1,16 +1,20 @@
+/*
+ * V8's young generation grows to tens of megabytes during the start and during conversions. V8 keeps that memory for
+ * long, and forever in a process that gets few requests.
+ */
+
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 const CHECK_EVERY_MS = 3000;
-/** The part of the time for which the event loop of a process that is idle may be busy. */
+/** The event loop utilization below which a process counts as idle. */
 const IDLE_UTILIZATION = 0.03;
 
 let isWaiting = false;
 
 /**
- * Gives memory back that is not needed any more, after the start and after conversions of images: V8's young generation has
- * grown to tens of megabytes by then, which it keeps until much later, and for good in a process that gets few requests.
- * Waits until the process is idle, for it stops it for one or two tenths of a second.
+ * Returns unused memory to the system after the start and after image conversions. Waits until the process is idle,
+ * because the collection stops it for one or two tenths of a second.
  */
 export function releaseMemory(): void {
   if (isWaiting) return;
@@ -25,10 +29,10 @@ export function releaseMemory(): void {
 }
 
 function collect(): void {
-  // The one way to the collector of a process that was started without --expose-gc.
+  // The only access to the collector in a process started without --expose-gc.
   setFlagsFromString('--expose-gc');
   const gc: NodeJS.GCFunction = runInNewContext('gc');
   setFlagsFromString('--no-expose-gc');
-  // Only this flavor shrinks the heap too.
+  // Only this flavor also shrinks the heap.
   gc({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 }

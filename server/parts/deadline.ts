@@ -2,17 +2,17 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError, unavailable } from '../errors.ts';
 import { isConflict, isMisdirected, isOutage } from './sql-errors.ts';
 
-const LONGEST_BACKOFF_MS = 300;
+const BACKOFF_MS = { first: 10, longest: 300 };
 /** How many servers may refuse a transaction before it fails. */
-const MOST_MOVES = 3;
+const MAX_MOVES = 3;
 
 interface Deadline {
   ms: number;
-  /** The part that did not answer, for the log. */
+  /** The part, for the log. */
   what: string;
 }
 
-/** Rejects as SERVICE_UNAVAILABLE on an outage and when time runs out; the signal then aborts the remaining work. */
+/** Rejects with SERVICE_UNAVAILABLE on an outage and at the deadline; the signal then aborts the remaining work. */
 export async function withinDeadline<T>({ ms, what }: Deadline, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const abort = new AbortController();
   const deadline = Promise.withResolvers<never>();
@@ -31,17 +31,22 @@ export async function withinDeadline<T>({ ms, what }: Deadline, work: (signal: A
 }
 
 /**
- * Retries what has not happened, after a pause that doubles, until the signal aborts: a transaction that conflicted with
- * another, or that this server refused. A connection that is lost is no such case: its transaction may be committed.
+ * Retries work that has not taken effect (a conflict, or a server that refused it), with doubling pauses, until the
+ * signal aborts. A lost connection is not retried: its transaction may be committed.
  */
-export async function retryingConflicts<T>(signal: AbortSignal, attempt: () => Promise<T>): Promise<T> {
+export async function retryingConflicts<T>(
+  signal: AbortSignal,
+  attempt: () => Promise<T>,
+  { first, longest, failed }: { first: number; longest: number; failed?: (error: Error) => void } = BACKOFF_MS,
+): Promise<T> {
   let moves = 0;
-  for (let pause = 10; ; pause = Math.min(pause * 2, LONGEST_BACKOFF_MS)) {
+  for (let pause = first; ; pause = Math.min(pause * 2, longest)) {
     try {
       return await attempt();
     } catch (error) {
-      const mayRetry = isConflict(error) || (isMisdirected(error) && moves++ < MOST_MOVES);
+      const mayRetry = isConflict(error) || (isMisdirected(error) && moves++ < MAX_MOVES);
       if (!mayRetry || signal.aborted) throw error;
+      failed?.(error as Error);
     }
     await delay(Math.random() * 2 * pause);
     signal.throwIfAborted();

@@ -1,4 +1,4 @@
-/** Codes of Node and mysql2: the connection failed, not the statement. */
+/** Codes of Node, mysql2 and this service: the connection failed, not the statement. */
 const connectionCodes = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -10,6 +10,7 @@ const connectionCodes = new Set([
   'EPIPE',
   'PROTOCOL_CONNECTION_LOST',
   'PROTOCOL_SEQUENCE_TIMEOUT',
+  'UNKNOWN_SESSION',
 ]);
 
 /**
@@ -21,14 +22,14 @@ const mysqlOutages = new Set([
 ]);
 
 /**
- * MySQL: read-only (1290, 1836, and 1792 where the begin already was), not part of the cluster's majority (1047 from
- * Galera, 3100 from InnoDB Cluster).
+ * MySQL: read-only (1290, 1836; 1792 if the begin already was), not part of the cluster's majority (1047 from Galera,
+ * 3100 from InnoDB Cluster).
  */
 const mysqlMisdirected = new Set([1047, 1290, 1792, 1836, 3100]);
 
 /**
- * MySQL: access denied to the server or the database (with and without a password), no such database, host blocked or
- * not allowed, statement denied, password expired, account locked (4151 is MariaDB's), TLS required.
+ * MySQL: access denied to server or database (with and without a password), no such database, host blocked or not
+ * allowed, statement denied, password expired, account locked (4151 is MariaDB's), TLS required.
  */
 const mysqlRefusals = new Set([
   1044, 1045, 1049, 1129, 1130, 1142, 1143, 1227, 1251, 1698, 1820, 1862, 3118, 3159, 4151,
@@ -74,18 +75,18 @@ const numbersOf = (error: Error) => {
   };
 };
 
-/** Whether a unique key refused a write. */
+/** True if a unique key refused a write. */
 export function isDuplicate(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { mysql, sqliteExtended } = numbersOf(error);
   return mysql === MYSQL_DUPLICATE || sqliteDuplicates.has(sqliteExtended);
 }
 
-/** Whether migrations have yet to create what the statement names. */
+/** True if the statement needs a migration that is not applied yet. */
 export const isMissingSchema = (error: unknown): boolean =>
   error instanceof Error && (mysqlMissing.has(numbersOf(error).mysql) || sqliteMissing.test(error.message));
 
-/** Whether the statement conflicted with another transaction: a retry may succeed. */
+/** True if the statement conflicted with another transaction: a retry may succeed. */
 export function isConflict(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { mysql, sqlite } = numbersOf(error);
@@ -93,24 +94,24 @@ export function isConflict(error: unknown): boolean {
 }
 
 /**
- * Whether a server of a cluster has refused the statement, and with it the transaction, as not its own to run: on a new
- * connection it may reach one that will.
+ * True if a cluster node refused the statement, and with it the transaction: a new connection may reach a node that
+ * accepts it.
  */
 export const isMisdirected = (error: unknown): boolean =>
   error instanceof Error && mysqlMisdirected.has(numbersOf(error).mysql);
 
-/** Whether the connection failed: what its last statement has done is not known. */
+/** True if the connection failed: the effect of its last statement is unknown. */
 export function isLostConnection(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { code, fatal } = numbersOf(error);
   return fatal || connectionCodes.has(code);
 }
 
-/** Whether the database answers and refuses us: an operator has to change something. */
+/** True if the database refuses the service: an operator must change something. */
 export const isRefusal = (error: unknown): boolean =>
   error instanceof Error && mysqlRefusals.has(numbersOf(error).mysql);
 
-/** Whether an error says that the database cannot work now, rather than that a statement is wrong. */
+/** True if the database cannot work now; false if a statement is wrong. */
 export function isOutage(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { mysql, sqlite } = numbersOf(error);

@@ -1,15 +1,19 @@
+/*
+ * In WAL mode an acknowledged write survives any end of the process. `synchronous = normal` risks the last moments
+ * before a power cut for a tenth of the latency, which suits embedded use.
+ */
+
 import { closeSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
-import { ensureDirectory } from '../directory.ts';
+import { ensureDirectory } from '../lib/ensure-directory.ts';
 
-/** As many statements as the service has, and some room. */
+/** Enough for all statements of the service, with a margin. */
 const CACHED_STATEMENTS = 200;
 
 /**
- * A SQLite file behind both embedded parts. In WAL mode an acknowledged write outlives the process however it ends;
- * `synchronous = normal` trades the last moments before a power cut for a tenth of the latency, which suits embedded
- * use. A statement that meets another process's lock throws at once (`isConflict`): the caller tries again later.
+ * A SQLite file behind both embedded parts. A statement that meets another process's lock throws immediately
+ * (`isConflict`); the caller retries.
  */
 export class SqliteFile {
   readonly #database: DatabaseSync;
@@ -17,9 +21,9 @@ export class SqliteFile {
 
   constructor(path: string) {
     ensureDirectory(dirname(path));
-    // The file contains password hashes: no other user of this machine reads them.
+    // The file contains password hashes: other users of this machine must not read it.
     closeSync(openSync(path, 'a', 0o600));
-    // Without a busy timeout: SQLite would wait for another process's lock on this thread, and so would all requests.
+    // No busy timeout: SQLite would wait for another process's lock on this thread, and block all requests.
     this.#database = new DatabaseSync(path);
     try {
       this.#database.exec('pragma journal_mode = wal; pragma synchronous = normal;');
@@ -29,12 +33,12 @@ export class SqliteFile {
     }
   }
 
-  /** False also where an error, such as a full disk, has ended the transaction already. */
+  /** False also if an error, such as a full disk, has already ended the transaction. */
   get isInTransaction(): boolean {
     return this.#database.isTransaction;
   }
 
-  /** Prepares a statement, once for each text. */
+  /** Prepares a statement once per text. */
   prepare(sql: string): StatementSync {
     const cached = this.#statements.get(sql);
     if (cached) return cached;

@@ -4,8 +4,8 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { type Config, ConfigError } from '../config/index.ts';
 
 /**
- * From now on every TLS connection, whichever part makes it, also trusts the certificate authorities in CA_FILE. Throws
- * ConfigError where there are none.
+ * Adds the certificate authorities of CA_FILE to every later TLS connection of the process. Throws ConfigError if the
+ * file has none.
  */
 export function trustAuthorities({ caFile }: Pick<Config, 'caFile'>): void {
   if (caFile === undefined) return;
@@ -16,10 +16,10 @@ export function trustAuthorities({ caFile }: Pick<Config, 'caFile'>): void {
   }
 }
 
-/** The certificates in a PEM file, of which there is at least one. */
+/** The certificates in a PEM file. Throws if it has no certificate. */
 export function authoritiesIn(file: string): X509Certificate[] {
   const certificates = readFileSync(file, 'utf8').match(/-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs);
-  if (!certificates) throw new Error('it has no certificate in PEM');
-  // Node itself would leave out what it cannot read.
+  if (!certificates) throw new Error('it contains no PEM certificate');
+  // Node would silently skip certificates that it cannot parse.
   return certificates.map((pem) => new X509Certificate(pem));
 }

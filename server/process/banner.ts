@@ -1,12 +1,12 @@
 import type { Config } from '../config/index.ts';
 
-/** The names of the identity providers, and whether the embedded one is among them. */
+/** The names of the identity providers; `embeddedProvider` is true if the embedded one is among them. */
 export interface Providers {
   providers: string[];
   embeddedProvider: boolean;
 }
 
-/** The message at start for a new developer: where everything is, and which parts are embedded. */
+/** The start message for new developers: all URLs, and which parts are embedded. */
 export function banner(
   { appUrl, brand, databaseUrl, redisUrl, smtpUrl, s3, dataDir }: Config,
   { providers, embeddedProvider }: Providers,

@@ -1,7 +1,7 @@
 import { accessSync, constants } from 'node:fs';
-import { ensureDirectory } from '../directory.ts';
+import { ensureDirectory } from '../lib/ensure-directory.ts';
 
-/** Makes DATA_DIR, and checks that it can be written to. Throws the file system's error. */
+/** Creates DATA_DIR and checks that it is writable. Throws the file system's error. */
 export function prepareDataDir(dataDir: string): void {
   ensureDirectory(dataDir);
   accessSync(dataDir, constants.W_OK);

@@ -1,27 +1,30 @@
 import cluster, { type Worker } from 'node:cluster';
-import type { Log } from '../log.ts';
+import type { Log } from '../telemetry/log.ts';
 
-/** Ended sooner, a process has crashed at its start: the next one waits, twice as long each time. */
+/** A process that ends sooner counts as crashed at its start: the pause before the next one doubles each time. */
 const STABLE_MS = 10_000;
 const FIRST_PAUSE_MS = 500;
-const LONGEST_PAUSE_MS = 30_000;
+const MAX_PAUSE_MS = 30_000;
 
 interface Options<Report> {
   log: Log;
-  /** Once, when all are ready, with what one of them reported by `reportReady`. */
+  /** Called once when all processes are ready, with the report of one of them (`reportReady`). */
   onReady(report: Report): void;
 }
 
 export interface Processes {
-  /** Resolves to the exit code once none is left: that of the first, where it ends before it listens, or after `stop`. */
+  /**
+   * Resolves to the exit code when no process is left: that of the first one if it ends before it listens, or after
+   * `stop`.
+   */
   readonly ended: Promise<number>;
-  /** Passes the signal on, and starts no more. */
+  /** Forwards the signal and starts no more processes. */
   stop(signal: NodeJS.Signals): void;
 }
 
 /**
- * Runs this program in `count` processes, which share its port. What ends a start, such as a taken port, ends the first one,
- * with its message: the others follow once that one listens. Afterwards each that ends is replaced.
+ * Runs this program in `count` processes that share its port. The others start once the first listens, so a failed
+ * start (a taken port) is reported once. Later, each process that ends is replaced.
  */
 export function runProcesses<Report>(count: number, { log, onReady }: Options<Report>): Processes {
   const { promise: ended, resolve } = Promise.withResolvers<number>();
@@ -41,7 +44,8 @@ export function runProcesses<Report>(count: number, { log, onReady }: Options<Re
     timers.add(timer);
   };
 
-  // Each accepts for itself: a connection handed to a process that has just died would be neither answered nor closed.
+  // Each process accepts its own connections: one handed to a process that has just died would be neither answered nor
+  // closed.
   cluster.schedulingPolicy = cluster.SCHED_NONE;
   const start = () => {
     const startedAt = performance.now();
@@ -53,7 +57,7 @@ export function runProcesses<Report>(count: number, { log, onReady }: Options<Re
       isAnnounced = true;
       onReady(message.ready);
     });
-    // A message that reaches it too late is an error; its exit says more.
+    // A message to a process that has ended is an error; the exit event reports more.
     worker.on('error', () => undefined);
     worker.once('listening', () => {
       if (isListening) return;
@@ -63,13 +67,13 @@ export function runProcesses<Report>(count: number, { log, onReady }: Options<Re
     worker.once('exit', (code, signal) => {
       ready.delete(worker.id);
       if (stopSignal || !isListening) {
-        // Before it can be stopped in order, the signal itself ends a process that has no requests yet.
+        // A process without requests yet ends by the signal itself, before it can stop gracefully.
         exitCode ||= signal === stopSignal ? 0 : (code ?? 1);
         if (running(worker).length === 0) resolve(exitCode);
         return;
       }
       pause =
-        performance.now() - startedAt < STABLE_MS ? Math.min(Math.max(2 * pause, FIRST_PAUSE_MS), LONGEST_PAUSE_MS) : 0;
+        performance.now() - startedAt < STABLE_MS ? Math.min(Math.max(2 * pause, FIRST_PAUSE_MS), MAX_PAUSE_MS) : 0;
       log.error({ ended: worker.process.pid, code, signal, pauseMs: pause }, 'a process has ended and is replaced');
       startAfter(pause);
     });
@@ -91,10 +95,10 @@ export function runProcesses<Report>(count: number, { log, onReady }: Options<Re
 const running = (except?: Worker): Worker[] =>
   Object.values(cluster.workers ?? {}).filter((worker): worker is Worker => worker !== undefined && worker !== except);
 
-/** Whether this process is one of several that another one has started. */
+/** True if another process of this program started this one. */
 export const isOneOfSeveral = (): boolean => cluster.isWorker;
 
-/** Whether others at this port answer requests, so that this one need not before it is ready. */
+/** True if other processes already answer on this port, so that this one can finish its start first. */
 export const hasOthers = (): boolean => cluster.isWorker && cluster.worker?.id !== 1;
 
 /** Tells the process that started this one that it is ready. */

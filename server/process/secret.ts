@@ -1,13 +1,12 @@
-import { randomBytes } from 'node:crypto';
 import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Config, ConfigError } from '../config/index.ts';
+import { newToken } from '../lib/random-token.ts';
 import type { SecretParts } from '../secrets.ts';
 
-/** 32 bytes in base64url. */
-const LENGTH = 43;
+const LENGTH = newToken().length;
 
-/** The configured secrets, or outside production a random one, created once in DATA_DIR. */
+/** The configured secrets; outside production, without them, a random one that is created once in DATA_DIR. */
 export function applicationSecrets({ appSecrets, dataDir }: Pick<Config, 'appSecrets' | 'dataDir'>): SecretParts {
   if (appSecrets) return appSecrets;
   const file = join(dataDir, 'secret');
@@ -15,7 +14,7 @@ export function applicationSecrets({ appSecrets, dataDir }: Pick<Config, 'appSec
   const secret = readFileSync(file, 'utf8');
   if (secret.length !== LENGTH) {
     throw new ConfigError([
-      `${file} is not the secret that was written there: restore it, or delete it to get a new one`,
+      `${file} does not contain the secret that the service created: restore it, or delete it to get a new one`,
     ]);
   }
   return [secret];
@@ -24,9 +23,9 @@ export function applicationSecrets({ appSecrets, dataDir }: Pick<Config, 'appSec
 function create(file: string): void {
   const draft = `${file}.${process.pid}`;
   try {
-    // On the disk before it gets its name: after a power cut the file must not be empty, which is a known secret.
-    writeFileSync(draft, randomBytes(32).toString('base64url'), { mode: 0o600, flush: true });
-    // Linking is atomic and never replaces: two processes that start at once get the same secret.
+    // Synced to disk before it gets its name: after a power cut an empty file would be a known secret.
+    writeFileSync(draft, newToken(), { mode: 0o600, flush: true });
+    // Linking is atomic and never replaces a file: two processes that start concurrently get the same secret.
     linkSync(draft, file);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;

@@ -1,4 +1,4 @@
-/** The time for new requests after SIGTERM, until load balancers send them elsewhere. */
+/** New requests are accepted this long after SIGTERM, until load balancers route them elsewhere. */
 const LINGER_MS = 1000;
 const REPEATED_SIGNAL_MS = 500;
 
@@ -7,15 +7,15 @@ interface Actions {
   stopAtOnce(): void;
 }
 
-/** Stops at the first SIGTERM or SIGINT, and at once at a second one: the user does not want to wait. */
+/** Stops gracefully at the first SIGTERM or SIGINT, and immediately at the second. */
 export function onStopSignal({ stop, stopAtOnce }: Actions): void {
   let firstAt: number | undefined;
   const onSignal = (signal: NodeJS.Signals) => {
     if (firstAt === undefined) {
       firstAt = Date.now();
-      // At SIGINT a user at a terminal waits, and no load balancer sends requests.
+      // At SIGINT a user waits at a terminal, and no load balancer sends requests.
       void stop({ signal, lingerMs: signal === 'SIGTERM' ? LINGER_MS : 0 });
-      // A terminal and npm may both pass on the same keystroke.
+      // A terminal and npm may both forward the same keystroke.
     } else if (Date.now() - firstAt > REPEATED_SIGNAL_MS) stopAtOnce();
   };
   process.on('SIGTERM', onSignal).on('SIGINT', onSignal);

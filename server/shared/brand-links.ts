@@ -1,11 +1,14 @@
-/** The operator's own pages: an address, or a path of the host of APP_URL. */
+/** The operator's own pages: a URL, or a path on the host of APP_URL. */
 export interface OperatorPages {
   support?: string | undefined;
   terms?: string | undefined;
   privacy?: string | undefined;
 }
 
-/** The links that pages and mails end with; none where nothing is configured. The texts `common.brandLinks` have their labels. */
+/**
+ * The links at the end of pages and mails; empty if none are configured. Their labels are the texts
+ * `common.brandLinks`.
+ */
 export const brandLinks = (pages: OperatorPages): { name: keyof OperatorPages; url: string }[] =>
   (['support', 'terms', 'privacy'] as const).flatMap((name) => {
     const url = pages[name];

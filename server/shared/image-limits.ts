@@ -1,6 +1,6 @@
 /*
- * What an image may be that the service converts: interface.md, POST /api/upload/image; decisions.md, "Uploads".
- * Without imports, because the account pages include this file too.
+ * Limits of the images that the service converts: interface.md, POST /api/upload/image. No imports, because the account
+ * pages include this file.
  */
 
 export const imageTypes = ['image/jpeg', 'image/png'] as const;

@@ -1,4 +1,4 @@
-/** The paths of the account pages: for the service, its mails and redirects, and the links between the pages. */
+/** The paths of the account pages: for the service, its mails and redirects, and the links between pages. */
 export const pagePaths = {
   home: '/',
   register: '/register',
@@ -10,28 +10,33 @@ export const pagePaths = {
   confirmEmail: '/confirm-email',
   undoEmailChange: '/undo-email-change',
   notMe: '/not-me',
+  authorize: '/authorize',
   dashboard: '/dashboard',
   security: '/dashboard/security',
   devices: '/dashboard/devices',
   activity: '/dashboard/activity',
+  applications: '/dashboard/applications',
   data: '/dashboard/data',
   admin: '/admin',
+  webhooks: '/admin/webhooks',
 } as const;
 
 export type PagePath = (typeof pagePaths)[keyof typeof pagePaths];
 
-type SessionPath = Extract<PagePath, `/dashboard${string}` | typeof pagePaths.admin>;
+type SessionPath = Extract<PagePath, `/dashboard${string}` | `/admin${string}`>;
 
 /** The pages of logged-in users. */
 export const sessionPaths = Object.values(pagePaths).filter(
-  (path): path is SessionPath => path.startsWith(pagePaths.dashboard) || path === pagePaths.admin,
+  (path): path is SessionPath => path.startsWith(pagePaths.dashboard) || path.startsWith(pagePaths.admin),
 );
 
-/** Below these paths the service itself answers, whichever front end shows the pages. */
+/** The service itself handles these paths, whichever front end shows the pages. */
 export const servicePaths = [
   '/api',
   '/auth',
   '/trpc',
+  '/oauth',
+  '/.well-known',
   '/uploads',
   '/docs',
   '/openapi.json',

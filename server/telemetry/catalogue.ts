@@ -1,4 +1,7 @@
-/** Every metric of the service but those of the process, which prom-client names. Labels have few values each, whatever is sent. */
+/**
+ * Every metric of the service, except those of the process, which prom-client names. Labels have few values each,
+ * whatever clients send.
+ */
 
 /** Upper bounds in seconds: from a read to the longest time limit of a request. */
 const REQUEST_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -11,17 +14,17 @@ interface Series {
 
 export const histograms = {
   http_server_request_duration_seconds: {
-    help: 'From the head of a request to its answer, by the documented path or the procedure',
+    help: 'Time from the headers of a request to its response, by documented path or procedure',
     labels: ['method', 'route', 'status'],
     buckets: REQUEST_SECONDS,
   },
   account_password_wait_seconds: {
-    help: 'How long a password hash waited for its turn',
+    help: 'Time a password hash waited in the queue',
     labels: [],
     buckets: WAIT_SECONDS,
   },
   account_image_wait_seconds: {
-    help: 'How long an image waited for its conversion',
+    help: 'Time an image waited for its conversion',
     labels: [],
     buckets: WAIT_SECONDS,
   },
@@ -32,35 +35,59 @@ export const counters = {
     help: 'Logins by method (password, passkey, the name of a provider; totp, recovery and passkey for the second step) and outcome',
     labels: ['method', 'outcome'],
   },
+  account_background_failures_total: {
+    help: 'Failures that no response and no log line reports, by work; background.ts says what each leaves behind',
+    labels: ['what'],
+  },
   account_mail_attempts_total: {
-    help: 'Attempts to deliver a mail by outcome: sent, retried, refused for good (dead), dropped, unwanted',
+    help: 'Attempts to deliver a mail by outcome: sent, retried, permanently refused (dead), dropped, unwanted',
+    labels: ['outcome'],
+  },
+  account_webhook_deliveries_total: {
+    help: 'Tries to deliver an event by outcome: delivered, retried, given up (failed)',
     labels: ['outcome'],
   },
 } as const satisfies Record<string, Series>;
 
-/** `across`: what several processes of one machine make of their values together. Rows are the same for all of them. */
+/** `across` is how the values of several processes on one machine are combined. Rows are the same for all of them. */
 export const gauges = {
-  account_password_queue_running: { help: 'Password hashes at work', across: 'sum' },
-  account_password_queue_waiting: { help: 'Password hashes that wait for their turn', across: 'sum' },
-  account_image_queue_waiting: { help: 'Images that wait for their conversion', across: 'sum' },
-  account_outbox_pending_mails: { help: 'Mails, and requests for one, that are not settled', across: 'max' },
-  account_outbox_due_mails: { help: 'Pending mails that no process has taken although they may be', across: 'max' },
+  account_password_queue_running: { help: 'Password hashes being computed', across: 'sum' },
+  account_password_queue_waiting: { help: 'Password hashes in the queue', across: 'sum' },
+  account_image_queue_waiting: { help: 'Images in the queue', across: 'sum' },
+  account_outbox_pending_mails: { help: 'Mails and mail requests that are not completed', across: 'max' },
+  account_outbox_due_mails: { help: 'Pending mails that are due and not leased', across: 'max' },
   account_outbox_oldest_age_seconds: { help: 'Age of the oldest pending mail; 0 without one', across: 'max' },
-  account_uploads_due: { help: 'Uploads whose inspection or deletion is due', across: 'max' },
-  account_removals_due: { help: 'Deleted users whose removal is due or under way', across: 'max' },
+  account_uploads_due: { help: 'Uploads due for inspection or deletion', across: 'max' },
+  account_removals_due: { help: 'Deleted users with a removal that is due or in progress', across: 'max' },
   account_removals_oldest_age_seconds: {
-    help: 'How long the oldest of these has been due or under way; 0 without one',
+    help: 'Time since the oldest of these became due; 0 without one',
     across: 'max',
   },
-  account_database_connections_used: { help: 'Connections of the pool that are at work', across: 'sum' },
-  account_database_connections_free: { help: 'Open connections of the pool that are not', across: 'sum' },
-  account_database_waiting: { help: 'Transactions and reads that wait for a connection', across: 'sum' },
-  account_database_up: { help: '1 while the database answers', across: 'min' },
-  account_key_value_store_up: { help: '1 while Redis, or the embedded store, answers', across: 'min' },
-} as const satisfies Record<string, { help: string; across: 'sum' | 'max' | 'min' }>;
+  account_events_lag_seconds: {
+    help: 'Age of the oldest event without a number; 0 without one, and while nobody can read events',
+    across: 'max',
+  },
+  account_events_last_number: {
+    help: 'The last number of the stream of events; 0 while nobody can read them',
+    across: 'max',
+  },
+  account_webhook_oldest_age_seconds: {
+    help: 'Time that deliveries to an enabled webhook have waited: since the first failure after the last success, else since the first one was due; 0 if none waits',
+    across: 'max',
+    labels: ['webhook'],
+  },
+  account_database_connections_used: { help: 'Connections of the pool in use', across: 'sum' },
+  account_database_connections_free: { help: 'Idle connections of the pool', across: 'sum' },
+  account_database_waiting: { help: 'Transactions and reads waiting for a connection', across: 'sum' },
+  account_database_up: { help: '1 while the database responds', across: 'min' },
+  account_key_value_store_up: { help: '1 while Redis, or the embedded store, responds', across: 'min' },
+} as const satisfies Record<string, { help: string; across: 'sum' | 'max' | 'min'; labels?: readonly string[] }>;
 
 export type HistogramName = keyof typeof histograms;
 export type CounterName = keyof typeof counters;
 export type GaugeName = keyof typeof gauges;
+export type LabelledGaugeName = {
+  [Name in GaugeName]: (typeof gauges)[Name] extends { labels: readonly string[] } ? Name : never;
+}[GaugeName];
 
 export type Labels<Of extends Series> = Record<Of['labels'][number], string>;

@@ -1,19 +1,18 @@
 import cluster from 'node:cluster';
-import packageJson from '../../package.json' with { type: 'json' };
 import type { Config } from '../config/index.ts';
-import type { Log } from '../log.ts';
+import { version } from '../version.ts';
+import { prepareBackgroundCounts } from './background.ts';
+import type { Log } from './log.ts';
 import { recordWith } from './metrics.ts';
 
-const { version } = packageJson;
-
 interface Telemetry {
-  /** Sends what is not sent yet, for at most 0.8 s. */
+  /** Sends the remaining data, for at most 0.8 s. */
   stop(): Promise<void>;
 }
 
 /**
- * Starts metrics where METRICS_PORT is set and traces where OTEL_EXPORTER_OTLP_ENDPOINT is; of what is not, nothing is loaded.
- * To be called before the service is created. Rejects when the port is taken.
+ * Starts metrics if METRICS_PORT is set, and traces if OTEL_EXPORTER_OTLP_ENDPOINT is; loads only what is used. Call
+ * before the service is created. Rejects if the port is taken.
  */
 export async function startTelemetry(
   { metricsPort, metricsHost, traces }: Pick<Config, 'metricsPort' | 'metricsHost' | 'traces'>,
@@ -29,17 +28,18 @@ export async function startTelemetry(
   };
 }
 
-/** One of several processes gives its metrics to the first process, which answers for all. */
+/** With several processes, each sends its metrics to the first process, which serves them all. */
 async function startMetrics(port: number, host: string): Promise<(() => void) | undefined> {
   const { createRecorder, giveToFirstProcess, serveMetrics } = await import('./prometheus.ts');
   const { recorder, registry } = createRecorder(version);
   recordWith(recorder);
+  prepareBackgroundCounts();
   if (!cluster.isWorker) return serveMetrics(registry, { port, host });
   giveToFirstProcess(registry);
   return undefined;
 }
 
-/** In the first of several processes: serves the sums of what the others have, where METRICS_PORT is set. */
+/** In the first of several processes: serves the combined metrics of all, if METRICS_PORT is set. */
 export async function serveMetricsOfAll({
   metricsPort: port,
   metricsHost: host,

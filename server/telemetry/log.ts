@@ -1,22 +1,22 @@
 import { Writable } from 'node:stream';
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino';
-import type { Config } from './config/index.ts';
-import { traceFields } from './telemetry/traces.ts';
+import type { Config } from '../config/index.ts';
+import { traceFields } from './traces.ts';
 
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal'>;
 
-/** The longest message that is searched and logged: the sender of a request may have chosen its length. */
+/** The maximum length of a message that is searched and logged: a client may have chosen its length. */
 const MAX_LENGTH = 1024;
-/** PIPE_BUF of Linux: what is written to a pipe at once stays in one piece, whatever other processes write there. */
+/** PIPE_BUF of Linux: a write of this size to a pipe is atomic, whatever other processes write there. */
 const MAX_WRITE = 4096;
 const MAX_FRAMES = 20;
 const MAX_FRAME_LENGTH = 500;
 
 const words = /[^\s'"<>(),;:=]+/g;
-/** With a character before the @ that is not a slash: a slash means the folder of a scoped package. */
+/** Requires a character other than a slash before the @: a slash means the folder of a scoped package. */
 const isMailAddress = (word: string) => /[^/](?:@|%40)./i.test(word);
 
-/** A database error quotes values and statements: everything that may be personal is removed before it is logged. */
+/** Database errors quote values and statements: everything that may be personal data is removed before logging. */
 const withoutPersonalData = (text: string): string =>
   text
     .slice(0, MAX_LENGTH)
@@ -33,8 +33,8 @@ interface LoggedError {
 }
 
 /**
- * Only these fields: drivers attach statements with their values to their errors, and a thrown value or a cause that is
- * no Error may be the very parameters of a request.
+ * Logs only these fields, because drivers attach statements with their values to errors, and a thrown value or a cause
+ * that is not an Error may be the parameters of a request.
  */
 export function loggedError(error: unknown, depth = 0): LoggedError {
   if (typeof error === 'string') return { type: 'string', message: withoutPersonalData(error) };
@@ -59,7 +59,7 @@ export function sentenceOf(error: unknown): string {
   return sentences.join(', because of: ');
 }
 
-/** The stack without the message, which it begins with, and which may be long. */
+/** The stack without the message at its beginning, which may be long. */
 const framesOf = (stack: string): string =>
   stack
     .slice(-MAX_FRAMES * MAX_FRAME_LENGTH)
@@ -70,8 +70,8 @@ const framesOf = (stack: string): string =>
     .join('');
 
 /**
- * Pino: JSON lines in production, written in the background (`flush` before the process ends); elsewhere readable lines.
- * To standard output, or to `output`.
+ * Pino: JSON lines in production, written in the background (`flush` before the process ends); elsewhere readable
+ * lines. Writes to standard output, or to `output`.
  */
 export async function createLog(
   {
@@ -105,7 +105,7 @@ function standardOutput(production: boolean): DestinationStream {
   destination.on('write', () => {
     isFailing = false;
   });
-  // At the end of the process pino writes the rest, and tries for ever whatever the error is. One attempt is made before it.
+  // When the process ends pino writes the rest and retries forever on any error. This makes one attempt before it.
   process.prependListener('exit', () => {
     Object.assign(destination, { sync: true }).flush();
     if (isFailing) destination.destroy();
@@ -113,11 +113,11 @@ function standardOutput(production: boolean): DestinationStream {
   return destination;
 }
 
-/** A request on one line, its id and user behind it. */
+/** A request on one line, followed by its id and user. */
 async function readableLines(destination: DestinationStream) {
-  // Loaded only where it prints: production starts without it.
+  // Loaded only if used: production starts without it.
   const { default: pretty } = await import('pino-pretty');
-  // Never fails itself: pino-pretty would write nothing after a first failure.
+  // Never fails: after a first failure pino-pretty would write nothing.
   const lines = new Writable({
     write(line, _encoding, done) {
       destination.write(String(line));

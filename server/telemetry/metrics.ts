@@ -1,7 +1,22 @@
-import type { CounterName, counters, GaugeName, HistogramName, histograms, Labels } from './catalogue.ts';
+import type {
+  CounterName,
+  counters,
+  GaugeName,
+  HistogramName,
+  histograms,
+  LabelledGaugeName,
+  Labels,
+} from './catalogue.ts';
 
-/** Values at the time of a scrape, in the unit that the name ends with. What is left out is not known now. */
-export type Gauges = Partial<Record<GaugeName, number>>;
+/** Values at the time of a scrape, in the unit in which the name ends. Missing gauges are currently unknown. */
+export type Gauges = Partial<Record<Exclude<GaugeName, LabelledGaugeName>, number>> &
+  Partial<Record<LabelledGaugeName, LabelledValue[]>>;
+
+export interface LabelledValue {
+  labels: Record<string, string>;
+  value: number;
+}
+
 export type ReadGauges = () => Gauges | Promise<Gauges>;
 
 export interface Recorder {
@@ -12,14 +27,14 @@ export interface Recorder {
 
 let recorder: Recorder | undefined;
 
-/** From now on everything is recorded there. To be called before the parts are opened, which tell their gauges once. */
+/** Sets the recorder of all metrics. Call before the parts are opened, because they register their gauges once. */
 export const recordWith = (to: Recorder): void => {
   recorder = to;
 };
 
 export const isRecording = (): boolean => recorder !== undefined;
 
-/** `by` 0 makes a series known before anything is counted: what compares it with another finds it. */
+/** `by` 0 creates a series before anything is counted, so that queries which compare it find it. */
 export function count<Name extends CounterName>(name: Name, labels: Labels<(typeof counters)[Name]>, by = 1): void {
   recorder?.count(name, labels, by);
 }
@@ -32,7 +47,7 @@ export function observe<Name extends HistogramName>(
   recorder?.observe(name, labels, seconds);
 }
 
-/** `read` is called at a scrape, at most once in two seconds. It may reject: its gauges are then missing. */
+/** `read` is called at a scrape, at most once in two seconds. If it rejects, its gauges are missing. */
 export function gauges(read: ReadGauges): void {
   recorder?.gauges(read);
 }

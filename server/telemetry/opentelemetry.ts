@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   type Context,
@@ -17,12 +18,12 @@ import {
   ParentBasedSampler,
   type SpanExporter,
 } from '@opentelemetry/sdk-trace-node';
-import type { Log } from '../log.ts';
-import { createOutage } from '../outage.ts';
+import { createOutage } from '../lib/outage.ts';
+import type { Log } from './log.ts';
 import { type SpanOptions, type Tracer, traceWith } from './traces.ts';
 
 const NAME = 'account-service';
-/** The longest that the end of the process waits for the last spans to be sent. */
+/** The maximum wait at the end of the process for the last spans to be sent. */
 const FLUSH_MS = 800;
 
 const kinds = {
@@ -34,15 +35,15 @@ const kinds = {
 
 interface Settings {
   protocol: 'http/protobuf' | 'http/json';
-  /** Of the traces that begin here, how many are recorded, from 0 to 1. Undefined: the SDK's sampler decides. */
+  /** The share of new traces to record, from 0 to 1. Undefined: the SDK's sampler decides. */
   share: number | undefined;
   version: string;
   log: Pick<Log, 'warn' | 'info'>;
 }
 
 /**
- * Traces through OpenTelemetry's SDK, which reads the endpoint, the sampler and its other settings from the environment
- * itself. Spans are sent in the background and given up where nothing takes them. Resolves to a function that sends the last.
+ * Traces by OpenTelemetry's SDK, which reads its settings from the environment. Spans are sent in the background, and
+ * dropped if that fails. Resolves to a function that sends the rest.
  */
 export async function startTraces({ protocol, share, version, log }: Settings): Promise<() => Promise<void>> {
   const { OTLPTraceExporter } =
@@ -50,22 +51,25 @@ export async function startTraces({ protocol, share, version, log }: Settings): 
       ? await import('@opentelemetry/exporter-trace-otlp-http')
       : await import('@opentelemetry/exporter-trace-otlp-proto');
   const provider = new NodeTracerProvider({
-    resource: resourceFromAttributes({ 'service.name': NAME, 'service.version': version }).merge(
-      detectResources({ detectors: [envDetector] }),
-    ),
+    resource: resourceFromAttributes({
+      'service.name': NAME,
+      'service.version': version,
+      'service.instance.id': randomUUID(),
+    }).merge(detectResources({ detectors: [envDetector] })),
     spanProcessors: [new BatchSpanProcessor(reporting(new OTLPTraceExporter(), log))],
     ...(share !== undefined && { sampler: new ParentBasedSampler({ root: new AlwaysOnSampler() }) }),
   });
   provider.register();
   traceWith(tracerOf(version, share));
   return async () => {
+    // The exporter logs its failures.
     await Promise.race([provider.shutdown().catch(() => undefined), delay(FLUSH_MS)]);
   };
 }
 
 /**
- * A new trace is decided on before it has a span, and what is not recorded has neither span nor context: the SDK would make
- * both for every request, which costs a profile read several percent of its CPU.
+ * Samples a new trace before it has a span. An unrecorded one has neither span nor context: the SDK would make both for
+ * each request, several percent of the CPU of a profile read.
  */
 function tracerOf(version: string, share = 1): Tracer {
   const tracer = trace.getTracer(NAME, version);
@@ -104,7 +108,7 @@ function tracerOf(version: string, share = 1): Tracer {
 
 const isRecorded = (): boolean => trace.getActiveSpan()?.isRecording() ?? false;
 
-/** The context that a span belongs into. Undefined where there is to be none. */
+/** The context of a new span. Undefined if it is not recorded. */
 function contextAround(options: SpanOptions, share: number): Context | undefined {
   if (!('continues' in options)) return isRecorded() ? context.active() : undefined;
   const { traceparent } = options.continues;
@@ -127,17 +131,19 @@ function within<T>(span: Span, work: (span: Span) => Promise<T>): Promise<T> {
   });
 }
 
-/** What is not recorded may begin in the span of something else, as a mail does that a worker takes when it is woken. */
+/**
+ * Work without a recorded span may start inside an unrelated one, such as a mail taken by a worker that a request woke.
+ */
 const outsideSpans = <T>(work: (span: undefined) => T): T =>
   trace.getActiveSpan() ? context.with(ROOT_CONTEXT, work, undefined, undefined) : work(undefined);
 
-/** Without the message of the error, which may quote what a user has sent. */
+/** Without the error's message, which may quote user input. */
 function markFailed(span: Span, error: unknown): void {
   const { code, name } = error as { code?: unknown; name?: unknown };
   span.setStatus({ code: SpanStatusCode.ERROR }).setAttribute('error.type', String(code ?? name ?? typeof error));
 }
 
-/** Says once that spans do not arrive, and once that they do again. */
+/** Logs once that spans cannot be sent, and once that they can again. */
 function reporting(exporter: SpanExporter, log: Settings['log']): SpanExporter {
   const outage = createOutage({
     began: (error) => log.warn({ err: error }, 'traces cannot be sent: check OTEL_EXPORTER_OTLP_ENDPOINT'),

@@ -1,24 +1,31 @@
+/*
+ * Counters and histograms of a process that has ended, or does not respond in time, keep their last values in the
+ * combined metrics.
+ */
+
 import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { counters, type GaugeName, gauges, histograms } from './catalogue.ts';
-import type { Gauges, ReadGauges, Recorder } from './metrics.ts';
+import type { Gauges, LabelledValue, ReadGauges, Recorder } from './metrics.ts';
 
-/** For so long the values of gauges are taken for the present ones: scrapers, however many, cost one query. */
+type GaugeValues = Partial<Record<GaugeName, number | LabelledValue[]>>;
+
+/** Values of gauges are cached this long, so that several scrapers cost one query. */
 const FRESH_MS = 2000;
-/** The longest that a scrape waits for gauges; Prometheus gives up after ten seconds. */
+/** The maximum wait of a scrape for gauges; Prometheus times out after ten seconds. */
 const DEADLINE_MS = 2000;
-/** The longest that the first of several processes waits for the others' metrics. */
+/** The maximum wait of the first of several processes for the metrics of the others. */
 const ANSWER_MS = DEADLINE_MS + 500;
 
-/** Instruments for everything in the catalogue and for the process, of their own registry. */
+/** Instruments for the catalogue and the process, in a registry of their own. */
 export function createRecorder(version: string): { recorder: Recorder; registry: Registry } {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
-  // Of several processes the worst: prom-client would hide one that is blocked in their average.
+  // With several processes the worst value: prom-client's average would hide a blocked one.
   for (const metric of registry.getMetricsAsArray()) if (metric.aggregator === 'average') metric.aggregator = 'max';
   new Gauge({
     name: 'account_build_info',
@@ -39,21 +46,23 @@ export function createRecorder(version: string): { recorder: Recorder; registry:
       new Histogram<string>({ name, help, labelNames: labels, buckets: [...buckets], registers }),
   );
   const { add, values } = createGaugeReader();
-  mapEntries(
-    gauges,
-    (name, { help, across }) =>
-      new Gauge({
-        name,
-        help,
-        aggregator: across,
-        registers,
-        async collect() {
-          const value = (await values())[name];
-          if (value === undefined) this.remove();
-          else this.set(value);
-        },
-      }),
-  );
+  mapEntries(gauges, (name, { help, across, labels = [] }: GaugeEntry) => {
+    const collect = async (): Promise<void> => {
+      const value = (await values())[name];
+      if (typeof value === 'number') return gauge.set(value);
+      if (labels.length === 0) return gauge.remove();
+      gauge.reset();
+      for (const one of value ?? []) gauge.set(one.labels, one.value);
+    };
+    const gauge: Gauge<string> = new Gauge<string>({
+      name,
+      help,
+      labelNames: labels,
+      aggregator: across,
+      registers,
+      collect,
+    });
+  });
   return {
     registry,
     recorder: {
@@ -64,29 +73,39 @@ export function createRecorder(version: string): { recorder: Recorder; registry:
   };
 }
 
+interface GaugeEntry {
+  help: string;
+  across: 'sum' | 'max' | 'min';
+  labels?: readonly string[];
+}
+
 function mapEntries<Name extends string, From, To>(entries: Record<Name, From>, map: (name: Name, from: From) => To) {
   return Object.fromEntries(
     Object.entries<From>(entries).map(([name, from]) => [name, map(name as Name, from)]),
   ) as Record<Name, To>;
 }
 
-/** Reads all gauges together, and adds the values of one name: a process may have several pools. One that cannot be read in time is missing, and holds up no other. */
+/**
+ * Reads all gauges together and adds values of one name: a process may have several pools. A slow gauge is missing and
+ * delays no other.
+ */
 function createGaugeReader() {
   const sources: ReadGauges[] = [];
-  let latest: Promise<Gauges> | undefined;
+  let latest: Promise<GaugeValues> | undefined;
   let readAt = 0;
 
   const readAll = async () => {
     const inTime = (read: ReadGauges) =>
       Promise.race([
-        // Within a function that is async: one that throws rejects.
+        // In an async function, so that a throw becomes a rejection.
         (async () => read())().catch((): Gauges => ({})),
         delay<Gauges>(DEADLINE_MS, {}, { ref: false }),
       ]);
-    const values: Gauges = {};
+    const values: GaugeValues = {};
     for (const read of await Promise.all(sources.map(inTime))) {
-      for (const [name, value] of Object.entries(read) as [GaugeName, number][]) {
-        values[name] = (values[name] ?? 0) + value;
+      for (const [name, value] of Object.entries(read) as [GaugeName, number | LabelledValue[]][]) {
+        const sum = values[name];
+        values[name] = typeof value === 'number' && typeof sum === 'number' ? sum + value : value;
       }
     }
     return values;
@@ -104,7 +123,7 @@ function createGaugeReader() {
   };
 }
 
-/** A registry, or what answers for those of several processes. */
+/** A registry, or the combined metrics of several processes. */
 export interface MetricsSource {
   contentType: string;
   metrics(): Promise<string>;
@@ -112,7 +131,7 @@ export interface MetricsSource {
 
 type Values = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 
-/** What the first process asks each of the others for, and what it is answered. */
+/** The request of the first process to each of the others, and its response. */
 interface Asked {
   metricsFor: number;
 }
@@ -120,14 +139,11 @@ interface Told extends Asked {
   metrics: Values;
 }
 
-/** What only grows. A sum that falls would be taken for a restart, and all of it for new. */
+/** Values that only grow. Prometheus would take a falling sum for a restart, and count all of it again. */
 const growing = (values: Values): Values =>
   values.filter(({ type }) => ['counter', 'histogram'].includes(String(type)));
 
-/**
- * Of all processes that node:cluster has started here: sums, or what `across` says of a gauge. Of one that does not answer in
- * time, or has ended, counters and histograms stay as it told them last. Rejects when none answers.
- */
+/** The combined metrics of all processes started by node:cluster here. Rejects if none responds. */
 export function metricsOfAll(): MetricsSource {
   const last = new Map<number, Values>();
   let ended: Values = [];
@@ -146,14 +162,14 @@ export function metricsOfAll(): MetricsSource {
   const ask = async (): Promise<Set<number>> => {
     const id = ++scrape;
     const answered = new Set<number>();
-    const asked = Object.values(cluster.workers ?? {}).filter((worker) => worker?.isConnected());
+    const workers = Object.values(cluster.workers ?? {}).filter((worker) => worker?.isConnected());
     const complete = Promise.withResolvers<void>();
     scrapes.set(id, (worker, metrics) => {
       last.set(worker.id, metrics);
       answered.add(worker.id);
-      if (answered.size === asked.length) complete.resolve();
+      if (answered.size === workers.length) complete.resolve();
     });
-    for (const worker of asked) worker?.send({ metricsFor: id } satisfies Asked);
+    for (const worker of workers) worker?.send({ metricsFor: id } satisfies Asked);
     await Promise.race([complete.promise, delay(ANSWER_MS, undefined, { ref: false })]);
     scrapes.delete(id);
     return answered;
@@ -163,25 +179,25 @@ export function metricsOfAll(): MetricsSource {
     contentType: Registry.PROMETHEUS_CONTENT_TYPE,
     async metrics() {
       const answered = await ask();
-      if (answered.size === 0) throw new Error('no process answers');
+      if (answered.size === 0) throw new Error('no process responds');
       const values = [...last].map(([id, own]) => (answered.has(id) ? own : growing(own)));
       return AggregatorRegistry.aggregate([ended, ...values]).metrics();
     },
   };
 }
 
-/** Answers `metricsOfAll` of the process that has started this one. */
+/** Responds to `metricsOfAll` of the process that started this one. */
 export function giveToFirstProcess(registry: Registry): void {
   process.on('message', async ({ metricsFor }: Partial<Asked>) => {
     if (metricsFor === undefined) return;
     const metrics = await registry.getMetricsAsJSON();
-    // The first process may have ended meanwhile.
+    // The first process may have ended since.
     if (process.connected) process.send?.({ metricsFor, metrics } satisfies Told);
   });
 }
 
 /**
- * Answers GET /metrics, to any caller: the port is not for the public. Rejects when it is taken. Resolves to a function that
+ * Serves GET /metrics to any caller: the port must not be public. Rejects if it is taken. Resolves to a function that
  * stops it.
  */
 export async function serveMetrics(

@@ -1,17 +1,17 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigError } from '../config/index.ts';
-import { isLanguage, type Language, languages } from './languages.ts';
-import { fill, piecesOf, type Text, type Write } from './template.ts';
+import { isLanguage, type Language, languages } from '../shared/texts/languages.ts';
+import { fill, piecesOf, type Text, type Write } from '../shared/texts/template.ts';
 
-/** The texts of one language by their keys, with the operator's own in place of ours. */
+/** The texts of one language by their keys, with the operator's texts instead of the built-in ones. */
 export type TextsOf = Readonly<Record<string, Text>>;
 
 export type Texts = Readonly<Record<Language, TextsOf>>;
 
 /**
  * The texts of all languages. `ownDir` (TEXTS_DIR) may have a file for each, `de.json`, with any of the texts of ours. Throws
- * ConfigError with every text in it that is unknown, or whose values are not those of ours.
+ * ConfigError with every text in it that is unknown, or whose placeholders differ from the built-in one.
  */
 export function readTexts(ownDir: string | undefined): Texts {
   const files = ownDir === undefined ? [] : filesIn(ownDir);
@@ -81,7 +81,7 @@ function flattened(tree: unknown): Record<string, Text> {
   return Object.fromEntries(textsIn(tree, ''));
 }
 
-/** What a text of the operator's cannot be in place of ours. */
+/** Why an operator's text cannot replace the built-in one. */
 function problemWith(key: string, own: unknown, ours: TextsOf): string[] {
   const text = Object.hasOwn(ours, key) ? ours[key] : undefined;
   if (text === undefined) return [`${key} is no text of ours`];

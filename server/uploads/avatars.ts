@@ -1,5 +1,6 @@
 import { LockMode } from '@mikro-orm/core';
 import { Upload, type UploadState, User } from '../../entities/index.ts';
+import { backgroundJob, type Caller } from '../activity/caller.ts';
 import { ServiceError } from '../errors.ts';
 import { type AllTables, type Database, sql } from '../parts/database/contract.ts';
 import type { ObjectStorage } from '../parts/object-storage/contract.ts';
@@ -7,7 +8,7 @@ import type { Deletions } from './deletions.ts';
 import type { UploadRecord } from './records.ts';
 import { keyAt } from './upload-address.ts';
 
-/** How long an avatar outlives its place in the profile: pages and caches still show it. */
+/** How long a replaced avatar is kept: pages and caches still show it. */
 const REPLACED_MS = 24 * 60 * 60_000;
 
 type Shown = Pick<Upload, 'state' | 'contentType'>;
@@ -16,7 +17,7 @@ interface Parts {
   database: Database;
   objects: ObjectStorage;
   deletions: Deletions;
-  /** Whether an avatar must be an upload of this service. */
+  /** True if an avatar must be an upload of this service. */
   ownOnly: boolean;
 }
 
@@ -26,7 +27,7 @@ export interface AvatarChange {
   next: string | null;
 }
 
-/** Decides when avatars that profiles no longer show are deleted. */
+/** Decides when avatars that no profile shows are deleted. */
 export function createAvatars({ database, objects, deletions, ownOnly }: Parts) {
   const base = objects.publicUrl('');
 
@@ -34,9 +35,8 @@ export function createAvatars({ database, objects, deletions, ownOnly }: Parts) 
 
   return {
     /**
-     * Runs in the transaction that changes the profile. The deletions below lock the same rows, so that no profile
-     * comes to show an avatar that is being deleted: that change is refused with VALIDATION_FAILED, as is one to a picture
-     * that is no upload where it must be.
+     * Call in the transaction that changes the profile. Rejects with VALIDATION_FAILED an avatar that is being deleted,
+     * or one that is not an upload although required. Deletions lock the same rows.
      */
     async changed(tables: AllTables, { userId, former, next }: AvatarChange): Promise<void> {
       const [formerKey, nextKey] = [keyOf(former), keyOf(next)];
@@ -44,12 +44,12 @@ export function createAvatars({ database, objects, deletions, ownOnly }: Parts) 
       const upload = nextKey === undefined ? undefined : await restore(tables, nextKey, userId);
       if (upload?.state === 'doomed') throw refused('deleted', 'This image has been deleted');
       if (ownOnly && next && !(upload && isImage(upload)))
-        throw refused('own_upload', 'Must be the address of an image that was uploaded here');
+        throw refused('own_upload', 'Must be the URL of an image that was uploaded here');
     },
 
     /**
-     * Starts the deletion of a replaced avatar that no profile shows. Otherwise answers false, and the avatar is not
-     * inspected again until a profile stops showing it.
+     * Starts the deletion of a replaced avatar that no profile shows. Otherwise returns false and stops inspections
+     * until a profile stops showing it.
      */
     startDeletionIfUnused: (objectKey: string): Promise<boolean> =>
       database.transaction(async (em, tables) => {
@@ -58,21 +58,23 @@ export function createAvatars({ database, objects, deletions, ownOnly }: Parts) 
         const shown = await tables
           .selectFrom('users')
           .select('id')
-          // A prefix, for the address may carry a query. A wildcard in it could only match too much.
+          // A prefix, because the URL may have a query. A wildcard in it could only match too much.
           .where('avatar', 'like', `${objects.publicUrl(objectKey)}%`)
           .limit(1)
           .executeTakeFirst();
-        if (!shown) return deletions.start(tables, { ...upload, expiredForMs: 0 }, ['replaced']);
+        if (!shown) return deletions.start(tables, { ...upload, expiredForMs: 0 }, ['replaced'], backgroundJob);
         upload.dueAt = null;
         return false;
       }),
 
-    /** Starts the deletion for the owner, and clears the owner's profile of it. Answers false where it has started. */
-    startDeletionByOwner: (upload: UploadRecord): Promise<boolean> =>
+    /**
+     * Starts the deletion for the owner and clears the owner's profile of it. Returns false if it has already started.
+     */
+    startDeletionByOwner: (upload: UploadRecord, caller: Caller): Promise<boolean> =>
       database.transaction(async (em, tables) => {
         const user = await em.findOne(User, { id: upload.userId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
         if (user && keyOf(user.avatar ?? null) === upload.objectKey) user.changeProfile({ avatar: null });
-        return deletions.start(tables, upload, ['expected', 'kept', 'replaced']);
+        return deletions.start(tables, upload, ['expected', 'kept', 'replaced'], caller);
       }, upload.userId),
   };
 }
@@ -83,8 +85,8 @@ const refused = (rule: string, message: string) =>
 export type Avatars = ReturnType<typeof createAvatars>;
 
 /**
- * Runs in the transaction by which a user's profile stops showing the object. Schedules an inspection if the object is
- * an avatar that this user uploaded as one, or that its owner has replaced before.
+ * Call in the transaction in which a profile stops showing the object. Schedules an inspection if this user uploaded it
+ * as an avatar, or its owner has replaced it before.
  */
 async function markReplaced({ now }: Database, tables: AllTables, objectKey: string, userId: string): Promise<void> {
   await tables
@@ -99,8 +101,8 @@ async function markReplaced({ now }: Database, tables: AllTables, objectKey: str
 }
 
 /**
- * Runs in the transaction by which a user's profile shows the object again: no inspection until a profile stops showing
- * it. Answers the object, which may be `doomed`; undefined where there is none of this key.
+ * Call in the transaction in which a profile shows the object again. Stops inspections. Returns the object, which may
+ * be `doomed`; undefined for an unknown key.
  */
 async function restore(tables: AllTables, objectKey: string, userId: string): Promise<Shown | undefined> {
   await tables
@@ -116,5 +118,5 @@ async function restore(tables: AllTables, objectKey: string, userId: string): Pr
     .executeTakeFirst() as Promise<Shown | undefined>;
 }
 
-/** What is expected may never come. */
+/** An expected upload may never arrive. */
 const isImage = ({ state, contentType }: Shown): boolean => state !== 'expected' && contentType.startsWith('image/');

@@ -5,22 +5,22 @@ import { type ImagePurpose, toRefusal, toWebp, type WebpImage } from './conversi
 import { requireAffordable } from './image-cost.ts';
 import { PIPE, readImages } from './image-pipe.ts';
 
-/** What converter.ts asks this process about an image that it holds. `close` is not answered. */
+/** A request about an image that this process holds. `close` gets no response. */
 export type Request = { id: number } & ({ step: 'convert'; purpose: ImagePurpose } | { step: 'close' });
 
-/** To an image on the pipe: whether it is heavy. `failure` has what a ServiceError is made of. */
+/** The response to an image on the pipe, or to a request. `failure` holds the fields of a ServiceError. */
 export type Answer = { id: number } & (
   | { result: boolean | WebpImage }
   | { failure: { code: ErrorCode; message: string; details?: ErrorDetails; retryAfter?: number; cause: unknown } }
 );
 
-// First of all: the threads that are started from now on inherit it.
+// Runs first: all threads that start later inherit it.
 setPriority(constants.priority.PRIORITY_LOW);
-// A signal to the whole process group is for the service, which completes its requests and then disconnects.
+// The service handles signals to the process group: it completes its requests and then disconnects.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => undefined);
 process.on('disconnect', () => {
   flushCompileCache();
-  // `process.exit` would wait for conversions that nobody waits for any more.
+  // `process.exit` would wait for conversions that are no longer needed.
   process.kill(process.pid, 'SIGKILL');
 });
 

@@ -1,42 +1,46 @@
+/*
+ * A separate process keeps requests from waiting for a core, frees the memory of the decoders when it ends, and limits
+ * a crash to the images in it.
+ */
+
 import { fork } from 'node:child_process';
 import { getCompileCacheDir } from 'node:module';
 import type { Socket } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { ServiceError, unavailable } from '../errors.ts';
-import type { ImageType } from '../image-limits.ts';
-import { releaseMemory } from '../memory.ts';
+import { releaseMemory } from '../lib/release-memory.ts';
+import type { ImageType } from '../shared/image-limits.ts';
 import { type ImagePurpose, MAX_SECONDS, type WebpImage } from './conversion.ts';
 import type { Answer, Request } from './conversion-process.ts';
 import { PIPE, type Sent, writeImage } from './image-pipe.ts';
 
-/** Without an image for so long the process ends, and its memory is free. The next image then takes 0.2 s more. */
+/** The process ends after this time without an image and frees its memory. The next image then takes 0.2 s more. */
 const IDLE_MS = 10_000;
-/** A conversion ends by itself before that, unless a decoder hangs. */
+/** A conversion times out before that, unless a decoder hangs. */
 const HANGING_MS = (MAX_SECONDS + 5) * 1000;
 
-/** An image that the conversion process holds and has found affordable. */
+/** An image in the conversion process that passed the cost check. */
 export interface OpenImage {
-  /** Whether it needs so much memory that it is to be converted alone. */
+  /** True if it needs so much memory that it must be converted alone. */
   isHeavy: boolean;
-  /** To be called once at most. Rejects with ServiceError. */
+  /** Call at most once. Rejects with ServiceError. */
   convert(purpose: ImagePurpose): Promise<WebpImage>;
-  /** To be called in the end, whatever happened. */
+  /** Always call it at the end. */
   close(): void;
 }
 
 /**
- * Images in a process of their own, at the lowest priority: no request waits for a core behind them, the memory that
- * decoders take goes with the process, and if one crashes only the images there fail. The process is started by an image
- * and takes any number; the caller says when each is converted.
+ * Converts images in a separate process at the lowest priority. The process starts with the first image and takes any
+ * number; the caller decides when each is converted.
  */
 export function createConverter({ cores = availableParallelism(), idleMs = IDLE_MS, hangingMs = HANGING_MS } = {}) {
   let current: ReturnType<typeof startProcess> | undefined;
 
   return {
     /**
-     * Sends an image and has it judged at once, however many wait. Rejects with ServiceError: as `requireAffordable`
-     * does, or with SERVICE_UNAVAILABLE where the process cannot be started, ends or hangs.
+     * Sends an image and checks its cost immediately, without a queue. Rejects like `requireAffordable`, or with
+     * SERVICE_UNAVAILABLE if the process cannot be started, ends or hangs.
      */
     async open(chunks: Uint8Array[], type: ImageType): Promise<OpenImage> {
       try {
@@ -49,15 +53,15 @@ export function createConverter({ cores = availableParallelism(), idleMs = IDLE_
   };
 }
 
-/** Nothing of our own environment, which holds secrets: decoders read what strangers send. */
+/** Inherits nothing of our environment, which holds secrets: decoders read untrusted input. */
 const environment = (cores: number): NodeJS.ProcessEnv => {
   const compiled = getCompileCacheDir();
   return {
     // Without the folder that Node adds for its version.
     NODE_COMPILE_CACHE: compiled && dirname(compiled),
-    // One for each conversion, and others that judge images meanwhile.
+    // One thread per conversion, and more for concurrent cost checks.
     UV_THREADPOOL_SIZE: String(cores + 2),
-    // Threads that take turns with an arena each would keep half as much memory again (glibc).
+    // With one arena per thread the peak is a third higher (docs/performance.md).
     MALLOC_ARENA_MAX: '2',
   };
 };
@@ -88,10 +92,10 @@ function startProcess({ cores, idleMs, hangingMs }: Record<'cores' | 'idleMs' | 
   });
   child.on('exit', (code, signal) => failAll(new Error(`the conversion process ended: ${signal ?? code}`)));
   const pipe = child.stdio[PIPE] as Socket;
-  // Each image on it learns of its failure by itself.
+  // Each image in the process receives its own failure.
   pipe.on('error', () => undefined);
 
-  /** What the process answers to what `send` sends. */
+  /** Sends a request and waits for its response. */
   const answerTo = async <Result>(id: number, send: (sent: Sent) => void): Promise<Result> => {
     const answered = Promise.withResolvers<unknown>();
     waiting.set(id, answered);
@@ -106,7 +110,7 @@ function startProcess({ cores, idleMs, hangingMs }: Record<'cores' | 'idleMs' | 
   };
   const send = (request: Request, sent: Sent = () => undefined) => child.send(request, sent);
 
-  // While it has images, and only then, it keeps this process from its end.
+  // The channel keeps this process alive only while it has images.
   child.unref();
   pipe.unref();
   const begin = () => {

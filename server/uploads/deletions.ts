@@ -1,4 +1,11 @@
+/*
+ * A deleted file stops counting against the quota immediately, or, while a client may still upload to its address, when
+ * that address has expired.
+ */
+
 import type { UploadState } from '../../entities/index.ts';
+import { backgroundJob, type Caller } from '../activity/caller.ts';
+import type { Activity } from '../activity/index.ts';
 import { type AllTables, type Database, sql } from '../parts/database/contract.ts';
 import type { ObjectStorage } from '../parts/object-storage/contract.ts';
 import { LEASE_MS, type UploadLeases } from './leases.ts';
@@ -6,38 +13,61 @@ import type { UploadRecord } from './records.ts';
 import { isAddressValid, isLastCheck, msUntilNextCheck } from './schedule.ts';
 import type { UsageCounter } from './usage.ts';
 
-/** The most deletions that one transaction starts. */
-const MOST_STARTED = 500;
+/** The maximum number of deletions that one transaction starts. */
+const MAX_STARTED = 500;
+
+/** True for the states of uploads that were recorded as stored. */
+const isStored = (state: UploadState): boolean => state === 'kept' || state === 'replaced';
 
 interface Parts {
   database: Database;
+  activity: Activity;
   objects: ObjectStorage;
   usage: UsageCounter;
   leases: UploadLeases;
 }
 
-/** Deletes uploads in two steps, of which the first cannot be undone and the second may be repeated by any process. */
-export function createDeletions({ database, objects, usage, leases }: Parts) {
-  /**
-   * Marks the row as being deleted. The file stops counting against the quota at once, or, where a client may still
-   * upload to its address, when that has expired. Answers false where the row was in none of the states `from`. The
-   * caller continues after commit; where that fails, the inspection does once the lease has ended.
-   */
-  const start = async (tables: AllTables, upload: UploadRecord, from: UploadState[]): Promise<boolean> => {
+/** Deletes uploads in two steps: the first is irreversible, any process may repeat the second. */
+export function createDeletions({ database, activity, objects, usage, leases }: Parts) {
+  const mark = async (tables: AllTables, objectKey: string, from: readonly UploadState[]): Promise<boolean> => {
+    if (from.length === 0) return false;
     const { numUpdatedRows } = await tables
       .updateTable('uploads')
       .set({ state: 'doomed', due_at: sql`${database.now} + ${LEASE_MS}` })
-      .where('object_key', '=', upload.objectKey)
+      .where('object_key', '=', objectKey)
       .where('state', 'in', from)
       .executeTakeFirst();
-    if (numUpdatedRows !== 1n) return false;
+    return numUpdatedRows === 1n;
+  };
+
+  /**
+   * Marks the row as being deleted; returns false unless its state is one of `from`. The caller continues after commit;
+   * if that fails, the inspection does after the lease.
+   */
+  const start = async (
+    tables: AllTables,
+    upload: UploadRecord,
+    from: readonly UploadState[],
+    caller: Caller,
+  ): Promise<boolean> => {
+    const { objectKey, userId } = upload;
+    // In this order: an expected upload may be stored between the statements.
+    const wasExpected = await mark(
+      tables,
+      objectKey,
+      from.filter((state) => !isStored(state)),
+    );
+    if (!wasExpected) {
+      if (!(await mark(tables, objectKey, from.filter(isStored)))) return false;
+      await activity.record(tables, userId, { kind: 'upload-removed', details: { key: objectKey } }, caller);
+    }
     if (!isAddressValid(upload)) await usage.release(tables, upload);
     return true;
   };
 
   /**
-   * Deletes the object, then the row, which stays as long as something may still arrive under its key. `upload` may
-   * have the state that it had before the deletion started.
+   * Deletes the object, then the row. The row stays while an upload under its key may still arrive. `upload` may have
+   * the state from before the deletion.
    */
   const proceed = async (upload: UploadRecord): Promise<void> => {
     const { objectKey, userId } = upload;
@@ -49,7 +79,9 @@ export function createDeletions({ database, objects, usage, leases }: Parts) {
     );
   };
 
-  /** In a transaction that ends within its deadline, however many uploads the user has. Answers how many it started. */
+  /**
+   * One transaction that meets its deadline however many uploads the user has. Returns how many deletions it started.
+   */
   const startSomeOf = (userId: string): Promise<number> =>
     database.change(async (tables) => {
       const some = await tables
@@ -57,11 +89,11 @@ export function createDeletions({ database, objects, usage, leases }: Parts) {
         .select('object_key as key')
         .where('user_id', '=', userId)
         .where('state', '<>', 'doomed')
-        .limit(MOST_STARTED)
+        .limit(MAX_STARTED)
         .execute();
       const keys = some.map(({ key }) => key);
-      const doomed = { state: 'doomed' as const, size: 0, due_at: database.now };
-      if (keys.length > 0) await tables.updateTable('uploads').set(doomed).where('object_key', 'in', keys).execute();
+      const deleting = { state: 'doomed' as const, size: 0, due_at: database.now };
+      if (keys.length > 0) await tables.updateTable('uploads').set(deleting).where('object_key', 'in', keys).execute();
       return keys.length;
     });
 
@@ -69,17 +101,18 @@ export function createDeletions({ database, objects, usage, leases }: Parts) {
     start,
     proceed,
 
-    /** Deletes an upload that was never completed, unless it has been meanwhile. */
+    /** Deletes an uncompleted upload. No-op if it was completed by a concurrent call. */
     async abandon(upload: UploadRecord): Promise<void> {
-      if (await database.transaction((_em, tables) => start(tables, upload, ['expected']))) await proceed(upload);
+      if (await database.transaction((_em, tables) => start(tables, upload, ['expected'], backgroundJob)))
+        await proceed(upload);
     },
 
     /**
-     * Starts the deletion of all uploads of a user who is being removed, which the inspection completes. May be repeated.
-     * Answers whether none is left.
+     * Starts the deletion of all uploads of a user who is being removed; the inspection completes it. Idempotent.
+     * Returns true if none is left.
      */
     async removeAllOf(userId: string): Promise<boolean> {
-      while ((await startSomeOf(userId)) === MOST_STARTED);
+      while ((await startSomeOf(userId)) === MAX_STARTED);
       await database.change((tables) => usage.remove(tables, userId));
       const left = await database.query((tables) =>
         tables.selectFrom('uploads').select('object_key').where('user_id', '=', userId).executeTakeFirst(),

@@ -1,6 +1,6 @@
-/** Runs at most `atOnce` tasks at a time. Waiting tasks run one of each user in turn, however many a user has. */
+/** Runs at most `atOnce` tasks concurrently. Waiting tasks of users run round-robin, however many a user has. */
 export function createFairQueue(atOnce: number) {
-  /** By user, in the order of their turns. */
+  /** By user, in round-robin order. */
   const waiting = new Map<string, (() => void)[]>();
   let running = 0;
   let size = 0;
@@ -17,7 +17,7 @@ export function createFairQueue(atOnce: number) {
   };
 
   return {
-    /** How many tasks wait: all, or a user's. */
+    /** The number of waiting tasks: all, or a user's. */
     waiting: (user?: string): number => (user === undefined ? size : (waiting.get(user)?.length ?? 0)),
 
     async run<T>(user: string, task: () => Promise<T>): Promise<T> {

@@ -1,12 +1,22 @@
+/*
+ * The cost check reads headers only, so its result does not depend on the load of the machine and costs nothing.
+ * Processing elements (ICC.1:2010 section 9.2.17) are refused: 600 bytes of PNG hold 30,000, each processed for each
+ * other, which takes 20 seconds and cannot be interrupted. All other kinds of profile have a few steps. JPEG with
+ * arithmetic coding is refused: a scan of 70 bytes makes the decoder process every coefficient, while each step of
+ * Huffman coding takes at least a bit. No browser shows such an image.
+ */
+
 import { ServiceError } from '../errors.ts';
-import { type ImageType, MAX_MEGAPIXELS, MAX_PIXELS } from '../image-limits.ts';
+import { type ImageType, MAX_MEGAPIXELS, MAX_PIXELS } from '../shared/image-limits.ts';
 import { loadSharp } from './sharp.ts';
 
-/** The longest side of a WebP image. One row of MAX_PIXELS takes a hundred times as long as a square of as many. */
+/** The maximum side of a WebP image. One row of MAX_PIXELS takes a hundred times as long as a square of as many. */
 const MAX_SIDE = 16_383;
 /** Memory for one image that must be decoded as a whole. */
 const WHOLE_BYTES = 100_000_000;
-/** Encoders write about ten. The decoder processes all pixels for each, even for one of 40 bytes that changes none. */
+/**
+ * Encoders write about ten. The decoder processes all pixels for each scan, even for one of 40 bytes that changes none.
+ */
 const MAX_SCANS = 128;
 
 const bytesPerSample: Record<string, number> = { uchar: 1, ushort: 2 };
@@ -14,14 +24,13 @@ const bytesPerSample: Record<string, number> = { uchar: 1, ushort: 2 };
 export interface Affordable {
   /** The bytes for the decoder. */
   bytes: Buffer;
-  /** Whether it needs so much memory that it is converted alone. */
+  /** True if it needs so much memory that it is converted alone. */
   isHeavy: boolean;
 }
 
 /**
- * Rejects with VALIDATION_FAILED an image that would take too long or too much memory to convert. Only the header is
- * read, so the answer is the same on a busy machine and on an idle one, and costs nothing: an image that passes takes
- * two seconds of CPU at most. The memory of `image` is then the result's.
+ * Rejects with VALIDATION_FAILED an image too costly to convert (over two seconds of CPU, or too much memory). Takes
+ * over the memory of `image`.
  */
 export async function requireAffordable(image: Buffer, type: ImageType): Promise<Affordable> {
   const isJpeg = type === 'image/jpeg';
@@ -37,7 +46,8 @@ export async function requireAffordable(image: Buffer, type: ImageType): Promise
   if (Math.max(width, height) > MAX_SIDE) {
     throw refusedImage(`A side of the image has more than ${MAX_SIDE} pixels`, 'too_many_pixels');
   }
-  // An image in passes is in memory as a whole, a JPEG as 2 bytes per coefficient; others are converted line by line.
+  // A progressive or interlaced image is in memory as a whole, a JPEG as 2 bytes per coefficient; others are converted
+  // line by line.
   const sampleBytes = isJpeg ? 2 : (bytesPerSample[depth] ?? 4);
   const isHeavy = isProgressive === true && width * height * channels * sampleBytes > WHOLE_BYTES;
   if (isHeavy && !isJpeg) throw tooCostly();
@@ -45,9 +55,8 @@ export async function requireAffordable(image: Buffer, type: ImageType): Promise
 }
 
 /**
- * Whether a colour profile has a tag of processing elements (ICC.1:2010 section 9.2.17, D2B0 to D2B3): 600 bytes of PNG
- * hold 30,000 of them, each processed for each other, which takes 20 seconds and cannot be interrupted. All other kinds
- * have a few steps. `icc` starts with a header of 128 bytes, the number of tags, and 12 bytes for each.
+ * True if a colour profile has processing elements (D2B0 to D2B3). `icc` has a header of 128 bytes, the number of tags,
+ * then 12 bytes per tag.
  */
 function hasProgram(icc: Buffer): boolean {
   const tags = icc.subarray(132, 132 + 12 * (icc.length >= 132 ? icc.readUInt32BE(128) : 0));
@@ -55,18 +64,14 @@ function hasProgram(icc: Buffer): boolean {
   return false;
 }
 
-/** The frames of ITU-T T.81 table B.1 that are in arithmetic coding. */
+/** The frames of ITU-T T.81 table B.1 with arithmetic coding. */
 const arithmeticFrames = new Set([0xc9, 0xca, 0xcb, 0xcd, 0xce, 0xcf]);
-/** All frames: of C0 to CF without the tables (C4, CC) and the extension (C8). */
+/** All frames: C0 to CF without the tables (C4, CC) and the extension (C8). */
 const isFrame = (marker: number) => marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker);
 /** Markers without a length: TEM, RST0 to RST7, SOI, EOI. */
 const standsAlone = (marker: number) => marker === 0x01 || (marker >= 0xd0 && marker <= 0xd9);
 
-/**
- * Whether the first frame is in arithmetic coding: there a scan of 70 bytes makes the decoder process every coefficient
- * of the image, while in Huffman coding each step takes a bit at least. No browser shows such an image. Markers are
- * searched for as the decoder does.
- */
+/** True if the first frame uses arithmetic coding. Searches for markers as the decoder does. */
 function isArithmetic(jpeg: Buffer): boolean {
   for (let at = 2; at < jpeg.length; ) {
     while (at < jpeg.length && jpeg[at] !== 0xff) at++;
@@ -81,8 +86,8 @@ function isArithmetic(jpeg: Buffer): boolean {
 }
 
 /**
- * Counts every SOS marker (ITU-T T.81), also one in a preview or behind the image: never too few. A loop, because
- * `indexOf` is slow on megabytes of FF.
+ * Counts every SOS marker (ITU-T T.81), even in a preview or after the image: never too few. A loop, because `indexOf`
+ * is slow on megabytes of FF.
  */
 function scansOf(jpeg: Buffer): number {
   let count = 0;
@@ -96,8 +101,8 @@ const [header = 0, pixels = 0, ...others] = ['IHDR', 'IDAT', 'IEND', 'PLTE', 'tR
 );
 
 /**
- * Removes all other chunks from the PNG, in its own memory. Compressed texts above all: libpng unpacks 8 MB from 8 kB, for
- * each of them, and keeps all in memory. A truncated or malformed PNG stays so, for the decoder to refuse.
+ * Removes all other chunks from the PNG in place, above all compressed texts: libpng unpacks 8 MB from 8 kB for each
+ * and keeps them. The decoder refuses a truncated or malformed PNG.
  */
 function keepPixelChunks(png: Buffer): Buffer {
   const once = new Set([header, ...others]);
@@ -115,4 +120,4 @@ function keepPixelChunks(png: Buffer): Buffer {
 export const refusedImage = (message: string, rule: string, cause?: unknown) =>
   new ServiceError('VALIDATION_FAILED', { message, details: { file: { message, rule } }, cause });
 
-const tooCostly = () => refusedImage('The image takes too long to convert: save it in another way', 'too_costly');
+const tooCostly = () => refusedImage('The image takes too long to convert. Save it with other settings', 'too_costly');

@@ -1,19 +1,19 @@
 import { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
-import { type ImageType, imageTypes } from '../image-limits.ts';
+import { type ImageType, imageTypes } from '../shared/image-limits.ts';
 
 /** The descriptor in the conversion process: the first after the standard ones and IPC. */
 export const PIPE = 4;
 
-/** Three unsigned integers: the id, the position in `imageTypes`, and how many bytes follow. */
+/** Three unsigned integers: the id, the index in `imageTypes`, and the number of bytes that follow. */
 const HEADER_BYTES = 12;
 
-/** Is told why something could not be sent. */
+/** Receives the error if something could not be sent. */
 export type Sent = (error?: Error | null) => void;
 
 /**
- * Writes an image to the conversion process in the pieces it came in: joined and serialized, as a message of IPC is, it would
- * keep all requests waiting for milliseconds.
+ * Writes an image to the conversion process in the pieces in which it arrived: an IPC message would join and serialize
+ * them, which blocks the event loop for milliseconds.
  */
 export function writeImage(
   pipe: Writable,
@@ -34,7 +34,7 @@ export function writeImage(
   pipe.uncork();
 }
 
-/** Reads what `writeImage` wrote, each image straight into the one buffer that is then given to `receive`. */
+/** Reads the output of `writeImage`, each image straight into the one buffer that `receive` gets. */
 export function readImages(fd: number, receive: (image: { id: number; type: ImageType; bytes: Buffer }) => void): void {
   const header = Buffer.alloc(HEADER_BYTES);
   let reading = header;

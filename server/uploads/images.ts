@@ -1,28 +1,28 @@
 import { availableParallelism } from 'node:os';
 import { ServiceError } from '../errors.ts';
-import { imageTooLarge, imageTypes, MAX_IMAGE_BYTES } from '../image-limits.ts';
-import { matchesSignature, START_BYTES } from '../media-types.ts';
+import { matchesSignature, START_BYTES } from '../lib/media-types.ts';
+import { imageTooLarge, imageTypes, MAX_IMAGE_BYTES } from '../shared/image-limits.ts';
 import { gauges, observe } from '../telemetry/metrics.ts';
 import type { ImagePurpose, WebpImage } from './conversion.ts';
 import { createConverter } from './converter.ts';
 import { createFairQueue } from './fair-queue.ts';
 import { refusedImage } from './image-cost.ts';
 
-/** interface.md, POST /api/upload/image: these may be declared, yet only `imageTypes` are converted. */
+/** interface.md, POST /api/upload/image: these may be declared, but only `imageTypes` are converted. */
 const declarableTypes = new Set(['image/jpeg', 'image/png', 'image/webp', 'image/gif']);
-/** Some seconds of work: past it a client gets 503 with Retry-After rather than a longer wait. */
+/** Some seconds of work: beyond it a client gets 503 with Retry-After instead of a longer wait. */
 const QUEUE_PER_CORE = 16;
 
 export interface SentImage {
-  /** The media type that the sender declared. */
+  /** The media type that the client declared. */
   type: string;
   size: number;
   stream(): AsyncIterable<Uint8Array>;
 }
 
 /**
- * Conversions, as many at once as `cores`, in a bounded queue that is fair between users: when it is full,
- * SERVICE_UNAVAILABLE.
+ * Converts up to `cores` images concurrently, with a bounded queue that is fair between users. Rejects with
+ * SERVICE_UNAVAILABLE if it is full.
  */
 export function createImages({ cores = availableParallelism() } = {}) {
   const queue = createFairQueue(cores);
@@ -32,19 +32,19 @@ export function createImages({ cores = availableParallelism() } = {}) {
   const waiting = (user?: string) => queue.waiting(user) + oneByOne.waiting(user);
   gauges(() => ({ account_image_queue_waiting: waiting() }));
 
-  /** Half of the queue is for users with nothing waiting, so that one user cannot fill it. */
+  /** Half of the queue is reserved for users with nothing waiting, so that one user cannot fill it. */
   const requireRoom = (userId: string) => {
     if (waiting() < cores * QUEUE_PER_CORE * (waiting(userId) === 0 ? 2 : 1)) return;
     throw new ServiceError('SERVICE_UNAVAILABLE', { cause: new Error('the image queue is full'), retryAfter: 5 });
   };
 
   return {
-    /** For the check before the user has sent anything. */
+    /** For the check before the user has sent any bytes. */
     requireRoom,
 
     /**
-     * Rejects with VALIDATION_FAILED a file that is not accepted as an image: by type, size, signature, cost, and by
-     * decoding it; with SERVICE_UNAVAILABLE when the machine has no time or memory for it now.
+     * Rejects with VALIDATION_FAILED a file that fails the check of type, size, signature or cost, or that cannot be
+     * decoded; with SERVICE_UNAVAILABLE if the machine lacks time or memory now.
      */
     async convert(userId: string, image: SentImage, purpose: ImagePurpose): Promise<WebpImage> {
       if (!declarableTypes.has(image.type.toLowerCase())) {
@@ -54,7 +54,7 @@ export function createImages({ cores = availableParallelism() } = {}) {
       const chunks = await Array.fromAsync(image.stream());
       const start = Buffer.concat(chunks, Math.min(image.size, START_BYTES));
       const type = imageTypes.find((known) => matchesSignature(known, start));
-      if (!type) throw refusedImage('The file does not begin like a JPEG or PNG image', 'signature');
+      if (!type) throw refusedImage('The file does not have the signature of a JPEG or PNG image', 'signature');
       const opened = await converter.open(chunks, type);
       try {
         requireRoom(userId);

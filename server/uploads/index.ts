@@ -1,9 +1,10 @@
+import type { Caller } from '../activity/caller.ts';
 import type { Activity } from '../activity/index.ts';
 import type { Config } from '../config/index.ts';
 import { ServiceError } from '../errors.ts';
-import type { Log } from '../log.ts';
 import type { Database } from '../parts/database/contract.ts';
 import type { ObjectStorage } from '../parts/object-storage/contract.ts';
+import type { Log } from '../telemetry/log.ts';
 import { gauges } from '../telemetry/metrics.ts';
 import { createAvatars } from './avatars.ts';
 import { createDeletions } from './deletions.ts';
@@ -23,7 +24,7 @@ interface Parts {
 
 export type ListedUpload = UploadRecord & { url: string };
 
-/** The rules about files, on the given parts. `inspection.start` starts the worker. */
+/** The uploads room on the given parts. `inspection.start` starts the worker. */
 export function createUploads(
   { uploads: settings, ownAvatars, cores }: Pick<Config, 'uploads' | 'ownAvatars' | 'cores'>,
   { database, activity, objects, log }: Parts,
@@ -33,7 +34,7 @@ export function createUploads(
   const records = createRecords(database, usage, activity);
   const leases = createUploadLeases(database);
   gauges(async () => ({ account_uploads_due: await leases.due() }));
-  const deletions = createDeletions({ database, objects, usage, leases });
+  const deletions = createDeletions({ database, activity, objects, usage, leases });
   const avatars = createAvatars({ database, objects, deletions, ownOnly: ownAvatars });
   const inspection = createInspection({ objects, records, leases, avatars, deletions, log });
   const images = createImages({ cores });
@@ -55,7 +56,7 @@ export function createUploads(
     presign,
     storeImage,
 
-    /** Rejects with NOT_FOUND, and with VALIDATION_FAILED what has not been uploaded, or not as declared. */
+    /** Rejects with NOT_FOUND, and with VALIDATION_FAILED if nothing was uploaded, or not as declared. */
     async confirm(userId: string, objectKey: string): Promise<UploadRecord> {
       const upload = await requireOwn(userId, objectKey);
       await inspection.confirm(upload);
@@ -63,20 +64,20 @@ export function createUploads(
     },
 
     /**
-     * Deletes a user's upload, and removes it from the user's own profile. Rejects with NOT_FOUND. Crash-safe: once it
-     * has begun, the job completes it. What is still sent to its address is deleted when that has expired.
+     * Deletes a user's upload and clears it from the user's own profile. Rejects with NOT_FOUND. Crash-safe: the
+     * inspection completes it, and deletes what still arrives at its address.
      */
-    async remove(userId: string, objectKey: string): Promise<void> {
+    async remove(userId: string, objectKey: string, caller: Caller): Promise<void> {
       const upload = await requireOwn(userId, objectKey);
-      if (!(await avatars.startDeletionByOwner(upload))) throw notFound();
+      if (!(await avatars.startDeletionByOwner(upload, caller))) throw notFound();
       await deletions
         .proceed(upload)
-        .catch((err: unknown) => log.warn({ err, key: objectKey }, 'an upload is deleted later'));
+        .catch((err: unknown) => log.warn({ err, key: objectKey }, 'the deletion of an upload is retried later'));
     },
 
     usage: async (userId: string): Promise<Usage & { quota: number }> => ({ ...(await usage.of(userId)), quota }),
 
-    /** Newest first. `more`: where the next page begins, if there is one. */
+    /** Newest first. `more` is the cursor of the next page, if there is one. */
     async list(userId: string, { limit, after }: { limit: number; after: UploadCursor | undefined }) {
       const found = await records.list(userId, { limit: limit + 1, after });
       const uploads = found.slice(0, limit).map(toListed);
@@ -87,4 +88,4 @@ export function createUploads(
 
 export type Uploads = ReturnType<typeof createUploads>;
 
-const notFound = () => new ServiceError('NOT_FOUND', { message: 'You have no such upload' });
+const notFound = () => new ServiceError('NOT_FOUND', { message: 'Upload not found' });

@@ -1,8 +1,13 @@
+/*
+ * An address stays valid until it expires, so the job checks every upload again, also that no other content has
+ * replaced the confirmed one.
+ */
+
 import { backgroundJob } from '../activity/caller.ts';
 import { ServiceError } from '../errors.ts';
-import type { Log } from '../log.ts';
-import { isUploadType, matchesSignature, START_BYTES } from '../media-types.ts';
+import { isUploadType, matchesSignature, START_BYTES } from '../lib/media-types.ts';
 import type { ObjectStorage } from '../parts/object-storage/contract.ts';
+import type { Log } from '../telemetry/log.ts';
 import { createWorker } from '../workers/worker.ts';
 import type { Avatars } from './avatars.ts';
 import type { Deletions } from './deletions.ts';
@@ -21,13 +26,13 @@ interface Parts {
   log: Log;
 }
 
-/** Deletes objects that are not as they were declared, and those that no row needs any more. */
+/** Deletes objects that do not match their declaration, and those that no row needs any more. */
 export function createInspection({ objects, records, leases, avatars, deletions, log }: Parts) {
   const inspectDirect = async (upload: UploadRecord) => {
     const { objectKey, userId } = upload;
-    const result = await check(objects, upload);
+    const { result } = await check(objects, upload);
     if (result === 'not as declared') {
-      log.info({ key: objectKey, userId }, 'an upload is not what was declared, it is deleted');
+      log.info({ key: objectKey, userId }, 'an upload does not match its declaration and is deleted');
       await objects.delete(objectKey);
     }
     if (!isLastCheck(upload)) await leases.postpone(upload, msUntilNextCheck(upload));
@@ -53,16 +58,21 @@ export function createInspection({ objects, records, leases, avatars, deletions,
 
   return {
     /**
-     * The same check at once, for the user who asked for the address. Rejects with VALIDATION_FAILED what is not there,
-     * or was not as declared and is now deleted. The address stays valid until it expires, so the job checks again.
+     * Checks an upload now, for its owner. Rejects with VALIDATION_FAILED if nothing was uploaded, or if it did not
+     * match and is now deleted.
      */
     async confirm(upload: UploadRecord): Promise<void> {
-      const result = await check(objects, upload);
-      if (result === 'as declared') return;
+      const { result, version } = await check(objects, upload);
+      if (result === 'as declared') {
+        if (version !== undefined && upload.confirmedVersion === null) await records.confirm(upload.objectKey, version);
+        return;
+      }
       if (result === 'absent')
         throw new ServiceError('VALIDATION_FAILED', { message: 'Nothing has been uploaded here' });
       if (upload.state === 'expected') await objects.delete(upload.objectKey);
-      throw new ServiceError('VALIDATION_FAILED', { message: 'The upload was not what was declared, it is deleted' });
+      throw new ServiceError('VALIDATION_FAILED', {
+        message: 'The upload did not match its declaration and was deleted',
+      });
     },
 
     start: worker.start,
@@ -70,10 +80,12 @@ export function createInspection({ objects, records, leases, avatars, deletions,
   };
 }
 
-/** Compares what is stored with what was declared. */
-async function check(objects: ObjectStorage, { objectKey, contentType, size }: UploadRecord) {
+/** Compares the stored object with its declaration and with the confirmed version. */
+async function check(objects: ObjectStorage, { objectKey, contentType, size, confirmedVersion }: UploadRecord) {
   const found = await objects.find(objectKey, START_BYTES);
-  if (!found) return 'absent';
+  if (!found) return { result: 'absent' } as const;
+  const { version } = found;
   const hasType = !isUploadType(contentType) || matchesSignature(contentType, found.start);
-  return hasType && found.size === size ? 'as declared' : 'not as declared';
+  const isSame = confirmedVersion === null || version === undefined || version === confirmedVersion;
+  return { result: hasType && isSame && found.size === size ? 'as declared' : 'not as declared', version } as const;
 }

@@ -2,10 +2,10 @@ import { type Database, sql } from '../parts/database/contract.ts';
 import { createLeases } from '../workers/leases.ts';
 import { selectRecords, toRecord, type UploadRecord } from './records.ts';
 
-/** Longer than an inspection or a deletion takes; after a crash another process takes the row this much later. */
+/** Longer than an inspection or a deletion takes; after a crash another process takes the row after this time. */
 export const LEASE_MS = 60_000;
 
-/** When the rows of `uploads` are inspected, and by which process: both are the column `due_at`. */
+/** Schedules and leases the rows of `uploads` for inspection: the column `due_at` holds both. */
 export const createUploadLeases = (database: Database) => ({
   ...createLeases(database, {
     table: 'uploads',
@@ -16,7 +16,7 @@ export const createUploadLeases = (database: Database) => ({
     toRow: toRecord,
   }),
 
-  /** How many rows may be taken now, and are not. */
+  /** The number of due rows that are not leased. */
   async due(): Promise<number> {
     const row = await database.query((tables) =>
       tables
@@ -28,7 +28,7 @@ export const createUploadLeases = (database: Database) => ({
     return Number(row.rows);
   },
 
-  /** Schedules another inspection, unless the row has another state by now. */
+  /** Schedules another inspection, unless the state of the row has changed. */
   async postpone({ objectKey, state }: Pick<UploadRecord, 'objectKey' | 'state'>, ms: number): Promise<void> {
     await database.write((tables) =>
       tables

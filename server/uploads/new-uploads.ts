@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Caller } from '../activity/caller.ts';
 import type { Config } from '../config/index.ts';
 import { ServiceError } from '../errors.ts';
-import { extensionOf, isUploadType, type UploadType } from '../media-types.ts';
+import { extensionOf, isUploadType, type UploadType } from '../lib/media-types.ts';
 import type { ObjectStorage } from '../parts/object-storage/contract.ts';
 import type { ImagePurpose } from './conversion.ts';
 import type { Images, SentImage } from './images.ts';
@@ -38,12 +38,12 @@ export interface StoredImage {
   height: number;
 }
 
-/** The two ways to upload: directly to a presigned address, and as an image that the service converts. */
+/** The two ways to upload: directly to a presigned address, or as an image that the service converts. */
 export function createNewUploads(
   { types, maxBytes, quota }: Config['uploads'],
   { objects, records, usage, images }: Parts,
 ) {
-  /** Rejects with VALIDATION_FAILED where the user would keep more than the quota. */
+  /** Rejects with VALIDATION_FAILED above the user's quota. */
   const reserve = async (reservation: Reservation, field: string): Promise<void> => {
     try {
       await records.reserve(reservation);
@@ -51,7 +51,7 @@ export function createNewUploads(
       if (!(error instanceof QuotaExceeded)) throw error;
       const { userId, size } = reservation;
       const { used } = await usage.of(userId);
-      throw invalid(field, 'quota', `You keep ${used} of ${quota} bytes, there is no room for ${size} more`);
+      throw invalid(field, 'quota', `You use ${used} of ${quota} bytes; ${size} more do not fit`);
     }
   };
 
@@ -62,7 +62,7 @@ export function createNewUploads(
   };
 
   return {
-    /** An address to which the user may send one file of just this type and size, under a key of its own. */
+    /** An address that accepts one file of exactly this type and size, under its own key. */
     async presign(userId: string, declared: { contentType: string; size: number }): Promise<UploadAddress> {
       const type = requireType(declared.contentType);
       const { contentType, size } = declared;
@@ -78,7 +78,9 @@ export function createNewUploads(
       return { presignedUrl, publicUrl: objects.publicUrl(key), key, expiresIn: ADDRESS_SECONDS };
     },
 
-    /** Converts an image and stores it. Rejects with VALIDATION_FAILED or SERVICE_UNAVAILABLE, and nothing stored. */
+    /**
+     * Converts an image and stores it. Rejects with VALIDATION_FAILED or SERVICE_UNAVAILABLE, and then stores nothing.
+     */
     async storeImage(
       userId: string,
       { file, purpose }: { file: SentImage; purpose: ImagePurpose },
@@ -102,7 +104,7 @@ export function createNewUploads(
   };
 }
 
-/** The key contains nothing of what the user sent, and cannot be guessed. */
+/** The key contains no user input and cannot be guessed. */
 const newKey = (extension: string): string => `uploads/${randomUUID()}.${extension}`;
 
 const invalid = (field: string, rule: string, message: string) =>

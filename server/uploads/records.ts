@@ -7,20 +7,20 @@ import type { UsageCounter } from './usage.ts';
 
 export type UploadRecord = Pick<
   Upload,
-  'objectKey' | 'userId' | 'purpose' | 'contentType' | 'size' | 'state' | 'createdAt'
+  'objectKey' | 'userId' | 'purpose' | 'contentType' | 'size' | 'state' | 'createdAt' | 'confirmedVersion'
 > & {
-  /** How long ago the address, or the time to store an image, expired. */
+  /** Milliseconds since the address, or the time to store an image, expired. */
   expiredForMs: number;
 };
 
-/** Where a page of a user's uploads begins: after this one. */
+/** The cursor of a page of uploads: the page begins after this one. */
 export type UploadCursor = Pick<Upload, 'createdAt' | 'objectKey'>;
 
 /** The rows of `uploads`. Times are by the database's clock. */
 export const createRecords = (database: Database, usage: UsageCounter, activity: Activity) => ({
   reserve: createReservations(database, usage),
 
-  /** Keeps the object for good. Answers false where its deletion has started meanwhile. */
+  /** Marks the object as stored permanently. Returns false if its deletion has started. */
   commit: ({ objectKey, userId }: Pick<Upload, 'objectKey' | 'userId'>, caller: Caller): Promise<boolean> =>
     database.change(async (tables) => {
       const { numUpdatedRows } = await tables
@@ -34,8 +34,21 @@ export const createRecords = (database: Database, usage: UsageCounter, activity:
       return true;
     }),
 
+  /** Stores the version that the user has confirmed. The first one stays. */
+  async confirm(objectKey: string, version: string): Promise<void> {
+    await database.write((tables) =>
+      tables
+        .updateTable('uploads')
+        .set({ confirmed_version: version })
+        .where('object_key', '=', objectKey)
+        .where('state', '=', 'expected')
+        .where('confirmed_version', 'is', null)
+        .execute(),
+    );
+  },
+
   async find(objectKey: string): Promise<UploadRecord | undefined> {
-    // The column is ASCII: MySQL refuses to compare it with anything else.
+    // The column is ASCII: MySQL refuses to compare it with other characters.
     if (!/^[\x20-\x7e]+$/.test(objectKey)) return undefined;
     const row = await database.query((tables) =>
       selectRecords(database, tables).where('object_key', '=', objectKey).executeTakeFirst(),
@@ -72,6 +85,7 @@ export const selectRecords = ({ now }: Database, tables: ReadTables) =>
       'size',
       'state',
       'created_at as createdAt',
+      'confirmed_version as confirmedVersion',
       sql<number>`${now} - expires_at`.as('expiredForMs'),
     ]);
 

@@ -1,11 +1,11 @@
 import type { UploadPurpose } from '../../entities/index.ts';
-import { inBatches } from '../batches.ts';
-import { type AllTables, type Database, prepared, sql } from '../parts/database/contract.ts';
+import { inBatches } from '../lib/batch-loader.ts';
+import { type AllTables, type Database, sql } from '../parts/database/contract.ts';
 import { QuotaExceeded, type UsageCounter } from './usage.ts';
 
-/** The most reservations of one transaction. */
-const MOST_AT_ONCE = 50;
-/** A transaction of reservations may hang: those after it wait no longer. */
+/** The maximum number of reservations in one transaction. */
+const MAX_AT_ONCE = 50;
+/** The maximum wait for a transaction of reservations that hangs. */
 const GATHER_MS = 50;
 
 export interface Reservation {
@@ -14,18 +14,18 @@ export interface Reservation {
   purpose: UploadPurpose;
   contentType: string;
   size: number;
-  /** How long the object may take to arrive, and how much later it is inspected. */
+  /** How long the object may take to arrive, and the delay of its inspection. */
   lifeMs: number;
   marginMs: number;
 }
 
 /**
- * Writes the row of an upload before anything can be stored under its key: whatever happens then, the row leads to the
- * object. Rejects with QuotaExceeded, and writes nothing, where the user would keep more than the quota.
+ * Writes the row of an upload before anything can be stored under its key, so that every object has a row. Rejects with
+ * QuotaExceeded, without a row, above the quota.
  */
 export function createReservations(database: Database, usage: UsageCounter): (wanted: Reservation) => Promise<void> {
-  const inserted = prepared();
   const insert = async (tables: AllTables, reservations: readonly Reservation[]): Promise<void> => {
+    const fromNow = (ms: number) => sql<number>`${database.now} + ${ms}`;
     const rows = reservations.map(({ objectKey, userId, purpose, contentType, size, lifeMs, marginMs }) => ({
       object_key: objectKey,
       user_id: userId,
@@ -33,29 +33,16 @@ export function createReservations(database: Database, usage: UsageCounter): (wa
       content_type: contentType,
       size,
       state: 'expected' as const,
-      expires_at: lifeMs,
-      due_at: lifeMs + marginMs,
+      created_at: database.now,
+      expires_at: fromNow(lifeMs),
+      due_at: fromNow(lifeMs + marginMs),
     }));
-    const fromNow = (ms: number) => sql<number>`${database.now} + ${ms}`;
-    await inserted(tables, {
-      shape: rows.length,
-      build: () =>
-        tables.insertInto('uploads').values(
-          rows.map((row) => ({
-            ...row,
-            expires_at: fromNow(row.expires_at),
-            due_at: fromNow(row.due_at),
-            created_at: database.now,
-          })),
-        ),
-      parameters: rows.flatMap((row) => Object.values(row)),
-    });
+    await tables.insertInto('uploads').values(rows).execute();
   };
 
   /**
-   * Reservations in one transaction: those that come while others are being made. It takes the counters that it can lock
-   * at once: it waits for no other transaction, so none of its users waits for another's. Answers false for a user whose
-   * counter it could not lock.
+   * Writes the reservations that gathered during the transaction before in one transaction. Skips counters that others
+   * hold, so no user waits for another; returns false for those users.
    */
   const reserveTogether = inBatches(
     (wanted: readonly Reservation[]): Promise<(boolean | QuotaExceeded)[]> =>
@@ -75,10 +62,10 @@ export function createReservations(database: Database, usage: UsageCounter): (wa
         }
         return outcomes;
       }),
-    { most: MOST_AT_ONCE, gatherMs: GATHER_MS },
+    { most: MAX_AT_ONCE, gatherMs: GATHER_MS },
   );
 
-  /** Waits its turn for the user's counter, which it makes where there is none. */
+  /** Waits for the lock of the user's counter; creates a missing counter. */
   const reserveAlone = async (wanted: Reservation): Promise<void> => {
     await usage.prepare(wanted.userId);
     await database.change(async (tables) => {

@@ -1,6 +1,6 @@
 /**
- * The key of the object at an address, whatever query a client has added; undefined where the address does not begin with
- * `base`, the public address of the storage.
+ * The key of the object at a URL, without any query; undefined unless the URL begins with `base`, the public URL of the
+ * storage.
  */
 export function keyAt(address: string | null, base: string): string | undefined {
   const url = address ? URL.parse(address) : null;

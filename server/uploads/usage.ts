@@ -1,25 +1,23 @@
 import { type Upload, UploadUsage } from '../../entities/index.ts';
-import { type AllTables, type Database, prepared, sql } from '../parts/database/contract.ts';
+import { type AllTables, type Database, sql } from '../parts/database/contract.ts';
 
 export interface Usage {
-  /** Bytes declared and kept. */
+  /** Bytes declared and stored. */
   used: number;
   files: number;
 }
 
-/** There is no room for a reservation. */
+/** A reservation exceeds the quota. */
 export class QuotaExceeded extends Error {}
 
 type File = Pick<Upload, 'userId' | 'size'>;
 
-/** Counts what each user keeps. `quota`: bytes that one user may keep. */
+/** Counts the stored bytes of each user. `quota` is the maximum per user in bytes. */
 export const createUsage = (database: Database, { quota }: { quota: number }) => {
   const find = (userId: string): Promise<Usage | undefined> =>
     database.query((tables) =>
       tables.selectFrom('upload_usage').select(['used', 'files']).where('user_id', '=', userId).executeTakeFirst(),
     );
-
-  const lockedCounters = prepared<{ userId: string; used: number }>();
 
   return {
     async of(userId: string): Promise<Usage> {
@@ -27,7 +25,7 @@ export const createUsage = (database: Database, { quota }: { quota: number }) =>
       return { used: Number(used), files: Number(files) };
     },
 
-    /** Inserts the user's counter where there is none: not in a transaction that adds to it, of which two could deadlock. */
+    /** Inserts the user's missing counter. Not in a transaction that adds to it: two of these could deadlock. */
     async prepare(userId: string): Promise<void> {
       if (await find(userId)) return;
       const none = { userId, used: 0, files: 0 };
@@ -35,24 +33,20 @@ export const createUsage = (database: Database, { quota }: { quota: number }) =>
     },
 
     /**
-     * Locks the users' counters until the transaction ends. Answers the bytes that each user may still declare; leaves out
-     * those who have no counter, and those whose counter another transaction holds.
+     * Locks the users' counters until the transaction ends. Returns the free bytes of each user, without users who have
+     * no counter or a locked one.
      */
     async lock(tables: AllTables, userIds: readonly string[]): Promise<Map<string, number>> {
-      const rows = await lockedCounters(tables, {
-        shape: userIds.length,
-        build: () =>
-          tables
-            .selectFrom('upload_usage')
-            .select(['user_id as userId', 'used'])
-            .where('user_id', 'in', userIds)
-            .modifyEnd(database.skipLocked),
-        parameters: userIds,
-      });
+      const rows = await tables
+        .selectFrom('upload_usage')
+        .select(['user_id as userId', 'used'])
+        .where('user_id', 'in', userIds)
+        .modifyEnd(database.skipLocked)
+        .execute();
       return new Map(rows.map(({ userId, used }) => [userId, quota - Number(used)]));
     },
 
-    /** Counts new files of users whose counters are locked. */
+    /** Counts new files of users with locked counters. */
     async add(tables: AllTables, files: readonly File[]): Promise<void> {
       const byUser = Map.groupBy(files, ({ userId }) => userId);
       const users = [...byUser].map(([userId, own]) => ({

@@ -1,37 +1,42 @@
 import type { SelectQueryBuilder } from 'kysely';
 import { type AllTables, type Database, sql, type Tables } from '../parts/database/contract.ts';
 
-/** Tables whose rows are work: `due_at` is when a row may be taken next, null if never. */
+/** Tables used as work queues: `due_at` is when a row may be taken next, or null for never. */
 type WorkTable = 'outbox' | 'uploads' | 'removals';
 
 interface Source<Selected, Row> {
   table: WorkTable;
-  /** The column of the primary key, and its value in a row. */
+  /** The primary key column, and its value in a row. */
   key: string;
   keyOf(row: Row): string;
   /** How long a row belongs to the process that took it, unless the lease is renewed. */
   leaseMs: number;
-  /** The column that counts how often a row was taken, where there is one. */
+  /** The optional column that counts how often a row was taken. */
   counter?: string;
+  /** Due rows with the lowest value of this column come first; `values` lists all possible values. */
+  turns?: { column: string; values: readonly number[] };
   /** Selects the rows that may be taken once they are due. */
   select(tables: AllTables): SelectQueryBuilder<Tables, WorkTable, Selected>;
   toRow(selected: Selected): Row;
 }
 
 export interface Leases<Row> {
-  /** Takes up to `most` rows, the earliest first, each for one process alone until its lease ends. */
+  /**
+   * Takes up to `most` due rows, lowest turn first, then earliest first. Each belongs to one process until its lease
+   * ends.
+   */
   take(most: number): Promise<Row[]>;
-  /** Extends leases. Leaves alone a row that was settled meanwhile, or put off for longer than a lease. */
+  /** Extends leases. Skips rows that were completed, or postponed for longer than a lease. */
   renew(rows: Row[]): Promise<void>;
 }
 
 /**
- * Leases on the rows of a table, by the database's clock. A lease moves `due_at`: after a crash any process takes the
- * row once that time has come.
+ * Leases on the rows of a table, by the database's clock. A lease moves `due_at` ahead: after a crash any process takes
+ * the row once that time has passed.
  */
 export const createLeases = <Selected, Row>(
   database: Database,
-  { table, key, keyOf, leaseMs, counter, select, toRow }: Source<Selected, Row>,
+  { table, key, keyOf, leaseMs, counter, turns, select, toRow }: Source<Selected, Row>,
 ): Leases<Row> => {
   const end = sql<number>`${database.now} + ${leaseMs}`;
   const column = sql.ref(key);
@@ -41,7 +46,12 @@ export const createLeases = <Selected, Row>(
   return {
     take: (most) =>
       database.change(async (tables) => {
-        const selected = await select(tables)
+        const rowsInTurn = turns
+          ? select(tables)
+              .where(sql<boolean>`${sql.ref(turns.column)} in (${sql.join(turns.values)})`)
+              .orderBy(sql.ref(turns.column))
+          : select(tables);
+        const selected = await rowsInTurn
           .where('due_at', '<=', database.now)
           .orderBy('due_at')
           .limit(most)

@@ -1,19 +1,33 @@
 import type { RawBuilder } from 'kysely';
-import type { Database } from '../parts/database/contract.ts';
+import type { AllTables, Database } from '../parts/database/contract.ts';
 
 const BATCH = 1000;
 
-/** Deletes rows, in a transaction for each batch, so that each ends within its deadline, however many rows there are. */
+/**
+ * Deletes rows in batches, one transaction each, so that each meets its deadline however many rows there are. `beside`
+ * runs before in the same transaction.
+ */
 export async function deleteInBatches(
   database: Database,
-  table: 'outbox' | 'one_time_tokens' | 'email_changes' | 'invitations' | 'sessions' | 'activity',
+  table:
+    | 'outbox'
+    | 'one_time_tokens'
+    | 'email_changes'
+    | 'invitations'
+    | 'sessions'
+    | 'activity'
+    | 'grants'
+    | 'oauth_artifacts',
   isOld: RawBuilder<boolean>,
+  beside?: (tables: AllTables, ids: string[]) => Promise<void>,
 ): Promise<void> {
   const deleteBatch = () =>
     database.change(async (tables) => {
       const rows = await tables.selectFrom(table).select('id').where(isOld).limit(BATCH).execute();
       const ids = rows.map(({ id }) => id);
-      if (ids.length > 0) await tables.deleteFrom(table).where('id', 'in', ids).execute();
+      if (ids.length === 0) return 0;
+      await beside?.(tables, ids);
+      await tables.deleteFrom(table).where('id', 'in', ids).execute();
       return ids.length;
     });
   while ((await deleteBatch()) === BATCH);

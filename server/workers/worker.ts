@@ -1,58 +1,54 @@
-import type { Log } from '../log.ts';
-import { createOutage } from '../outage.ts';
+import { createOutage } from '../lib/outage.ts';
+import type { Log } from '../telemetry/log.ts';
 import type { Leases } from './leases.ts';
 
 const POLL_MS = 1000;
-/** The longest pause between polls while the rows cannot be read. */
-const LONGEST_BACKOFF_MS = 8000;
+/** The maximum pause between polls while the rows cannot be read. */
+const MAX_BACKOFF_MS = 8000;
 const RENEW_EVERY_MS = 5000;
-const SWEEP_EVERY_MS = 10 * 60_000;
 
-/** A background job whose work is rows of a table. Any number of processes share it. */
+/** A background job with work in the rows of a table. Any number of processes share it. */
 interface Job<Row> {
   /** For the log: `mails`. */
   name: string;
-  /** The most rows that this process works on at once. */
+  /** The maximum number of rows in work in this process. */
   atOnce: number;
   leases: Leases<Row>;
-  /** Must be repeatable. When it rejects, the row is retried once its lease has ended. */
+  /** Must be idempotent. If it rejects, the row is retried once its lease has ended. */
   work(row: Row): Promise<void>;
-  /** Deletes rows that are of no more use. Runs every ten minutes or so. */
-  sweep?(): Promise<void>;
   log: Log;
 }
 
 interface Worker<Row> {
   start(): void;
-  /** Polls at once, or in `delayMs`. */
+  /** Polls immediately, or after `delayMs`. */
   wake(delayMs?: number): void;
   /**
-   * Keeps a place free for a row that the caller is about to insert with a lease, until the answer is called, right before
-   * `begin`. Undefined where there is no place.
+   * Reserves a place for a row that the caller inserts with a lease. Call the result right before `begin`. Undefined if
+   * no place is free.
    */
   reserve(): (() => void) | undefined;
-  /** Begins work on a row that this process has inserted with a lease, in a place that was reserved. */
+  /** Begins work on a row that this process has inserted with a lease, in a reserved place. */
   begin(row: Row): void;
   /** Takes no more rows and waits for those in work. */
   stop(): Promise<void>;
 }
 
 /** Leases rows and works on them until it is stopped. */
-export function createWorker<Row>({ name, atOnce, leases, work, sweep, log }: Job<Row>): Worker<Row> {
+export function createWorker<Row>({ name, atOnce, leases, work, log }: Job<Row>): Worker<Row> {
   const inWork = new Map<Row, Promise<void>>();
   const timers: NodeJS.Timeout[] = [];
   let wakeUp = Promise.withResolvers<void>();
   let stopping = false;
-  /** Places for rows that are being inserted. */
+  /** Places reserved for rows that are being inserted. */
   let reserved = 0;
-  /** Whether rows may be waiting for a place. */
+  /** True if rows may be waiting for a place. */
   let mayBeMore = false;
   let loop: Promise<void> | undefined;
 
   const outage = (message: string) => createOutage({ began: (error) => log.warn({ job: name, err: error }, message) });
-  const leasing = outage('a background job cannot lease its rows, which wait');
-  const working = outage('a background job failed on a row, which is retried');
-  const sweeping = outage('a background job cannot delete old rows, which is retried');
+  const leasing = outage('a background job cannot lease its rows; they wait');
+  const working = outage('a background job failed on a row; it is retried');
 
   const wake = (delayMs = 0) => {
     if (delayMs > 0) setTimeout(wake, delayMs).unref();
@@ -87,7 +83,7 @@ export function createWorker<Row>({ name, atOnce, leases, work, sweep, log }: Jo
       wakeUp = Promise.withResolvers();
       const rows = free > 0 ? await take(free) : [];
       rows?.forEach(begin);
-      pause = rows ? POLL_MS : Math.min(pause * 2, LONGEST_BACKOFF_MS);
+      pause = rows ? POLL_MS : Math.min(pause * 2, MAX_BACKOFF_MS);
       mayBeMore = free <= 0 || rows?.length === free;
       if (free <= 0 || !mayBeMore) await Promise.race([wakeUp.promise, elapsed(pause)]);
     }
@@ -112,10 +108,6 @@ export function createWorker<Row>({ name, atOnce, leases, work, sweep, log }: Jo
     start(): void {
       loop = run();
       timers.push(setInterval(renew, RENEW_EVERY_MS).unref());
-      if (!sweep) return;
-      const sweepNow = () => sweep().then(sweeping.succeeded, sweeping.failed);
-      // Spread, so that the processes do not all sweep at once.
-      timers.push(setInterval(sweepNow, SWEEP_EVERY_MS * (0.5 + Math.random())).unref());
     },
 
     async stop(): Promise<void> {

@@ -1,7 +1,7 @@
 import { Agent, type IncomingHttpHeaders, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 
-/** Idle connections are kept, as a proxy in front of the service keeps them. */
+/** Keeps idle connections, like a proxy in front of the service. */
 const agent = new Agent({ keepAlive: true, maxSockets: 256 });
 
 export interface Answer {
@@ -10,16 +10,16 @@ export interface Answer {
 }
 
 interface Options {
-  /** GET, or POST with a body, unless given. */
+  /** Default: GET, or POST with a body. */
   method?: string;
   headers?: Record<string, string>;
-  /** Sent as JSON, or as it is if it is bytes. */
+  /** Sent as JSON; bytes are sent unchanged. */
   body?: unknown;
-  /** 200 unless given. */
+  /** Default 200. */
   status?: number;
 }
 
-/** One request over a kept connection. Rejects unless it is answered with the status that it must have. */
+/** One request over a kept connection. Rejects on any other status. */
 export async function call(url: string, { method, headers = {}, body, status = 200 }: Options = {}): Promise<Answer> {
   const hasBody = body !== undefined;
   const isBytes = body instanceof Uint8Array;

@@ -7,25 +7,25 @@ export interface Contender {
   url: string;
   pid: number;
   ask(n: number): Ask;
-  /** Calls in one request, of which each is counted; 1 unless given. */
+  /** Calls per request, each counted; default 1. */
   calls?: number;
-  /** Resolves once what the requests have set off is done. */
+  /** Resolves once the work that the requests triggered is done. */
   settled?(): Promise<unknown>;
 }
 
 type Round = Load & { cpu: number };
 
 export interface Extent {
-  /** Before the rounds that count, so that each server reaches its compiled code; 2 unless given. */
+  /** Warm-up rounds, so that each server runs compiled code; default 2. */
   warmUp?: number;
   rounds: number;
-  /** Requests of one round, of each server. */
+  /** Requests per round and server. */
   amount: number;
 }
 
 /**
- * Loads the servers in turn, A B C A B C …, so that a machine which is slow for a while is slow for all. CPU
- * and rate are those of a call.
+ * Loads the servers alternately, A B C A B C …, so that a slow phase of the machine affects all. CPU and rate are per
+ * call.
  */
 export async function inTurn<Name extends string>(
   contenders: Record<Name, Contender>,

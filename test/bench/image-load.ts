@@ -1,14 +1,14 @@
 import { imageForm } from './image-form.ts';
 import type { Person } from './servers.ts';
 
-/** What to upload, so many at once, until the parent disconnects. */
+/** The uploads and their concurrency, until the parent disconnects. */
 export interface ImageLoad {
   url: string;
   people: Person[];
   atOnce: number;
 }
 
-/** Uploads pictures in a process of its own, so that the bytes keep no other measurement waiting. Tells when the first is answered. */
+/** Uploads pictures in a separate process, so that their bytes disturb no measurement. Reports the first answer. */
 process.once('message', async ({ url, people, atOnce }: ImageLoad) => {
   const upload = await imageForm();
   let begun = 0;

@@ -1,13 +1,13 @@
 import autocannon from 'autocannon';
 
-/** One request, and what its answer must be. */
+/** One request and its expected answer. */
 export interface Ask {
   method?: 'GET' | 'POST' | 'PUT';
   path: string;
   headers?: Record<string, string>;
   /** Sent as JSON. */
   body?: unknown;
-  /** 200 unless given. */
+  /** Default 200. */
   status?: number;
   isRight(body: string): boolean;
 }
@@ -23,8 +23,8 @@ export interface Load {
 export const CONNECTIONS = 32;
 
 /**
- * Sends `amount` requests over `connections` kept connections, each the next once the one before is answered; `ask` makes
- * the nth. Rejects if one answer is another than it must be. `settled` is awaited in the measured time.
+ * Sends `amount` requests over `connections` kept connections, one at a time on each; `ask` creates the nth. Rejects on
+ * an unexpected answer. `settled` is awaited within the measured time.
  */
 export async function load(
   url: string,
@@ -44,7 +44,7 @@ export async function load(
     url,
     connections,
     amount,
-    // In seconds: on a busy machine the last of many passwords waits long for its turn.
+    // In seconds: on a busy machine the last of many passwords waits long in the queue.
     timeout: 60,
     // It ends at the first sample after the last answer.
     sampleInt: 10,

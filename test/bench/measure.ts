@@ -6,7 +6,7 @@ const MS_PER_TICK = 10;
 /** The CPU time that a process has used so far, in ms: user and system time of all its threads. Linux only. */
 export const cpuTime = (pid: number): number => statOf(pid).cpu;
 
-/** The same of a process with all processes below it, those included that have ended. */
+/** The same for a process and its descendants, including those that have ended. */
 export function cpuOfTree(pid: number): number {
   return treeOf(pid).reduce((sum, each) => sum + statOf(each).cpu + statOf(each).cpuOfEnded, 0);
 }
@@ -23,7 +23,7 @@ function treeOf(pid: number): number[] {
       const { parent } = statOf(each);
       children.set(parent, [...(children.get(parent) ?? []), each]);
     } catch {
-      // It has ended meanwhile.
+      // The process has ended.
     }
   }
   const below = (parent: number): number[] => [parent, ...(children.get(parent) ?? []).flatMap(below)];
@@ -48,10 +48,10 @@ export function memory(pid: number, which: 'now' | 'peak' = 'now'): number {
   return Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
 }
 
-/** From now on the peak counts anew; proc_pid_clear_refs(5). */
+/** Resets the peak: proc_pid_clear_refs(5). */
 export const resetPeak = (pid: number) => writeFileSync(`/proc/${pid}/clear_refs`, '5');
 
-/** How many milliseconds the work takes. */
+/** The duration of the work in milliseconds. */
 export async function duration(work: () => Promise<unknown>): Promise<number> {
   const started = performance.now();
   await work();

@@ -2,8 +2,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { percentile } from './load.ts';
 
 /**
- * Begins `perSecond` requests a second, evenly spread, for `seconds`, however many are unanswered. Latencies in ms count from
- * the moment at which a request was to begin, so that a server which makes others wait is charged with their wait too.
+ * Starts `perSecond` requests a second, evenly spread, for `seconds`, however many are unanswered. Latencies in ms count
+ * from the scheduled start, so that a server that delays requests is charged with the delay.
  */
 export async function openLoop(
   request: (n: number) => Promise<unknown>,

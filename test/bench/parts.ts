@@ -1,42 +1,42 @@
 import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { Redis } from 'ioredis';
-import { type DatabaseView, viewMysql } from '../rig/database-view.ts';
-import { createDatabase, dropDatabase, startMysql } from '../rig/mysql.ts';
-import { accepts, freePort } from '../rig/port.ts';
-import { spawnGroup, whenGone, whenReady } from '../rig/process-group.ts';
-import { startSlowProxy } from '../rig/proxy.ts';
-import { nextDatabase, startRedis } from '../rig/redis.ts';
-import { type S3, startS3 } from '../rig/s3.ts';
-import { type Service, startService } from '../rig/service.ts';
-import { type SmtpSink, startSmtpSink } from '../rig/smtp.ts';
+import { type DatabaseView, viewMysql } from '../rig/observe/database-view.ts';
+import { spawnGroup, whenGone, whenReady } from '../rig/process/process-group.ts';
+import { type Service, startService } from '../rig/process/service.ts';
+import { createDatabase, dropDatabase, startMysql } from '../rig/servers/mysql.ts';
+import { accepts, freePort } from '../rig/servers/port.ts';
+import { startSlowProxy } from '../rig/servers/proxy.ts';
+import { nextDatabase, startRedis } from '../rig/servers/redis.ts';
+import { type S3, startS3 } from '../rig/servers/s3.ts';
+import { type SmtpSink, startSmtpSink } from '../rig/servers/smtp.ts';
 
-/** A service as in production, with its database to look into. */
+/** A production service and its database. */
 export interface Production {
   service: Service;
   database: DatabaseView;
 }
 
-/** The database servers that all cases share. */
+/** The database servers shared by all cases. */
 export interface Machine {
   /** Such as `10.11.6-MariaDB`. */
   readonly databaseVersion: string;
-  /** For a case, or for what several of them share. */
+  /** For one case, or several that share it. */
   open(): Parts;
   /** Ends the database servers. */
   stop(): Promise<void>;
 }
 
-/** What is started here is stopped by `release`, its data deleted. */
+/** Everything started here is stopped by `release`, and its data deleted. */
 export interface Parts {
   /** The service on fresh, embedded parts. */
   startEmbedded(): Promise<Service>;
   /**
-   * The service with NODE_ENV=production, on a fresh database of its own in MySQL and Redis; with `databaseDelayMs` each
-   * answer of the database reaches it so much later.
+   * The service with NODE_ENV=production, on a fresh database in MySQL and Redis; `databaseDelayMs` delays each answer
+   * of the database.
    */
   startProduction(env?: Record<string, string>, options?: { databaseDelayMs?: number }): Promise<Production>;
-  /** A server that is one file and listens at PORT. */
+  /** A single-file server that listens on PORT. */
   startServer(file: string, env: Record<string, string>): Promise<{ url: string; pid: number }>;
   /** DATABASE_URL and REDIS_URL of a fresh database in each. */
   emptyStores(): Promise<{ DATABASE_URL: string; REDIS_URL: string }>;
@@ -46,8 +46,8 @@ export interface Parts {
 }
 
 /**
- * Room for what the larger cases put in, as a server has that is made for so much. The log has a name in MariaDB and another in
- * MySQL: `loose`, for each passes over the one that it does not know.
+ * Settings for large data, as on a server of that size. MariaDB and MySQL name the log differently: `loose` lets each
+ * ignore the name that it does not know.
  */
 const DATABASE_ARGUMENTS = [
   '--innodb-buffer-pool-size=6G',
@@ -55,7 +55,7 @@ const DATABASE_ARGUMENTS = [
   '--loose-innodb-redo-log-capacity=1G',
 ];
 
-/** No case needs these to answer, but production needs their names. */
+/** Required in production; no case uses these servers. */
 const unused = {
   SMTP_URL: 'smtp://127.0.0.1:9',
   MAIL_FROM: 'Accounts <no-reply@accounts.test>',
@@ -86,7 +86,7 @@ function openParts(mysqlUrl: string, redisUrl: string): Parts {
   const closers: (() => Promise<unknown>)[] = [];
 
   const started = async (env: Record<string, string>) => {
-    // Written, as in production, but by nobody read: a pipe would cost the load generator's time.
+    // Written to a file as in production: reading a pipe would take the load generator's time.
     const service = await startService({ env, npm: true, stdout: '/dev/null' });
     closers.push(() => rm(service.dataDir, { recursive: true, force: true }));
     closers.push(() => service.stop());
@@ -150,7 +150,7 @@ function openParts(mysqlUrl: string, redisUrl: string): Parts {
     },
 
     async release() {
-      // The last one first: databases are dropped once nobody uses them.
+      // In reverse order: databases are dropped once nobody uses them.
       for (const close of closers.splice(0).reverse()) await close();
     },
   };

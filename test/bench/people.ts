@@ -1,17 +1,17 @@
 import { pbkdf2Sync, randomBytes } from 'node:crypto';
-import type { DatabaseView } from '../rig/database-view.ts';
+import type { DatabaseView } from '../rig/observe/database-view.ts';
 
 export const PASSWORD = 'Analytical-Engine-1843';
 const ITERATIONS = 100_000;
-/** When person 0 was made, in milliseconds since 1970, and each one after the one before. */
+/** The creation time of user 0, in milliseconds since 1970; each further one is a second later. */
 export const FIRST_MADE = 1_700_000_000_000;
 export const MADE_EVERY_MS = 1000;
 
-/** The beginning of a tenth of all names and addresses. */
+/** The prefix of a tenth of all names and emails. */
 export const COMMON = 'a';
-/** One in 10,000 is called this. */
+/** The name of one in 10,000. */
 export const RARE = 'Zenobia';
-/** The oldest fiftieth are called this, and nobody newer: a search from the newest on meets them last. */
+/** The name of the oldest fiftieth only, which a search from the newest reaches last. */
 export const OLD = 'Quentin';
 
 const firstNames = words(
@@ -22,8 +22,8 @@ const lastNames = words(
 );
 
 /**
- * Fills `users` with 10 to the power of `exponent` verified people, made one a second, with PASSWORD for their password.
- * One statement, in SQL that MySQL and MariaDB share; the names are spread by a checksum of each person's number.
+ * Fills `users` with 10 to the power of `exponent` verified users, created one a second, with the password PASSWORD.
+ * One statement in SQL that MySQL and MariaDB share; a checksum of the number spreads the names.
  */
 export async function addPeople({ query }: DatabaseView, exponent: number): Promise<void> {
   const first = `case when n < ${10 ** exponent / 50} then '${OLD}' when n % 10000 = 4999 then '${RARE}'
@@ -44,13 +44,13 @@ export async function addPeople({ query }: DatabaseView, exponent: number): Prom
 
 const madeAt = (n: string) => `${FIRST_MADE} + ${n} * ${MADE_EVERY_MS}`;
 
-/** A UUID of version 7, of a time in milliseconds and a number below 10^12, as SQL. */
+/** A UUIDv7 from a time in milliseconds and a number below 10^12, as SQL. */
 export const uuidOf = (time: string, n: string) => {
   const hex = `lower(lpad(hex(${time}), 12, '0'))`;
   return `concat(left(${hex}, 8), '-', right(${hex}, 4), '-7000-8000-', lpad(${n}, 12, '0'))`;
 };
 
-/** The id of person n, as SQL: in the order of creation. */
+/** The id of user n, as SQL: in order of creation. */
 export const idOf = (n: string) => `concat('user_', ${uuidOf(madeAt(n), n)})`;
 
 /** The same id in JavaScript. */
@@ -59,7 +59,7 @@ export const personId = (n: number) => {
   return `user_${time.slice(0, 8)}-${time.slice(8)}-7000-8000-${String(n).padStart(12, '0')}`;
 };
 
-/** The address of one of the people. */
+/** The email of a user. */
 export async function personEmail({ query }: DatabaseView, n: number): Promise<string> {
   const [row] = await query<{ email: string }>('select email from users where id = ?', [personId(n)]);
   if (!row) throw new Error(`there is no person ${n}`);

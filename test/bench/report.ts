@@ -1,7 +1,7 @@
 import { arch, availableParallelism, cpus } from 'node:os';
 import type { Figures, Ratio, Result } from './case.ts';
 
-/** What the numbers were measured on. */
+/** The environment of the measurement. */
 export const processor = `${cpus()[0]?.model ?? arch()}, ${availableParallelism()} cores`;
 
 export const describeMachine = (databaseVersion: string): string =>
@@ -9,7 +9,7 @@ export const describeMachine = (databaseVersion: string): string =>
 
 const HEAD = ['', 'req/s', 'p50', 'p99', 'CPU/req', 'to the limit', 'goal', '', 'to the peer', 'goal', ''];
 
-/** A table for people and for Markdown: one line a result, its goals beside it, what it is compared with below it. */
+/** A Markdown table: one line per result with its goals, and below it the lines it is compared with. */
 export function table(results: Result[]): string {
   const rows = results.flatMap(({ what, ours, others = {}, toLimit, toPeer }) => [
     [what, ...cells(ours), ...verdict(toLimit), ...verdict(toPeer)],

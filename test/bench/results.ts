@@ -4,12 +4,12 @@ import type { Ratio, Result } from './case.ts';
 import { processor, table } from './report.ts';
 
 const page = join(import.meta.dirname, 'RESULTS.md');
-/** `Committed`, of the last full run. */
+/** `Committed`, from the last full run. */
 const committed = join(import.meta.dirname, 'results.json');
-/** A ratio that is worse by a larger part is a regression. */
+/** A ratio that is worse by more than this part is a regression. */
 const TOLERANCE = 0.15;
 
-/** The ratios, by what they are of, and the processor, of which they depend: it may be half as good at one kind of work. */
+/** The ratios by id, and the processor: ratios depend on it. */
 interface Committed {
   processor: string;
   ratios: Record<string, number>;
@@ -22,8 +22,8 @@ export interface Regression {
 }
 
 /**
- * The ratios that are worse than the committed ones, if these are of this processor. Only those that differ little from run
- * to run are compared, and only those that are in the file: without its entry a ratio that was made worse on purpose is
+ * The ratios that are worse than the committed ones of the same processor. Only stable ratios that are in the file are
+ * compared: to accept a deliberate change, delete its entry.
  * accepted.
  */
 export function regressions(results: Result[]): Regression[] {
@@ -36,7 +36,7 @@ export function regressions(results: Result[]): Regression[] {
   });
 }
 
-/** Undefined, which is said, where there is nothing that this machine can be compared with. */
+/** Undefined, with a message, if there are no results of this processor. */
 const readCommitted = (): Committed | undefined => {
   if (!existsSync(committed)) return undefined;
   const results: Committed = JSON.parse(readFileSync(committed, 'utf8'));
@@ -45,7 +45,7 @@ const readCommitted = (): Committed | undefined => {
   return undefined;
 };
 
-/** Replaces what the last full run has left. */
+/** Replaces the results of the last full run. */
 export function writeResults(results: Result[], machine: string): void {
   const ratios = Object.fromEntries(stableRatios(results).map(({ name, value }) => [name, Number(value.toFixed(3))]));
   writeFileSync(committed, `${JSON.stringify({ processor, ratios } satisfies Committed, null, 2)}\n`);
@@ -56,7 +56,7 @@ export function writeResults(results: Result[], machine: string): void {
 ${machine} · ${new Date().toISOString().slice(0, 10)}
 
 Medians of the rounds, and of the ratios within a round. The limit is the server in the line below, or the value itself where it
-has a unit. How it is measured: [test/README.md](../README.md#the-bench).
+has a unit. How it is measured: [README.md](README.md#method).
 
 ${table(results)}
 `,

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import type { DatabaseView } from '../rig/database-view.ts';
-import type { SmtpSink } from '../rig/smtp.ts';
+import type { DatabaseView } from '../rig/observe/database-view.ts';
+import type { SmtpSink } from '../rig/servers/smtp.ts';
 import { call } from './client.ts';
 import type { Parts } from './parts.ts';
 import { addPeople, PASSWORD, personEmail } from './people.ts';
@@ -10,40 +10,40 @@ export interface Server {
   pid: number;
 }
 
-/** The service in production mode and what it is compared with, all of them warm and idle but the one that is measured. */
+/** The production service and its comparisons, all warm; only one is loaded at a time. */
 export interface Servers {
   service: Server;
-  /** Reads by hand, on the service's own data. */
+  /** Hand-written reads on the service's data. */
   koa: Server;
-  /** What hashes and what writes by hand, on the service's own data. */
+  /** Hand-written hashing and writes on the service's data. */
   nodeHttp: Server;
-  /** With a database of its own. */
+  /** With its own database. */
   betterAuth: Server;
-  /** What a further server by hand needs to share the service's data. */
+  /** The environment with which another hand-written server shares the service's data. */
   env: Record<string, string>;
-  /** Where the service's mails and those of `nodeHttp` arrive. */
+  /** Receives the mails of the service and of `nodeHttp`. */
   smtp: SmtpSink;
-  /** Users who are logged in, at the service and so at the baselines. */
+  /** Users logged in at the service, and so at the baselines. */
   people: Person[];
-  /** As many who are logged in at better-auth. */
+  /** As many users logged in at better-auth. */
   peerPeople: Person[];
 }
 
 export interface Person {
   email: string;
   cookie: string;
-  /** The cookie by which the service knows a device, for a login: without it a mail would tell of each. */
+  /** The cookie of a known device for a login: otherwise each login sends a mail. */
   device: string;
 }
 
-/** As many as connections, and more: the calls of one moment are those of different users. */
+/** More users than connections, so that concurrent calls are of different users. */
 export const PEOPLE = 64;
 
 export const nodeHttpFile = join(import.meta.dirname, 'baselines/node-http.ts');
 
 export async function startServers(parts: Parts): Promise<Servers> {
   const { smtp, s3 } = await parts.startSinks();
-  // A user uploads more often here than any may.
+  // The bench uploads more per user than the limit allows.
   const limits = { LIMIT_UPLOAD: '1000000/3600', UPLOAD_QUOTA: String(2 ** 40) };
   const { service, database } = await parts.startProduction({ SMTP_URL: smtp.url, ...s3.env, ...limits });
   await addPeople(database, 3);

@@ -1,20 +1,20 @@
-import type { DatabaseView } from '../rig/database-view.ts';
-import { redisClient } from '../rig/redis.ts';
+import type { DatabaseView } from '../rig/observe/database-view.ts';
+import { redisClient } from '../rig/servers/redis.ts';
 import { FIRST_MADE, idOf, MADE_EVERY_MS, numbers, uuidOf } from './people.ts';
 
-/** Sessions of each of the people. */
+/** Sessions per user. */
 const EACH = 10;
 const DAY_MS = 24 * 60 * 60_000;
 const LIFE_MS = 7 * DAY_MS;
-/** They began in the last six days: none ends while something is measured. */
+/** Started in the last six days, so that none expires during the measurement. */
 const BEGAN_WITHIN_MS = 6 * DAY_MS;
-/** Keys of one script: Redis answers nothing else meanwhile. */
+/** Keys per script: Redis answers nothing else while a script runs. */
 const KEYS_AT_ONCE = 20_000;
 
 /**
- * Gives each of 10 to the power of `exponent` people EACH sessions as the service stores them, rows and keys. They began one after
- * another, the nth of everybody before anybody's next. Nobody has their tokens: what is hashed in a key is a number. Resolves to the
- * bytes that a key takes of the memory of Redis. Ten million of each take two to three minutes.
+ * Gives each of 10 to the power of `exponent` users EACH sessions, as rows and keys like the service's, ordered by turn:
+ * everybody's nth before anybody's next. Nobody has their tokens: a key is the hash of a number. Resolves to the memory
+ * of a key in Redis, in bytes. Ten million take two to three minutes.
  */
 export async function addSessions(
   database: DatabaseView,
@@ -47,7 +47,7 @@ export async function addSessions(
 
 const usedMemory = (info: string): number => Number(/used_memory:(\d+)/.exec(info)?.[1]);
 
-/** One session of each person, of which the first has the number `from`; number 0 began at `first`. Times in milliseconds. */
+/** One session per user; the first has the number `from`, and number 0 started at `first`. Times in milliseconds. */
 const insertRows = (exponent: number, { first, from, every }: { first: number; from: number; every: number }) =>
   `insert into sessions (id, user_id, epoch, method, address, device, created_at, authenticated_at, last_used_at, expires_at)
    select ${uuidOf('began', `${from} + n`)}, ${idOf('n')}, 0, 'password', '198.51.100.7', 'Firefox on Linux',
@@ -55,7 +55,7 @@ const insertRows = (exponent: number, { first, from, every }: { first: number; f
    from (select n, ${first} + (${from} + n) * ${every} as began from (${numbers(exponent)}) numbers) sessions
    order by n`;
 
-/** The same sessions as keys of the store: as long as a SHA-256 in base64url, and of bytes as evenly spread. */
+/** The same sessions as keys of the store, with the length and distribution of a SHA-256 in base64url. */
 const SET_KEYS = `
 local from, to, people, first, every, life, made, apart = unpack(ARGV)
 local function uuid(time, n)

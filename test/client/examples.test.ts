@@ -4,14 +4,14 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { callerOf } from '../contract/callers.ts';
-import { loggedIn, onStack, PASSWORD, verified } from '../contract/scenario.ts';
+import { callerOf } from '../contract/rig/callers.ts';
+import { loggedIn, onStack, PASSWORD, verified } from '../contract/rig/scenario.ts';
 import { heading, inBrowser, mailedLink, press } from '../pages/browser.ts';
-import { freshEmail } from '../rig/address.ts';
-import { freePort } from '../rig/port.ts';
-import { newProject, packClient } from '../rig/project.ts';
+import { newProject, packClient } from '../rig/process/project.ts';
+import { freshEmail } from '../rig/servers/address.ts';
+import { freePort } from '../rig/servers/port.ts';
 
-/** The examples of client/examples, each in a directory of its own with the packed client, as a reader tries them. */
+/** Each of client/examples in its own directory with the packed client, as a reader tries it. */
 const examples = join(import.meta.dirname, '../../client/examples');
 const stops: (() => unknown)[] = [];
 afterAll(() => Promise.all(stops.map((stop) => stop())));
@@ -25,7 +25,7 @@ async function example(name: string) {
 
 const [reactPort, renderingPort, fastifyPort] = await Promise.all([freePort(), freePort(), freePort()]);
 
-/** Fills in the form of the service's own log-in page. */
+/** Fills in the form of the log-in page. */
 async function logInThere(page: Page, email: string): Promise<void> {
   await page.getByLabel('Email').fill(email);
   await page.getByLabel('Password').fill(PASSWORD);
@@ -40,7 +40,7 @@ inBrowser(['embedded', 'real'], (scenario) => {
       await project.script('build', { VITE_ACCOUNTS_URL: scenario().stack.appUrl });
       const args = ['--port', String(reactPort), '--host', '127.0.0.1', '--strictPort'];
       stops.push(await project.serve('preview', { port: reactPort, args }));
-    }, 120_000);
+    });
     afterAll(() => stops.pop()?.());
 
     test('registers, logs in, uploads a picture and logs out', async () => {
@@ -99,7 +99,7 @@ inBrowser(['embedded', 'real'], (scenario) => {
       );
     });
 
-    test('is where the service’s own log-in page leads back to', async () => {
+    test('receives users back from the log-in page of the service', async () => {
       const { stack, visit } = scenario();
       const { email } = await verified({ stack, call: callerOf('rest', stack.url) });
       await visit(
@@ -130,16 +130,16 @@ inBrowser(['embedded'], (scenario) => {
       const project = await example('server-rendering');
       const env = { ACCOUNTS_URL: scenario().stack.appUrl };
       stops.push(await project.serve('start', { port: renderingPort, env }));
-      // Of another site: to a browser 127.0.0.1 is none of localhost's.
+      // For a browser, 127.0.0.1 is another site than localhost.
       const other = createServer((_, response) => {
         response.setHeader('Content-Type', 'text/html').end(`<!doctype html><a href="${url}/">There</a>`);
       }).listen(0, '127.0.0.1');
       stops.push(() => other.close());
       await new Promise((resolve) => other.once('listening', resolve));
       elsewhere = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
-    }, 120_000);
+    });
 
-    test('shows who is logged in, also to a user who follows a link of another site, and logs out', async () => {
+    test('shows who is logged in, even after a link from another site, and logs out', async () => {
       const { stack, visit } = scenario();
       const { email } = await verified({ stack, call: callerOf('rest', stack.url) });
       await visit(
@@ -160,7 +160,7 @@ inBrowser(['embedded'], (scenario) => {
       );
     });
 
-    test('lets no page of another site log its user out', async () => {
+    test('refuses a logout from a page of another site', async () => {
       const { stack } = scenario();
       const { session } = await loggedIn({ stack, call: callerOf('rest', stack.url) });
       const headers = { cookie: `auth_session=${session}`, origin: 'https://evil.test' };
@@ -183,9 +183,9 @@ describe('fastify-service', () => {
         const project = await example('fastify-service');
         const env = { ACCOUNTS_URL: stack().appUrl, ACCOUNTS_TOKEN: token, CACHE_SECONDS: '2' };
         stops.push(await project.serve('start', { port: fastifyPort, env }));
-      }, 120_000);
+      });
 
-      test('knows the user of a session, for as long as it said after a logout, and says so when it cannot know', async () => {
+      test('caches the user of a session for the stated time, and answers 503 when it cannot know', async () => {
         const call = callerOf('rest', stack().url);
         const { session } = await loggedIn({ stack: stack(), call });
         const cookie = `auth_session=${session}`;

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { build } from 'vite';
 
-/** The project's compiled module, bundled as front ends do. */
+/** The compiled module, bundled like a front end. */
 export async function bundle(directory: string, entry: string): Promise<string> {
   await build({
     root: directory,
@@ -14,7 +14,7 @@ export async function bundle(directory: string, entry: string): Promise<string> 
   return readFile(join(directory, 'www/page.js'), 'utf8');
 }
 
-/** A front end of its own on another origin: one page with the bundle. */
+/** A front end on another origin: one page with the bundle. */
 export async function startFrontEnd(directory: string, entry: string, port: number) {
   const script = await bundle(directory, entry);
   const server = createServer((request, response) => {

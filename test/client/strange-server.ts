@@ -2,8 +2,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /**
- * What can stand where the service should: /silent accepts and says nothing, /half begins an answer and never ends it,
- * /proxy answers for a service that is down. Any page may read it.
+ * Faulty servers: /silent accepts and never answers, /half starts an answer and never ends it, /proxy answers for a
+ * service that is down. All origins may read them.
  */
 export async function startStrangeServer() {
   const server = createServer((request, response) => {

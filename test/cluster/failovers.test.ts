@@ -1,19 +1,19 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Load, outcomeOf, startLoad, summary, unlimited } from '../faults/load.ts';
-import { type Action, type Entry, endedSessions, violations } from '../rig/history.ts';
+import { type Action, type Entry, endedSessions, violations } from '../rig/observe/history.ts';
 import { until } from '../rig/until.ts';
 import { databaseFaults, redisFaults, serviceFaults } from './faults.ts';
 import { type ClusterStack, startClusterStack } from './stack.ts';
 
 const USERS = 16;
-/** All is normal from the last failure on, if for as long as this every kind of call succeeds. */
+/** The system has recovered if every kind of call succeeds for this long. */
 const CALM_MS = 3000;
 const kinds: Action[] = [
   ...(['register', 'verify', 'login', 'logout', 'logoutAll', 'endSession'] as const),
-  ...(['read', 'change', 'declare', 'forgot', 'reset'] as const),
+  ...(['read', 'change', 'declare', 'upload', 'forgot', 'reset'] as const),
 ];
 
-/** What users may be answered beside 503, whatever happens to the parts; that it fits their case, `violations` checks. */
+/** Allowed answers besides 503 during faults; `violations` checks that they are correct. */
 const rightAnswers: Partial<Record<Action, number[]>> = {
   register: [201],
   verify: [200],
@@ -24,7 +24,7 @@ const rightAnswers: Partial<Record<Action, number[]>> = {
 const isWrong = ({ action, status = 503 }: Entry) =>
   status !== 503 && !(rightAnswers[action] ?? [200, 401]).includes(status);
 
-/** 503 says that no answer came in time: what was asked for may still have been done. */
+/** After a 503 the call may still have been executed. */
 const asUnknown = (entry: Entry): Entry => (entry.status === 503 ? { ...entry, status: undefined } : entry);
 const isFailure = ({ status = 503 }: Entry) => status === 503;
 
@@ -37,13 +37,13 @@ describe.each(plan)('two instances behind HAProxy, on a cluster of databases and
   let stack: ClusterStack;
   let load: Load;
   const table: Record<string, unknown>[] = [];
-  const strikes: number[] = [];
-  const forgotten: { from: number; to: number }[] = [];
+  const faultTimes: number[] = [];
+  const lostWrites: { from: number; to: number }[] = [];
 
   beforeAll(async () => {
     stack = await startClusterStack(group, unlimited);
     const { proxy, smtp } = stack;
-    load = startLoad({ stack: { services: [proxy], smtp } }, { users: USERS, images: false });
+    load = startLoad({ stack: { services: [proxy], smtp } }, { users: USERS });
     await normal(load, 0);
   });
   afterAll(async () => {
@@ -53,23 +53,23 @@ describe.each(plan)('two instances behind HAProxy, on a cluster of databases and
 
   const cases = Object.entries(faults).flatMap(([name, cause]) => [1, 2].map((time) => ({ name, time, cause })));
   test.each(cases)('$name ($time)', async ({ name, time, cause }) => {
-    const { strike, mend, forgottenSince, resurrected } = await cause(stack, load);
+    const { inject, repair, writesLostSince, restoredSessions } = await cause(stack, load);
     const first = load.history.length;
     const began = performance.now();
-    await strike();
-    strikes.push(began, performance.now());
-    if (forgottenSince !== undefined) forgotten.push({ from: forgottenSince, to: performance.now() });
+    await inject();
+    faultTimes.push(began, performance.now());
+    if (writesLostSince !== undefined) lostWrites.push({ from: writesLostSince, to: performance.now() });
     const toNormal = await normal(load, began);
-    const back = await resurrected?.();
-    if (back !== undefined) expect(back).toBeGreaterThan(0);
+    const restored = await restoredSessions?.();
+    if (restored !== undefined) expect(restored).toBeGreaterThan(0);
 
-    const mended = performance.now();
-    await mend?.();
-    strikes.push(mended, performance.now());
-    const backToNormal = await normal(load, mended);
+    const repairedAt = performance.now();
+    await repair?.();
+    faultTimes.push(repairedAt, performance.now());
+    const backToNormal = await normal(load, repairedAt);
 
     const calls = load.history.slice(first);
-    await load.tryEnded(forgottenSince ?? began);
+    await load.tryEnded(writesLostSince ?? began);
     const failures = calls.filter(isFailure);
     const count = (which: (call: Entry) => boolean) => failures.filter(which).length;
     const row = {
@@ -78,7 +78,7 @@ describe.each(plan)('two instances behind HAProxy, on a cluster of databases and
       '503': count(({ status }) => status === 503),
       '503 of the proxy': count(({ proxyStatus }) => proxyStatus === 503),
       'cut off': count(({ status, proxyStatus }) => status === undefined && proxyStatus !== 503),
-      ...(back && { 'ended, and in Redis again': back }),
+      ...(restored && { 'ended, and in Redis again': restored }),
       'longest, s': seconds(Math.max(...calls.map(({ start, end }) => end - start))),
       'normal after, s': seconds(toNormal),
       'after the return, s': seconds(backToNormal),
@@ -88,28 +88,28 @@ describe.each(plan)('two instances behind HAProxy, on a cluster of databases and
     if (name === 'a rolling restart') expect(failures).toEqual([]);
   });
 
-  test('nothing that was acknowledged was lost or undone', async () => {
+  test('no acknowledged change was lost or undone', async () => {
     await load.finish();
     await stack.cluster.settled();
     const { history } = load;
-    const { databases, smtp } = stack;
+    const { databases, smtp, s3 } = stack;
     const ended = endedSessions(history).length;
     for (const { query: database } of databases) {
-      const known = { crashes: strikes, forgotten };
-      const outcome = await outcomeOf({ stack: { database, smtp } }, known);
+      const known = { crashes: faultTimes, forgotten: lostWrites };
+      const outcome = await outcomeOf({ stack: { database, smtp }, objects: s3 }, known);
       expect(violations(history.map(asUnknown), outcome)).toEqual([]);
     }
     expect(history.filter(isWrong)).toEqual([]);
     console.log(
       `${group}: ${history.length} calls, acknowledged: ${summary(history)}; lost 0; ` +
-        `${ended} sessions ended, alive afterwards 0; reset tokens spent twice 0; other answers than right or 503: 0`,
+        `${ended} sessions ended, alive afterwards 0; reset tokens spent twice 0; unexpected responses: 0`,
     );
   });
 });
 
 /**
- * Resolves once every kind of call has succeeded since the last failure, and for long enough; to the time in ms from
- * `since` until that failure.
+ * Waits until every kind of call has succeeded for CALM_MS without a failure. Returns the ms from `since` to the last
+ * failure.
  */
 async function normal({ history }: Load, since: number): Promise<number> {
   let from = since;

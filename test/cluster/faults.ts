@@ -1,26 +1,26 @@
 import { hash } from 'node:crypto';
 import type { Load } from '../faults/load.ts';
-import { endedSessions } from '../rig/history.ts';
-import type { PrivateServer } from '../rig/private-server.ts';
-import { withClient } from '../rig/redis.ts';
+import { endedSessions } from '../rig/observe/history.ts';
+import type { PrivateServer } from '../rig/servers/private-server.ts';
+import { withClient } from '../rig/servers/redis.ts';
 import { until } from '../rig/until.ts';
 import type { ClusterStack } from './stack.ts';
 
-/** What happens to one part, once it was found out which; `mend` makes it whole again. */
+/** A fault of one part, chosen at run time. */
 export interface Fault {
-  strike(): Promise<unknown>;
-  mend?(): Promise<unknown>;
-  /** What was written since that instant of performance.now(), the strike will lose. */
-  forgottenSince?: number;
-  /** How many of the sessions that have ended are back in the store. */
-  resurrected?(): Promise<number>;
+  inject(): Promise<unknown>;
+  repair?(): Promise<unknown>;
+  /** Writes since this performance.now() will be lost. */
+  writesLostSince?: number;
+  /** The number of ended sessions that are in the store again. */
+  restoredSessions?(): Promise<number>;
 }
 
 type Cause = (stack: ClusterStack, load: Load) => Promise<Fault>;
 
 const killed = (server: PrivateServer, settled: () => Promise<void>): Fault => ({
-  strike: () => server.down({ kill: true }),
-  async mend() {
+  inject: () => server.down({ kill: true }),
+  async repair() {
     await server.up();
     await settled();
   },
@@ -30,16 +30,27 @@ export const serviceFaults: Record<string, Cause> = {
   'a service process killed': async ({ services, balanced }) => {
     const [service] = services;
     return {
-      strike: async () => service?.kill(),
-      async mend() {
+      inject: async () => service?.kill(),
+      async repair() {
         await service?.restart();
         await balanced();
       },
     };
   },
 
+  'a service process frozen': async ({ services, balanced }) => {
+    const [service] = services;
+    return {
+      inject: async () => service?.signal('SIGSTOP'),
+      async repair() {
+        service?.signal('SIGCONT');
+        await balanced();
+      },
+    };
+  },
+
   'a rolling restart': async ({ services, balanced }) => ({
-    async strike() {
+    async inject() {
       for (const service of services) {
         await service.restart();
         await balanced();
@@ -54,8 +65,8 @@ export const databaseFaults: Record<string, Cause> = {
   'a database node frozen': async ({ cluster }) => {
     const node = await cluster.inUse();
     return {
-      strike: async () => node.pause(),
-      async mend() {
+      inject: async () => node.pause(),
+      async repair() {
         node.resume();
         await cluster.settled();
       },
@@ -73,38 +84,38 @@ export const redisFaults: Record<string, Cause> = {
   'a Redis master killed, replicas behind': async ({ redis }, load) => {
     const groupOf = async (master: PrivateServer) => ({ master, replicas: await replicasOf(master, redis.nodes) });
     const groups = await Promise.all((await redis.masters()).map(groupOf));
-    const forgottenSince = performance.now();
+    const writesLostSince = performance.now();
     for (const { replicas } of groups) for (const replica of replicas) await disconnect(replica);
-    // Opened before, so that the replicas have them, and ended since.
-    const resurrectedBy = async (replicas: PrivateServer[]) => {
-      const ended = endedSessions(load.history).filter(({ at }) => at > forgottenSince);
+    // Sessions that the replicas have, because they were opened before the disconnect, and that ended after it.
+    const restoredBy = async (replicas: PrivateServer[]) => {
+      const ended = endedSessions(load.history).filter(({ at }) => at > writesLostSince);
       const sessions = ended.map(({ session }) => session);
       return Math.min(...(await Promise.all(replicas.map((replica) => knownTo(replica, sessions)))));
     };
-    // Any of them: each master of a Cluster has a third of the few sessions, which may be none.
+    // All masters: each has a third of the few sessions, maybe none.
     const isBehind = async () => {
-      const counts = await Promise.all(groups.map(({ replicas }) => resurrectedBy(replicas)));
+      const counts = await Promise.all(groups.map(({ replicas }) => restoredBy(replicas)));
       return groups[counts.findIndex((count) => count > 0)];
     };
     const behind = await until(isBehind, {
       within: 30_000,
       every: 200,
-      what: 'a session of which the replicas do not know that it ended',
+      what: 'a session that ended but is still on the replicas',
     });
     const reconnect = async (some: typeof groups) => {
       for (const { replicas } of some)
         for (const { url } of replicas) await withClient(url, (client) => client.config('SET', 'masterauth', ''));
     };
     await reconnect(groups.filter((group) => group !== behind));
-    const { strike, mend } = killed(behind.master, redis.settled);
+    const { inject, repair } = killed(behind.master, redis.settled);
     return {
-      strike,
-      async mend() {
+      inject,
+      async repair() {
         await reconnect([behind]);
-        await mend?.();
+        await repair?.();
       },
-      resurrected: () => resurrectedBy(behind.replicas),
-      forgottenSince,
+      restoredSessions: () => restoredBy(behind.replicas),
+      writesLostSince,
     };
   },
 };
@@ -115,7 +126,7 @@ async function replicasOf(master: PrivateServer, nodes: PrivateServer[]): Promis
   return nodes.filter(({ port }) => ports.includes(port));
 }
 
-/** Its master goes on without it: it is refused there, for a password that nobody has set. */
+/** Cuts the replica off from its master by a wrong password. */
 async function disconnect(replica: PrivateServer): Promise<void> {
   await withClient(replica.url, async (client) => {
     await client.config('SET', 'masterauth', 'wrong');
@@ -126,7 +137,7 @@ async function disconnect(replica: PrivateServer): Promise<void> {
   });
 }
 
-/** How many of these sessions a server has. */
+/** The number of these sessions on a server. */
 const knownTo = (server: PrivateServer, sessions: string[]): Promise<number> =>
   withClient(server.url, async (client) => {
     // Refused outside a Cluster, which needs it.
@@ -137,6 +148,6 @@ const knownTo = (server: PrivateServer, sessions: string[]): Promise<number> =>
     const failed = answers.filter((answer) => answer.status === 'rejected').map(({ reason }) => reason);
     const unexpected = failed.find((error) => !String(error).includes('MOVED'));
     if (unexpected) throw unexpected;
-    // What was MOVED belongs to other masters.
+    // A MOVED key belongs to another master.
     return answers.filter((answer) => answer.status === 'fulfilled' && answer.value === 1).length;
   });

@@ -1,25 +1,28 @@
 import { randomBytes } from 'node:crypto';
-import type { DatabaseCluster } from '../rig/database-cluster.ts';
-import { type DatabaseView, viewMysql } from '../rig/database-view.ts';
-import { requireBinaries } from '../rig/debian.ts';
-import { startGalera } from '../rig/galera.ts';
-import { startGroupReplication } from '../rig/group-replication.ts';
-import { type LoadBalancer, startHaproxy } from '../rig/haproxy.ts';
-import { createDatabase, findFlavour } from '../rig/mysql.ts';
-import { freePort } from '../rig/port.ts';
-import type { PrivateServer } from '../rig/private-server.ts';
-import { startRedisCluster } from '../rig/redis-cluster.ts';
-import { startRedisSentinels } from '../rig/redis-sentinel.ts';
-import { noS3 } from '../rig/s3.ts';
-import { type Service, startService } from '../rig/service.ts';
-import { type SmtpSink, startSmtpSink } from '../rig/smtp.ts';
+import { readFileSync } from 'node:fs';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { type DatabaseView, viewMysql } from '../rig/observe/database-view.ts';
+import { type Service, startService } from '../rig/process/service.ts';
+import { createAuthority } from '../rig/servers/certificates.ts';
+import type { DatabaseCluster } from '../rig/servers/database-cluster.ts';
+import { requireBinaries } from '../rig/servers/debian.ts';
+import { type DeployedProxy, startDeployedProxy } from '../rig/servers/deployed-proxy.ts';
+import { startGalera } from '../rig/servers/galera.ts';
+import { startGroupReplication } from '../rig/servers/group-replication.ts';
+import { createDatabase, findFlavour } from '../rig/servers/mysql.ts';
+import { freePort } from '../rig/servers/port.ts';
+import type { PrivateServer } from '../rig/servers/private-server.ts';
+import { startRedisCluster } from '../rig/servers/redis-cluster.ts';
+import { startRedisSentinels } from '../rig/servers/redis-sentinel.ts';
+import { type S3, startS3 } from '../rig/servers/s3.ts';
+import { type SmtpSink, startSmtpSink } from '../rig/servers/smtp.ts';
 import { until } from '../rig/until.ts';
 
-/** Several Redis servers, one of which takes over when a master fails. */
+/** Several Redis servers with failover. */
 export interface RedisGroup {
   env: Record<string, string>;
   nodes: PrivateServer[];
-  /** The servers that take writes. */
+  /** The writable servers. */
   masters(): Promise<PrivateServer[]>;
   settled(): Promise<void>;
   stop(): Promise<void>;
@@ -40,25 +43,26 @@ export interface ClusterStack {
   cluster: DatabaseCluster;
   redis: RedisGroup;
   services: Service[];
-  proxy: LoadBalancer;
+  proxy: DeployedProxy;
   smtp: SmtpSink;
-  /** The database as each of the nodes has it. */
+  s3: S3;
+  /** For `localhost`, trusted by the services: paths of PEM files. */
+  certificate: { cert: string; key: string };
+  /** The database as seen by each node. */
   databases: DatabaseView[];
-  /** Resolves once the proxy sends requests to each of the services. */
+  /** Resolves once the proxy uses all instances. */
   balanced(): Promise<unknown>;
   stop(): Promise<void>;
 }
 
-/** Whichever server comes first on the PATH. */
+/** The first server on the PATH. */
 export async function startDatabaseCluster(): Promise<DatabaseCluster> {
   requireBinaries();
   const flavour = await findFlavour();
   return flavour.isMysql ? startGroupReplication(flavour) : startGalera(flavour);
 }
 
-const INSTANCES = 2;
-
-/** Services behind HAProxy, on three Galera nodes and a group of Redis servers. */
+/** Production instances behind HAProxy of docs/deploy, over TLS, on three Galera nodes and a Redis group. */
 export async function startClusterStack(
   redisGroup: keyof typeof redisGroups,
   env: Record<string, string>,
@@ -73,35 +77,46 @@ export async function startClusterStack(
   };
 
   try {
-    const [cluster, redis, smtp] = await Promise.all([
+    const [cluster, redis, smtp, s3] = await Promise.all([
       started(startDatabaseCluster()),
       started(redisGroups[redisGroup]()),
       started(startSmtpSink()),
+      started(startS3({ cors: true })),
     ]);
-    const [port, statsPort, ...instancePorts] = await Promise.all(Array.from({ length: 2 + INSTANCES }, freePort));
+    const authority = await createAuthority();
+    const certificate = await authority.issue('localhost');
+    // For `fetch` in the tests.
+    setDefaultCACertificates([...getCACertificates('default'), readFileSync(authority.ca, 'utf8')]);
+    const [port, ...instancePorts] = await Promise.all([freePort(), freePort(), freePort()]);
+    await cluster.settled();
     const database = new URL(await createDatabase(cluster.nodes[0]?.url ?? '')).pathname;
     const shared = {
       ...redis.env,
-      ...noS3,
+      ...s3.env,
+      NODE_ENV: 'production',
       DATABASE_URL: cluster.url + database,
       SMTP_URL: smtp.url,
       MAIL_FROM: 'Accounts <no-reply@accounts.test>',
       APP_SECRET: randomBytes(32).toString('hex'),
-      APP_URL: `http://localhost:${port}`,
-      // The proxy, and the client that is before it for the tests.
+      APP_URL: `https://localhost:${port}`,
+      // The proxy, and the test client in front of it.
       TRUST_PROXY: '2',
+      CA_FILE: authority.ca,
       ...env,
     };
     const services = await Promise.all(
       instancePorts.map((own) => started(startService({ env: { ...shared, PORT: String(own) } }))),
     );
-    const proxy = await started(startHaproxy({ port: port ?? 0, statsPort: statsPort ?? 0, instancePorts }));
+    const proxy = await started(startDeployedProxy('HAProxy', { port, instancePorts, certificate }));
     const databases = cluster.nodes.map(({ url }) => viewMysql(url + database));
     for (const { close } of databases) running.unshift({ stop: close });
     const balanced = () =>
-      until(async () => (await proxy.instances()) === INSTANCES, { within: 30_000, what: 'both instances' });
+      until(async () => (await proxy.instances())?.size === instancePorts.length, {
+        within: 30_000,
+        what: 'both instances',
+      });
     await balanced();
-    return { cluster, redis, services, proxy, smtp, databases, balanced, stop };
+    return { cluster, redis, services, proxy, smtp, s3, certificate, databases, balanced, stop };
   } catch (error) {
     await stop();
     throw error;

@@ -1,13 +1,13 @@
 import { defineConfig } from 'vitest/config';
 
-/** `npm run test:cluster`: a project apart, whose parts are its own and take what a small machine has. */
+/** `npm run test:cluster`: a separate project with parts of its own, sized for a small machine. */
 export default defineConfig({
   test: {
     name: 'cluster',
     include: ['test/cluster/**/*.test.ts'],
     reporters: ['verbose', './test/rig/reporter.ts'],
     pool: 'forks',
-    // One after the other.
+    // Sequentially.
     fileParallelism: false,
     testTimeout: 120_000,
     hookTimeout: 180_000,

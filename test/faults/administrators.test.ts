@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { callerOf } from '../contract/callers.ts';
-import { administrator, logIn, PASSWORD, sessionIn, verified } from '../contract/scenario.ts';
+import { callerOf } from '../contract/rig/callers.ts';
+import { administrator, logIn, PASSWORD, sessionIn, verified } from '../contract/rig/scenario.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 import { AT_ONCE, allMailsSettled, inRounds, livesAt, soon, tally } from './in-rounds.ts';
 import { unlimited } from './load.ts';
 
-/** Administrators at two instances who act on each other and on users that are logging in, many times over. */
+/** Administrators at two instances act on each other and on users who log in, in many rounds. */
 const ROUNDS = 200;
 vi.setConfig({ testTimeout: 240_000 });
 
@@ -27,7 +27,7 @@ describe(`in ${ROUNDS} rounds`, () => {
   test.each([
     ['the last two administrators', 0, 'LAST_ADMINISTRATOR'],
     ['two of three administrators', 1, 'FORBIDDEN'],
-  ])('of %s who take the role from each other, one stays', async (_, others, refusal) => {
+  ])('if %s concurrently take the role from each other, one remains', async (_, others, refusal) => {
     await stack.database("update users set role = 'user'");
     const two = [await administrator(scenario()), await administrator(scenario())];
     for (let i = 0; i < others; i++) await administrator(scenario());
@@ -40,14 +40,14 @@ describe(`in ${ROUNDS} rounds`, () => {
       const left = await stack.database("select id from users where role = 'admin'");
       outcomes.push([...replies.map(({ code = 'done' }) => code).sort(), left.length - others]);
     }
-    // One that comes late is refused as no administrator, before it begins.
+    // A late one is refused because it is no longer an administrator.
     const counts = tally(outcomes);
     const [beside = 0, late = 0] = [refusal, 'FORBIDDEN'].map((code) => counts[JSON.stringify([code, 'done', 1])]);
     expect(refusal === 'FORBIDDEN' ? late : beside + late, JSON.stringify(counts)).toBe(ROUNDS);
     expect(beside).toBeGreaterThan(ROUNDS / 10);
   });
 
-  test('no login beside a block has a session, neither during the block nor after it', async () => {
+  test('no login that races with a block has a session, during the block or after it', async () => {
     const admin = await administrator(scenario());
     const players = await Promise.all(Array.from({ length: AT_ONCE }, () => verified(scenario())));
     const done = async (act: string, id: string, i: number) =>

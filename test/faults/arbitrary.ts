@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { anyCharacter } from '../rig/random.ts';
+import { anyCharacter } from '../rig/client/random.ts';
 
 /** The part of JSON Schema that the document uses. */
 export interface Schema {
@@ -18,7 +18,7 @@ export interface Schema {
   example?: unknown;
 }
 
-/** What programs trip over, wherever a text or a number is expected. */
+/** Inputs that often cause faults, for any text or number. */
 const nasty: unknown[] = [
   '',
   ' ',
@@ -55,7 +55,7 @@ const nasty: unknown[] = [
 
 const broken = fc.oneof(fc.constantFrom(...nasty), fc.jsonValue({ maxDepth: 3 }), fc.string({ unit: anyCharacter }));
 
-/** Mostly what the schema asks for, now and then anything else. `known` has values that mean something to the service. */
+/** Mostly valid values of the schema, sometimes others. `known` contains values that exist in the service. */
 export const fromSchema = (schema: Schema, name: string, known: Record<string, unknown>): fc.Arbitrary<unknown> =>
   fc.oneof({ weight: 5, arbitrary: valid(schema, name, known) }, { weight: 1, arbitrary: broken });
 
@@ -87,7 +87,7 @@ function ofType(schema: Schema, known: Record<string, unknown>): fc.Arbitrary<un
   }
 }
 
-/** Required fields are mostly there, others half of the time, and sometimes one that nobody asked for. */
+/** Required fields are mostly present, others half of the time, sometimes with an unknown one. */
 function objectOf({ properties = {}, required = [] }: Schema, known: Record<string, unknown>): fc.Arbitrary<object> {
   const fields = Object.entries(properties).map(([name, schema]) => {
     const field = fromSchema(schema, name, known).map((value) => [[name, value]]);

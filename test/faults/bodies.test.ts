@@ -6,7 +6,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { ServiceError } from '../../server/errors.ts';
 import { readForm } from '../../server/http/api/multipart.ts';
 import { createHttpServer } from '../../server/http/server.ts';
-import { freePort } from '../rig/port.ts';
+import { freePort } from '../rig/servers/port.ts';
 import { until } from '../rig/until.ts';
 
 const CLIENTS = 5000;
@@ -21,14 +21,14 @@ const body = Buffer.concat([
 ]);
 const head = `POST / HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: ${body.length}\r\n\r\n`;
 
-/** Requests that have begun, those that go on, and those that ended in anything but a form or a refusal. */
+/** The requests started, the pending ones, and those that ended neither with a form nor with a refusal. */
 const count = { begun: 0, live: 0, failed: 0 };
 
 const app = new Koa().use(async (ctx) => {
   count.begun++;
   count.live++;
   try {
-    // As long as a session takes to be looked up: many clients have gone by then.
+    // As long as a session lookup takes: many clients have disconnected by then.
     for (let turns = randomInt(4); turns > 0; turns--) await nextTurn();
     await readForm(ctx);
   } catch (error) {
@@ -46,7 +46,7 @@ beforeAll(async () => {
   await createHttpServer(app, {}).listen(port, '127.0.0.1');
 });
 
-/** Sends the first `length` bytes of the body and leaves. */
+/** Sends the first `length` bytes of the body and disconnects. */
 const sendAndLeave = (length: number) =>
   new Promise<void>((resolve, reject) => {
     const socket = connect(port, '127.0.0.1');
@@ -55,7 +55,7 @@ const sendAndLeave = (length: number) =>
     socket.once('error', reject).once('close', () => resolve());
   });
 
-test('no form whose sender has gone is waited for, at whatever byte it went', async () => {
+test('the service does not wait for a form after its sender disconnects, at any byte', async () => {
   for (let sent = 0; sent < CLIENTS; sent += AT_ONCE) {
     await Promise.all(Array.from({ length: AT_ONCE }, () => sendAndLeave(randomInt(body.length + 1))));
   }
@@ -64,4 +64,4 @@ test('no form whose sender has gone is waited for, at whatever byte it went', as
     within: 20_000,
   }).catch(() => undefined);
   expect(count).toEqual({ begun: CLIENTS, live: 0, failed: 0 });
-}, 120_000);
+});

@@ -5,19 +5,19 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
-import { callerOf } from '../contract/callers.ts';
-import { loggedIn, onStack } from '../contract/scenario.ts';
-import { anyCharacter, cases, seed, timeLimit } from '../rig/random.ts';
-import type { Service } from '../rig/service.ts';
+import { callerOf } from '../contract/rig/callers.ts';
+import { loggedIn, onStack } from '../contract/rig/scenario.ts';
+import { png } from '../contract/uploads/corpus.ts';
+import { openFiles, sendForm, sendImage } from '../contract/uploads/storage.ts';
+import { anyCharacter, cases, seed, timeLimit } from '../rig/client/random.ts';
+import type { Service } from '../rig/process/service.ts';
 import { inTime, until } from '../rig/until.ts';
-import { png } from '../uploads/corpus.ts';
-import { openFiles, sendForm, sendImage } from '../uploads/storage.ts';
 import { unlimited } from './load.ts';
 
 const noise = fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes));
 const latin1 = (text: string) => Buffer.from(text, 'latin1');
 
-/** Broken requests and forms. Parsers do not depend on the parts: one stack, whose database shows its transactions. */
+/** Broken requests and forms. Parsers do not depend on the parts, so one stack is enough; its database shows transactions. */
 onStack(
   'real',
   (stack) => {
@@ -32,7 +32,7 @@ onStack(
     const memoryMb = () =>
       Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${service().pid}/status`, 'utf8'))?.[1]) / 1024;
 
-    /** Runs the work and asserts that the service still does all of its own, and has kept nothing of the broken. */
+    /** Runs the work and asserts that the service still works and has kept nothing of the broken requests. */
     async function leavesNothing(work: (settings: ReturnType<typeof cases>) => Promise<unknown>) {
       const convertAll = async () => {
         const images = Array.from({ length: 8 * availableParallelism() }, () =>
@@ -41,7 +41,7 @@ onStack(
         for (const { status } of await Promise.all(images)) expect(status).toBe(200);
       };
       await convertAll();
-      // Until the heap has the size that such work takes.
+      // Until the heap has grown to the size of such work.
       await work({ ...cases(60), seed: seed + 1 });
       const { pid } = service();
       const before = { files: openFiles(pid ?? 0).length, memory: memoryMb() };
@@ -50,13 +50,13 @@ onStack(
       expect(service().pid).toBe(pid);
       await until(() => openFiles(pid ?? 0).length <= before.files + 3, { what: 'the end of all connections' });
       expect(memoryMb() - before.memory).toBeLessThan(64);
-      // Of this database: the server is every file's.
+      // Only of this database, because all files share the server.
       const transactions = `select 1 from information_schema.innodb_trx join information_schema.processlist on id = trx_mysql_thread_id
         where db = database()`;
       await until(async () => (await stack().database(transactions)).length === 0, { every: 200 });
       const uploads = () =>
         stack().database<{ object_key: string; state: string }>('select object_key, state from uploads');
-      // A whole image of a client that has gone is stored all the same.
+      // A complete image is stored even if its client has disconnected.
       await until(async () => (await uploads()).every(({ state }) => state === 'kept'), { what: 'the last upload' });
       const rows = await uploads();
       const stored = await readdir(join(service().dataDir, 'objects'), { recursive: true, withFileTypes: true });
@@ -65,7 +65,7 @@ onStack(
       expect(service().output()).not.toMatch(/"level":(?:50|60)|\bERROR\b|\bFATAL\b/);
     }
 
-    /** Sends bytes, and no more; resolves to all that comes back. */
+    /** Sends only these bytes; resolves to everything received. */
     const exchange = (bytes: Uint8Array) =>
       inTime(
         new Promise<string>((resolve) => {
@@ -74,7 +74,7 @@ onStack(
           socket.on('data', (data) => {
             answer += data.toString('latin1');
           });
-          // A reset is what a client may see that still sends.
+          // A client that still sends may see a reset.
           socket.on('error', () => undefined).on('close', () => resolve(answer));
           socket.end(bytes);
         }),
@@ -91,7 +91,7 @@ onStack(
     ];
 
     test(
-      'whatever bytes come for a request, each answer is below 500 and has the security headers, and nothing stays',
+      'random request bytes get an answer below 500 with security headers, and leave nothing behind',
       async () => {
         const requests = requestsOf(person.session, image);
         const seen = new Map<string, number>();
@@ -117,7 +117,7 @@ onStack(
     );
 
     test(
-      'whatever form comes for an image, it is stored as a whole or refused, and nothing of it stays',
+      'a random image form is stored completely or refused without a trace',
       async () => {
         const seen = new Map<number, number>();
         await leavesNothing((settings) =>
@@ -141,7 +141,7 @@ onStack(
   { env: unlimited },
 );
 
-/** Requests that are right, some of which change something. */
+/** Valid requests, some of which make changes. */
 function requestsOf(session: string, image: Uint8Array): Buffer[] {
   const own = `Host: localhost\r\nCookie: auth_session=${session}\r\n`;
   const json = (path: string, body: string, method = 'POST') =>
@@ -292,7 +292,7 @@ function mutated(request: fc.Arbitrary<Buffer>, requests: Buffer[]): fc.Arbitrar
 
 const noBytes = Buffer.alloc(0);
 
-/** A form of a few parts, most of them right, between boundaries that are mostly right; its content type, and its bytes. */
+/** A form of a few mostly valid parts and boundaries: its content type and bytes. */
 function formOf(image: Uint8Array): fc.Arbitrary<[type: string, bytes: Uint8Array<ArrayBuffer>]> {
   const mostly = <T>(right: T, ...others: T[]) =>
     fc.oneof({ weight: 6, arbitrary: fc.constant(right) }, { weight: 1, arbitrary: fc.constantFrom(...others) });
@@ -324,7 +324,7 @@ function formOf(image: Uint8Array): fc.Arbitrary<[type: string, bytes: Uint8Arra
     ),
     fc.oneof(
       { weight: 4, arbitrary: fc.constant(Buffer.from(image)) },
-      // Large enough that forms which are not let go would soon leave no room for others.
+      // So large that forms which are not released would soon block others.
       { weight: 3, arbitrary: fc.constant(Buffer.concat([image, Buffer.alloc(200_000, 'x')])) },
       noise,
       fc.constant(latin1('--c\r\nContent-Disposition: file; filename="b.png"\r\n\r\nx\r\n--c--')),

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { type Call, callerOf, type Reply } from '../contract/callers.ts';
-import { loggedIn, logIn, mailedToken, PASSWORD, sessionIn, verified } from '../contract/scenario.ts';
-import { freshEmail } from '../rig/address.ts';
+import { type Call, callerOf, type Reply } from '../contract/rig/callers.ts';
+import { inBrowser, loggedIn, logIn, mailedToken, PASSWORD, sessionIn, verified } from '../contract/rig/scenario.ts';
+import { freshEmail } from '../rig/servers/address.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 import { AT_ONCE, allMailsSettled, inRounds, livesAt, soon, statuses, tally } from './in-rounds.ts';
 import { unlimited } from './load.ts';
 
-/** Changes of password and address beside each other, and beside what they end, at two instances. */
+/** Concurrent changes of password and email at two instances, and concurrent requests that they affect. */
 const ROUNDS = 500;
 const MAILED_ROUNDS = 200;
-// A bound for a machine that does much else: a minute is enough on a quiet one.
+// A bound for a busy machine: a minute is enough on a quiet one.
 vi.setConfig({ testTimeout: 240_000 });
 
 let stack: Stack;
@@ -30,7 +30,7 @@ const aliveOf = async (sessions: (string | undefined)[]) =>
   (await Promise.all(sessions.map((session) => (session ? livesAt(callers, session) : [])))).flat().filter(Boolean)
     .length;
 
-/** A new session; a 503, as of a machine that is busy, is asked again. */
+/** A new session; retried after a 503 of a busy machine. */
 const opened = (round: number, person: Parameters<typeof logIn>[1]) =>
   until(() => logIn(caller(round), person), { what: 'a login' });
 
@@ -40,14 +40,15 @@ const changePassword = (i: number, session: string, currentPassword: string, new
   caller(i)('account.changePassword', { currentPassword, newPassword }, { session });
 
 describe(`in ${ROUNDS} rounds`, () => {
-  test('of changes of a password at once, in one session and in two, one wins, and only its session goes on', async () => {
+  // checks: F15
+  test('of concurrent password changes one wins, and only its session continues', async () => {
     const users = await Promise.all(Array.from({ length: AT_ONCE }, () => verified({ stack, call })));
     const outcomes = await inRounds(ROUNDS, async (round, player) => {
       const user = users[player] ?? (await verified({ stack, call }));
       const sessions = [await opened(round, user), await opened(round + 1, user)];
-      const given = [sessions[0], sessions[1], sessions[0], sessions[1]] as string[];
+      const used = [sessions[0], sessions[1], sessions[0], sessions[1]] as string[];
       const replies = await Promise.all(
-        given.map((session, i) => changePassword(i, session, user.password, newPassword(round, i))),
+        used.map((session, i) => changePassword(i, session, user.password, newPassword(round, i))),
       );
       const winner = replies.findIndex(({ status }) => status === 200);
       if (winner !== -1) user.password = newPassword(round, winner);
@@ -61,11 +62,12 @@ describe(`in ${ROUNDS} rounds`, () => {
       );
       return [...statuses(replies), before, after, rows.length];
     });
-    // Alive: the winner's new token, on each of the two instances; rows: that and the last login.
+    // Valid: the winner's new token on both instances. Rows: that session and the last login.
     expect(tally(outcomes)).toEqual({ '[200,401,401,401,0,2,2]': ROUNDS });
   });
 
-  test('no session that a login with the old password opens outlives a change of it', async () => {
+  // checks: 36, F15
+  test('no session of the old password outlives a password change', async () => {
     const users = await Promise.all(Array.from({ length: AT_ONCE }, () => verified({ stack, call })));
     let raced = 0;
     const outcomes = await inRounds(ROUNDS, async (round, player) => {
@@ -85,7 +87,8 @@ describe(`in ${ROUNDS} rounds`, () => {
     console.log(`${raced} sessions were opened beside ${ROUNDS} changes of the password, 0 survived`);
   });
 
-  test('a change of the password and a reset: one wins, and of the other nothing is alive', async () => {
+  // checks: F15
+  test('of a password change and a concurrent reset, one wins, and no session of the other remains', async () => {
     const outcomes = await inRounds(ROUNDS, async (round) => {
       const { session, ...person } = await loggedIn({ stack, call });
       const { email } = person;
@@ -101,28 +104,29 @@ describe(`in ${ROUNDS} rounds`, () => {
       return isReset ? [change.status, ...alive] : [change.status, reset.status, ...alive];
     });
     const seen = tally(outcomes);
-    // The change found the old password gone, or its session ended meanwhile: 401 either way.
+    // The old password was replaced or the session ended before the call: 401 in both cases.
     expect(Object.keys(seen).sort()).toEqual(['[200,400,0,2]', '[401,0,0]']);
     console.log(`a change of the password beside a reset: ${JSON.stringify(seen)}`);
   });
 });
 
 describe(`in ${MAILED_ROUNDS} rounds`, () => {
-  /** Asks for an address, and answers the token that is mailed to it. */
-  const asked = async (session: string, email: string, count?: number) => {
-    expect((await call('account.changeEmail', { email }, { session })).status).toBe(200);
+  /** Requests an email change and returns the mailed token. */
+  const requestChange = async (session: string, email: string, count?: number) => {
+    expect((await call('account.changeEmail', { email }, inBrowser(session))).status).toBe(200);
     return mailedToken(stack, email, 'confirm-email', count);
   };
 
-  test('of two users who confirm one address one has it', async () => {
+  // checks: F14
+  test('of two users who confirm one email concurrently, one gets it', async () => {
     const outcomes = await inRounds(MAILED_ROUNDS, async (round) => {
       const [ada, bob] = await Promise.all([0, 1].map(() => loggedIn({ stack, call })));
       if (!ada || !bob) throw new Error('two users');
       const email = freshEmail();
-      const tokens = [await asked(ada.session, email), await asked(bob.session, email, 2)];
+      const tokens = [await requestChange(ada.session, email), await requestChange(bob.session, email, 2)];
       const replies = await Promise.all(
         [ada, bob].map(({ session }, i) =>
-          caller(round + i)('account.confirmEmail', { token: tokens[i] }, { session }),
+          caller(round + i)('account.confirmEmail', { token: tokens[i] }, inBrowser(session)),
         ),
       );
       const owners = await stack.database<{ id: string }>('select id from users where email = ?', [email]);
@@ -132,17 +136,18 @@ describe(`in ${MAILED_ROUNDS} rounds`, () => {
     expect(tally(outcomes)).toEqual({ '[200,409,1,true]': MAILED_ROUNDS });
   });
 
-  test('beside a further change and logins, an undo puts the old address back, and nothing of before is alive', async () => {
+  // checks: F14
+  test('an undo restores the former email despite a further change and logins, and ends earlier sessions', async () => {
     const outcomes = await inRounds(MAILED_ROUNDS, async (round) => {
       const { session, ...person } = await loggedIn({ stack, call });
       const [email, next] = [freshEmail(), freshEmail()];
-      const token = await asked(session, email);
-      expect((await call('account.confirmEmail', { token }, { session })).status).toBe(200);
+      const token = await requestChange(session, email);
+      expect((await call('account.confirmEmail', { token }, inBrowser(session))).status).toBe(200);
       const undo = await mailedToken(stack, person.email, 'undo-email-change');
-      const further = await asked(session, next);
+      const further = await requestChange(session, next);
       const [undone, change, login, registration] = await Promise.all([
         soon().then(() => caller(round)('account.undoEmailChange', { token: undo })),
-        soon().then(() => caller(round + 1)('account.confirmEmail', { token: further }, { session })),
+        soon().then(() => caller(round + 1)('account.confirmEmail', { token: further }, inBrowser(session))),
         soon().then(() => caller(round + 1)('auth.login', { ...person, email })),
         caller(round)('auth.register', { name: 'Mallory', email: person.email, password: PASSWORD }),
       ]);
@@ -155,12 +160,13 @@ describe(`in ${MAILED_ROUNDS} rounds`, () => {
     expect(tally(outcomes)).toEqual({ '[200,409,true,0,0]': MAILED_ROUNDS });
   });
 
-  test('nobody registers the address that is being given up', async () => {
+  // checks: F14
+  test('nobody can register an email that is being given up', async () => {
     const outcomes = await inRounds(MAILED_ROUNDS, async (round) => {
       const { session, email: former } = await loggedIn({ stack, call });
-      const token = await asked(session, freshEmail());
+      const token = await requestChange(session, freshEmail());
       const [change, registration] = await Promise.all([
-        soon().then(() => caller(round)('account.confirmEmail', { token }, { session })),
+        soon().then(() => caller(round)('account.confirmEmail', { token }, inBrowser(session))),
         caller(round + 1)('auth.register', { name: 'Mallory', email: former, password: PASSWORD }),
       ]);
       return [change.status, registration.status];

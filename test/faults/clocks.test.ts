@@ -1,17 +1,19 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { callerOf } from '../contract/callers.ts';
-import { isAlive, loggedIn, logIn, mailedToken, registered } from '../contract/scenario.ts';
+import { type Call, callerOf } from '../contract/rig/callers.ts';
+import { isAlive, loggedIn, logIn, mailedToken, type Person, registered } from '../contract/rig/scenario.ts';
+import { png } from '../contract/uploads/corpus.ts';
+import { put, sendImage } from '../contract/uploads/storage.ts';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { atInstance, begin, somebody } from '../provider/login.ts';
-import { startS3 } from '../rig/s3.ts';
-import { type Service, startService } from '../rig/service.ts';
+import { startMysqlWithMovableClock } from '../rig/process/movable-clock.ts';
+import { type Service, startService } from '../rig/process/service.ts';
+import { clientAddress, freshEmail } from '../rig/servers/address.ts';
+import { startS3 } from '../rig/servers/s3.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
-import { png } from '../uploads/corpus.ts';
-import { put, sendImage } from '../uploads/storage.ts';
 
-/** F13: instances whose clocks are wrong, beside one whose clock is right. */
+/** Instances with wrong clocks, beside one with a right clock. */
 const provider = await startHostileProvider();
 let stack: Stack;
 beforeAll(async () => {
@@ -20,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => Promise.all([stack?.stop(), provider.close()]));
 
 const MINUTE = 60_000;
-const clock = join(import.meta.dirname, '../rig/skewed-clock.ts');
+const clock = join(import.meta.dirname, '../rig/process/skewed-clock.ts');
 
 async function withClock(
   offset: number,
@@ -34,7 +36,7 @@ async function withClock(
   try {
     const { data } = await callerOf('rest', service.url)('health');
     const shown = Date.parse(data.timestamp) - Date.now();
-    // Else the clock is not wrong, and the rest shows nothing.
+    // Otherwise the clock is right, and the test shows nothing.
     expect(Math.abs(shown - offset)).toBeLessThan(5000);
     await check(service);
   } finally {
@@ -47,8 +49,9 @@ describe.each([
   ['ten minutes behind', -10 * MINUTE],
   ['an hour behind', -60 * MINUTE],
   ['a day ahead', 24 * 60 * MINUTE],
-])('F13: an instance whose clock is %s', (_, offset) => {
-  test('gives and takes tokens and sessions as the others do', () =>
+])('an instance whose clock is %s', (_, offset) => {
+  // checks: F13
+  test('issues and accepts tokens and sessions as the others do', () =>
     withClock(offset, async ({ url }) => {
       const [wrong, right] = [callerOf('rest', url), callerOf('rest', stack.url)];
       for (const [giving, taking] of [
@@ -78,11 +81,100 @@ describe.each([
     }));
 });
 
+/** A user with everything that expires: a session, and mailed reset and verification links. */
+async function inTheMiddle({ stack, call }: { stack: Stack; call: Call }) {
+  const [user, unverified] = [await loggedIn({ stack, call }), await registered({ stack, call })];
+  expect((await call('auth.forgotPassword', { email: user.email })).status).toBe(200);
+  return {
+    ...user,
+    unverified,
+    reset: await mailedToken(stack, user.email, 'reset-password'),
+    verification: await mailedToken(stack, unverified.email, 'verify-email'),
+  };
+}
+
+const isAdmitted = async (call: Call, person: Person): Promise<boolean> =>
+  (await call('auth.login', { email: person.email, password: person.password })).status === 200;
+
+describe.each([
+  ['ahead', 60 * MINUTE],
+  ['back', -60 * MINUTE],
+])('a clock jumps an hour %s', (_, jump) => {
+  // checks: F13
+  test('of an instance: sessions, mailed links, limits and mails still work', () =>
+    withClock(
+      0,
+      async (service) => {
+        const call = callerOf('rest', service.url);
+        const { session, reset, verification, unverified, ...user } = await inTheMiddle({ stack, call });
+        const address = { headers: { 'x-forwarded-for': clientAddress() } };
+        const guess = () => call('auth.login', { email: freshEmail(), password: user.password }, address);
+        for (let i = 0; i < 5; i++) expect((await guess()).status).toBe(401);
+
+        service.signal('SIGUSR2');
+        const now = async () => Date.parse((await call('health')).data.timestamp);
+        await until(async () => Math.abs((await now()) - Date.now() - jump) < 5000);
+
+        expect(await isAlive(call, session)).toBe(true);
+        expect((await guess()).status).toBe(429);
+        expect((await call('auth.verifyEmail', { token: verification })).status).toBe(200);
+        expect(await isAdmitted(call, unverified)).toBe(true);
+        const password = 'Difference-Engine-1';
+        const changed = await call('auth.resetPassword', { token: reset, email: user.email, password });
+        expect(changed.status).toBe(200);
+        expect(await isAlive(call, session)).toBe(false);
+        await stack.waitForMail({ to: user.email, subject: 'password' });
+        // As on instances with a right clock.
+        const later = await loggedIn({ stack, call });
+        expect(await isAlive(callerOf('rest', stack.url), later.session)).toBe(true);
+      },
+      { CLOCK_JUMP_MS: String(jump) },
+    ));
+
+  // checks: F13
+  test('of the database: sessions and mails still work; links of an hour expire an hour earlier or later', async () => {
+    const mysql = await startMysqlWithMovableClock();
+    const own = await startStack('real', { mysqlUrl: mysql.url });
+    try {
+      const call = callerOf('rest', own.url);
+      const { session, reset, verification, unverified, ...user } = await inTheMiddle({ stack: own, call });
+
+      await mysql.moveClock(jump);
+      const [row] = await own.database<{ now: number }>(
+        `select timestampdiff(microsecond, '1970-01-01', utc_timestamp(3)) div 1000 as now`,
+      );
+      expect(Math.abs(Number(row?.now) - Date.now() - jump)).toBeLessThan(5000);
+
+      expect(await isAlive(call, session)).toBe(true);
+      expect((await call('auth.verifyEmail', { token: verification })).status).toBe(200);
+      expect(await isAdmitted(call, unverified)).toBe(true);
+      const password = 'Difference-Engine-1';
+      const former = await call('auth.resetPassword', { token: reset, email: user.email, password });
+      expect(former.status).toBe(jump > 0 ? 400 : 200);
+      // New requests use the new time, on both sides.
+      const later = await inTheMiddle({ stack: own, call });
+      expect(await isAlive(call, later.session)).toBe(true);
+      const changed = await call('auth.resetPassword', { token: later.reset, email: later.email, password });
+      expect(changed.status).toBe(200);
+      expect(await isAlive(call, later.session)).toBe(false);
+
+      await mysql.moveClock(0);
+      expect(await isAdmitted(call, { ...later, password })).toBe(true);
+      const last = await inTheMiddle({ stack: own, call });
+      expect(await isAlive(call, last.session)).toBe(true);
+    } finally {
+      await own.stop();
+      await mysql.stop();
+    }
+  });
+});
+
+// checks: F13
 test.each([
   ['taken, 20 seconds ahead of', 20_000, '/dashboard'],
   ['taken, 20 seconds behind', -20_000, '/dashboard'],
   ['refused, ten minutes ahead of', 10 * MINUTE, /^\/login\?error=/],
-])('F13: an ID token is %s the clock of the provider', (_, offset, expected) =>
+])('an ID token is %s the clock of the provider', (_, offset, expected) =>
   withClock(offset, async (service) => {
     const { browser, request } = await begin(service);
     const location = await browser.redirectOf(atInstance(service, provider.authorize(request, somebody())));
@@ -90,7 +182,8 @@ test.each([
   }),
 );
 
-test('F13: a storage that finds the clock wrong stores nothing, and the log says why', async () => {
+// checks: F13
+test('a storage that rejects the clock stores nothing, and the log says why', async () => {
   const s3 = await startS3({ cors: true });
   try {
     await withClock(

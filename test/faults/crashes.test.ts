@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { violations } from '../rig/history.ts';
-import { startUploading, type Uploading } from '../uploads/storage.ts';
+import { startUploading, type Uploading } from '../contract/uploads/storage.ts';
+import { violations } from '../rig/observe/history.ts';
 import { outcomeOf, startLoad, summary, unlimited } from './load.ts';
 
 const CYCLES = 20;
@@ -11,7 +11,8 @@ beforeAll(async () => {
 });
 afterAll(() => uploading?.stop());
 
-test(`F1: ${CYCLES} kill -9 of one of two instances under load lose and repeat nothing that was acknowledged`, async () => {
+// checks: F1, F2
+test(`${CYCLES} kill -9 of one of two instances under load lose or repeat no acknowledged change`, async () => {
   const { services, database } = uploading.stack;
   const load = startLoad(uploading);
   const crashes: number[] = [];
@@ -19,7 +20,7 @@ test(`F1: ${CYCLES} kill -9 of one of two instances under load lose and repeat n
   for (let cycle = 0; cycle < CYCLES; cycle++) {
     const service = services[cycle % services.length];
     const answered = load.history.length;
-    // Amid work: a number of calls, not a time, as a slow machine does less in a second.
+    // After a number of calls, not a time, because a slow machine does less in a second.
     await expect.poll(() => load.history.length, { timeout: 30_000 }).toBeGreaterThan(answered + 60);
     await service?.kill();
     crashes.push(performance.now());
@@ -29,9 +30,9 @@ test(`F1: ${CYCLES} kill -9 of one of two instances under load lose and repeat n
   await load.finish();
   const outcome = await outcomeOf(uploading, { crashes });
   expect(violations(load.history, outcome)).toEqual([]);
-  // Rows read before the objects: an object may be deleted after it was listed, and its row after it.
+  // Rows are read before objects: an object may be deleted after it was listed, and its row after it.
   expect(outcome.objects.filter((key) => !outcome.uploads.includes(key))).toEqual([]);
-  // Stored when the process was killed, before it could answer: the job deletes them.
+  // Stored when the process was killed, before its answer: the job deletes them.
   const expected = await database<{ key: string }>("select object_key `key` from uploads where state = 'expected'");
   const unanswered = expected.filter(({ key }) => outcome.objects.includes(key));
   const messages = new Set(outcome.mails.map(({ messageId }) => messageId)).size;

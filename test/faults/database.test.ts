@@ -1,26 +1,27 @@
 import { createConnection, type RowDataPacket } from 'mysql2/promise';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { User } from '../../entities/index.ts';
-import { createSessionRows } from '../../server/accounts/session-rows.ts';
-import { createUserSearch } from '../../server/accounts/user-search.ts';
-import { type Account, createUsers, type Users } from '../../server/accounts/users.ts';
+import { createSessionRows } from '../../server/accounts/sessions/rows.ts';
+import { createUserSearch } from '../../server/accounts/users/search.ts';
+import { type Account, createUserStore, type UserStore } from '../../server/accounts/users/users.ts';
 import { backgroundJob } from '../../server/activity/caller.ts';
 import { createActivity } from '../../server/activity/index.ts';
 import { type Database, sql } from '../../server/parts/database/contract.ts';
 import { openDatabase } from '../../server/parts/database/index.ts';
-import { type Call, callerOf } from '../contract/callers.ts';
-import { loggedIn } from '../contract/scenario.ts';
-import { type DatabaseView, viewMysql } from '../rig/database-view.ts';
-import { createDatabase, startMysql } from '../rig/mysql.ts';
-import type { PrivateServer } from '../rig/private-server.ts';
-import { startSilentProxy } from '../rig/proxy.ts';
-import { startService } from '../rig/service.ts';
+import { type Call, callerOf } from '../contract/rig/callers.ts';
+import { loggedIn } from '../contract/rig/scenario.ts';
+import { type DatabaseView, viewMysql } from '../rig/observe/database-view.ts';
+import { startService } from '../rig/process/service.ts';
+import { createDatabase, startMysql } from '../rig/servers/mysql.ts';
+import type { PrivateServer } from '../rig/servers/private-server.ts';
+import { startSilentProxy } from '../rig/servers/proxy.ts';
+import { redisClient, startRedisServer } from '../rig/servers/redis.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 
 const unavailable = { code: 'SERVICE_UNAVAILABLE', status: 503 };
 
-/** A server of this file's own: it is frozen, and its counters of all clients are looked at. */
+/** A server of this file alone: it is frozen, and its global counters are read. */
 let mysql: PrivateServer;
 let databaseUrl: string;
 let database: Database;
@@ -38,13 +39,13 @@ afterAll(async () => {
   await mysql.stop();
 });
 
-/** What the server is busy with for others than the one who asks. */
+/** The statements that run on the server, except this one. */
 const running = () =>
   view.query<{ info: string }>(
     "select info from information_schema.processlist where command = 'Query' and id <> connection_id()",
   );
 
-/** Another client that holds a user's row until `release`. */
+/** Another client that locks a user's row until `release`. */
 async function holdRow(id: string, url = databaseUrl) {
   const connection = await createConnection(url);
   await connection.query('begin');
@@ -72,15 +73,15 @@ const nameOf = async (id: string) => {
 const rename = (id: string, name: string) =>
   database.write((tables) => tables.updateTable('users').set({ name }).where('id', '=', id).execute());
 
-/** As a session has read it, once changes are made by one statement: the database's clock is known then. */
+/** As read by a session, once changes are single statements: then the clock of the database is known. */
 const partsOf = (database: Database) => ({ database, activity: createActivity(database, { keptDays: 1 }) });
 
-const readUser = async (users = createUsers(partsOf(database))): Promise<Account> => {
+const readUser = async (users = createUserStore(partsOf(database))): Promise<Account> => {
   const { id } = await addUser();
   return (await users.find(id)) as Account;
 };
 
-/** How many statements of each kind the server runs meanwhile. */
+/** The number of statements of each kind that the server runs during the call. */
 const statementsOf = async (work: () => Promise<unknown>): Promise<Record<string, number>> => {
   const counted = async () => {
     const rows = await view.query<{ Variable_name: string; Value: string }>(
@@ -93,21 +94,21 @@ const statementsOf = async (work: () => Promise<unknown>): Promise<Record<string
   return Object.fromEntries((await counted()).map(([name, count]) => [name, count - (before.get(name) ?? 0)]));
 };
 
-/** Would take for ever. */
+/** Would run forever. */
 const everyPairOfColumns = sql`select count(*) from information_schema.columns a, information_schema.columns b,
   information_schema.columns c, information_schema.columns d where a.column_name < b.column_comment`;
 
-describe('what is given up ends in the database too', () => {
-  test('a read that takes too long', async () => {
+describe('a cancelled statement also ends in the database', () => {
+  test('a slow read', async () => {
     const heavy = database.query((tables) =>
       tables.selectNoFrom(sql<number>`(${everyPairOfColumns})`.as('heavy')).execute(),
     );
     await until(async () => (await running()).some(({ info }) => info.includes('heavy')));
     await expect(heavy).rejects.toMatchObject(unavailable);
     await until(async () => (await running()).length === 0, { within: 5000 });
-  }, 20_000);
+  });
 
-  test('a change that waits too long for a row, which changes nothing later', async () => {
+  test('a change that waited too long for a row, and makes no change later', async () => {
     const { id } = await addUser();
     const { release } = await holdRow(id);
     const changes = [
@@ -120,34 +121,37 @@ describe('what is given up ends in the database too', () => {
     await until(async () => (await running()).length === 0, { within: 5000 });
     await release();
     expect(await nameOf(id)).toBe('Ada');
-  }, 20_000);
+  });
 
-  test('a profile that a frozen server has received, which changes nothing later', async () => {
+  // checks: F4
+  test('a profile sent to a frozen server makes no change later', async () => {
     const read = await readUser();
     mysql.pause();
-    await expect(createUsers(partsOf(database)).update(read, { name: 'Eve' }, backgroundJob)).rejects.toMatchObject(
+    await expect(createUserStore(partsOf(database)).update(read, { name: 'Eve' }, backgroundJob)).rejects.toMatchObject(
       unavailable,
     );
     mysql.resume();
     await until(() => database.ping().then(() => true));
     await until(async () => (await running()).length === 0);
     expect(await nameOf(read.id)).toBe('Ada');
-  }, 20_000);
+  });
 
-  test('a change that a frozen server has received, which changes nothing later', async () => {
+  // checks: F4
+  test('a change sent to a frozen server makes no change later', async () => {
     const { id } = await addUser();
     mysql.pause();
     const change = rename(id, 'Eve');
     await expect(change).rejects.toMatchObject(unavailable);
     mysql.resume();
-    // Whatever the server had still to do comes before this.
+    // All pending work of the server precedes this.
     await until(() => rename(id, 'Grace').then(() => true));
     await until(async () => (await running()).length === 0);
     expect(await nameOf(id)).toBe('Grace');
-  }, 20_000);
+  });
 });
 
-test('connections that were dropped without a word are given up, and others take their place', async () => {
+// checks: F4
+test('silently dropped connections are detected and replaced', async () => {
   const proxy = await startSilentProxy(mysql.port);
   const url = new URL(databaseUrl);
   url.port = String(proxy.port);
@@ -156,15 +160,15 @@ test('connections that were dropped without a word are given up, and others take
   await Promise.all(Array.from({ length: 30 }, () => behind.ping()));
   proxy.silence();
   await expect(behind.ping()).rejects.toMatchObject(unavailable);
-  await until(() => behind.ping().then(() => true), { within: 15_000 });
+  await until(() => behind.ping().then(() => true));
   await behind.close();
   await proxy.stop();
-}, 40_000);
+});
 
-test('a single change that loses a deadlock is tried again', async () => {
+test('a single change is retried after a deadlock', async () => {
   const [first, second] = [await addUser(), await addUser()];
   const { connection, release } = await holdRow(second.id);
-  // More to undo than the other has: the other is who must give way.
+  // It has more to undo, so the other is the victim of the deadlock.
   await connection.query("update users set bio = 'x' where id = ?", [second.id]);
   await connection.query("update users set bio = 'y' where id = ?", [second.id]);
   const change = database.write((tables) =>
@@ -176,22 +180,22 @@ test('a single change that loses a deadlock is tried again', async () => {
   await change;
   const rows = await view.query('select location from users where id in (?, ?)', [first.id, second.id]);
   expect(rows).toEqual([{ location: 'London' }, { location: 'London' }]);
-}, 20_000);
+});
 
 describe('a change of a profile', () => {
   let own: Database;
-  let users: Users;
+  let users: UserStore;
   beforeAll(async () => {
     own = await openDatabase({ databaseUrl, dataDir: '' });
     await own.migrate();
-    users = createUsers(partsOf(own));
+    users = createUserStore(partsOf(own));
   });
   afterAll(() => own.close());
 
-  test('is one transaction of one update and its event', async () => {
+  test('is one transaction: it locks, reads and updates the row, and inserts the event', async () => {
     const read = await readUser(users);
     const work = () => users.update(read, { name: 'Grace', bio: 'x', website: '' }, backgroundJob);
-    expect(await statementsOf(work)).toEqual({ Com_begin: 1, Com_update: 1, Com_select: 0, Com_commit: 1 });
+    expect(await statementsOf(work)).toEqual({ Com_begin: 1, Com_update: 1, Com_select: 1, Com_commit: 1 });
     expect(await view.query('select name, search_name, bio, website from users where id = ?', [read.id])).toEqual([
       { name: 'Grace', search_name: 'grace', bio: 'x', website: null },
     ]);
@@ -203,7 +207,7 @@ describe('a change of a profile', () => {
     { bio: 'x' },
     { website: 'https://example.test' },
     { avatar: 'https://example.test/a.png' },
-  ])('answers what another has made of it since the session was read: %j', async (other) => {
+  ])('returns concurrent changes made since the session was read: %j', async (other) => {
     const read = await readUser(users);
     await users.update(read, other, backgroundJob);
     const answer = await users.update(read, { location: 'London' }, backgroundJob);
@@ -219,7 +223,7 @@ describe('a change of a profile', () => {
   });
 });
 
-test('reading and writing are two ways into the database: what reads cannot write', () => {
+test('a read connection cannot write', () => {
   const neverCalled = () => [
     // @ts-expect-error: an insert
     database.query((tables) => tables.insertInto('users').execute()),
@@ -241,7 +245,7 @@ describe('a search', () => {
   const SAME = 20_000;
   const search = () => createUserSearch(database);
 
-  /** How many rows and index entries the server has gone through for it. */
+  /** The number of rows and index entries that the server reads for it. */
   const readsOf = async (work: () => Promise<unknown>): Promise<number> => {
     const total = async () => {
       const rows = await view.query<{ Value: string }>("show global status like 'Handler_read%'");
@@ -263,7 +267,7 @@ describe('a search', () => {
     await view.query('analyze table users');
   });
 
-  test('costs what a page costs, whatever is searched for, on whichever page', async () => {
+  test('costs the same for any query on any page', async () => {
     const limit = 20;
     const first = await search()({ q: 'many', limit });
     const deep = Buffer.from(JSON.stringify({ name: 'many', id: 'user_7' })).toString('base64url');
@@ -282,7 +286,7 @@ describe('a search', () => {
     expect(reads.nobody).toBeLessThan(3 * limit);
   });
 
-  test('shows all who share one name and the beginning of their email, each once', async () => {
+  test('lists each of the users who share a name and the start of their email once', async () => {
     const seen = new Set<string>();
     let pages = 0;
     for (let cursor: string | undefined, more = true; more; more = cursor !== undefined) {
@@ -305,13 +309,14 @@ describe('a service', () => {
   });
   afterAll(() => stack.stop());
 
-  test('whose one row is held answers all who want other rows', async () => {
+  // checks: F4
+  test('with one locked row serves all other rows', async () => {
     const [held, other] = [await loggedIn({ stack, call }), await loggedIn({ stack, call })];
     const { release } = await holdRow(held.id, stack.services[0]?.env['DATABASE_URL']);
     const waiting = Array.from({ length: 200 }, (_, i) =>
       call('profile.update', { bio: `${i}` }, { session: held.session }),
     );
-    // At most two of them wait in the database, however long one looks.
+    // At most two of them ever wait in the database.
     for (let round = 0; round < 20; round++) {
       const { status } = await call('profile.update', { bio: `${round}` }, { session: other.session });
       expect(status).toBe(200);
@@ -324,22 +329,23 @@ describe('a service', () => {
     const statuses = new Set((await Promise.all(waiting)).map(({ status }) => status));
     expect([...statuses].filter((status) => status !== 200 && status !== 503)).toEqual([]);
     expect((await call('profile.update', { bio: 'free' }, { session: held.session })).status).toBe(200);
-  }, 60_000);
+  });
 
-  test('that has told its caller 503 makes no change when the row is free again', async () => {
+  test('that answered 503 makes no change when the row is free', async () => {
     const { id, session, name } = await loggedIn({ stack, call });
     const { release } = await holdRow(id, stack.services[0]?.env['DATABASE_URL']);
     const reply = await call('profile.update', { name: 'Mallory' }, { session });
     expect(reply).toMatchObject(unavailable);
-    // Its statement still waits for the row: it gets it now.
+    // Its statement still waits for the row, and gets it now.
     await release();
     const open = () => stack.database('select 1 from information_schema.innodb_trx');
-    // InnoDB answers from a cache while it is read more often than every 100 ms.
+    // InnoDB answers from a cache if it is read more often than every 100 ms.
     await until(async () => (await open()).length === 0, { what: 'the end of all transactions', every: 200 });
     expect(await stack.database('select name from users where id = ?', [id])).toEqual([{ name }]);
-  }, 20_000);
+  });
 
-  test('that is refused by the database says what is wrong once, /readyz that it is refused, and it heals by itself', async () => {
+  // checks: F7
+  test('refused by the database logs the error once, fails /readyz, and recovers by itself', async () => {
     const { PORT, DATA_DIR, APP_URL, ...env } = stack.services[0]?.env ?? {};
     const url = new URL(env['DATABASE_URL'] ?? '');
     url.username = 'late';
@@ -351,18 +357,18 @@ describe('a service', () => {
     const before = await refusals();
     const service = await startService({ env: { ...env, DATABASE_URL: url.href }, ready: false });
     try {
-      await until(async () => (await refusals()) - before >= 5, { within: 30_000 });
+      await until(async () => (await refusals()) - before >= 5);
       const readyz = await fetch(`${service.url}/readyz`);
       expect([readyz.status, await readyz.json()]).toEqual([
         503,
         { status: 'error', database: 'refused', keyValueStore: 'ok' },
       ]);
-      const told = service
+      const warnings = service
         .output()
         .split('\n')
         .filter((line) => line.includes('the database'));
-      expect(told).toEqual([
-        expect.stringMatching(/the database refuses us \(Access denied for user 'late'.*DATABASE_URL/),
+      expect(warnings).toEqual([
+        expect.stringMatching(/the database refuses the connection \(Access denied for user 'late'.*DATABASE_URL/),
       ]);
       expect(service.output()).not.toContain('late-password');
       expect(service.output()).not.toMatch(/^\s+at /m);
@@ -377,9 +383,10 @@ describe('a service', () => {
     } finally {
       await service.stop();
     }
-  }, 60_000);
+  });
 
-  test('that is refused by Redis says what is wrong once, and /readyz that it is refused', async () => {
+  // checks: F7
+  test('refused by Redis logs the error once, and fails /readyz', async () => {
     const { PORT, DATA_DIR, APP_URL, ...env } = stack.services[0]?.env ?? {};
     const url = new URL(env['REDIS_URL'] ?? '');
     url.username = 'nobody';
@@ -389,14 +396,74 @@ describe('a service', () => {
       const state = async () => (await fetch(`${service.url}/readyz`)).json() as Promise<Record<string, string>>;
       await until(async () => (await state())['database'] === 'ok');
       expect(await state()).toEqual({ status: 'error', database: 'ok', keyValueStore: 'refused' });
-      const told = service
+      const warnings = service
         .output()
         .split('\n')
         .filter((line) => line.includes('Redis'));
-      expect(told).toEqual([expect.stringMatching(/Redis refuses us \(WRONGPASS.*REDIS_URL/)]);
+      expect(warnings).toEqual([expect.stringMatching(/Redis refuses the connection \(WRONGPASS.*REDIS_URL/)]);
       expect(service.output()).not.toContain('wrong-password');
     } finally {
       await service.stop();
     }
-  }, 60_000);
+  });
+
+  test.each([
+    ['a full memory', ['CONFIG', 'SET', 'maxmemory', '1'], ['CONFIG', 'SET', 'maxmemory', '0']],
+    [
+      'too few replicas',
+      ['CONFIG', 'SET', 'min-replicas-to-write', '1'],
+      ['CONFIG', 'SET', 'min-replicas-to-write', '0'],
+    ],
+  ])(
+    'whose Redis takes no writes for %s reports it on /readyz, and sessions still work',
+    async (_, begin, end) => {
+      const redis = await startRedisServer({});
+      const { PORT, DATA_DIR, APP_URL, ...env } = stack.services[0]?.env ?? {};
+      const service = await startService({ env: { ...env, REDIS_URL: redis.url } });
+      const client = redisClient(redis.url);
+      try {
+        const call = callerOf('rest', service.url);
+        const { session, ...person } = await loggedIn({ stack, call });
+        const readyz = async () => {
+          const response = await fetch(`${service.url}/readyz`);
+          return [response.status, ((await response.json()) as Record<string, string>)['keyValueStore']];
+        };
+        expect(await readyz()).toEqual([200, 'ok']);
+        await client.call(begin[0] ?? '', ...begin.slice(1));
+        await until(async () => (await readyz())[1] === 'read-only');
+        expect(await readyz()).toEqual([200, 'read-only']);
+        expect((await call('profile.get', undefined, { session })).status).toBe(200);
+        expect((await call('auth.login', person)).status).toBe(503);
+        await client.call(end[0] ?? '', ...end.slice(1));
+        await until(async () => (await readyz())[1] === 'ok');
+        expect((await call('auth.login', person)).status).toBe(200);
+      } finally {
+        client.disconnect();
+        await service.stop();
+        await redis.stop();
+      }
+    },
+    60_000,
+  );
+
+  test('whose Redis is a replica is not ready until a master exists', async () => {
+    const redis = await startRedisServer({});
+    const { PORT, DATA_DIR, APP_URL, ...env } = stack.services[0]?.env ?? {};
+    const service = await startService({ env: { ...env, REDIS_URL: redis.url } });
+    const client = redisClient(redis.url);
+    try {
+      const readyz = async () => {
+        const response = await fetch(`${service.url}/readyz`);
+        return [response.status, ((await response.json()) as Record<string, string>)['keyValueStore']];
+      };
+      await client.call('REPLICAOF', '127.0.0.1', '9');
+      for (let i = 0; i < 20; i++) expect(await readyz()).toEqual([503, 'unreachable']);
+      await client.call('REPLICAOF', 'NO', 'ONE');
+      await until(async () => (await readyz())[0] === 200);
+    } finally {
+      client.disconnect();
+      await service.stop();
+      await redis.stop();
+    }
+  });
 });

@@ -2,20 +2,20 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { callerOf } from '../contract/callers.ts';
-import { isAlive, loggedIn, PASSWORD, sessionIn } from '../contract/scenario.ts';
-import { freshEmail } from '../rig/address.ts';
-import { temporaryDirectory } from '../rig/custodian.ts';
-import { startMysql } from '../rig/mysql.ts';
-import type { PrivateServer } from '../rig/private-server.ts';
-import { spawnGroup, whenGone } from '../rig/process-group.ts';
-import { startRedis } from '../rig/redis.ts';
-import { noS3 } from '../rig/s3.ts';
-import { type Service, startService } from '../rig/service.ts';
+import { callerOf } from '../contract/rig/callers.ts';
+import { isAlive, loggedIn, PASSWORD, sessionIn } from '../contract/rig/scenario.ts';
+import { spawnGroup, whenGone } from '../rig/process/process-group.ts';
+import { type Service, startService } from '../rig/process/service.ts';
+import { freshEmail } from '../rig/servers/address.ts';
+import { temporaryDirectory } from '../rig/servers/custodian.ts';
+import { startMysql } from '../rig/servers/mysql.ts';
+import type { PrivateServer } from '../rig/servers/private-server.ts';
+import { startRedis } from '../rig/servers/redis.ts';
+import { noS3 } from '../rig/servers/s3.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 
-/** F12 needs a disk of its own: a tmpfs, which root on Linux may mount, in most containers not. There these tests count as skipped. */
+/** A full disk is a tmpfs, which only root on Linux can mount. Skipped elsewhere and in most containers. */
 const mayMount = canMount();
 
 interface Disk {
@@ -49,7 +49,7 @@ function mountDisk(megabytes: number): Disk {
       try {
         writeFileSync(ballast, Buffer.alloc(bavail * bsize));
       } catch (error) {
-        // The server has written meanwhile: the disk is full all the same.
+        // The server wrote in the meantime, and the disk is still full.
         if (!isFull(error)) throw error;
       }
     },
@@ -58,15 +58,15 @@ function mountDisk(megabytes: number): Disk {
   };
 }
 
-/** Each with what a change is there: an answer's status, and what it has acknowledged. */
+/** Each with a change: the status of its answer, and what it acknowledged. */
 const disks = {
   'the embedded files': { megabytes: 24, change: 'registration' },
-  // It begins with 190 MB, most of them its log.
+  // It starts with 190 MB, mostly its log.
   'the database server': { megabytes: 320, change: 'registration' },
   Redis: { megabytes: 24, change: 'login' },
 } as const;
 
-describe.skipIf(!mayMount).each(Object.keys(disks) as (keyof typeof disks)[])('F12: the disk of %s', (whose) => {
+describe.skipIf(!mayMount).each(Object.keys(disks) as (keyof typeof disks)[])('the disk of %s', (whose) => {
   let disk: Disk;
   let server: PrivateServer | undefined;
   let stack: Stack;
@@ -91,7 +91,8 @@ describe.skipIf(!mayMount).each(Object.keys(disks) as (keyof typeof disks)[])('F
     disk.unmount();
   });
 
-  test('is full: changes are 503, reads go on, and once there is room again so do changes, with nothing lost', async () => {
+  // checks: F12
+  test('is full: changes get 503 and reads work; with free space changes work again, and nothing is lost', async () => {
     const call = callerOf('rest', stack.url);
     const { session, ...person } = await loggedIn({ stack, call });
     const acknowledged: string[] = [];
@@ -117,7 +118,7 @@ describe.skipIf(!mayMount).each(Object.keys(disks) as (keyof typeof disks)[])('F
     const succeeded = { registration: 201, login: 200 }[disks[whose].change];
 
     disk.fill();
-    // Each server has some room of its own left.
+    // Each server has some space left.
     const statuses = new Set<number>();
     const refused = async () => {
       const status = await change();
@@ -136,11 +137,12 @@ describe.skipIf(!mayMount).each(Object.keys(disks) as (keyof typeof disks)[])('F
     console.log(`F12: ${whose}: the next ${disks[whose].change} succeeded ${ms} ms after there was room`);
     expect(await isAlive(call, session)).toBe(true);
     for (const one of acknowledged) expect([one, await isStored(one)]).toEqual([one, true]);
-  }, 120_000);
+  });
 });
 
+// checks: F12
 test.skipIf(process.platform !== 'linux').each(['production', 'development'])(
-  'F12: log lines that find no room cost no request, in %s',
+  'a full disk under the log costs no request, in %s',
   async (NODE_ENV) => {
     const stack = await startStack('real');
     let service: Service | undefined;
@@ -149,7 +151,7 @@ test.skipIf(process.platform !== 'linux').each(['production', 'development'])(
       const production = { APP_URL: 'https://accounts.test', PASSWORD_ITERATIONS: '100000', ...noS3 };
       service = await startService({
         env: { ...env, NODE_ENV, LOG_LEVEL: 'debug', ...(NODE_ENV === 'production' && production) },
-        // Each write to it fails as on a full disk.
+        // Every write to it fails as on a full disk.
         stdout: '/dev/full',
       });
       const reply = await callerOf('rest', service.url)('auth.register', {
@@ -166,17 +168,15 @@ test.skipIf(process.platform !== 'linux').each(['production', 'development'])(
   },
 );
 
-test.skipIf(process.platform !== 'linux')(
-  'F12: a log that finds no room at its very end ends all the same',
-  async () => {
-    const log = join(import.meta.dirname, '../../server/log.ts');
-    const script = `import { createLog } from '${log}';
+// checks: F12
+test.skipIf(process.platform !== 'linux')('the service exits even if its last log line finds no space', async () => {
+  const log = join(import.meta.dirname, '../../server/telemetry/log.ts');
+  const script = `import { createLog } from '${log}';
     const log = await createLog({ production: true, logLevel: 'info' });
     log.info('a line that is still in memory');
     process.exit(3);`;
-    const [file, ...args] = [process.execPath, '--input-type=module', '--eval', script];
-    const group = spawnGroup({ file, args, env: {}, stdout: '/dev/full' });
-    await whenGone(group, { what: 'the end of a process without room for its log', within: 30_000 });
-    expect(await group.exited).toBe(3);
-  },
-);
+  const [file, ...args] = [process.execPath, '--input-type=module', '--eval', script];
+  const group = spawnGroup({ file, args, env: {}, stdout: '/dev/full' });
+  await whenGone(group, { what: 'the end of a process without room for its log', within: 30_000 });
+  expect(await group.exited).toBe(3);
+});

@@ -3,8 +3,9 @@ import { availableParallelism } from 'node:os';
 import { createConnection } from 'mysql2/promise';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { cpuTime, duration, median } from '../bench/measure.ts';
-import { type Call, type CallOptions, callerOf, type Reply } from '../contract/callers.ts';
+import { type Call, type CallOptions, callerOf, type Reply } from '../contract/rig/callers.ts';
 import {
+  inBrowser,
   loggedIn,
   mailedToken,
   mailsSettled,
@@ -12,17 +13,17 @@ import {
   sessionIn,
   verified,
   visibleIn,
-} from '../contract/scenario.ts';
-import { clientAddress, freshEmail } from '../rig/address.ts';
-import { startMysql } from '../rig/mysql.ts';
-import type { PrivateServer } from '../rig/private-server.ts';
+} from '../contract/rig/scenario.ts';
+import { clientAddress, freshEmail } from '../rig/servers/address.ts';
+import { startMysql } from '../rig/servers/mysql.ts';
+import type { PrivateServer } from '../rig/servers/private-server.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 
-/** Hundreds of hashes one after the other, on a machine that does much else. */
+/** Hundreds of hashes in sequence, on a busy machine. */
 const TIMED = 300_000;
 
-/** What a database sees of a request must not depend on whether the address has an account; nor may one address stop others. */
+/** The statements of a request must not depend on whether the email has an account; no email may block others. */
 let mysql: PrivateServer;
 let stack: Stack;
 let call: Call;
@@ -38,7 +39,7 @@ afterAll(async () => {
   await mysql?.stop();
 });
 
-/** The statements about mails and users that the service sends while `ask` runs, without their values. */
+/** The service's statements about mails and users while `ask` runs, without their values. */
 async function statementsOf(ask: () => Promise<unknown>): Promise<string[]> {
   const isIdle = async () =>
     (await stack.database("select id from outbox where state = 'pending' limit 1")).length === 0;
@@ -54,13 +55,14 @@ async function statementsOf(ask: () => Promise<unknown>): Promise<string[]> {
   return (
     rows
       .map(({ argument }) => argument.replace(/'[^']*'/g, '?').replace(/\b\d+\b/g, '?'))
-      // The workers poll by themselves.
+      // The workers poll on their own.
       .filter((statement) => /^insert|^update|^delete|`users`|one_time_tokens/i.test(statement))
   );
 }
 
+// checks: 11, 29
 test.each(['auth.forgotPassword', 'auth.resendVerification'])(
-  '%s sends the database the same statements for every address',
+  '%s sends the same statements to the database for every email',
   async (procedure) => {
     const known = await verified({ stack, call });
     const waiting = await registered({ stack, call });
@@ -74,12 +76,14 @@ test.each(['auth.forgotPassword', 'auth.resendVerification'])(
   },
 );
 
-test('account.changeEmail sends the database the same statements for every address', async () => {
+// checks: 11, 29
+test('account.changeEmail sends the same statements to the database for every email', async () => {
   const { session } = await loggedIn({ stack, call });
   const known = await verified({ stack, call });
   const waiting = await registered({ stack, call });
   await Promise.all([known, waiting].map(({ email }) => mailsSettled(stack, email)));
-  const statementsFor = (email: string) => statementsOf(() => call('account.changeEmail', { email }, { session }));
+  const statementsFor = (email: string) =>
+    statementsOf(() => call('account.changeEmail', { email }, inBrowser(session)));
   const ofUnknown = await statementsFor(freshEmail());
   expect(ofUnknown).toContainEqual(expect.stringMatching(/^insert into `outbox`/));
   for (const { email } of [known, waiting]) {
@@ -88,19 +92,19 @@ test('account.changeEmail sends the database the same statements for every addre
   }
 });
 
-test('requests for a mail to one address wait for nothing and keep no other request waiting', async () => {
+test('requests for a mail to one address neither wait nor delay others', async () => {
   const person = await loggedIn({ stack, call });
   await mailsSettled(stack, person.email);
   const holder = await createConnection({ uri: String(stack.services[0]?.env.DATABASE_URL) });
   try {
-    // As the service itself locks rows: nothing beside them.
+    // Locks rows as the service does, and nothing else.
     await holder.query('set transaction isolation level read committed');
     await holder.query('begin');
     await holder.query('select id from users where email = ? for update', [person.email]);
-    const asked = await Promise.all(
+    const replies = await Promise.all(
       Array.from({ length: 300 }, () => call('auth.forgotPassword', { email: person.email })),
     );
-    expect(new Set(asked.map(({ status }) => status))).toEqual(new Set([200]));
+    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]));
     expect((await call('profile.get', undefined, { session: person.session })).status).toBe(200);
     await registered({ stack, call });
   } finally {
@@ -110,7 +114,7 @@ test('requests for a mail to one address wait for nothing and keep no other requ
   await stack.waitForMail({ to: person.email, subject: 'Reset' });
 });
 
-/** What the work costs the service, in ms of CPU. */
+/** The CPU time of the work in the service, in ms. */
 async function cpuOf<T>(work: () => Promise<T>): Promise<[T, number]> {
   const pid = stack.services[0]?.pid ?? 0;
   const before = cpuTime(pid);
@@ -125,14 +129,15 @@ const logins = (times: number, email: () => string, options: () => CallOptions =
     ),
   );
 
-/** Stored hashes need not be of any password: none is right. */
+/** The hashes need not match any password: all passwords are wrong. */
 const storeHash = (id: string, rounds: number | null) =>
   stack.database('update users set password_hash = ? where id = ?', [
     rounds && `${rounds}:${randomBytes(16).toString('base64')}:${randomBytes(32).toString('base64')}`,
     id,
   ]);
 
-test('a wrong password costs the same work for every address, whatever is stored of it', async () => {
+// checks: 18
+test('a wrong password costs the same work for every email, whatever is stored', async () => {
   const [known, outdated, without] = await Promise.all([1, 2, 3].map(() => registered({ stack, call })));
   if (!known || !outdated || !without) throw new Error('three users');
   await storeHash(outdated.id, 1000);
@@ -155,7 +160,7 @@ test('a wrong password costs the same work for every address, whatever is stored
   }
 });
 
-/** One account of each kind, and an address without one. */
+/** One account of each kind, and an unknown email. */
 async function addresses() {
   const [known, waiting, external] = [
     await verified({ stack, call }),
@@ -169,8 +174,8 @@ async function addresses() {
 const SAMPLES = 200;
 
 /**
- * The median times of requests for each address, one after the other and in turn: a machine that is slow for a while is
- * slow for all. `differences`: of each to that of the unknown address, the median of those within a turn.
+ * The median times of requests for each email, in turn, so that a slow phase of the machine affects all.
+ * `differences`: the median of the differences to the unknown email within a turn.
  */
 async function timesOf(emails: Record<string, string>, ask: (email: string) => Promise<Reply>) {
   const times = Object.fromEntries(Object.keys(emails).map((kind) => [kind, [] as number[]]));
@@ -186,7 +191,7 @@ async function timesOf(emails: Record<string, string>, ask: (email: string) => P
   return { unknown: median(unknown), differences: differences.map(Math.abs) };
 }
 
-/** A difference that is there shows each time; one of a busy machine does not. */
+/** A real difference appears each time; noise of a busy machine does not. */
 async function expectSameTimes(measure: () => Promise<{ differences: number[]; allowed: number }>): Promise<void> {
   const seen = [];
   for (let i = 0; i < 3; i++) {
@@ -197,8 +202,9 @@ async function expectSameTimes(measure: () => Promise<{ differences: number[]; a
   throw new Error(`the times differ: ${JSON.stringify(seen)}`);
 }
 
+// checks: 18
 test(
-  `${SAMPLES} logins in turn take the same time for every address, to a tenth of a hash`,
+  `${SAMPLES} interleaved logins take the same time for every email, within a tenth of a hash`,
   async () => {
     const { unverified, ...emails } = await addresses();
     await expectSameTimes(async () => {
@@ -211,8 +217,9 @@ test(
   TIMED,
 );
 
+// checks: 11, 29
 test.each(['auth.forgotPassword', 'auth.resendVerification'])(
-  `%s, ${SAMPLES} times in turn, takes the same time for every address, to 5 ms`,
+  `%s, ${SAMPLES} times interleaved, takes the same time for every email, within 5 ms`,
   async (procedure) => {
     const emails = await addresses();
     await expectSameTimes(async () => {
@@ -223,7 +230,8 @@ test.each(['auth.forgotPassword', 'auth.resendVerification'])(
   TIMED,
 );
 
-test('with the mail server away every address gets the same answer, and those of accounts their mail afterwards', async () => {
+// checks: 29
+test('while the mail server is down every email gets the same answer, and accounts get their mail afterwards', async () => {
   const emails = await addresses();
   await Promise.all(Object.values(emails).map((email) => mailsSettled(stack, email)));
   await stack.smtp?.stop();
@@ -239,28 +247,28 @@ test('with the mail server away every address gets the same answer, and those of
   expect(await stack.mailsTo(unknown)).toEqual([]);
 });
 
-test('with the mail server away changes go on, to any address with the same answer, and their mails arrive afterwards', async () => {
+test('while the mail server is down email changes get the same answer, and their mails arrive afterwards', async () => {
   const { session, email, password } = await loggedIn({ stack, call });
   const taken = await verified({ stack, call });
   const [next, free] = [freshEmail(), freshEmail()];
-  await call('account.changeEmail', { email: next }, { session });
+  await call('account.changeEmail', { email: next }, inBrowser(session));
   const token = await mailedToken(stack, next, 'confirm-email');
   await mailsSettled(stack, taken.email);
   await stack.smtp?.stop();
-  expect((await call('account.confirmEmail', { token }, { session })).status).toBe(200);
+  expect((await call('account.confirmEmail', { token }, inBrowser(session))).status).toBe(200);
   const passwords = { currentPassword: password, newPassword: 'Difference-Engine-1' };
   const changed = await call('account.changePassword', passwords, { session });
   expect(changed.status).toBe(200);
   const answers = [];
   for (const email of [free, taken.email]) {
-    answers.push(await call('account.changeEmail', { email }, { session: sessionIn(changed) }));
+    answers.push(await call('account.changeEmail', { email }, inBrowser(sessionIn(changed) ?? '')));
   }
   expect(answers.map(({ status }) => status)).toEqual([200, 200]);
   expect(visibleIn(answers[1] as Reply)).toEqual(visibleIn(answers[0] as Reply));
   await stack.smtp?.start();
   const mails = [
     [email, 'The email of your account'],
-    [taken.email, 'was given for another account'],
+    [taken.email, 'was entered for another account'],
     [next, 'Your password'],
   ] as const;
   for (const [to, subject] of mails) await stack.waitForMail({ to, subject, within: 50_000 });
@@ -268,7 +276,8 @@ test('with the mail server away changes go on, to any address with the same answ
   expect((await call('account.undoEmailChange', { token: undo })).status).toBe(200);
 });
 
-test('a token that is none, or another user’s, costs no hash', async () => {
+// checks: 38
+test('an invalid token, or another user’s, costs no hash', async () => {
   const [owner, other] = [await verified({ stack, call }), await verified({ stack, call })];
   await call('auth.forgotPassword', { email: owner.email });
   const token = await mailedToken(stack, owner.email, 'reset-password');
@@ -285,7 +294,7 @@ test('a token that is none, or another user’s, costs no hash', async () => {
     ),
   );
   expect(replies.map(({ code }) => code)).toEqual(Array(40).fill('INVALID_TOKEN'));
-  // With a hash for each half of them it would be more than half.
+  // With a hash for each half it would be more than half.
   expect(cost).toBeLessThan(hashes / 3);
 });
 
@@ -298,23 +307,24 @@ test('a login past the limit costs no hash', async () => {
   expect(limited).toBeLessThan(looked / 2);
 });
 
-test('more logins than a second or two of hashing are refused, and the others answered', async () => {
+test('logins beyond one or two seconds of hashing are refused, and the others answered', async () => {
   const cores = availableParallelism();
   const { id, email } = await registered({ stack, call });
-  // Hashes so slow that all requests have arrived before many are done.
+  // The hashes are so slow that all requests arrive before many are done.
   await storeHash(id, 300_000);
   const replies = await logins(cores * 130 + 50, () => email);
   const refused = replies.filter(({ status }) => status !== 401);
   for (const reply of refused) {
     expect(reply).toMatchObject({ status: 503, code: 'SERVICE_UNAVAILABLE', setCookies: [] });
   }
-  // A part that does not answer, as on a machine that is busy with other things, would say one second.
+  // An unresponsive part, as on a busy machine, would say one second.
   expect(refused.filter(({ headers }) => headers.get('retry-after') === '2').length).toBeGreaterThan(0);
   expect(replies.length - refused.length).toBeGreaterThan(cores);
   expect((await logins(1, freshEmail))[0]?.status).toBe(401);
 });
 
-test('one token tried sixty times at once buys one password hash, and its failures count', async () => {
+// checks: 38
+test('sixty concurrent uses of one token cost one hash, and failures count', async () => {
   const { email } = await verified({ stack, call });
   await call('auth.forgotPassword', { email });
   const token = await mailedToken(stack, email, 'reset-password');

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type Call, callerOf, paths } from '../contract/callers.ts';
-import { expectDocumented } from '../contract/document.ts';
-import { administrator, loggedIn, onBothStacks, PASSWORD, sessionIn } from '../contract/scenario.ts';
-import { clientAddress } from '../rig/address.ts';
-import { cases, seed, timeLimit } from '../rig/random.ts';
+import { type Call, callerOf, paths } from '../contract/rig/callers.ts';
+import { expectDocumented } from '../contract/rig/document.ts';
+import { administrator, loggedIn, onBothStacks, PASSWORD, sessionIn } from '../contract/rig/scenario.ts';
+import { cases, seed, timeLimit } from '../rig/client/random.ts';
+import { clientAddress } from '../rig/servers/address.ts';
 import { fromSchema, type Schema } from './arbitrary.ts';
 
 const RUNS_PER_OPERATION = 30;
@@ -22,7 +22,7 @@ interface Request {
   init: RequestInit;
 }
 
-/** Logs in, also to an account that a call has deleted. */
+/** Logs in, even to an account that a call has deleted. */
 async function enter(call: Call, { email, password }: { email: string; password: string }): Promise<string> {
   const reply = await call('account.restore', { email, password });
   expect(reply).toMatchObject({ code: undefined, status: 200 });
@@ -31,7 +31,7 @@ async function enter(call: Call, { email, password }: { email: string; password:
 
 onBothStacks(
   (stack) => {
-    /** An administrator who is logged in, and values that mean something to the service. */
+    /** A logged-in administrator, and values that exist in the service. */
     const prepare = async () => {
       const { url } = stack();
       const call = callerOf('rest', url);
@@ -57,8 +57,9 @@ onBothStacks(
       return { url, call, person, known, documented };
     };
 
+    // checks: 5
     test(
-      `whatever is sent to a documented path, the answer is a documented one (FUZZ_SEED=${seed})`,
+      `any request to a documented path gets a documented answer (FUZZ_SEED=${seed})`,
       async () => {
         const { url, call, person, known, documented } = await prepare();
         let { session } = person;
@@ -81,7 +82,7 @@ onBothStacks(
                 expect(response.status).toBeLessThan(500);
                 seen.add(`${response.ok ? 'taken' : 'refused'} ${withSession ? 'with' : 'without'} a session`);
                 await expectAnswer(url, method, pattern, operation, response);
-                // Logging out was one of the calls.
+                // One of the calls was a logout.
                 if (withSession && response.headers.getSetCookie().length > 0) session = await enter(call, person);
               },
             );
@@ -94,7 +95,7 @@ onBothStacks(
     );
 
     test(
-      `whatever is sent to the procedures under /trpc, alone or in a batch, each has a documented answer (FUZZ_SEED=${seed})`,
+      `any call or batch under /trpc gets documented answers (FUZZ_SEED=${seed})`,
       async () => {
         const { url, call, person, known, documented } = await prepare();
         let { session } = person;
@@ -116,7 +117,7 @@ onBothStacks(
               expect(response.status).toBeLessThan(500);
               const answer = (await response.json()) as RpcAnswer | RpcAnswer[];
               const names = path.replace(/^\/trpc\/|\?.*$/g, '').split(',');
-              // What is no batch is refused as a whole.
+              // An invalid batch is refused as a whole.
               if (isBatch && Array.isArray(answer)) expect(answer).toHaveLength(names.length);
               for (const [i, entry] of [answer].flat().entries()) {
                 seen[entry.error ? 'errors' : 'results']++;
@@ -145,7 +146,7 @@ interface RpcAnswer {
   error?: { message: string; code: number; data: { code: string; httpStatus: number } };
 }
 
-/** The answer of one procedure: as over REST, in the envelope of tRPC. */
+/** The answer of one procedure: as over REST, in tRPC's envelope. */
 async function expectRpcAnswer(url: string, documented: Documented, name: string, { result, error }: RpcAnswer) {
   const [method = '', path = ''] = Object.hasOwn(paths, name) ? (paths[name] ?? []) : [];
   const responses = documented[path]?.[method.toLowerCase()]?.responses;
@@ -154,7 +155,7 @@ async function expectRpcAnswer(url: string, documented: Documented, name: string
     const { code, httpStatus } = error.data;
     expect(code).toMatch(/^[A-Z]+(?:_[A-Z]+)*$/);
     expect(JSON.stringify(error)).not.toMatch(/\bat \S+:\d+|node_modules/);
-    // A wrong method, or a name that is none: not found.
+    // A wrong method or an unknown name: not found.
     expect(responses ? [...Object.keys(responses), '404', '415'] : ['400', '401', '404', '415']).toContain(
       `${httpStatus}`,
     );
@@ -169,7 +170,7 @@ async function expectRpcAnswer(url: string, documented: Documented, name: string
 
 type Documented = Record<string, Record<string, Operation>>;
 
-/** Procedures without a path, for other services. */
+/** Procedures without a REST path, for other services. */
 const servicePaths: [name: string, method: string, input: Schema][] = [
   ['service.session', 'POST', { type: 'object', properties: { token: { type: 'string' } }, required: ['token'] }],
   [
@@ -180,7 +181,7 @@ const servicePaths: [name: string, method: string, input: Schema][] = [
   ['service.endSessions', 'POST', { type: 'object', properties: { userId: { type: 'string' } }, required: ['userId'] }],
 ];
 
-/** One procedure, or a few in a batch, each with its input or something else; now and then broken as a whole. */
+/** One procedure, or a few in a batch, each with its input or another value; sometimes malformed as a whole. */
 function rpcRequest(documented: Documented, known: Record<string, unknown>) {
   const described = Object.entries(paths).map(([name, [method, path]]): [string, string, Schema] => {
     const { parameters = [], requestBody } = documented[path]?.[method.toLowerCase()] ?? {};
@@ -252,7 +253,7 @@ async function expectAnswer(url: string, method: string, path: string, operation
   expect(operation.responses[response.status]?.content).toBeUndefined();
 }
 
-/** A request to one operation: its parameters, and its body in the documented type, or as something else. */
+/** A request to an operation: its parameters, and its body in the documented or another form. */
 function requestTo(
   pattern: string,
   method: string,
@@ -261,14 +262,14 @@ function requestTo(
 ): fc.Arbitrary<Request> {
   const values = fc.tuple(
     ...parameters.map(({ name, in: place, required = false, schema }) => {
-      const given = fromSchema(schema, name, known).map((value) => [{ name, place, value }]);
-      return required ? given : fc.oneof(given, fc.constant([]));
+      const entry = fromSchema(schema, name, known).map((value) => [{ name, place, value }]);
+      return required ? entry : fc.oneof(entry, fc.constant([]));
     }),
   );
-  return fc.tuple(values, bodyOf(requestBody, known)).map(([given, body]) => {
+  return fc.tuple(values, bodyOf(requestBody, known)).map(([drawn, body]) => {
     let path = pattern;
     const query = new URLSearchParams();
-    for (const { name, place, value } of given.flat()) {
+    for (const { name, place, value } of drawn.flat()) {
       const text = (typeof value === 'string' ? value : JSON.stringify(value)).toWellFormed();
       if (place === 'query') query.append(name, text);
       // An empty segment, or one of dots, is another path.

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { duration } from '../bench/measure.ts';
-import { type Call, callerOf } from '../contract/callers.ts';
-import { deviceIn, loggedIn } from '../contract/scenario.ts';
-import { freshEmail } from '../rig/address.ts';
+import { type Call, callerOf } from '../contract/rig/callers.ts';
+import { deviceIn, loggedIn } from '../contract/rig/scenario.ts';
+import { freshEmail } from '../rig/servers/address.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { tally } from './in-rounds.ts';
 
-/** One account is guessed at from as many addresses as there are guesses, at two instances, with the limits as they are. */
+/** Guesses at one account, each from its own address, at two instances with the default limits. */
 const GUESSES = 10_000;
 const AT_ONCE = 50;
 const LIMIT_ACCOUNT = 100;
-// A bound for a machine that does much else.
+// A bound for a busy machine.
 vi.setConfig({ testTimeout: 240_000 });
 
 let stack: Stack;
@@ -24,7 +24,7 @@ afterAll(() => stack?.stop());
 
 const caller = (i: number) => callers[i % callers.length] as Call;
 
-/** Sends all guesses, so many at once; answers their statuses. Each comes from an address of its own. */
+/** Sends all guesses with this concurrency, each from its own address; returns their statuses. */
 async function flood(email: string): Promise<number[]> {
   const statuses: number[] = [];
   let next = 0;
@@ -41,7 +41,7 @@ async function flood(email: string): Promise<number[]> {
 
 const expected = { 401: LIMIT_ACCOUNT, 429: GUESSES - LIMIT_ACCOUNT };
 
-test('of ten thousand guesses at an account from as many addresses a hundred are looked at, and its owner logs in all the time', async () => {
+test('of ten thousand guesses from as many addresses a hundred are checked, and the owner can log in throughout', async () => {
   const { email, password, session } = await loggedIn({ stack, call: caller(0) });
   const device = deviceIn(await caller(0)('auth.login', { email, password }));
   let isOver = false;
@@ -61,15 +61,15 @@ test('of ten thousand guesses at an account from as many addresses a hundred are
   });
   const [statuses] = await Promise.all([flooding, logInAllTheTime()]);
   expect(tally(statuses)).toEqual(expected);
-  // More than a device may give wrong ones, twice over.
+  // Twice as many as a device may get wrong.
   expect(times.length).toBeGreaterThan(20);
   times.sort((a, b) => a - b);
   const at = (share: number) => Math.round(times[Math.floor(times.length * share)] ?? Number.NaN);
   console.log(
-    `guesses at one account: ${GUESSES}, looked at ${LIMIT_ACCOUNT}; its owner logged in ${times.length} times meanwhile, refused 0, median ${at(0.5)} ms, p99 ${at(0.99)} ms`,
+    `guesses at one account: ${GUESSES}, looked at ${LIMIT_ACCOUNT}; its owner logged in ${times.length} times during the guesses, refused 0, median ${at(0.5)} ms, p99 ${at(0.99)} ms`,
   );
 });
 
-test('guesses at an address without an account are answered alike', async () => {
+test('guesses at an unknown email get the same answers', async () => {
   expect(tally(await flood(freshEmail()))).toEqual(expected);
 });

@@ -1,20 +1,20 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { callerOf } from '../contract/callers.ts';
-import { onBothStacks } from '../contract/scenario.ts';
+import { callerOf } from '../contract/rig/callers.ts';
+import { onBothStacks } from '../contract/rig/scenario.ts';
 import { Browser } from '../provider/browser.ts';
 import { type Claims, environmentFor, type Lie, secondsFromNow, startHostileProvider } from '../provider/hostile.ts';
 import type { Answer } from '../provider/http.ts';
 import { atInstance, begin, identitiesOf, loginsThrough, somebody, usersWith } from '../provider/login.ts';
-import { freePort } from '../rig/port.ts';
+import { freePort } from '../rig/servers/port.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { inTime } from '../rig/until.ts';
 
-/** Providers that lie, and providers that do not answer: test/README.md, checks D. */
+/** Providers that lie, and providers that do not answer. */
 const provider = await startHostileProvider();
 const logInAs = loginsThrough(provider);
 afterAll(() => provider.close());
 
-/** Of a login at a provider that hangs: the service ends a call after 5 s. Far above it, for a loaded machine. */
+/** For a login at a hanging provider: the service gives up after 5 s, plus a margin for a loaded machine. */
 const LIMIT = { within: 30_000, what: 'the end of the login' };
 
 const lies: [string, Lie][] = [
@@ -31,7 +31,7 @@ const lies: [string, Lie][] = [
   ['an ID token without an end', { idToken: { exp: undefined } }],
   ['no signature', { signature: 'none' }],
   ['a signature by the client secret', { signature: 'secret' }],
-  ['a signature by another key', { signature: 'foreign key' }],
+  ['a signature by another key', { signature: 'other key' }],
   ['a code of another flow', { challenge: 'A'.repeat(43) }],
   ['a callback in the name of another issuer', { iss: 'https://evil.test' }],
   ['somebody else at the userinfo endpoint', { userinfo: { sub: 'somebody-else', email: 'x@example.test' } }],
@@ -49,16 +49,16 @@ const lies: [string, Lie][] = [
 
 onBothStacks(
   (stack) => {
-    test.concurrent.each(lies)('%s lets nobody in', async (_, lie) => {
+    // checks: 42, 47
+    test.concurrent.each(lies)('%s logs nobody in', async (_, lie) => {
       const person = somebody();
       const { browser, request } = await begin(stack());
       const callback = atInstance(stack(), provider.authorize(request, person, lie));
-      const cookie = browser.cookies.get('acme_oauth_state') ?? '';
+      const before = browser.copy();
       expect(await inTime(browser.redirectOf(callback), LIMIT)).toBe('/login?error=oauth_failed');
       expect(browser.session).toBeUndefined();
       expect(browser.cookies.has('acme_oauth_state')).toBe(false);
-      browser.cookies.set('acme_oauth_state', cookie);
-      const again = await browser.go(callback);
+      const again = await before.go(callback);
       expect([again.status, await again.json()]).toEqual([400, expect.objectContaining({ code: 'INVALID_STATE' })]);
       expect(await usersWith(stack(), person.email)).toEqual([]);
       expect(await identitiesOf(stack(), person.sub)).toEqual([]);
@@ -73,7 +73,8 @@ onBothStacks(
       expect(await second.browser.redirectOf(callback)).toBe('/login?error=oauth_failed');
     });
 
-    test('an error of the provider is told as ours, without its words', async () => {
+    // checks: 41
+    test('a provider error gets an answer of the service, without the provider’s text', async () => {
       const { browser, request } = await begin(stack());
       const callback = new URL(`${stack().url}/auth/acme/callback`);
       callback.searchParams.set('state', request.searchParams.get('state') ?? '');
@@ -85,7 +86,7 @@ onBothStacks(
   { env: environmentFor(provider) },
 );
 
-describe('a provider that cannot be asked', () => {
+describe('an unreachable provider', () => {
   const failures: [string, Answer][] = [
     ['hangs', 'hang'],
     ['hangs up', 'drop'],
@@ -96,7 +97,8 @@ describe('a provider that cannot be asked', () => {
 
   onBothStacks(
     (stack) => {
-      test('fails this login only, in time, and is used once it is back', async () => {
+      // checks: 47
+      test('fails only this login, in time, and works once it is back', async () => {
         try {
           for (const [, answer] of failures) {
             provider.setDiscovery(answer);
@@ -133,21 +135,20 @@ describe('a provider that cannot be asked', () => {
 describe('two instances', () => {
   let stack: Stack;
   beforeAll(async () => {
-    stack = await startStack('real', { instances: 2, env: environmentFor(provider) });
+    stack = await startStack('real', { instances: 2, env: { ...environmentFor(provider), LIMIT_CHANGE: '100/3600' } });
   });
   afterAll(() => stack.stop());
 
   const instance = (i: number) => stack.services[i % 2] ?? stack;
 
-  test('of one callback twenty times at once, one logs in', async () => {
+  // checks: 43, F14
+  test('of twenty concurrent uses of one callback, one logs in', async () => {
     const person = somebody();
     const { browser, request } = await begin(stack);
     const callback = provider.authorize(request, person);
-    const cookie = browser.cookies.get('acme_oauth_state') ?? '';
     const ends = await Promise.all(
       Array.from({ length: 20 }, async (_, i) => {
-        const copy = new Browser();
-        copy.cookies.set('acme_oauth_state', cookie);
+        const copy = browser.copy();
         const response = await copy.go(atInstance(instance(i), callback));
         await response.body?.cancel();
         return `${response.status} ${response.headers.get('location') ?? ''} ${copy.session ? 'session' : ''}`.trim();
@@ -162,7 +163,7 @@ describe('two instances', () => {
   test.each<[string, Claims, string]>([
     ['somebody new', {}, '/dashboard'],
     ['somebody new whose address nobody vouches for', { email_verified: false }, '/verify-email'],
-  ])('%s who comes twenty times at once is one user', async (_, claims, end) => {
+  ])('%s who arrives twenty times concurrently is one user', async (_, claims, end) => {
     const person = somebody(claims);
     const begun = await Promise.all(Array.from({ length: 20 }, () => begin(stack)));
     const ends = await Promise.all(
@@ -175,7 +176,7 @@ describe('two instances', () => {
     expect(await identitiesOf(stack, person.sub)).toHaveLength(1);
   });
 
-  test('twenty identities of one address at once are one user', async () => {
+  test('twenty concurrent identities with one email are one user', async () => {
     const { email } = somebody();
     const begun = await Promise.all(Array.from({ length: 20 }, () => begin(stack)));
     const ends = await Promise.all(
@@ -188,7 +189,7 @@ describe('two instances', () => {
     expect(await stack.database('select id from identities where user_id = ?', [user?.id ?? ''])).toHaveLength(20);
   });
 
-  test('an address that is registered and comes through the provider at once is its owner’s', async () => {
+  test('an email registered while its owner logs in through the provider belongs to the owner', async () => {
     const registrations: number[] = [];
     for (let round = 0; round < 10; round++) {
       const person = somebody();
@@ -205,11 +206,11 @@ describe('two instances', () => {
       expect(login.code).toBe('INVALID_CREDENTIALS');
     }
     expect(registrations.filter((status) => status !== 201 && status !== 409)).toEqual([]);
-    // Otherwise the owner was first each time.
+    // Otherwise the owner was always first.
     expect(registrations).toContain(201);
   });
 
-  test('the owner who comes while a squatter does leaves no identity but his own', async () => {
+  test('an owner who races with a squatter keeps only their own identity', async () => {
     for (let round = 0; round < 10; round++) {
       const squatter = somebody({ email_verified: false });
       const owner = somebody({ email: squatter.email });

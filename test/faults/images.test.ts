@@ -1,21 +1,21 @@
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
-import { imageTypes } from '../../server/image-limits.ts';
-import { matchesSignature } from '../../server/media-types.ts';
+import { matchesSignature } from '../../server/lib/media-types.ts';
+import { imageTypes } from '../../server/shared/image-limits.ts';
 import { toRefusal, toWebp } from '../../server/uploads/conversion.ts';
 import { requireAffordable } from '../../server/uploads/image-cost.ts';
 import { createImages } from '../../server/uploads/images.ts';
-import { arithmeticBomb, emptyPng, photograph, profileBomb, scanBomb, textBomb } from '../uploads/corpus.ts';
+import { arithmeticBomb, emptyPng, photograph, profileBomb, scanBomb, textBomb } from '../contract/uploads/corpus.ts';
 
 const SECOND = 1e6;
-/** As the conversion process does it, in this one, whose CPU and memory it so takes. */
+/** The work of the conversion process, in this process, to measure its CPU and memory. */
 const convert = async (sent: Buffer) => {
   const type = imageTypes.find((known) => matchesSignature(known, sent)) ?? 'image/png';
   const { bytes } = await requireAffordable(sent, type);
   return toWebp(bytes, 'post');
 };
 
-/** Of the whole process, so at least the conversion's own; no other work makes it longer by waiting. */
+/** CPU time of the whole process; waiting of other work does not add to it. */
 async function cpuOf(work: () => Promise<unknown>): Promise<number> {
   const before = process.cpuUsage();
   await work();
@@ -30,7 +30,7 @@ const withProfile = async () =>
     .jpeg({ quality: 60 })
     .toBuffer();
 
-describe('what is refused for its cost costs nothing', () => {
+describe('a refused image costs nothing', () => {
   test.each([
     ['one column of 24 million pixels', emptyPng({ width: 1, height: 24_000_000 })],
     ['24 megapixels, interlaced, 16 bits, RGBA', emptyPng({ ...whole, bitDepth: 16, colorType: 6, interlaced: true })],
@@ -42,7 +42,8 @@ describe('what is refused for its cost costs nothing', () => {
   });
 });
 
-describe('what is taken costs less than 5 seconds of CPU', () => {
+// checks: 59
+describe('an accepted image costs less than 5 seconds of CPU', () => {
   test.each<[string, () => Buffer | Promise<Buffer>]>([
     ['a column of 16383 pixels', () => emptyPng({ width: 1, height: 16_383 })],
     ['16383×1464, 16 bits, RGBA', () => emptyPng({ width: 16_383, height: 1464, bitDepth: 16, colorType: 6 })],
@@ -68,14 +69,14 @@ describe('what is taken costs less than 5 seconds of CPU', () => {
   });
 });
 
-test('texts in a PNG are never unpacked: they would fill the memory', async () => {
+test('text chunks of a PNG are never decompressed', async () => {
   const bytes = textBomb(100);
   const before = process.memoryUsage.rss();
   expect(await convert(bytes)).toMatchObject({ width: 64, height: 64 });
   expect(process.memoryUsage.rss() - before).toBeLessThan(200e6);
 });
 
-describe('what is the machine’s fault is no fault of the image', () => {
+describe('a fault of the machine is not reported as a fault of the image', () => {
   test.each([
     'timeout: 42% complete\nVipsImage: killed for image "temp-94"',
     'vips_tracked: out of memory --- size == 96MB',
@@ -84,7 +85,7 @@ describe('what is the machine’s fault is no fault of the image', () => {
     'std::bad_alloc',
     'Cannot allocate memory',
     'unable to create thread: Resource temporarily unavailable',
-  ])('%s: 503, to be tried again', (message) => {
+  ])('%s: 503 with Retry-After', (message) => {
     expect(toRefusal(new Error(message))).toMatchObject({ status: 503, retryAfter: expect.any(Number) });
   });
 
@@ -97,7 +98,7 @@ describe('what is the machine’s fault is no fault of the image', () => {
   });
 });
 
-test('a full queue takes no more of a user who waits, but still of one who does not', async () => {
+test('a full queue refuses a user with waiting images, but not others', async () => {
   const crowded = createImages();
   const bytes = new Uint8Array(await photograph(800, 600));
   const send = (user: string) => crowded.convert(user, new File([bytes], 'a', { type: 'IMAGE/JPEG' }), 'post');

@@ -1,11 +1,11 @@
 import { expect } from 'vitest';
-import type { Call } from '../contract/callers.ts';
+import type { Call } from '../contract/rig/callers.ts';
 import type { Stack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 
-/** One race, many times over: what goes wrong once in a hundred times is found. */
+/** One race in many rounds, to find faults that occur once in a hundred times. */
 
-/** Rounds that run beside each other: each waits for its mail. */
+/** Concurrent rounds: each waits for its mail. */
 export const AT_ONCE = 20;
 
 export async function inRounds<T>(rounds: number, play: (round: number, player: number) => Promise<T>): Promise<T[]> {
@@ -20,7 +20,7 @@ export async function inRounds<T>(rounds: number, play: (round: number, player: 
 
 export const statuses = (replies: { status: number }[]) => replies.map(({ status }) => status).sort();
 
-/** Resolves once the mails about the logins of many rounds are sent: a link that is waited for would be behind them. */
+/** Resolves once the mails about the logins of many rounds are sent, so that a link need not wait behind them. */
 export const allMailsSettled = (stack: Stack): Promise<unknown> =>
   until(async () => (await stack.database("select id from outbox where state = 'pending' limit 1")).length === 0, {
     within: 120_000,
@@ -28,14 +28,14 @@ export const allMailsSettled = (stack: Stack): Promise<unknown> =>
     what: 'the last mail of the test before',
   });
 
-/** How often each outcome of a round came, so that a failure shows them all. */
+/** The number of each outcome, so that a failure shows all of them. */
 export const tally = (outcomes: unknown[]) => {
   const counts: Record<string, number> = {};
   for (const outcome of outcomes) counts[JSON.stringify(outcome)] = (counts[JSON.stringify(outcome)] ?? 0) + 1;
   return counts;
 };
 
-/** On each instance; a 503, as of a machine that is busy, says nothing of the session. */
+/** On each instance; a 503 of a busy machine says nothing about the session. */
 export const livesAt = (callers: Call[], session: string): Promise<boolean[]> =>
   Promise.all(
     callers.map(async (caller) => {
@@ -49,5 +49,5 @@ export const livesAt = (callers: Call[], session: string): Promise<boolean[]> =>
     }),
   );
 
-/** Some time within the other call, at random. */
+/** A random moment during the other call. */
 export const soon = () => new Promise((resolve) => setTimeout(resolve, Math.random() * 20));

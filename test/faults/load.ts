@@ -1,14 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import pLimit from 'p-limit';
-import { type Call, callerOf, ForeignAnswer, type Reply } from '../contract/callers.ts';
-import { browserIn, PASSWORD, sessionIn } from '../contract/scenario.ts';
-import { freshEmail } from '../rig/address.ts';
-import { type Action, type Entry, endedSessions, type Outcome } from '../rig/history.ts';
-import type { SmtpSink } from '../rig/smtp.ts';
+import { type Call, callerOf, ForeignAnswer, type Reply } from '../contract/rig/callers.ts';
+import { browserIn, PASSWORD, sessionIn } from '../contract/rig/scenario.ts';
+import { png } from '../contract/uploads/corpus.ts';
+import { imageForm, keyOf, type Objects } from '../contract/uploads/storage.ts';
+import { type Action, type Entry, endedSessions, type Outcome } from '../rig/observe/history.ts';
+import { freshEmail } from '../rig/servers/address.ts';
+import type { SmtpSink } from '../rig/servers/smtp.ts';
 import type { Stack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
-import { png } from '../uploads/corpus.ts';
-import { imageForm, keyOf, type Objects } from '../uploads/storage.ts';
 
 /** Limits that a load from one machine does not reach. */
 export const unlimited = {
@@ -22,36 +22,38 @@ export const unlimited = {
   LIMIT_TOKEN: '100000/900',
   LIMIT_UPLOAD: '100000/3600',
   LIMIT_REGISTER: '100000/900',
+  LIMIT_CHANGE: '100000/3600',
+  LIMIT_ADMINISTRATION: '100000/3600',
 };
 
 export interface Load {
-  /** Every call so far, in the order in which they ended. */
+  /** All calls so far, in order of their ends. */
   readonly history: Entry[];
-  /** Tries each session again that has ended since an instant of performance.now(); the answers are in the history. */
+  /** Tries all sessions again that ended since an instant of performance.now(); the answers are in the history. */
   tryEnded(since: number): Promise<void>;
-  /** Ends the load: each user finishes its step, then looks at its profile and logs in once more. */
+  /** Ends the load: each user finishes the current step, then reads the profile and logs in once more. */
   finish(): Promise<void>;
 }
 
 interface UserState {
   email: string;
   browser: string | undefined;
-  /** The last that may be valid. */
+  /** The last one that may be valid. */
   passwords: string[];
   sessions: string[];
-  /** Ended, as far as this user knows: tried again now and then. */
+  /** Ended, as far as this user knows: tried again sometimes. */
   ended: string[];
   usedToken: string | undefined;
   changes: number;
   isLockedOut: boolean;
 }
 
-/** The longest that a user waits for an answer other than 503. */
+/** The maximum wait for an answer other than 503. */
 const PATIENCE_MS = 60_000;
-/** How many clients spend a reset token at once. */
+/** The number of clients that use a reset token concurrently. */
 const AT_ONCE = 3;
 
-/** What a load runs on: each call goes to a random one of the services, or of the proxies in front of them. */
+/** The targets of a load: each call goes to a random service, or proxy in front of it. */
 interface Loaded {
   stack: { readonly services: readonly { url: string }[]; readonly smtp: Pick<SmtpSink, 'mails'> | undefined };
 }
@@ -67,7 +69,7 @@ export function startLoad({ stack }: Loaded, { users = 16, images = true }: Load
   const history: Entry[] = [];
   let isOver = false;
 
-  /** Records what a call brings; resolves to undefined where no answer came. */
+  /** Records the outcome of a call; resolves to undefined without an answer. */
   const record = async (
     entry: Pick<Entry, 'action' | 'user' | 'session' | 'ended' | 'token' | 'password' | 'value'>,
     ask: (url: string) => Promise<Partial<Entry> & { reply: Reply | undefined }>,
@@ -82,7 +84,7 @@ export function startLoad({ stack }: Loaded, { users = 16, images = true }: Load
     });
     const { reply, ...found } = answer;
     history.push({ ...entry, start, end: performance.now(), status: reply?.status, ...found });
-    // A killed instance is tried again, but not as fast as it refuses.
+    // A killed instance is retried, but not as fast as it refuses.
     if (!reply) await pause(50);
     return reply;
   };
@@ -107,6 +109,7 @@ export function startLoad({ stack }: Loaded, { users = 16, images = true }: Load
         headers: { cookie: `auth_session=${session}` },
         body: imageForm({ bytes: await image }),
       });
+      if (!response.headers.has('x-request-id')) throw new ForeignAnswer(response, await response.text());
       const data = (await response.json()) as { url?: string };
       const reply = { status: response.status } as Reply;
       return { reply, value: data.url && keyOf(data.url) };
@@ -151,7 +154,7 @@ export function startLoad({ stack }: Loaded, { users = 16, images = true }: Load
       user.sessions.push(session);
       return;
     }
-    // This user can go on no longer; whether it should have been able to, the checker finds out.
+    // This user cannot continue; the checker decides whether that is correct.
     user.isLockedOut = true;
   };
 
@@ -162,10 +165,10 @@ export function startLoad({ stack }: Loaded, { users = 16, images = true }: Load
 
   const resetPassword = async (user: UserState) => {
     const { email } = user;
-    const asked = performance.now();
+    const requestedAt = performance.now();
     await again(() => act('forgot', 'auth.forgotPassword', { email }, { user: email }));
-    const token = await mailed(email, 'Reset', asked);
-    // By several clients at once: one of them wins, or none where no answer says so.
+    const token = await mailed(email, 'Reset', requestedAt);
+    // By several clients concurrently: one wins, or none if no answer says so.
     const passwords = Array.from({ length: AT_ONCE }, (_, i) => `Difference-Engine-${history.length}-${i}`);
     const replies = await Promise.all(
       passwords.map((password) =>
@@ -174,7 +177,7 @@ export function startLoad({ stack }: Loaded, { users = 16, images = true }: Load
     );
     const winner = passwords[replies.findIndex((reply) => reply?.status === 200)];
     user.passwords = winner === undefined ? [...passwords, ...user.passwords] : [winner];
-    // Without an answer it may still be good.
+    // Without an answer it may still be valid.
     user.usedToken = winner && token;
     endSessions(user, user.sessions);
     await logIn(user);
@@ -234,7 +237,7 @@ export function startLoad({ stack }: Loaded, { users = 16, images = true }: Load
       const known = { user: email, password: PASSWORD };
       const registered = performance.now();
       const reply = await act('register', 'auth.register', input, known);
-      // Without an answer there may be no account: the next address.
+      // Without an answer there may be no account: use the next address.
       if (reply?.status !== 201) continue;
       const browser = browserIn(reply);
       const token = await mailed(email, 'Verify', registered);
@@ -247,7 +250,7 @@ export function startLoad({ stack }: Loaded, { users = 16, images = true }: Load
   const live = async () => {
     while (!isOver) {
       const user = await join();
-      // New users all the time: registrations are a part of the load.
+      // Registrations are a part of the load.
       for (let step = 0; step < 25 && !isOver && !user.isLockedOut; step++) {
         if (user.sessions.length === 0) await logIn(user);
         const session = user.sessions[step % user.sessions.length];
@@ -277,7 +280,7 @@ export function startLoad({ stack }: Loaded, { users = 16, images = true }: Load
   };
 }
 
-/** What is stored and delivered, once the last mail is out. */
+/** What is stored and delivered, once the last mail is sent. */
 export async function outcomeOf(
   { stack: { database, smtp }, objects }: { stack: Pick<Stack, 'database' | 'smtp'>; objects?: Pick<Objects, 'keys'> },
   known: Pick<Outcome, 'crashes' | 'forgotten'> = { crashes: [] },
@@ -297,20 +300,20 @@ export async function outcomeOf(
   };
 }
 
-/** Calls that failed, where no instance was killed: without an answer, or refused although nothing was wrong with them. */
+/** Failed calls while no instance was killed: without an answer, or refused without a reason. */
 export const failures = (history: Entry[]): string[] =>
   history
     .filter(({ action, status = 0, token, end }) => {
-      // Whether a session had ended, `violations` knows.
+      // `violations` checks whether a session had ended.
       if ((status >= 200 && status < 300) || status === 401) return false;
       if (action !== 'reset' || status !== 400) return true;
       const uses = history.filter((one) => one.token === token);
-      // Of those who spend it at once, the one that wins may not have its answer yet.
+      // The winner of concurrent uses may not have its answer yet.
       return uses.length >= AT_ONCE && !uses.some((use) => use.status === 200 && use.start < end);
     })
     .map(({ action, user, status = 'none' }) => `${action} of ${user}: ${status}`);
 
-/** How many acknowledged calls of each kind a history has, and how many have no answer. */
+/** The numbers of acknowledged calls of each kind, and of those without an answer. */
 export function summary(history: Entry[]): string {
   const done = Map.groupBy(
     history.filter(({ status = 0 }) => status >= 200 && status < 300),

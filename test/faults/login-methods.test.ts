@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Call, callerOf } from '../contract/callers.ts';
-import { expectRefusal, isAlive, logIn, mailedToken, registered, sessionIn } from '../contract/scenario.ts';
+import { type Call, callerOf } from '../contract/rig/callers.ts';
+import { expectRefusal, isAlive, logIn, mailedToken, registered, sessionIn } from '../contract/rig/scenario.ts';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { atInstance, begin, identitiesOf, loginsThrough, somebody, usersWith } from '../provider/login.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 
-/** The owner of an inbox and an attacker, at two instances at once. */
+/** The owner of an inbox and an attacker, concurrently at two instances. */
 const provider = await startHostileProvider();
 const TERMS_VERSION = '2026-11';
 const accepting = { acceptTerms: true };
@@ -26,7 +26,8 @@ afterAll(() => Promise.all([stack.stop(), provider.close()]));
 const caller = (i: number) => callers[i % callers.length] ?? call;
 const instance = (i: number) => stack.services[i % stack.services.length] ?? stack;
 
-test('no session of an attacker’s password outlives the owner’s login by a provider, whenever it was opened', async () => {
+// checks: F15
+test('no session of an attacker’s password outlives the owner’s login by a provider', async () => {
   let opened = 0;
   for (let round = 0; round < 5; round++) {
     const attacker = await registered({ stack, call }, accepting);
@@ -47,11 +48,11 @@ test('no session of an attacker’s password outlives the owner’s login by a p
     }
     expectRefusal(await call('auth.login', attacker), 401, 'INVALID_CREDENTIALS');
   }
-  // Else nobody has raced.
+  // Otherwise nobody has raced.
   expect(opened).toBeGreaterThan(0);
 });
 
-test('a reset, the attacker’s logins and “this was not me” at once leave no way in but the owner’s', async () => {
+test('after a concurrent reset, attacker logins and “This was not me”, only the owner can log in', async () => {
   for (let round = 0; round < 5; round++) {
     const attacker = somebody({ email_verified: false });
     const { email } = attacker;
@@ -64,14 +65,14 @@ test('a reset, the attacker’s logins and “this was not me” at once leave n
     const logins = begun.map(({ browser, request }, i) =>
       browser.redirectOf(atInstance(instance(i), provider.authorize(request, attacker))),
     );
-    // One is in, the others are on their way.
+    // One is logged in, the others are pending.
     expect(await Promise.race(logins)).toBe('/dashboard');
     const [changed, removed] = await Promise.all([
       caller(round)('auth.resetPassword', { token: reset, email, password: 'Difference-Engine-1' }),
       caller(round + 1)('account.notMe', { token }),
       ...logins,
     ]);
-    // The first of the two decides; the token of the other is gone by then.
+    // The first of the two wins; the token of the other is void then.
     expect([changed.status, removed.status].sort()).toEqual([200, 400]);
     const sessions = begun.map(({ browser }) => browser.session).filter((session) => session !== undefined);
     expect(sessions.length).toBeGreaterThan(0);
@@ -81,7 +82,7 @@ test('a reset, the attacker’s logins and “this was not me” at once leave n
       expect(await identitiesOf(stack, attacker.sub)).toEqual([]);
       expect(users).toHaveLength(1);
     } else {
-      // With the account gone, the address is free for an unverified one.
+      // Without the account, the address is free for an unverified one.
       expect(users.filter(({ email_verified }) => email_verified === 1)).toEqual([]);
     }
   }
@@ -89,7 +90,7 @@ test('a reset, the attacker’s logins and “this was not me” at once leave n
 
 const consentsOf = (userId: string) => stack.database('select version from consents where user_id = ?', [userId]);
 
-/** A registrant in sessions of an account that the owner of the inbox confirmed elsewhere, and the owner's link of a reset. */
+/** A registrant with sessions of an account that the owner confirmed elsewhere, and the owner's reset link. */
 async function stranger() {
   const account = await registered({ stack, call }, accepting);
   const { email } = account;
@@ -99,7 +100,7 @@ async function stranger() {
   return { ...account, session: await logIn(call, account), reset: { token, email, password: 'Difference-Engine-1' } };
 }
 
-test('a stranger who accepts the terms while the owner sets a new password leaves no consent, whichever is first', async () => {
+test('a stranger’s consent is removed by the owner’s reset, whichever comes first', async () => {
   const firsts = new Set<number>();
   for (let round = 0; round < 10; round++) {
     const { id, session, reset } = await stranger();
@@ -121,7 +122,7 @@ test('a stranger who accepts the terms while the owner sets a new password leave
   expect([...firsts].sort()).toEqual([200, 401]);
 });
 
-test('a reset that fails halfway keeps the consents, and can be repeated', async () => {
+test('a reset that fails halfway keeps the consents and can be repeated', async () => {
   const { id, session, reset, ...account } = await stranger();
   await stack.database(
     `create trigger failing before insert on activity for each row

@@ -1,22 +1,22 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
-import { type Call, type CallOptions, callerOf, type Surface } from '../contract/callers.ts';
-import { isAlive, mailsSettled, onBothStacks, sessionIn } from '../contract/scenario.ts';
+import { type Call, type CallOptions, callerOf, type Surface } from '../contract/rig/callers.ts';
+import { isAlive, mailsSettled, onBothStacks, sessionIn } from '../contract/rig/scenario.ts';
+import { png } from '../contract/uploads/corpus.ts';
+import { imageForm, keyOf, put, sendImage } from '../contract/uploads/storage.ts';
 import { Browser } from '../provider/browser.ts';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { loginsThrough } from '../provider/login.ts';
-import { factor, seed, timeLimit } from '../rig/random.ts';
-import { startSmtpSink } from '../rig/smtp.ts';
+import { factor, seed, timeLimit } from '../rig/client/random.ts';
+import { startSmtpSink } from '../rig/servers/smtp.ts';
 import type { Stack } from '../rig/stack.ts';
-import { png } from '../uploads/corpus.ts';
-import { imageForm, keyOf, put, sendImage } from '../uploads/storage.ts';
 import { unlimited } from './load.ts';
 import { type Answer, bytesOf, MAX_UPLOAD, type Mail, Model, QUOTA, type Session, type Upload } from './model.ts';
 
-/** Random sequences of calls, of which the service and a model of the contract must say and store the same. */
+/** Random sequences of calls: the service and a model of the contract must answer and store the same. */
 const SEQUENCES = 16;
-/** Each has users of its own, so they may run at once: mails are what they mostly wait for. */
+/** Each lane has its own users, so they run concurrently: they mostly wait for mails. */
 const LANES = 8;
 const LONGEST = 30;
 
@@ -31,12 +31,12 @@ const subjects: Record<Mail['kind'], string> = {
   'verify-email': 'Verify your email',
   'reset-password': 'Reset your password',
   'password-changed': 'Your password for',
-  'login-methods-removed': 'Ways to log in',
+  'login-methods-removed': 'Login methods',
 };
-/** No mail has been received whose token this is. */
+/** A mail that was never received. */
 const noMail: Mail = { to: '', kind: 'verify-email' };
 
-/** One sequence: its users, as the model and the service know them. */
+/** One sequence: its users, in the model and in the service. */
 class World {
   readonly model = new Model();
   readonly stack: Stack;
@@ -59,7 +59,7 @@ class World {
   }
   upload = (index: number) => this.uploads.at(-1 - (index % this.uploads.length)) as Upload;
 
-  /** The mail that came so many mails before the last one of its kind, to whichever user, and its token. */
+  /** The mail this many before the last one of its kind, to any user, with its token. */
   async mail(kind: 'verify-email' | 'reset-password', age: number) {
     const mail = this.model.mails.filter((mail) => mail.kind === kind).at(-1 - age) ?? noMail;
     await this.settle(users.find((user) => this.email(user) === mail.to));
@@ -71,7 +71,7 @@ class World {
   #received = (to: string, kind: Mail['kind']) =>
     smtp.mails().filter((mail) => mail.to.includes(to) && mail.subject.startsWith(subjects[kind]));
 
-  /** Resolves once every mail to the user that the model knows of has come, and no other. */
+  /** Resolves once every mail that the model expects for the user has arrived, and no other. */
   async settle(user: number | undefined) {
     const to = user === undefined ? '' : this.email(user);
     if (!this.#unsettled.delete(to)) return;
@@ -113,7 +113,7 @@ class World {
     return reply;
   }
 
-  /** The public list, by pages: the users of this sequence, newest first. */
+  /** All pages of the public list: the users of this sequence, newest first. */
   async list(surface: Surface, q?: boolean) {
     const expected = this.model.list();
     const found: { id: string; email: string }[] = [];
@@ -131,7 +131,7 @@ class World {
   }
 
   async endSession(surface: Surface, session: Session, other: Session) {
-    // The list shows its id. Of one that has ended unseen, any will do.
+    // The list shows its id. For a session that ended unseen, any id will do.
     if (other.alive && !other.id.isKnown) {
       await this.call(surface, 'sessions.list', undefined, this.model.listSessions(other), { session: other.token });
     }
@@ -173,7 +173,7 @@ class World {
     if (typeof expected.session === 'object') expected.session.token = cookie ?? '';
   }
 
-  /** What is stored after the last call, and which sessions are alive. */
+  /** The stored data after the last call, and the valid sessions. */
   async compareStored() {
     for (const user of users) await this.settle(user);
     const { database } = this.stack;
@@ -215,7 +215,7 @@ const cookieOf = ({ session }: Answer) =>
 
 type Command = fc.AsyncCommand<Model, World>;
 
-/** A call with random inputs, possible where `isReady`. A failure prints its name and inputs. */
+/** A call with random inputs, enabled if `isReady`. A failure prints its name and inputs. */
 const command = <Input>(
   name: string,
   inputs: fc.Arbitrary<Input>,
@@ -235,18 +235,18 @@ const isUpper = fc.boolean();
 const browser = fc.nat(1);
 const password = fc.constantFrom(...passwords, ...passwords.slice(0, 2));
 const age = fc.constantFrom(0, 0, 0, 0, 1, 2);
-/** A token is often presented once more. */
+/** A token is often used again. */
 const times = fc.constantFrom(1, 2);
-/** How many before the last one. */
+/** The distance to the last one. */
 const index = fc.constantFrom(0, 0, 0, 1, 1, 2, 3, 4, 6);
 const former = fc.option(index, { freq: 2, nil: undefined });
-/** A mailed token, now and then of the other kind than the one that belongs here. */
+/** A mailed token, sometimes of the wrong kind. */
 const [toVerify, toReset] = ['verify-email', 'reset-password'] as const;
 const kind = fc.oneof(
   { weight: 6, arbitrary: fc.constant({ verify: toVerify, reset: toReset } as const) },
   fc.constant({ verify: toReset, reset: toVerify } as const),
 );
-/** Values that are right, and one, the last, that is not. */
+/** Valid values and, at the end, an invalid one. */
 const text = <T extends string | null>(...values: T[]) =>
   fc.oneof({ weight: 9, arbitrary: fc.constantFrom(...values.slice(0, -1)) }, fc.constant(values.at(-1) as T));
 const change = fc.record(
@@ -264,7 +264,7 @@ const hasSession = ({ sessions }: Model) => sessions.length > 0;
 const hasUpload = (model: Model) =>
   hasSession(model) && model.uploads.some(({ owner }) => model.accounts.includes(owner));
 
-/** A call with the session that was opened so many sessions ago, ended ones included. */
+/** A call with the session opened this many sessions ago, which may have ended. */
 const ofSession = <Input>(
   procedure: string,
   inputs: fc.Arbitrary<Input>,
@@ -378,7 +378,7 @@ const send = command(
   fc.record({ index, isRight: fc.boolean() }),
   async (world, { index, isRight }) => {
     const upload = world.upload(index);
-    // It is good for one file.
+    // It works for one file.
     if (!upload.address || upload.sent || upload.state === 'removed') return;
     const bytes = Buffer.alloc(bytesOf(upload));
     if (isRight)
@@ -491,9 +491,9 @@ const commands: [weight: number, fc.Arbitrary<Command>][] = [
 
 onBothStacks(
   (stack) => {
-    /** Two users who have registered, of whom one is verified, logged in twice and may reset; then the sequence. */
+    /** Two registered users, one of them verified, logged in twice and able to reset; then the sequence. */
     const sequence = fc.asyncProperty(
-      // Without the library's preference for short ones: few sequences must find much.
+      // Without the library's bias towards short sequences: a few must find much.
       fc.noBias(
         fc.commands(
           commands.flatMap(([weight, one]) => Array<fc.Arbitrary<Command>>(weight).fill(one)),
@@ -522,7 +522,7 @@ onBothStacks(
     );
 
     test(
-      `random calls are answered, and change what is stored, as the contract says (FUZZ_SEED=${seed})`,
+      `random calls answer and change data as the contract says (FUZZ_SEED=${seed})`,
       async () => {
         const numRuns = Math.ceil((SEQUENCES * factor) / LANES);
         const lanes = await Promise.all(
@@ -531,7 +531,7 @@ onBothStacks(
           ),
         );
         const failed = lanes.find((lane) => lane.failed);
-        // Once more alone, to find the shortest sequence that fails.
+        // Runs once more alone, to shrink the failing sequence.
         if (failed)
           await fc.assert(sequence, {
             seed: failed.seed,

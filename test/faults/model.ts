@@ -1,11 +1,11 @@
 import { expect } from 'vitest';
 
 /**
- * What interface.md and decisions.md promise, in memory. Each method is one call: it returns the answer that the service
- * must give, and changes what the service must change.
+ * The promises of interface.md and docs/design, in memory. Each method is one call: it returns the expected answer, and
+ * makes the expected changes.
  */
 
-/** A value that the service chooses: the first answer that shows it is taken over, all later ones must show the same. */
+/** A value that the service chooses: taken from the first answer that shows it; later ones must be equal. */
 export class Chosen<T extends string | number = string> {
   readonly $$typeof = Symbol.for('jest.asymmetricMatcher');
   readonly #pattern: RegExp;
@@ -38,16 +38,16 @@ export interface Answer {
   status: number;
   code?: string;
   message?: string;
-  /** The fields that the details of an error name. */
+  /** The fields in the details of an error. */
   fields?: string[];
   data?: unknown;
-  /** The session that the answer opens, or that it clears the cookie. */
+  /** The session that the answer opens, or whose cookie it clears. */
   session?: Session | 'cleared';
 }
 
 type Origin = 'owner' | number;
 
-/** A login method is added by a browser; it is proven once it is certain that the browser was the inbox owner's. */
+/** A login method is added by a browser; it is proven once the browser is known to be the inbox owner's. */
 export interface Account {
   id: Chosen;
   createdAt: Chosen<number>;
@@ -58,6 +58,8 @@ export interface Account {
   password: string | undefined;
   passwordFrom: Origin | undefined;
   identityFrom: Origin | undefined;
+  /** Whether a mail reported a login: every login here is from a new device, except the one that creates the account. */
+  wasTold: boolean;
 }
 
 export interface Session {
@@ -74,7 +76,7 @@ type Purpose = 'verify-email' | 'reset-password';
 export interface Mail {
   to: string;
   kind: Purpose | 'password-changed' | 'login-methods-removed';
-  /** Of a mail with a link: whether its token works, has worked, or never will again. */
+  /** The token of a mail: valid, used or void. */
   token?: { account: Account; state: 'valid' | 'used' | 'void' };
 }
 
@@ -88,7 +90,7 @@ export interface Upload {
   purpose: 'direct' | 'avatar' | 'post';
   state: 'pending' | 'stored' | 'replaced' | 'removed';
   address?: Chosen;
-  /** What was sent to its address. */
+  /** The mails to its address. */
   sent?: 'as declared' | 'other' | 'deleted';
 }
 
@@ -238,9 +240,9 @@ export class Model {
   }
 
   reset({ kind, token }: Mail, { email, password }: { email: string; password: string }): Answer {
-    if (!isPassword(password)) return invalid(['password']);
     const isRight = kind === 'reset-password' && token?.state === 'valid';
     if (!isRight || token.account.email !== email.toLowerCase()) return invalidToken;
+    if (!isPassword(password)) return invalid(['password']);
     const { account } = token;
     token.state = 'used';
     this.#voidTokens(account, 'verify-email');
@@ -248,11 +250,16 @@ export class Model {
     Object.assign(account, { password, passwordFrom: 'owner' });
     this.#endSessions(account);
     this.#removeUnproven(account);
+    if (account.wasTold && account.identityFrom !== undefined) {
+      // Added since the login, or within the ten minutes that clocks may differ.
+      Object.assign(account, { identityFrom: undefined, provider: 'email' });
+      this.mails.push({ to: account.email, kind: 'login-methods-removed' });
+    }
     this.mails.push({ to: account.email, kind: 'password-changed' });
     return ok(done);
   }
 
-  /** A login through a provider, at which an address has one subject. `vouched`: the provider says that it is verified. */
+  /** A provider login; each address has one subject there. `vouched`: the provider states that it is verified. */
   provider(email: string, { name, picture, vouched, browser }: Provided, former?: Session): Answer {
     const known = this.accountOf(email);
     const redirect = (data: string, session?: Session): Answer => ({ ...ok(data, session), status: 302 });
@@ -268,7 +275,7 @@ export class Model {
       this.#mailToken(account, 'verify-email');
       return redirect('/verify-email');
     }
-    return redirect('/dashboard', this.#open(account, 'acme', former));
+    return redirect('/dashboard', this.#open(account, 'acme', former, known !== undefined));
   }
 
   profile(session: Session): Answer {
@@ -284,7 +291,7 @@ export class Model {
     const next = change['avatar'] ?? (change['avatar'] === null ? '' : avatar);
     const [shown, former] = [next, avatar].map((url) => this.uploads.find((upload) => upload.url.toString() === url));
     if (shown?.state === 'removed' && shown.purpose === 'direct') {
-      // What has been shown all along is no change.
+      // An unchanged value is not a change.
       if (shown !== former) return invalid(['avatar']);
     }
     if (former && former !== shown && former.owner === account && former.purpose === 'avatar')
@@ -359,7 +366,7 @@ export class Model {
     return ok({ used: this.#usedBy(account), quota: QUOTA, files: this.countedOf(account).length });
   }
 
-  /** What was removed counts as long as its address is good, which is longer than a test. */
+  /** A deleted upload counts as long as its URL works, which is longer than a test. */
   countedOf(account: Account) {
     const isCounted = ({ purpose, state }: Upload) => purpose === 'direct' || state !== 'removed';
     return this.uploads.filter((upload) => upload.owner === account && isCounted(upload));
@@ -392,13 +399,15 @@ export class Model {
       password: undefined,
       passwordFrom: undefined,
       identityFrom: undefined,
+      wasTold: false,
     };
     this.accounts.push(account);
     return account;
   }
 
-  #open(account: Account, method: string, former?: Session) {
+  #open(account: Account, method: string, former?: Session, isTold = true) {
     if (former) former.alive = false;
+    account.wasTold ||= isTold;
     const session = { id: new Chosen(/^[\da-f-]{36}$/), account, method, alive: true, token: '' };
     this.sessions.push(session);
     return session;
@@ -408,7 +417,7 @@ export class Model {
     for (const session of this.sessions) if (session.account === account) session.alive = false;
   }
 
-  /** A newer link ends the older ones. */
+  /** A newer link voids the older ones. */
   #mailToken(account: Account, kind: Purpose) {
     this.#voidTokens(account, kind);
     this.mails.push({ to: account.email, kind, token: { account, state: 'valid' } });
@@ -419,7 +428,7 @@ export class Model {
       if (token?.account === account && (purpose === undefined || kind === purpose)) token.state = 'void';
   }
 
-  /** The owner of the inbox has acted: methods of which it is not proven that the owner added them are removed. */
+  /** The owner of the inbox has acted: unproven methods are removed. */
   #removeUnproven(account: Account): boolean {
     const unproven = unprovenOf(account);
     if (unproven.length === 0) return false;
@@ -447,7 +456,7 @@ const unprovenOf = ({ passwordFrom, identityFrom }: Account) => [
   ...(identityFrom !== undefined && identityFrom !== 'owner' ? ['acme'] : []),
 ];
 
-/** What the registrant of an address that was never verified has written is gone. */
+/** Everything that the registrant of an unverified address wrote is removed. */
 function claim(account: Account, name: string) {
   account.profile = { name, bio: '', location: '', website: '', avatar: '' };
   account.verified = true;

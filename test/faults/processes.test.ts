@@ -1,15 +1,15 @@
 import { existsSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { callerOf } from '../contract/callers.ts';
-import { PASSWORD } from '../contract/scenario.ts';
-import { clientAddress, freshEmail } from '../rig/address.ts';
-import { type Metrics, metricsOnFreePort } from '../rig/metrics.ts';
-import { accepts, freePort } from '../rig/port.ts';
-import { childrenOf } from '../rig/process-tree.ts';
-import { type Service, startService } from '../rig/service.ts';
+import { callerOf } from '../contract/rig/callers.ts';
+import { PASSWORD } from '../contract/rig/scenario.ts';
+import { startUploading, type Uploading } from '../contract/uploads/storage.ts';
+import { type Metrics, metricsOnFreePort } from '../rig/observe/metrics.ts';
+import { childrenOf } from '../rig/process/process-tree.ts';
+import { type Service, startService } from '../rig/process/service.ts';
+import { clientAddress, freshEmail } from '../rig/servers/address.ts';
+import { accepts, freePort } from '../rig/servers/port.ts';
 import { inTime, until } from '../rig/until.ts';
-import { startUploading, type Uploading } from '../uploads/storage.ts';
 
 const PROCESSES = 3;
 const READ = 'GET /api/users?limit=1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
@@ -24,20 +24,20 @@ beforeAll(async () => {
   if (!first) throw new Error('no service');
   service = first;
   await until(() => banners() > 0, { what: 'the banner' });
-}, 60_000);
+});
 afterAll(() => uploading?.stop());
 
 const workers = () => childrenOf(service.pid ?? 0);
 const banners = () => service.output().match(/Account service/g)?.length ?? 0;
 
-/** A new start, ready in all its processes. */
+/** A new start, with all its processes ready. */
 async function restart(): Promise<void> {
   const before = banners();
   await service.restart();
   await until(() => banners() > before, { what: 'the banner' });
 }
 
-/** A request by a connection of its own, once it is on its way; `answer` is all that comes back. */
+/** A request on its own connection, once it is sent; `answer` is everything received. */
 async function send(): Promise<{ answer: Promise<string> }> {
   const closed = Promise.withResolvers<void>();
   let answer = '';
@@ -57,24 +57,24 @@ async function send(): Promise<{ answer: Promise<string> }> {
 
 const read = async () => (await send()).answer;
 
-/** Kills one of them, and waits until another has taken its place and all are ready. */
+/** Kills one of them, and waits until it is replaced and all are ready. */
 async function replaceOne(): Promise<void> {
   const [victim = 0] = workers();
   process.kill(victim, 'SIGKILL');
-  await until(() => workers().length === PROCESSES && !workers().includes(victim), { within: 20_000 });
+  await until(() => workers().length === PROCESSES && !workers().includes(victim));
 }
 
 const isThere = (pid: number) => existsSync(`/proc/${pid}`);
 const isWhole = (answer: string) => answer.startsWith('HTTP/1.1 200 ') && answer.endsWith('}');
 
-test('they start as one service does: with one banner', async () => {
+test('several processes start as one service with one banner', async () => {
   const before = banners();
   await restart();
   expect(workers()).toHaveLength(PROCESSES);
   expect(banners()).toBe(before + 1);
 });
 
-test('of fifty logins at once five are looked at, whichever processes take them', async () => {
+test('of fifty concurrent logins five are checked, across processes', async () => {
   const call = callerOf('rest', service.url);
   const address = clientAddress();
   const attempts = await Promise.all(
@@ -82,13 +82,13 @@ test('of fifty logins at once five are looked at, whichever processes take them'
   );
   const answered = (status: number) => attempts.filter((attempt) => attempt.status === status).length;
   const [lookedAt, refused, unavailable] = [answered(401), answered(429), answered(503)];
-  // A machine that stops for half a second makes Redis commands time out, counted or not.
+  // If the machine stalls for half a second, Redis commands time out, counted or not.
   expect(lookedAt).toBeLessThanOrEqual(5);
   expect(lookedAt + unavailable).toBeGreaterThanOrEqual(5);
   expect(lookedAt + refused + unavailable).toBe(50);
 });
 
-test('their metrics are served as those of one service, also when one of them has ended', async () => {
+test('metrics cover all processes, including ended ones', async () => {
   const answered = () =>
     metrics.value('http_server_request_duration_seconds_count', {
       method: 'GET',
@@ -99,13 +99,13 @@ test('their metrics are served as those of one service, also when one of them ha
   await Promise.all(Array.from({ length: 30 }, read));
   expect(await answered()).toBe(before + 30);
 
-  // A counter that fell would be taken for a restart, and all that the others have counted for new.
+  // A falling counter would look like a restart, and all later counts like new ones.
   await replaceOne();
   await Promise.all(Array.from({ length: 30 }, read));
   expect(await answered()).toBe(before + 60);
 });
 
-test('one that is killed is replaced; the others answer all that comes meanwhile', async () => {
+test('a killed process is replaced, and the others serve until then', async () => {
   const requests: { start: number; answer: string }[] = [];
   let isOver = false;
   const load = Promise.all(
@@ -120,7 +120,7 @@ test('one that is killed is replaced; the others answer all that comes meanwhile
   const [victim = 0, ...others] = workers();
   const killed = performance.now();
   process.kill(victim, 'SIGKILL');
-  await until(() => workers().length === PROCESSES && !workers().includes(victim), { within: 20_000 });
+  await until(() => workers().length === PROCESSES && !workers().includes(victim));
   const replaced = performance.now();
   const before = requests.length;
   await until(() => requests.length > before + 50);
@@ -129,15 +129,15 @@ test('one that is killed is replaced; the others answer all that comes meanwhile
   expect(workers()).toEqual(expect.arrayContaining(others));
   expect(service.output()).toContain('a process has ended and is replaced');
   const lost = requests.filter(({ answer }) => !isWhole(answer));
-  // What the killed one had taken.
+  // The requests that the killed process had accepted.
   expect(lost.filter(({ start }) => start > killed + 100)).toEqual([]);
   expect(lost.length).toBeLessThanOrEqual(8);
   console.log(
     `${requests.length} requests, ${lost.length} lost with the process, replaced after ${Math.round(replaced - killed)} ms`,
   );
-}, 60_000);
+});
 
-test('SIGTERM ends all of them and cuts no request off', async () => {
+test('SIGTERM ends all processes and cuts no request off', async () => {
   const sent = await Promise.all(Array.from({ length: 100 }, send));
   service.signal('SIGTERM');
   const answers = await Promise.all(sent.map(({ answer }) => answer));
@@ -147,7 +147,7 @@ test('SIGTERM ends all of them and cuts no request off', async () => {
   await restart();
 });
 
-test('the end of the one that started them is the end of all', async () => {
+test('all processes end with their parent', async () => {
   const all = workers();
   process.kill(service.pid ?? 0, 'SIGKILL');
   await until(() => !all.some(isThere), { what: 'the end of all' });
@@ -155,7 +155,7 @@ test('the end of the one that started them is the end of all', async () => {
   await restart();
 });
 
-test('a port that is taken ends all, with one message', async () => {
+test('a taken port ends all processes with one message', async () => {
   const taken = createServer();
   const port = await freePort();
   await new Promise<void>((listening) => taken.listen(port, '127.0.0.1', listening));
@@ -169,7 +169,7 @@ test('a port that is taken ends all, with one message', async () => {
   expect(message.match(/Port \d+ is taken/g)).toHaveLength(1);
 });
 
-test('embedded parts that several processes cannot share are refused by name', async () => {
+test('embedded parts that processes cannot share are refused by name', async () => {
   const refused = startService({ env: { WEB_CONCURRENCY: '2' } });
-  await expect(refused).rejects.toThrow(/WEB_CONCURRENCY needs DATABASE_URL.*WEB_CONCURRENCY needs S3_ENDPOINT/s);
+  await expect(refused).rejects.toThrow(/WEB_CONCURRENCY requires DATABASE_URL.*WEB_CONCURRENCY requires S3_ENDPOINT/s);
 });

@@ -2,7 +2,7 @@ import { pbkdf2Sync, randomBytes } from 'node:crypto';
 import { type Connection, createConnection, type RowDataPacket } from 'mysql2/promise';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { migrationNames } from '../../entities/migrations/index.ts';
-import { type Call, callerOf, type Reply } from '../contract/callers.ts';
+import { type Call, callerOf, type Reply } from '../contract/rig/callers.ts';
 import {
   administrator,
   isAlive,
@@ -13,15 +13,15 @@ import {
   registered,
   sessionIn,
   verified,
-} from '../contract/scenario.ts';
-import { clientAddress, freshEmail } from '../rig/address.ts';
-import { createDatabase, startMysql } from '../rig/mysql.ts';
-import type { PrivateServer } from '../rig/private-server.ts';
-import { type Service, startService } from '../rig/service.ts';
+} from '../contract/rig/scenario.ts';
+import { type Service, startService } from '../rig/process/service.ts';
+import { clientAddress, freshEmail } from '../rig/servers/address.ts';
+import { createDatabase, startMysql } from '../rig/servers/mysql.ts';
+import type { PrivateServer } from '../rig/servers/private-server.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 
-/** Two instances on the same parts, asked at once. */
+/** Two instances on the same parts, with concurrent requests. */
 let stack: Stack;
 let call: Call;
 let callers: Call[];
@@ -45,7 +45,8 @@ const tally = (replies: Reply[]) => {
   return counts;
 };
 
-test('one address registered forty times at once is one account with one mail', async () => {
+// checks: 1
+test('forty concurrent registrations of one email create one account and one mail', async () => {
   const person = { name: 'Ada Lovelace', email: freshEmail(), password: PASSWORD };
   const replies = await atOnce(40, (caller) => caller('auth.register', person));
   expect(tally(replies)).toEqual({ '201': 1, '409 EMAIL_TAKEN': 39 });
@@ -54,7 +55,7 @@ test('one address registered forty times at once is one account with one mail', 
   expect(await stack.database('select id from outbox where email = ?', [person.email])).toHaveLength(1);
 });
 
-test('one invitation used forty times at once is one account, without a further mail', async () => {
+test('forty concurrent uses of one invitation create one account without another mail', async () => {
   const { session } = await administrator({ stack, call });
   const person = { name: 'Ada Lovelace', email: freshEmail(), password: PASSWORD };
   expect((await call('users.invite', { email: person.email }, { session })).status).toBe(201);
@@ -69,7 +70,7 @@ test('one invitation used forty times at once is one account, without a further 
   expect(await stack.database('select id from outbox where email = ?', [person.email])).toHaveLength(1);
 });
 
-test('one address invited forty times at once has one invitation, whose mailed link works', async () => {
+test('forty concurrent invitations of one email leave one, and its mailed link works', async () => {
   const { session } = await administrator({ stack, call });
   const email = freshEmail();
   const replies = await atOnce(40, (caller) => caller('users.invite', { email }, { session }));
@@ -82,7 +83,8 @@ test('one address invited forty times at once has one invitation, whose mailed l
   );
 });
 
-test('one reset token used forty times at once sets one password', async () => {
+// checks: 32
+test('forty concurrent uses of one reset token set one password', async () => {
   const { email, id } = await verified({ stack, call });
   await call('auth.forgotPassword', { email });
   const token = await mailedToken(stack, email, 'reset-password');
@@ -97,13 +99,13 @@ test('one reset token used forty times at once sets one password', async () => {
   expect(await stack.database('select session_epoch from users where id = ?', [id])).toEqual([{ session_epoch: 1 }]);
 });
 
-/** A reset by another instance that has the user's row, and ends once so many requests of ours wait for the row. */
+/** A reset by another instance that holds the user's row until this many of our requests wait for it. */
 async function resetMeanwhile<T>(id: string, passwordHash: string, ask: () => Promise<T>): Promise<T> {
   const holder = await createConnection({ uri: String(stack.services[0]?.env['DATABASE_URL']) });
   try {
     await holder.query('begin');
     await holder.query('select id from users where id = ? for update', [id]);
-    const asked = ask();
+    const response = ask();
     const waiting = () =>
       stack.database(
         `select 1 from information_schema.processlist
@@ -115,7 +117,7 @@ async function resetMeanwhile<T>(id: string, passwordHash: string, ask: () => Pr
       id,
     ]);
     await holder.query('commit');
-    return await asked;
+    return await response;
   } finally {
     await holder.end();
   }
@@ -127,7 +129,8 @@ const hashOf = (password: string, rounds: number) => {
   return `${rounds}:${salt.toString('base64')}:${hash.toString('base64')}`;
 };
 
-test('a profile change that was begun before a reset and gets its turn after it changes nothing', async () => {
+// checks: F14
+test('a profile change started before a reset and continued after it changes nothing', async () => {
   const { id, session, name } = await loggedIn({ stack, call });
   const reply = await resetMeanwhile(id, hashOf('Difference-Engine-1', 1000), () =>
     call('profile.update', { name: 'Mallory' }, { session }),
@@ -136,9 +139,10 @@ test('a profile change that was begun before a reset and gets its turn after it 
   expect(await stack.database('select name from users where id = ?', [id])).toEqual([{ name }]);
 });
 
-test('a login that has checked the old password when a reset ends leaves the new hash, and no session', async () => {
+// checks: 36
+test('a login that checked the old password before a reset keeps the new hash and has no session', async () => {
   const person = await verified({ stack, call });
-  // Fewer rounds than are configured: the login replaces the hash.
+  // Fewer rounds than configured, so the login replaces the hash.
   await stack.database('update users set password_hash = ? where id = ?', [hashOf(person.password, 500), person.id]);
   const password = 'Difference-Engine-2';
   const hash = hashOf(password, 1000);
@@ -151,7 +155,8 @@ test('a login that has checked the old password when a reset ends leaves the new
   expect(await isAlive(call, await logIn(call, { ...person, password }))).toBe(true);
 });
 
-test('a logout on one instance is a logout on the other', async () => {
+// checks: 21
+test('a logout on one instance holds on the other', async () => {
   const { session, ...person } = await loggedIn({ stack, call });
   expect((await callers[1]?.('auth.logout', undefined, { session }))?.status).toBe(200);
   expect(await isAlive(call, session)).toBe(false);
@@ -160,14 +165,16 @@ test('a logout on one instance is a logout on the other', async () => {
   expect(await isAlive(callers[1] as Call, again)).toBe(false);
 });
 
-test('login attempts are counted together', async () => {
+// checks: 13
+test('login attempts share one limit', async () => {
   const address = clientAddress();
   const attempt = { email: freshEmail(), password: PASSWORD };
   const replies = await atOnce(20, (caller) => caller('auth.login', attempt, { address }));
   expect(tally(replies)).toEqual({ '401 INVALID_CREDENTIALS': 5, '429 RATE_LIMITED': 15 });
 });
 
-test('profile changes, mail requests and logouts of one user at once end without a deadlock', async () => {
+// checks: F14
+test('concurrent profile changes, mail requests and logouts of one user cause no deadlock', async () => {
   const { session, email, password, name } = await loggedIn({ stack, call });
   const sessions = [session, ...(await Promise.all([1, 2, 3].map(() => logIn(call, { email, password, name }))))];
   const replies = await atOnce(60, (caller, i) => {
@@ -178,7 +185,7 @@ test('profile changes, mail requests and logouts of one user at once end without
   expect(tally(replies)).toEqual({ '200': 60 });
 });
 
-test('instances that start at once on an empty database all come up', async () => {
+test('instances that start concurrently on an empty database all succeed', async () => {
   const fresh = await startStack('real');
   try {
     const tables = await fresh.database('show tables');
@@ -199,7 +206,7 @@ test('instances that start at once on an empty database all come up', async () =
   }
 });
 
-/** As another instance that migrates leaves the lock: until `seconds` from now. */
+/** The lock as another migrating instance leaves it: until `seconds` from now. */
 const lockMigrations = async (connection: Connection, seconds: number) => {
   await connection.query(
     'create table if not exists migration_lock (id tinyint not null primary key, owner varchar(36) not null, ends_at bigint not null)',
@@ -207,8 +214,8 @@ const lockMigrations = async (connection: Connection, seconds: number) => {
   await connection.query("replace into migration_lock values (1, 'another', (unix_timestamp() + ?) * 1000)", [seconds]);
 };
 
-describe('an instance that starts while another migrates', () => {
-  /** A server of their own, whose statements are counted. */
+describe('an instance that starts during another’s migration', () => {
+  /** A private server with counted statements. */
   let mysql: PrivateServer;
   let other: Connection;
   let databaseUrl: string;
@@ -231,8 +238,8 @@ describe('an instance that starts while another migrates', () => {
     return Number(row?.['n']);
   };
   const tables = () => count('information_schema.tables where table_schema = database()');
-  /** How often the lock was asked for: nothing else is updated there. */
-  const asked = async () => {
+  /** The number of attempts to take the lock: nothing else is updated there. */
+  const lockWaits = async () => {
     const [[row]] = await other.query<RowDataPacket[]>("show global status like 'Com_update'");
     return Number(row?.['Value']);
   };
@@ -243,11 +250,11 @@ describe('an instance that starts while another migrates', () => {
   };
   const isReady = async (url: string) => (await fetch(`${url}/readyz`)).status === 200;
 
-  test('changes nothing in the schema until that is done', async () => {
+  test('waits for it before changing the schema', async () => {
     await lockMigrations(other, 600);
-    const before = await asked();
+    const before = await lockWaits();
     const url = await start();
-    await until(async () => (await asked()) > before + 3, { what: 'the wait for the lock' });
+    await until(async () => (await lockWaits()) > before + 3, { what: 'the wait for the lock' });
     expect(await tables()).toBe(1);
     await other.query('update migration_lock set ends_at = 0');
     await until(() => isReady(url), { what: 'the service' });
@@ -255,7 +262,7 @@ describe('an instance that starts while another migrates', () => {
     expect(await count('migration_lock where ends_at = 0')).toBe(1);
   });
 
-  test('takes over when that has crashed', async () => {
+  test('takes over when the other has crashed', async () => {
     await lockMigrations(other, 2);
     const url = await start();
     await until(() => isReady(url), { what: 'the service' });
@@ -263,7 +270,7 @@ describe('an instance that starts while another migrates', () => {
   });
 });
 
-test('an instance that starts on an up-to-date schema takes no lock for it', async () => {
+test('an instance that starts on a current schema takes no migration lock', async () => {
   const { PORT, DATA_DIR, APP_URL, ...env } = stack.services[0]?.env ?? {};
   const other = await createConnection({ uri: env.DATABASE_URL ?? '' });
   try {

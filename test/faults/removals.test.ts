@@ -1,14 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { callerOf } from '../contract/callers.ts';
-import { isAlive, logIn, PASSWORD, sessionIn } from '../contract/scenario.ts';
-import { remainsOf } from '../rig/remains.ts';
+import { callerOf } from '../contract/rig/callers.ts';
+import { isAlive, logIn, PASSWORD, sessionIn } from '../contract/rig/scenario.ts';
+import { png } from '../contract/uploads/corpus.ts';
+import { imageForm, keyOf, sendForm, startUploading, type Uploading, uploader } from '../contract/uploads/storage.ts';
+import { remainsOf } from '../rig/observe/remains.ts';
 import { until } from '../rig/until.ts';
-import { png } from '../uploads/corpus.ts';
-import { imageForm, keyOf, sendForm, startUploading, type Uploading, uploader } from '../uploads/storage.ts';
 import { unlimited } from './load.ts';
 
-/** The removal of deleted accounts by two instances: killed, and beside users who come back. */
+/** Removals of deleted accounts by two instances, which are killed, or race with restores. */
 
 const CYCLES = 12;
 const USERS_A_CYCLE = 3;
@@ -24,7 +24,7 @@ afterAll(() => uploading?.stop());
 const caller = (n = 0) => callerOf('rest', uploading.stack.services[n % 2]?.url ?? '');
 const database = (sql: string, parameters?: string[]) => uploading.stack.database(sql, parameters);
 
-/** A user with two sessions, an image, and more events than one batch deletes. */
+/** A user with two sessions, an image, and more events than a batch deletes. */
 async function somebody() {
   const person = await uploader(uploading);
   await logIn(caller(), person);
@@ -44,27 +44,27 @@ async function somebody() {
 const leave = async (session: string) =>
   expect((await caller()('account.delete', undefined, { session })).status).toBe(200);
 
-/** As if the time to come back had passed, or a lease had ended. */
+/** As if the grace period, or a lease, had ended. */
 const due = (ids: string[]) =>
   database(`update removals set due_at = 1 where user_id in (${ids.map(() => '?').join(', ')})`, ids);
 
-/** As if more than an hour had passed since the removals began. */
+/** As if the removals had started more than an hour ago. */
 async function passHour() {
   await database('update outbox set created_at = created_at - 3600001');
   await database('update removals set begun_at = begun_at - 600001, due_at = 1 where begun_at is not null');
 }
 
-test(`${CYCLES} times kill -9 of both instances amid removals leave nothing of ${CYCLES * USERS_A_CYCLE} users`, async () => {
+test(`${CYCLES} kill -9 of both instances during removals leave nothing of ${CYCLES * USERS_A_CYCLE} users`, async () => {
   const { stack, objects } = uploading;
   const people = await Promise.all(Array.from({ length: CYCLES * USERS_A_CYCLE }, somebody));
   for (const { session } of people) await leave(session);
   const bystander = await uploader(uploading);
-  /** Removals whose user is gone while events are left. */
+  /** Removals without a user row but with events left. */
   let amid = 0;
   for (let cycle = 0; cycle < CYCLES; cycle++) {
     const upTo = people.slice(0, (cycle + 1) * USERS_A_CYCLE).map(({ id }) => id);
     await due(upTo);
-    // The job looks once a second. A kill right after it began is before, amid or after its steps.
+    // The job polls once a second. A kill right after its start hits any of its steps.
     const waiting = 'select id from users where deleted_at is not null';
     const before = (await database(waiting)).length;
     await until(async () => (await database(waiting)).length < before, { every: 5 });
@@ -72,7 +72,7 @@ test(`${CYCLES} times kill -9 of both instances amid removals leave nothing of $
     await Promise.all(stack.services.map((service) => service.kill()));
     amid += (await database('select distinct user_id from activity where user_id not in (select id from users)'))
       .length;
-    // The user's row goes first: an account is whole, or gone.
+    // The user's row is deleted first: an account is complete, or gone.
     const whole = await database(
       'select u.id, count(*) as events from users u join activity a on a.user_id = u.id group by u.id',
     );
@@ -86,7 +86,7 @@ test(`${CYCLES} times kill -9 of both instances amid removals leave nothing of $
     within: 30_000,
   });
   await until(async () => (await database("select object_key from uploads where state <> 'doomed'")).length === 0);
-  // What the killed processes had leased is leased again once that has ended.
+  // Leases of the killed processes are taken over once they expire.
   await database("update uploads set due_at = 1 where state = 'doomed'");
   await passHour();
   const texts = people.flatMap(({ id, email, key }) => [id, email, key]);
@@ -102,7 +102,7 @@ test(`${CYCLES} times kill -9 of both instances amid removals leave nothing of $
   );
 }, 300_000);
 
-test(`a restore beside the removal: ${ROUNDS} rounds, one wins each`, async () => {
+test(`a restore that races with the removal: ${ROUNDS} rounds, one wins each`, async () => {
   const outcomes = { restored: 0, removed: 0 };
   for (let round = 0; round < ROUNDS; round++) {
     const person = await uploader(uploading);

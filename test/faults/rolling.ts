@@ -1,16 +1,16 @@
-import type { Changes, Service } from '../rig/service.ts';
-import type { Uploading } from '../uploads/storage.ts';
+import type { Uploading } from '../contract/uploads/storage.ts';
+import type { Changes, Service } from '../rig/process/service.ts';
 import { type Load, type LoadOptions, startLoad } from './load.ts';
 
 export interface Rolling {
   load: Load;
-  /** The instances that get requests at this moment. */
+  /** The instances that get requests now. */
   serving: readonly Service[];
   /** Restarts an instance, which gets no new requests from before its SIGTERM until it is ready. */
   replace(service: Service, changes: Changes): Promise<void>;
 }
 
-/** A load on the instances of a stack as a balancer spreads it, while they are replaced one after another. */
+/** A load, spread like a balancer's, on instances that are replaced one after another. */
 export function rollingLoad(uploading: Uploading, options?: LoadOptions): Rolling {
   const serving = [...uploading.stack.services];
   const behindBalancer = { ...uploading, stack: { ...uploading.stack, services: serving } };

@@ -1,16 +1,16 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { callerOf } from '../contract/callers.ts';
-import { loggedIn, mailedToken, onStack, registered } from '../contract/scenario.ts';
+import { callerOf } from '../contract/rig/callers.ts';
+import { loggedIn, mailedToken, onStack, registered } from '../contract/rig/scenario.ts';
+import { png } from '../contract/uploads/corpus.ts';
+import { put, startUploading, type Uploading } from '../contract/uploads/storage.ts';
 import { Browser } from '../provider/browser.ts';
 import { begin } from '../provider/login.ts';
-import { freshEmail } from '../rig/address.ts';
-import { loadClient, procedureOf } from '../rig/client.ts';
-import { violations } from '../rig/history.ts';
-import type { Service } from '../rig/service.ts';
+import { loadClient, procedureOf } from '../rig/client/client.ts';
+import { violations } from '../rig/observe/history.ts';
+import type { Service } from '../rig/process/service.ts';
+import { freshEmail } from '../rig/servers/address.ts';
 import { until } from '../rig/until.ts';
-import { png } from '../uploads/corpus.ts';
-import { put, startUploading, type Uploading } from '../uploads/storage.ts';
 import { failures, outcomeOf, summary, unlimited } from './load.ts';
 import { rollingLoad } from './rolling.ts';
 
@@ -18,9 +18,9 @@ const [OLD, NEW] = [randomBytes(32).toString('base64'), randomBytes(32).toString
 const entryOf = (token: string) => `billing:${createHash('sha256').update(token).digest('hex')}`;
 const tokens = { old: 'billing-token-of-last-year', current: 'billing-token-of-this-year' };
 
-/** Mails of each kind that wait while their secret is taken out of use. */
+/** Mails of each kind that are pending while their secret is removed. */
 const HELD = 5;
-/** A mail that was refused, or taken by the instance without its secret, five times waits half a minute for its next turn. */
+/** After five failed attempts, or leases by the instance without its secret, a mail waits half a minute. */
 const LATEST_MS = 60_000;
 
 let uploading: Uploading;
@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => uploading?.stop());
 
-test('secrets that are rotated on a running pair refuse no link, no session and no service', async () => {
+test('rotating secrets on two running instances invalidates no link, session or service token', async () => {
   const { stack } = uploading;
   const [first, second] = stack.services as [Service, Service];
   const at = ({ url }: Service) => ({ stack, call: callerOf('rest', url) });
@@ -60,7 +60,7 @@ test('secrets that are rotated on a running pair refuse no link, no session and 
   };
   const service = callAsService();
 
-  // Clicked once the secret behind their links is gone.
+  // Opened once the secret of their links is removed.
   const late = await people(first);
   for (const { email } of late) await mailedToken(stack, email, 'verify-email');
 
@@ -68,7 +68,7 @@ test('secrets that are rotated on a running pair refuse no link, no session and 
   const ofOld = [...(await people(first)), ...(await people(second))];
   const both = { APP_SECRET: `${NEW},${OLD}`, SERVICE_TOKENS: `${entryOf(tokens.old)},${entryOf(tokens.current)}` };
   await replace(first, { env: both });
-  // One instance makes links with a secret that the other does not know.
+  // One instance creates links with a secret that the other does not know.
   const ofBoth = [...(await people(first)), ...(await people(second))];
   stack.smtp?.behave('accept');
   for (const { email } of [...ofOld, ...ofBoth]) await verify(email, second);
@@ -94,12 +94,12 @@ test('secrets that are rotated on a running pair refuse no link, no session and 
   console.log(
     `Rotation: 4 restarts; ${summary(load.history)}; links ${late.length + ofOld.length + ofBoth.length}, calls of a service ${calls}: refused 0`,
   );
-}, 120_000);
+});
 
 onStack(
   'embedded',
   (embedded) => {
-    test('addresses of the embedded storage and logins at the embedded provider outlive a rotation', async () => {
+    test('storage URLs and embedded provider logins survive a rotation', async () => {
       const stack = embedded();
       const [service] = stack.services as [Service];
       const call = callerOf('rest', stack.url);

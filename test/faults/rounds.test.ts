@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { type Call, callerOf, type Reply } from '../contract/callers.ts';
+import { type Call, callerOf, type Reply } from '../contract/rig/callers.ts';
 import {
   loggedIn,
   logIn,
@@ -9,22 +9,21 @@ import {
   registered,
   sessionIn,
   verified,
-} from '../contract/scenario.ts';
-import { Browser } from '../provider/browser.ts';
+} from '../contract/rig/scenario.ts';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { atInstance, begin, identitiesOf, somebody, usersWith } from '../provider/login.ts';
-import { freshEmail } from '../rig/address.ts';
-import { ageSession, type Entry, restoreEntries, sessionEntry } from '../rig/key-value-view.ts';
+import { ageSession, type Entry, restoreEntries, sessionEntry } from '../rig/observe/key-value-view.ts';
+import { freshEmail } from '../rig/servers/address.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 import { AT_ONCE, allMailsSettled, inRounds, livesAt, soon, statuses, tally } from './in-rounds.ts';
 import { unlimited } from './load.ts';
 
-/** One race, many times over, at two instances: what goes wrong once in a hundred times is found. */
+/** One race in many rounds at two instances, to find faults that occur once in a hundred times. */
 const ROUNDS = 200;
 const SESSION_ROUNDS = 500;
 const HALF_A_LIFE_MS = 3.6 * 24 * 60 * 60_000;
-// A bound for a machine that does much else: a minute is enough on a quiet one.
+// A bound for a busy machine: a minute is enough on a quiet one.
 vi.setConfig({ testTimeout: 240_000 });
 
 const provider = await startHostileProvider();
@@ -52,11 +51,12 @@ const resetTokenOf = async (email: string) => {
 
 const lives = (session: string) => livesAt(callers, session);
 
-/** A new session; a 503, as of a machine that is busy, is asked again. */
+/** A new session; retried after a 503 of a busy machine. */
 const opened = (round: number, person: Person) => until(() => logIn(caller(round), person), { what: 'a login' });
 
-describe(`F14: in ${ROUNDS} rounds`, () => {
-  test('one registration of an address wins', async () => {
+describe(`in ${ROUNDS} rounds`, () => {
+  // checks: F14
+  test('one registration of an email wins', async () => {
     const outcomes = await inRounds(ROUNDS, async () => {
       const person = { name: 'Ada Lovelace', email: freshEmail(), password: PASSWORD };
       const replies = await both((caller) => caller('auth.register', person));
@@ -65,7 +65,8 @@ describe(`F14: in ${ROUNDS} rounds`, () => {
     expect(tally(outcomes)).toEqual({ '[201,409,409,409,1]': ROUNDS });
   });
 
-  test('one use of a reset token wins, and its password is the one that is set', async () => {
+  // checks: 32, F14
+  test('one use of a reset token wins, and sets its password', async () => {
     const outcomes = await inRounds(ROUNDS, async () => {
       const { email } = await verified({ stack, call });
       const token = await resetTokenOf(email);
@@ -79,7 +80,8 @@ describe(`F14: in ${ROUNDS} rounds`, () => {
     expect(tally(outcomes)).toEqual({ '[200,400,400,400,true]': ROUNDS });
   });
 
-  test('a verification token verifies its account, for all who use it at once, and logs nobody in', async () => {
+  // checks: 10, F14
+  test('concurrent uses of a verification token all verify the account, without logging in', async () => {
     const outcomes = await inRounds(ROUNDS, async () => {
       const { email, browser } = await registered({ stack, call });
       const token = await mailedToken(stack, email, 'verify-email');
@@ -90,16 +92,13 @@ describe(`F14: in ${ROUNDS} rounds`, () => {
     expect(tally(outcomes)).toEqual({ '[200,200,200,200,1,false]': ROUNDS });
   });
 
-  test('one callback of a login through a provider wins, and makes one user with one identity', async () => {
+  // checks: F14
+  test('one callback of a provider login wins, and creates one user with one identity', async () => {
     const outcomes = await inRounds(ROUNDS, async () => {
       const { browser, request } = await begin(stack);
       const claims = somebody();
       const callback = provider.authorize(request, claims);
-      const browsers = [0, 1, 2, 3].map(() => {
-        const copy = new Browser();
-        for (const [name, value] of browser.cookies) copy.cookies.set(name, value);
-        return copy;
-      });
+      const browsers = [0, 1, 2, 3].map(() => browser.copy());
       const locations = await Promise.all(
         browsers.map((copy, i) =>
           copy.redirectOf(atInstance(stack.services[i % stack.services.length] ?? stack, callback)),
@@ -114,7 +113,8 @@ describe(`F14: in ${ROUNDS} rounds`, () => {
     expect(tally(outcomes)).toEqual({ '[1,3,1,1,1]': ROUNDS });
   });
 
-  test('a profile change beside a reset is stored or refused, never half of either', async () => {
+  // checks: F14
+  test('a profile change that races with a reset is stored completely or refused', async () => {
     const outcomes = await inRounds(ROUNDS, async (round) => {
       const { email, session } = await loggedIn({ stack, call });
       const token = await resetTokenOf(email);
@@ -133,8 +133,9 @@ describe(`F14: in ${ROUNDS} rounds`, () => {
   });
 });
 
-describe(`F15: in ${SESSION_ROUNDS} rounds`, () => {
-  test('no session of the old password outlives a reset, whenever it was opened', async () => {
+describe(`in ${SESSION_ROUNDS} rounds`, () => {
+  // checks: 35, 36, F15
+  test('no session of the old password outlives a reset', async () => {
     let raced = 0;
     const survivors = await inRounds(SESSION_ROUNDS, async (round) => {
       const person = await verified({ stack, call });
@@ -150,12 +151,13 @@ describe(`F15: in ${SESSION_ROUNDS} rounds`, () => {
       return alive.flat().filter(Boolean).length;
     });
     expect(tally(survivors)).toEqual({ 0: SESSION_ROUNDS });
-    // Else no login has raced.
+    // Otherwise no login has raced.
     expect(raced).toBeGreaterThan(SESSION_ROUNDS / 10);
     console.log(`F15: ${raced} sessions were opened beside ${SESSION_ROUNDS} resets, 0 survived`);
   });
 
-  test('no session from before a logout everywhere outlives it, and one opened beside it is alive everywhere or nowhere', async () => {
+  // checks: 22, F15
+  test('no earlier session outlives a logout everywhere; one opened concurrently works everywhere or nowhere', async () => {
     const users = await Promise.all(Array.from({ length: AT_ONCE }, () => verified({ stack, call })));
     let raced = 0;
     const outcomes = await inRounds(SESSION_ROUNDS, async (round, player) => {
@@ -179,7 +181,8 @@ describe(`F15: in ${SESSION_ROUNDS} rounds`, () => {
     );
   });
 
-  test('no session that was ended outlives it, beside its use and renewal, nor does it come back with a snapshot of Redis', async () => {
+  // checks: F15
+  test('an ended session does not come back by use, renewal or a Redis snapshot', async () => {
     const users = await Promise.all(Array.from({ length: AT_ONCE }, () => loggedIn({ stack, call })));
     const ended: { session: string; id: string }[] = [];
     const snapshot: Entry[] = [];
@@ -212,7 +215,7 @@ describe(`F15: in ${SESSION_ROUNDS} rounds`, () => {
     const ids = ended.map(({ id }) => id);
     expect(await stack.database(`select id from sessions where id in (${marks})`, ids)).toEqual([]);
     console.log(
-      `F15: ${renewed} of ${SESSION_ROUNDS} sessions were renewed beside their end, 0 survived, nor with Redis as it was before`,
+      `F15: ${renewed} of ${SESSION_ROUNDS} sessions were renewed beside their end, 0 survived, even after Redis was restored to an earlier state`,
     );
   });
 });

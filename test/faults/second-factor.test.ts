@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { callerOf, refusalsOfBatch } from '../contract/callers.ts';
-import { expectRefusal, isAlive, loggedIn, onStack, PASSWORD, sessionIn } from '../contract/scenario.ts';
+import { callerOf, refusalsOfBatch } from '../contract/rig/callers.ts';
+import { expectRefusal, isAlive, loggedIn, onStack, PASSWORD, sessionIn } from '../contract/rig/scenario.ts';
 import {
   codeOf,
   firstStep,
@@ -10,11 +10,11 @@ import {
   setUpApp,
   withApp,
   wrongCode,
-} from '../contract/totp-scenario.ts';
-import { slowClock } from '../rig/clock.ts';
-import { type Service, startService } from '../rig/service.ts';
+} from '../contract/rig/totp-scenario.ts';
+import { slowClock } from '../rig/process/clock.ts';
+import { type Service, startService } from '../rig/process/service.ts';
 
-/** Second factors on several instances, in batches, and while APP_SECRET is rotated. */
+/** Second factors on several instances, in batches, and during a rotation of APP_SECRET. */
 const MINUTE = 60_000;
 const ROUNDS = 10;
 const [OLD, NEW] = [randomBytes(32).toString('base64'), randomBytes(32).toString('base64')];
@@ -25,7 +25,7 @@ onStack(
     const at = (service: Service) => callerOf('rest', service.url);
     const both = () => stack().services as [Service, Service];
 
-    test(`a code and a login that waits work once on two instances at once, ${ROUNDS} rounds`, async () => {
+    test(`a code and a pending login work once across two instances, ${ROUNDS} rounds`, async () => {
       const [first, second] = both();
       const call = at(first);
       const { secret, recoveryCodes, ...person } = await withApp({ call, stack: stack() });
@@ -47,7 +47,7 @@ onStack(
       expect(replies.map(({ status }) => status).sort()).toEqual([200, 401]);
     });
 
-    test('codes are judged by the database’s clock: an instance whose own is wrong takes them', async () => {
+    test('codes are checked with the clock of the database, so a wrong clock of an instance does not matter', async () => {
       const { PORT, DATA_DIR, ...env } = both()[0].env;
       const slow = await startService({ env: { ...env, ...slowClock(10 * MINUTE) } });
       try {
@@ -62,14 +62,14 @@ onStack(
       }
     });
 
-    test('of a thousand codes in batches five are tried', async () => {
+    test('of a thousand codes in batches five are checked', async () => {
       const call = at(both()[0]);
       const { secret, ...person } = await withApp({ call, stack: stack() });
       const pending = await firstStep(call, person);
       const code = wrongCode(secret);
       const guess = (calls: number) =>
         refusalsOfBatch(both()[1].url, 'auth.secondFactor', Array(calls).fill({ code }), { pending });
-      // More than ten in a batch are none, whatever their number.
+      // More than ten in a batch are refused, whatever their number.
       expect(await Promise.all([guess(200), guess(1000)])).toEqual([[400], [431]]);
       const codes = (await Promise.all(Array.from({ length: 100 }, () => guess(10)))).flat();
       expect(codes.filter((one) => one === 'INVALID_CODE')).toHaveLength(5);
@@ -80,11 +80,11 @@ onStack(
   { instances: 2, env: { LIMIT_CODE: '1000/3600' } },
 );
 
-describe('APP_SECRET is rotated', () => {
+describe('a rotation of APP_SECRET', () => {
   onStack(
     'embedded',
     (stack) => {
-      test('an app goes on, and its secret is sealed anew by the next code; under a lost part it is refused', async () => {
+      test('keeps an app working and re-encrypts its secret at the next code; with a lost secret it is refused', async () => {
         const [service] = stack().services as [Service];
         const call = callerOf('rest', stack().url);
         const used = await withApp({ call, stack: stack() });
@@ -111,13 +111,13 @@ describe('APP_SECRET is rotated', () => {
         expect((await logIn({ ...waiting, ...setUp, recoveryCodes: [] }, codeOf(setUp.secret))).status).toBe(200);
         const refused = await logIn(unused, codeOf(unused.secret));
         expectRefusal(refused, 401, 'INVALID_CODE');
-        expect(service.output()).toContain('the secret of an authenticator app cannot be read');
+        expect(service.output()).toContain('the secret of an authenticator app cannot be decrypted');
         const pending = pendingIn(await call('auth.login', { email: unused.email, password: PASSWORD }));
         const [recoveryCode] = unused.recoveryCodes;
         expect((await call('auth.secondFactor', { recoveryCode }, { pending })).status).toBe(200);
       });
 
-      test('the secret of one user is of no use in the row of another', async () => {
+      test('one user’s secret does not work in another user’s row', async () => {
         const call = callerOf('rest', stack().url);
         const [ada, eve] = [await withApp({ call, stack: stack() }), await withApp({ call, stack: stack() })];
         const [row] = await stack().database<{ secret: string }>('select secret from totps where user_id = ?', [

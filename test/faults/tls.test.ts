@@ -1,18 +1,18 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Authority, createAuthority } from '../rig/certificates.ts';
-import { temporaryDirectory } from '../rig/custodian.ts';
-import { createDatabase, startMysql } from '../rig/mysql.ts';
-import { freePort } from '../rig/port.ts';
-import { startRedis } from '../rig/redis.ts';
-import { startService } from '../rig/service.ts';
+import { startService } from '../rig/process/service.ts';
+import { type Authority, createAuthority } from '../rig/servers/certificates.ts';
+import { temporaryDirectory } from '../rig/servers/custodian.ts';
+import { createDatabase, startMysql } from '../rig/servers/mysql.ts';
+import { freePort } from '../rig/servers/port.ts';
+import { startRedis } from '../rig/servers/redis.ts';
 import { until } from '../rig/until.ts';
 
-/** Signed the certificates of the servers below; the other one signed nothing here. */
+/** Signed the certificates of the servers below; the other authority signed no certificate. */
 let ours: Authority;
 let others: Authority;
-/** Both are reached as localhost, and the certificates of one pair are for another name. */
+/** Both are reached as localhost; the certificates of one pair have another name. */
 let named: Servers;
 let misnamed: Servers;
 type Servers = Awaited<ReturnType<typeof startServers>>;
@@ -48,7 +48,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([named?.stop(), misnamed?.stop()]));
 
-/** What GET /readyz says of both parts once each can be used or the log has said why not, and the log. */
+/** GET /readyz for both parts, once each works or the log has the reason, and the log. */
 async function startOn({ databaseUrl, redisUrl }: Servers, mode: string, authority?: Authority) {
   const service = await startService({
     env: { DATABASE_URL: `${databaseUrl}?ssl-mode=${mode}`, REDIS_URL: redisUrl, CA_FILE: authority?.ca },
@@ -56,11 +56,11 @@ async function startOn({ databaseUrl, redisUrl }: Servers, mode: string, authori
   });
   const settled = async () => {
     const { database, keyValueStore } = (await (await fetch(`${service.url}/readyz`)).json()) as Record<string, string>;
-    const told = service.output();
+    const output = service.output();
     const isKnown =
-      (database === 'ok' || told.includes('the database does not answer')) &&
-      (keyValueStore === 'ok' || told.includes('Redis does not answer'));
-    return isKnown ? { database, keyValueStore, told } : undefined;
+      (database === 'ok' || output.includes('the database does not answer')) &&
+      (keyValueStore === 'ok' || output.includes('Redis does not answer'));
+    return isKnown ? { database, keyValueStore, output } : undefined;
   };
   try {
     return await until(settled, { what: 'both parts, or why they cannot be used' });
@@ -69,10 +69,10 @@ async function startOn({ databaseUrl, redisUrl }: Servers, mode: string, authori
   }
 }
 
-const databaseFailure = (told: string) => /the database does not answer \((.*?)\), waiting/.exec(told)?.[1];
+const databaseFailure = (output: string) => /the database does not answer \((.*?)\), waiting/.exec(output)?.[1];
 const untrusted = /unable to verify|self-signed|signature failure/;
 
-test('servers whose certificates come from the authority in CA_FILE are used', async () => {
+test('servers with certificates of the authority in CA_FILE are accepted', async () => {
   const state = await startOn(named, 'VERIFY_IDENTITY', ours);
   expect(state).toMatchObject({ database: 'ok', keyValueStore: 'ok' });
 });
@@ -81,14 +81,14 @@ test.each([
   { title: 'without CA_FILE', at: () => [named, undefined] as const, reason: untrusted },
   { title: 'with the authority of others', at: () => [named, others] as const, reason: untrusted },
   { title: 'with a certificate for another name', at: () => [misnamed, ours] as const, reason: /does not match/ },
-])('no server is used $title, and the log says why', async ({ at, reason }) => {
+])('a server is refused $title, and the log says why', async ({ at, reason }) => {
   const [servers, authority] = at();
-  const { told, ...state } = await startOn(servers, 'VERIFY_IDENTITY', authority);
+  const { output, ...state } = await startOn(servers, 'VERIFY_IDENTITY', authority);
   expect(state).toEqual({ database: 'unreachable', keyValueStore: 'unreachable' });
-  expect(databaseFailure(told)).toMatch(reason);
+  expect(databaseFailure(output)).toMatch(reason);
 });
 
-test('VERIFY_CA accepts a certificate for another name, not one of another authority; REQUIRED accepts both', async () => {
+test('VERIFY_CA accepts a certificate with another name, but not of another authority; REQUIRED accepts both', async () => {
   const databases = [
     (await startOn(misnamed, 'VERIFY_CA', ours)).database,
     (await startOn(misnamed, 'VERIFY_CA', others)).database,

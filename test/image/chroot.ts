@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join, matchesGlob, resolve } from 'node:path';
 import { type Copy, DockerfileParser, From, type Instruction } from 'dockerfile-ast';
-import { requireBinary } from '../rig/debian.ts';
-import type { Command } from '../rig/process-group.ts';
+import type { Command } from '../rig/process/process-group.ts';
+import { requireBinary } from '../rig/servers/debian.ts';
 
 /** A file system, and how its processes are started. */
 export interface Image {
@@ -20,9 +20,9 @@ const repository = join(import.meta.dirname, '../..');
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
 
 /**
- * Carries out the Dockerfile without a container engine: each stage is a directory in `workspace`, its RUN steps run in a chroot
- * there. Only on Debian, as root. Answers the last stage. An instruction that this Dockerfile had no use for so far is an
- * error.
+ * Executes the Dockerfile without a container engine: each stage is a directory in `workspace`, and its RUN steps run in
+ * a chroot there. Only on Debian, as root. Returns the last stage. An instruction that this Dockerfile has not used so
+ * far is an error.
  */
 export function buildImage(workspace: string): Image {
   const dockerfile = DockerfileParser.parse(readFileSync(join(repository, 'Dockerfile'), 'utf8'));
@@ -39,7 +39,7 @@ export function buildImage(workspace: string): Image {
   return image;
 }
 
-/** The command that starts `args` as the process 1 of a container, which has nothing to write to but what is mounted there. */
+/** The command that starts `args` as process 1 of a container that can write only to its mounts. */
 export function containerCommand(
   { root, workdir, user, env }: Image,
   args: string[],
@@ -85,7 +85,11 @@ function carryOut(instruction: Instruction, image: Image, stages: Map<string, Im
     case 'HEALTHCHECK':
       image.healthcheck = exec();
       return;
+    case 'ARG':
+      for (const pair of values) image.env[pair.slice(0, pair.indexOf('='))] = pair.slice(pair.indexOf('=') + 1);
+      return;
     case 'EXPOSE':
+    case 'LABEL':
       return;
     default:
       throw new Error(`${instruction.getKeyword()} cannot be carried out without an engine`);
@@ -97,7 +101,7 @@ function run(args: string[], image: Image): void {
   execFileSync(file, all, { env: { ...env, ...registryAccess(image) }, stdio: ['ignore', 'inherit', 'inherit'] });
 }
 
-/** A directory's content is copied, a file under its own name where the target is a directory. */
+/** A directory's content is copied; a file keeps its name if the target is a directory. */
 function copy(paths: string[], stage: Image | undefined, image: Image): void {
   const target = paths.at(-1) ?? '';
   const destination = join(image.root, resolve(image.workdir, target));
@@ -118,7 +122,7 @@ const ignored = readFileSync(join(repository, '.dockerignore'), 'utf8')
   .split('\n')
   .filter((line) => line !== '' && !line.startsWith('#'));
 
-/** .dockerignore: the last pattern decides that matches the path or a directory that it is in. */
+/** .dockerignore: the last pattern that matches the path or a parent directory decides. */
 function isInContext(path: string): boolean {
   const relative = path.slice(repository.length + 1);
   if (relative === '') return true;
@@ -129,7 +133,7 @@ function isInContext(path: string): boolean {
   return deciding === undefined || deciding.startsWith('!');
 }
 
-/** The two base images, as they are made: Debian's minimal system, in one of them with Node and npm in /usr/local. */
+/** Both base images: Debian's minimal system, one of them with Node and npm in /usr/local. */
 function baseImage(name: string, root: string): Image {
   rmSync(root, { recursive: true, force: true });
   mkdirSync(dirname(root), { recursive: true });
@@ -149,11 +153,11 @@ function baseImage(name: string, root: string): Image {
   return image;
 }
 
-/** Certificates of the machine, behind whose proxy the registry may be. */
+/** Certificates of the machine, because the registry may be behind its proxy. */
 const registryAccess = ({ root }: Image): Record<string, string> =>
   existsSync(join(root, CERTIFICATES)) ? { NODE_EXTRA_CA_CERTS: CERTIFICATES } : {};
 
-/** Debian's minimal system without documentation, as in its slim image. Made once. */
+/** Debian's minimal system without documentation, like its slim image. Built once. */
 function debian(): string {
   const root = join(repository, 'node_modules/.cache/image/bookworm');
   if (existsSync(root)) return root;

@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-/** `npm run test:image`: by itself, as it wants root on Debian, and the registry. */
+/** `npm run test:image`: separate, because it needs root on Debian and the registry. */
 export default defineConfig({
   test: {
     include: ['test/image/*.test.ts'],

@@ -5,9 +5,9 @@ type Listener = (message: unknown) => void;
 type Request = Parameters<PoolWorker['send']>[0];
 
 /**
- * One thread for all mutants of this process. Vitest starts and stops one for each, which takes 2.4 s of CPU, most of it to
- * load modules; here a mutant takes 0.4 s. Only the modules of tests are loaded again, so a mutant in what another module
- * computes while it loads would never be active: hence `ignoreStatic`.
+ * One thread for all mutants of this process. Vitest starts one per run, which takes 2.4 s of CPU, mostly to load
+ * modules; here a mutant takes 0.4 s. Only test modules are reloaded, so mutants in code that runs while another module
+ * loads would never be active: hence `ignoreStatic`.
  */
 let thread: ThreadsPoolWorker | undefined;
 let isStarted = false;
@@ -41,7 +41,7 @@ class KeptThread implements PoolWorker {
     thread?.off(event, listener);
   }
 
-  /** The first start reaches the thread; its later runs get what has changed with them: the configuration. */
+  /** The first start reaches the thread; later runs get what has changed: the configuration. */
   send(request: Request): void {
     if (request.type === 'start' && isStarted) {
       this.#config = request.context.config;

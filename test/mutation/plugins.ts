@@ -1,35 +1,70 @@
+import { appendFileSync } from 'node:fs';
 import { strykerPlugins as ofVitest, strykerValidationSchema } from '@stryker-mutator/vitest-runner';
 import { keptThread } from './kept-thread.ts';
+import { isSample, isSampled } from './sampling.ts';
 
 export { strykerValidationSchema };
 
 const [{ factory: runnerOfVitest }] = ofVitest as unknown as [{ factory: (injector: Injector) => Runner }];
 
-/** The part of Stryker's injector that is used here. */
+/** The used part of Stryker's injector. */
 interface Injector {
   resolve(name: 'options'): { vitest: object };
   provideValue(name: 'options', value: object): Injector;
 }
 
 interface Runner {
-  mutantRun(options: { testFilter?: string[] }): Promise<unknown>;
+  ctx: { config: Bail; projects: { config: Bail }[] };
+  dryRun(options: object): Promise<{ tests?: { status: number }[] }>;
+  mutantRun(options: { activeMutant: { id: string }; testFilter?: string[] }): Promise<object>;
 }
 
-/** Of all names of tests one regular expression is made, which must not become too large. */
-const LONGEST_NAME = 1000;
+interface Bail {
+  bail: number;
+}
 
-/** Stryker's runner of Vitest, on the kept thread. */
+/** TestStatus.Failed of Stryker. */
+const FAILED = 1;
+
+/** All test names become one regular expression, which must not become too large. */
+const MAX_NAME = 1000;
+
+/** Stryker's Vitest runner, on the kept thread. */
 function keptRunner(injector: Injector) {
   const options = injector.resolve('options');
   const runner = runnerOfVitest(
     injector.provideValue('options', { ...options, vitest: { ...options.vitest, pool: keptThread } }),
   );
+  if (isSample) withoutFailing(runner);
   const mutantRun: Runner['mutantRun'] = runner.mutantRun.bind(runner);
-  runner.mutantRun = ({ testFilter, ...run }) =>
-    mutantRun({ ...run, ...(testFilter && { testFilter: testFilter.filter((id) => id.length <= LONGEST_NAME) }) });
+  runner.mutantRun = async ({ testFilter, ...run }) => {
+    if (!isSampled(run.activeMutant.id)) return { status: 'error', errorMessage: 'not in the sample' };
+    const result = await mutantRun({
+      ...run,
+      ...(testFilter && { testFilter: testFilter.filter((id) => id.length <= MAX_NAME) }),
+    });
+    const file = process.env['MUTATION_RESULTS'];
+    if (file)
+      appendFileSync(file, `${JSON.stringify({ ...run.activeMutant, ...result, tests: testFilter?.length })}\n`);
+    return result;
+  };
   return runner;
 }
 keptRunner.inject = ['$injector'];
+
+/** A sample is taken on a machine that does much else: a test that fails there without a fault is left out, and judges none. */
+function withoutFailing(runner: Runner): void {
+  const dryRun = runner.dryRun.bind(runner);
+  runner.dryRun = async (options) => {
+    const configs = [runner.ctx, ...runner.ctx.projects].map(({ config }) => config);
+    for (const config of configs) config.bail = 0;
+    const { tests, ...result } = await dryRun(options);
+    for (const config of configs) config.bail = 1;
+    const passing = tests?.filter(({ status }) => status !== FAILED);
+    console.log(`left out ${(tests?.length ?? 0) - (passing?.length ?? 0)} of ${tests?.length} tests`);
+    return { ...result, ...(passing && { tests: passing }) };
+  };
+}
 
 interface Node {
   type: string;
@@ -40,7 +75,7 @@ interface Node {
   expression?: Node;
 }
 
-/** What is said in the log only. */
+/** Only logged. */
 const ofLog = {
   shouldIgnore({ node }: { node: Node }): string | undefined {
     if ([node, node.expression, node.body].some(isLogCall)) return 'a line of the log';

@@ -5,11 +5,13 @@ export default {
   testRunner: 'vitest-kept',
   vitest: { configFile: 'test/mutation/vitest.config.ts', related: false },
   coverageAnalysis: 'perTest',
-  // What is computed when a module loads would need a process for each mutant, and all tests in it: kept-thread.ts.
+  // Code that runs at load time would need a process for each mutant with all tests: see kept-thread.ts.
   ignoreStatic: true,
   ignorers: ['log'],
   concurrency: 2,
   timeoutMS: 20_000,
+  // All tests once, on a machine that may be busy; the default is five.
+  dryRunTimeoutMinutes: 30,
   incremental: true,
   incrementalFile: 'node_modules/.cache/stryker/incremental.json',
   reporters: ['clear-text', 'progress-append-only', 'json', 'html'],

@@ -1,51 +1,54 @@
 import { statSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { isSample } from './sampling.ts';
 
 /**
- * The tests that may kill mutants, all in one process and thread. A test that asks for what a mutation run cannot give
- * (`rig/mutation-run.ts`) is skipped, with that reason; a file is left out if its subject is
- * - time, memory or CPU: measured beside other mutants, they say nothing;
+ * The tests that may kill mutants, in one process and thread. A test that needs what a mutation run cannot provide
+ * (`rig/mutation-run.ts`) is skipped with that reason. A file is omitted if it tests
+ * - time, memory or CPU, which mean nothing beside other mutants;
  * - code that is not mutated.
  */
-const measuring = ['contract/networks', 'unit/form-limits', 'unit/untrusted-text'];
+const measuring = [
+  'unit/http/asked-language',
+  'contract/http/networks',
+  'unit/http/form-limits',
+  'unit/users/untrusted-text',
+];
 const elsewhere = [
-  'contract/dev-tools',
-  'contract/document',
-  'contract/internal-errors',
-  'contract/own-names',
-  'contract/requests',
-  'unit/config',
-  'unit/deadlock',
-  'unit/embedded-parts',
-  'unit/history',
-  'unit/identity-provider-config',
-  'unit/migrations',
-  'unit/packages',
-  'unit/pages',
-  'unit/pipelining',
-  'unit/search-migration',
-  'unit/secret',
-  'unit/smtp',
-  'unit/upload-usage-migration',
-  'uploads/browser',
+  'contract/http/dev-tools',
+  'contract/http/document',
+  'contract/http/internal-errors',
+  'contract/http/own-names',
+  'contract/http/requests',
+  'contract/uploads/browser',
+  'contract/uploads/upload-endpoint',
+  'integration/parts/*',
+  'integration/uploads/upload-usage-migration',
+  'integration/users/search-migration',
+  'unit/client/*',
+  'unit/config/*',
+  'unit/http/pages',
+  'unit/parts/*',
+  'unit/rig/*',
 ];
 
-/** The first failure ends a run: single modules first, and then the smaller of the files. */
+/** The first failure ends a run, so unit tests come first, then the smaller files. */
 class CheapestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const cost = ({ moduleId }: TestSpecification) => (moduleId.includes('/unit/') ? 0 : statSync(moduleId).size);
+    const cost = ({ moduleId }: TestSpecification) =>
+      /\/(?:unit|integration)\//.test(moduleId) ? 0 : statSync(moduleId).size;
     return files.sort((a, b) => cost(a) - cost(b));
   }
 }
 
 export default defineConfig({
   test: {
-    include: ['contract', 'uploads', 'unit'].map((folder) => `test/${folder}/**/*.test.ts`),
+    include: ['contract', 'integration', 'unit'].map((folder) => `test/${folder}/**/*.test.ts`),
     exclude: [...measuring, ...elsewhere].map((name) => `test/${name}.test.ts`),
     env: { MUTATION_RUN: 'on' },
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    testTimeout: isSample ? 120_000 : 30_000,
+    hookTimeout: isSample ? 240_000 : 60_000,
     isolate: false,
     sequence: { sequencer: CheapestFirst },
   },

@@ -1,28 +1,30 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
 import { connect, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from 'node:http2';
+import { request } from 'node:https';
 import { text } from 'node:stream/consumers';
 import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { callerOf } from './contract/callers.ts';
-import { verified } from './contract/scenario.ts';
-import { freshEmail } from './rig/address.ts';
-import { createAuthority } from './rig/certificates.ts';
-import { type DeployedProxy, proxyNames, startDeployedProxy } from './rig/deployed-proxy.ts';
-import { type Environment, runDoctor } from './rig/doctor.ts';
-import { freePort } from './rig/port.ts';
-import { ask } from './rig/raw.ts';
-import { type S3, startS3 } from './rig/s3.ts';
-import { type Stack, startStack } from './rig/stack.ts';
-import { until } from './rig/until.ts';
-import { flat } from './uploads/corpus.ts';
-import { imageForm } from './uploads/storage.ts';
+import { callerOf } from '../contract/rig/callers.ts';
+import { verified } from '../contract/rig/scenario.ts';
+import { flat } from '../contract/uploads/corpus.ts';
+import { imageForm } from '../contract/uploads/storage.ts';
+import { ask } from '../rig/client/raw.ts';
+import { type Environment, runDoctor } from '../rig/process/doctor.ts';
+import { freshEmail } from '../rig/servers/address.ts';
+import { createAuthority } from '../rig/servers/certificates.ts';
+import { type DeployedProxy, proxyNames, startDeployedProxy } from '../rig/servers/deployed-proxy.ts';
+import { freePort } from '../rig/servers/port.ts';
+import { type S3, startS3 } from '../rig/servers/s3.ts';
+import { type Stack, startStack } from '../rig/stack.ts';
+import { until } from '../rig/until.ts';
 
 const MEGABYTE = 1024 * 1024;
 const json = { 'content-type': 'application/json' };
 
-/** Two instances in production on real parts, behind each of the proxies of docs/deploy. */
+/** Two production instances on real parts, behind each proxy of docs/deploy. */
 let s3: S3;
 let stack: Stack;
 let caFile: string;
@@ -48,7 +50,7 @@ beforeAll(async () => {
     },
   });
   const instancePorts: [number, number] = [stack.services[0]?.port ?? 0, stack.services[1]?.port ?? 0];
-  // In turn: each installs what is missing.
+  // Sequentially: each installs what is missing.
   const nginx = await startDeployedProxy('nginx', { port: ports[0], instancePorts, certificate });
   const HAProxy = await startDeployedProxy('HAProxy', { port: ports[1], instancePorts, certificate });
   proxies = { nginx, HAProxy };
@@ -59,7 +61,7 @@ afterAll(async () => {
   await s3?.stop();
 });
 
-/** An address of this machine that no other test sends from: limits are per client. */
+/** An address of this machine that no other test uses: limits are per client. */
 let clients = 0;
 const freshClient = () => {
   clients++;
@@ -81,7 +83,7 @@ const logIn = (
     headers: { ...json, ...options.headers },
   });
 
-/** A user who has logged in through the proxy, and the cookie to send. */
+/** A user logged in through the proxy, and the cookie to send. */
 async function userBehind(proxy: DeployedProxy) {
   const person = await verified({ stack, call: callerOf('rest', stack.url) });
   const reply = await logIn(proxy, person);
@@ -94,19 +96,19 @@ async function userBehind(proxy: DeployedProxy) {
 describe.each(proxyNames)('behind %s', (name) => {
   const proxy = () => proxies[name];
 
-  test('a login over TLS opens a session, by a Secure cookie', async () => {
+  test('a login over TLS sets a Secure session cookie', async () => {
     const { email, session, cookie } = await userBehind(proxy());
     expect(session).toContain('; Secure');
     const profile = await through(proxy(), '/api/profile', { headers: { cookie } });
     expect(JSON.parse(profile.body)).toMatchObject({ user: { email } });
   });
 
-  test('plain http leads to https, whatever Host it names', async () => {
+  test('plain HTTP redirects to HTTPS, whatever the Host', async () => {
     const { status, headers } = await ask(`${proxy().plainUrl}/login?x=1`, { headers: { host: 'evil.example' } });
     expect([status, headers['location']]).toEqual([308, `${proxy().url}/login?x=1`]);
   });
 
-  test('browsers speak HTTP/2, and each security header is there once', async () => {
+  test('browsers get HTTP/2, and each security header once', async () => {
     const session = connect(proxy().url, { ca });
     const stream = session.request({ ':path': '/api/health' });
     const [headers] = (await once(stream, 'response')) as [IncomingHttpHeaders & IncomingHttpStatusHeader];
@@ -120,7 +122,8 @@ describe.each(proxyNames)('behind %s', (name) => {
       expect(headers[header]).toBe(response.headers.get(header));
   });
 
-  test('limits count the client who called the proxy, whatever X-Forwarded-For it sends', async () => {
+  // checks: 14
+  test('limits count the client of the proxy, whatever X-Forwarded-For it sends', async () => {
     const attempt = (localAddress: string, headers: Record<string, string | string[]>) =>
       logIn(proxy(), { email: freshEmail(), password: 'Wrong-Password-1' }, { localAddress, headers });
     const own = freshClient();
@@ -141,7 +144,7 @@ describe.each(proxyNames)('behind %s', (name) => {
     return { status: reply.status, body: JSON.parse(reply.body) };
   };
 
-  test('an image of 5 MB passes; one that is larger gets the refusal of the service itself', async () => {
+  test('an image of 5 MB passes; a larger one gets the refusal of the service', async () => {
     const { cookie } = await userBehind(proxy());
     const noise = sharp(randomBytes(1300 * 1300 * 3), { raw: { width: 1300, height: 1300, channels: 3 } });
     const image = await noise.png({ compressionLevel: 0 }).toBuffer();
@@ -153,7 +156,7 @@ describe.each(proxyNames)('behind %s', (name) => {
     }
   });
 
-  test('headers of 12 kB pass; larger ones are refused, as far as they reach the service by itself', async () => {
+  test('headers of 12 kB pass; larger ones are refused', async () => {
     const withHeader = (kilobytes: number) =>
       through(proxy(), '/api/health', { headers: { 'x-large': 'x'.repeat(kilobytes * 1024) } });
     expect((await withHeader(12)).status).toBe(200);
@@ -166,7 +169,7 @@ describe.each(proxyNames)('behind %s', (name) => {
   });
 
   test.each(['/livez', '/readyz', '/READYZ', '/readyz/', '/%72eadyz', '/readyz?x=1'])(
-    'the probe %s is not for the public',
+    'the probe %s is not public',
     async (path) => {
       const { status, body } = await through(proxy(), path);
       expect([status, JSON.parse(body)]).toEqual([404, { message: 'Not found', code: 'NOT_FOUND' }]);
@@ -174,14 +177,62 @@ describe.each(proxyNames)('behind %s', (name) => {
   );
 });
 
-test('nginx logs no query: mailed tokens are in them', async () => {
+test('nginx logs no query, because queries contain mailed tokens', async () => {
   await through(proxies.nginx, '/reset-password?token=SECRET-TOKEN&email=ada@example.com');
   const isLogged = () => proxies.nginx.log()?.includes('"GET /reset-password HTTP/1.1" 200');
   await until(isLogged, { what: 'the line of the request, which comes after its answer' });
   expect(proxies.nginx.log()).not.toContain('SECRET-TOKEN');
 });
 
-test('instances are restarted one after the other, and no request fails', async () => {
+test.each(proxyNames)('behind %s a hung instance delays requests for seconds, and is then avoided', async (name) => {
+  const { [name]: proxy } = proxies;
+  const [hung] = stack.services;
+  await proxy.useWithout(undefined);
+  const askAtOnce = async () => {
+    const began = performance.now();
+    const replies = await Promise.all(Array.from({ length: 12 }, () => through(proxy, '/api/health')));
+    return { statuses: [...new Set(replies.map(({ status }) => status))].sort(), ms: performance.now() - began };
+  };
+  hung?.signal('SIGSTOP');
+  try {
+    const first = await askAtOnce();
+    console.log(`${name} beside a hung instance: ${first.statuses} within ${Math.round(first.ms)} ms`);
+    // nginx sends an unanswered GET to the other instance; HAProxy sends nothing twice.
+    expect(first.statuses).toEqual(name === 'nginx' ? [200] : [200, 502]);
+    expect(first.ms).toBeLessThan(12_000);
+    const next = await askAtOnce();
+    expect(next.statuses).toEqual([200]);
+    expect(next.ms).toBeLessThan(2000);
+  } finally {
+    hung?.signal('SIGCONT');
+  }
+});
+
+test('HAProxy sends nothing more to a stopping instance, and lets it finish its requests', async () => {
+  const { HAProxy } = proxies;
+  await HAProxy.useWithout(undefined);
+  const body = '{"email":"x@example.com"}';
+  const half = Math.floor(body.length / 2);
+  const options = { method: 'POST', headers: { ...json, 'content-length': body.length }, ca, agent: false };
+  const answers: Promise<unknown>[] = [];
+  // So many that both instances have some.
+  const requests = Array.from({ length: 4 }, () => {
+    const sent = request(`${HAProxy.url}/auth/forgot-password`, { ...options, localAddress: freshClient() });
+    answers.push(once(sent, 'response').then(([response]) => (response as IncomingMessage).resume().statusCode));
+    sent.write(body.slice(0, half));
+    return sent;
+  });
+  const areInFlight = async () => [...((await HAProxy.instances())?.values() ?? [])].every((count) => count === 2);
+  await until(areInFlight, { what: 'requests at both instances' });
+  const [service] = stack.services;
+  const restarted = service?.restart();
+  await until(async () => (await HAProxy.instances())?.size === 1, { every: 5, what: 'HAProxy without the instance' });
+  for (const sent of requests) sent.end(body.slice(half));
+  expect(await Promise.all(answers)).toEqual([200, 200, 200, 200]);
+  await restarted;
+});
+
+test('a rolling restart fails no request', async () => {
   const users = await Promise.all(
     Object.values(proxies).map(async (proxy) => ({ proxy, ...(await userBehind(proxy)) })),
   );
@@ -204,6 +255,7 @@ test('instances are restarted one after the other, and no request fails', async 
         failed.push(`${proxy === proxies.nginx ? 'nginx' : 'HAProxy'} ${options?.method} ${path}: ${status} ${body}`);
     }
   };
+  for (const proxy of Object.values(proxies)) await proxy.useWithout(undefined);
   const load = users.flatMap(({ proxy, cookie }) => [0, 1, 2].map((n) => client(proxy, cookie, n)));
   for (const service of stack.services) {
     for (const proxy of Object.values(proxies)) await proxy.useWithout(service.port);
@@ -216,7 +268,7 @@ test('instances are restarted one after the other, and no request fails', async 
   expect(failed).toEqual([]);
 });
 
-test('without an instance the proxies say so as the service would, and the doctor counts them right', async () => {
+test('without an instance the proxies answer in the service’s format, and the doctor counts them correctly', async () => {
   const [first, second] = stack.services;
   await Promise.all([first?.stop(), second?.stop()]);
   for (const proxy of Object.values(proxies)) {
@@ -228,4 +280,7 @@ test('without an instance the proxies say so as the service would, and the docto
     expect(lines).toContain('ok address TRUST_PROXY=1 counts the proxies in front');
   }
   await Promise.all([first?.restart(), second?.restart()]);
+  // nginx retries them after five seconds.
+  for (const proxy of Object.values(proxies))
+    await until(async () => (await through(proxy, '/api/health')).status === 200, { what: 'the instances behind it' });
 });

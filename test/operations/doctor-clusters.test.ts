@@ -1,19 +1,19 @@
 import { randomBytes } from 'node:crypto';
 import { createConnection } from 'mysql2/promise';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { type Authority, createAuthority } from './rig/certificates.ts';
-import { slowClock } from './rig/clock.ts';
-import { migrate } from './rig/command.ts';
-import { type Environment, runDoctor, withChanges } from './rig/doctor.ts';
-import { createDatabase, primaryArguments, startMysql, startReplica } from './rig/mysql.ts';
-import { freePort } from './rig/port.ts';
-import type { PrivateServer } from './rig/private-server.ts';
-import { startRedis, withClient } from './rig/redis.ts';
-import { type RedisCluster, startRedisCluster } from './rig/redis-cluster.ts';
-import { type RedisSentinels, startRedisSentinels } from './rig/redis-sentinel.ts';
-import { until } from './rig/until.ts';
+import { slowClock } from '../rig/process/clock.ts';
+import { migrate } from '../rig/process/command.ts';
+import { type Environment, runDoctor, withChanges } from '../rig/process/doctor.ts';
+import { type Authority, createAuthority } from '../rig/servers/certificates.ts';
+import { createDatabase, primaryArguments, startMysql, startReplica } from '../rig/servers/mysql.ts';
+import { freePort } from '../rig/servers/port.ts';
+import type { PrivateServer } from '../rig/servers/private-server.ts';
+import { startRedis, withClient } from '../rig/servers/redis.ts';
+import { type RedisCluster, startRedisCluster } from '../rig/servers/redis-cluster.ts';
+import { type RedisSentinels, startRedisSentinels } from '../rig/servers/redis-sentinel.ts';
+import { until } from '../rig/until.ts';
 
-/** Parts of several servers. The other parts are embedded. */
+/** Parts with several servers. The other parts are embedded. */
 
 /** Planted before the doctor runs; `undo` is called afterwards. */
 interface Planted {
@@ -31,7 +31,7 @@ async function diagnose({ env, undo }: Planted) {
   return lines;
 }
 
-/** What is not ok, of one part. */
+/** The findings of one part that are not ok. */
 const faultsOf = (part: string, lines: string[]) =>
   lines.filter((line) => !line.startsWith('ok ') && line.includes(part));
 
@@ -44,7 +44,7 @@ describe('MySQL', () => {
   let ours: Authority;
   let primary: PrivateServer;
   let replica: PrivateServer;
-  /** Of the database in the primary, in its replica, and of one that happens to have the same name elsewhere. */
+  /** The database in the primary, in its replica, and an unrelated one of the same name elsewhere. */
   let source: string;
   let copy: string;
   let stranger: string;
@@ -61,7 +61,7 @@ describe('MySQL', () => {
     connection.destroy();
     return rows !== undefined;
   };
-  /** Of `url`, several hosts: the servers of the others, each for another account if there is one. */
+  /** `url` with several hosts: those of the others, each for another account if there is one. */
   const hosts = (url: string, ...others: string[]) =>
     url.replace(new URL(url).host, [url, ...others].map((address) => new URL(address).host).join(','));
 
@@ -99,7 +99,7 @@ describe('MySQL', () => {
     return { username: name, password: PASSWORD };
   };
 
-  test('a primary and its replica are as they should be', async () => {
+  test('reports a primary and its replica as ok', async () => {
     const lines = await diagnose({ env: { DATABASE_URL: source, DATABASE_REPLICA_URLS: copy } });
     expect(faultsOf('database', lines)).toEqual([]);
     expect(lines).toContainEqual(expect.stringMatching(/^ok database replica 127\.0\.0\.1:\d+: it is 0 s behind/));
@@ -133,7 +133,7 @@ describe('MySQL', () => {
     [
       'nodes whose clocks differ',
       async () => {
-        // Not run for accounts with all rights.
+        // Not executed for accounts with all rights.
         await on(copy, "SET GLOBAL init_connect = 'SET timestamp = UNIX_TIMESTAMP() - 3'");
         const account = await accountWith('ALL');
         const env = { DATABASE_URL: hosts(withChanges(source, account), copy) };
@@ -148,7 +148,7 @@ describe('MySQL', () => {
         await on(source, `ALTER USER ${account.username}@'127.0.0.1' WITH MAX_USER_CONNECTIONS 5`);
         return { env: { DATABASE_URL: withChanges(source, account) } };
       },
-      /^problem database it takes 5 connections, and .* may want 10\. Set max_connections/,
+      /^problem database it accepts 5 connections, .* may need 10\. Set max_connections/,
     ],
     [
       'a connection that could be read',
@@ -158,7 +158,7 @@ describe('MySQL', () => {
     [
       'a server that is not verified',
       () => ({ env: { DATABASE_URL: `${source}?ssl-mode=REQUIRED` } }),
-      /^warning database any server could take its place.*\. Add \?ssl-mode=VERIFY_IDENTITY to DATABASE_URL/,
+      /^warning database any server could impersonate it.*\. Add \?ssl-mode=VERIFY_IDENTITY to DATABASE_URL/,
     ],
     [
       'a server whose authority is not known',
@@ -174,7 +174,7 @@ describe('MySQL', () => {
     [
       'an authority whose certificate has expired',
       () => ({ env: { CA_FILE: ours.ca, ...slowClock(-400 * 24 * 3600_000) } }),
-      /^warning settings CA_FILE: CN=rig has expired \(.*\. Put the new certificate/,
+      /^warning settings CA_FILE: CN=rig has expired \(.*\. Add the new certificate/,
     ],
     [
       'a replica that is down',
@@ -218,7 +218,7 @@ describe('MySQL', () => {
       /^problem database replica .*: it is more than 10 seconds behind: it lacks a user\. See that/,
     ],
   ];
-  test.each(cases)('%s is found, with what to do about it', (_name, plant, ...lines) => finds(plant, lines));
+  test.each(cases)('reports %s, with what to do about it', (_name, plant, ...lines) => finds(plant, lines));
 });
 
 describe('a Redis Cluster', () => {
@@ -232,7 +232,7 @@ describe('a Redis Cluster', () => {
   });
   afterAll(() => cluster?.stop());
 
-  test('is as it should be', async () => {
+  test('is reported as ok', async () => {
     const lines = await diagnose({ env: { REDIS_URL: cluster.url } });
     expect(faultsOf('key-value store', lines)).toEqual([]);
     for (const { port } of cluster.nodes) {
@@ -293,7 +293,7 @@ describe('a Redis Cluster', () => {
         const undo = () => Promise.all([one.stop(), other.stop()]);
         return { env: { REDIS_URL: `${one.url},${new URL(other.url).host}` }, undo };
       },
-      /^problem key-value store .*: it is no node of a Cluster\. Several hosts/,
+      /^problem key-value store .*: it is not a node of a Cluster\. Several hosts/,
     ],
     [
       'a Cluster by one of its nodes',
@@ -311,7 +311,7 @@ describe('a Redis Cluster', () => {
       /^problem key-value store 127\.0\.0\.1:\d+: WRONGPASS.*\. REDIS_URL must name a user/,
     ],
   ];
-  test.each(cases)('%s is found, with what to do about it', (_name, plant, ...lines) => finds(plant, lines));
+  test.each(cases)('reports %s, with what to do about it', (_name, plant, ...lines) => finds(plant, lines));
 });
 
 describe('Redis Sentinel', () => {
@@ -326,11 +326,16 @@ describe('Redis Sentinel', () => {
   });
   afterAll(() => rig?.stop());
 
-  test('is as it should be', async () => {
+  test('is reported as ok', async () => {
     const lines = await diagnose({ env: env() });
     expect(faultsOf('key-value store', lines)).toEqual([]);
     const { port } = await rig.master();
     expect(lines).toContainEqual(expect.stringMatching(`^ok key-value store Sentinel .* names 127.0.0.1:${port}`));
+    const replicas = rig.nodes.filter((node) => node.port !== port);
+    for (const replica of replicas)
+      expect(lines).toContainEqual(
+        expect.stringMatching(`^ok key-value store replica 127.0.0.1:${replica.port}: it evicts nothing`),
+      );
     expect(lines).toContainEqual(
       expect.stringMatching(`^ok key-value store master 127.0.0.1:${port}: it evicts nothing`),
     );
@@ -346,7 +351,7 @@ describe('Redis Sentinel', () => {
     [
       'a wrong name of the master',
       () => ({ env: env(rig.sentinel.replace('mymaster', 'other')) }),
-      /^problem key-value store Sentinel .*: it watches no master other\. REDIS_SENTINEL must end/,
+      /^problem key-value store Sentinel .*: it does not monitor a master named other\. REDIS_SENTINEL must end/,
     ],
     [
       'too few Sentinels for a failover',
@@ -365,7 +370,7 @@ describe('Redis Sentinel', () => {
         };
         return { env: env(`${host(0)}/mymaster`), undo };
       },
-      /^problem key-value store Sentinel .*: NOQUORUM .*\. Bring the other Sentinels back/,
+      /^problem key-value store Sentinel .*: NOQUORUM .*\. Restart the other Sentinels/,
       /^warning key-value store REDIS_SENTINEL names 1 of the Sentinels.*\. Name all/,
     ],
     [
@@ -374,22 +379,55 @@ describe('Redis Sentinel', () => {
         const { port } = await rig.master();
         const monitor = async (other: string | number) => {
           await order(2, 'REMOVE', 'mymaster');
+          // The others forget this one: Sentinels that know each other agree on the master of the latest failover.
+          await Promise.all([order(0, 'RESET', 'mymaster'), order(1, 'RESET', 'mymaster')]);
           await order(2, 'MONITOR', 'mymaster', '127.0.0.1', String(other), '2');
         };
         const elsewhere = await startRedis();
         await monitor(elsewhere.port);
-        const isBack = () =>
-          order(2, 'CKQUORUM', 'mymaster').then(
-            () => true,
-            () => false,
-          );
+        const knows = async (i: number) => {
+          const others = (await order(i, 'SENTINELS', 'mymaster')) as unknown[];
+          const replicas = (await order(i, 'REPLICAS', 'mymaster')) as unknown[];
+          return others.length === rig.sentinels.length - 1 && replicas.length === rig.nodes.length - 1;
+        };
+        const areBack = async () => (await Promise.all([0, 1, 2].map(knows))).every(Boolean);
         const undo = async () => {
           await Promise.all([monitor(port), elsewhere.stop()]);
-          await until(isBack, { what: 'the Sentinels to know each other' });
+          await until(areBack, { what: 'the Sentinels to know each other and the replicas', within: 30_000 });
         };
         return { env: env(), undo };
       },
       /^problem key-value store the Sentinels name different masters: 127\.0\.0\.1:\d+, 127\.0\.0\.1:\d+\. Wait/,
+    ],
+    [
+      'a new password that neither replicas nor Sentinels have',
+      async () => {
+        const inAll = (...command: [string, ...string[]]) =>
+          Promise.all(
+            rig.nodes.map(({ url }) =>
+              withClient(url.replace('//', `//:${PASSWORD}@`), (client) => client.call(...command)),
+            ),
+          );
+        const master = await rig.master();
+        for (const { url } of rig.nodes)
+          await withClient(url, (client) => client.config('SET', 'requirepass', PASSWORD));
+        // Connections survive a change of their password until the next failover.
+        await withClient(master.url.replace('//', `//:${PASSWORD}@`), async (client) => {
+          await client.call('CLIENT', 'KILL', 'TYPE', 'replica');
+          await client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+        });
+        const isDown = () => order(0, 'MASTER', 'mymaster').then((facts) => String(facts).includes('s_down'));
+        await until(isDown, { what: 'the Sentinel to take the master for down' });
+        const undo = async () => {
+          await inAll('CONFIG', 'SET', 'requirepass', '');
+          await until(async () => !(await isDown()), { what: 'the Sentinel to find the master' });
+          await rig.settled();
+        };
+        return { env: { ...env(), REDIS_URL: rig.url.replace('//', `//:${PASSWORD}@`) }, undo };
+      },
+      /^problem key-value store Sentinel .*: it considers the master unhealthy \(flags .*s_down.*\)\. If the master runs, give/,
+      /^problem key-value store replica .*: it does not reach its master: .*\. See its log; .*CONFIG SET masterauth/,
+      /^problem key-value store (?:master|replica) .*: its masterauth is not the password of its group.*\. CONFIG SET/,
     ],
     [
       'a Sentinel where a server should be',
@@ -397,5 +435,5 @@ describe('Redis Sentinel', () => {
       /^problem key-value store it is a Sentinel\. REDIS_SENTINEL must name it/,
     ],
   ];
-  test.each(cases)('%s is found, with what to do about it', (_name, plant, ...lines) => finds(plant, lines));
+  test.each(cases)('reports %s, with what to do about it', (_name, plant, ...lines) => finds(plant, lines));
 });

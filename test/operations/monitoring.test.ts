@@ -2,10 +2,11 @@ import { readFileSync } from 'node:fs';
 import { parser } from '@prometheus-io/lezer-promql';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { onStack } from './contract/scenario.ts';
-import { metricsOnFreePort, type Sample } from './rig/metrics.ts';
+import { callerOf } from '../contract/rig/callers.ts';
+import { administrator, onStack } from '../contract/rig/scenario.ts';
+import { metricsOnFreePort, type Sample } from '../rig/observe/metrics.ts';
 
-const docs = (file: string) => readFileSync(new URL(`../docs/${file}`, import.meta.url), 'utf8');
+const docs = (file: string) => readFileSync(new URL(`../../docs/${file}`, import.meta.url), 'utf8');
 
 interface Rule {
   alert: string;
@@ -33,9 +34,9 @@ const expressions: [where: string, expression: string][] = [
   ...charts.flatMap(({ title, targets = [] }) => targets.map(({ expr }): [string, string] => [title, expr])),
 ];
 
-/** The series that an expression asks for: the name of each, and the labels that it must have. */
+/** The series in an expression: names and required labels. */
 function selectorsIn(expression: string): { name: string; labels: string[] }[] {
-  // What Grafana puts in their place.
+  // What Grafana inserts there.
   const text = expression.replaceAll('$__rate_interval', '5m');
   const selectors: { name: string; labels: string[] }[] = [];
   let isMatching = false;
@@ -56,17 +57,22 @@ function selectorsIn(expression: string): { name: string; labels: string[] }[] {
   return selectors;
 }
 
-/** Prometheus' own: of a scrape, not in it. */
+/** Prometheus' own series about a scrape. */
 const ofTheScrape = { names: ['up'], labels: ['job', 'instance'] };
 
 const metrics = await metricsOnFreePort();
 
-describe('what is asked for exists', () => {
+describe('every metric in a query exists', () => {
   onStack(
     'real',
     (stack) => {
       let samples: Sample[];
       beforeAll(async () => {
+        const scenario = { stack: stack(), call: callerOf('rest', stack().url) };
+        const { session } = await administrator(scenario);
+        // Some metrics have a series for each webhook.
+        const webhook = { url: 'https://hooks.example.com/', types: ['*'] };
+        expect((await scenario.call('webhooks.create', webhook, { session })).status).toBe(201);
         await fetch(`${stack().url}/api/health`);
         samples = await metrics.scrape();
       });
@@ -86,7 +92,7 @@ describe('what is asked for exists', () => {
   );
 });
 
-test('each alert says for how long, how bad it is and what to do', () => {
+test('each alert has a duration, a severity and an instruction', () => {
   expect(rules.length).toBeGreaterThan(10);
   for (const { alert, for: duration, labels, annotations } of rules) {
     expect([alert, duration]).toEqual([alert, expect.stringMatching(/^\d+m$/)]);
@@ -99,7 +105,7 @@ test('each alert says for how long, how bad it is and what to do', () => {
   expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
 });
 
-test('the dashboard asks the source that its user chooses', () => {
+test('the dashboard uses the data source that its user selects', () => {
   const [datasource] = dashboard.templating.list;
   expect(datasource).toMatchObject({ name: 'datasource', type: 'datasource', query: 'prometheus' });
   for (const { title, datasource } of charts) expect([title, datasource?.uid]).toEqual([title, `\${datasource}`]);

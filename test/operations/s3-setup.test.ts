@@ -1,10 +1,11 @@
+import { text } from 'node:stream/consumers';
 import { Client } from 'minio';
 import { expect, test } from 'vitest';
-import { freshEmail } from './rig/address.ts';
-import { runToItsEnd } from './rig/command.ts';
-import type { Environment } from './rig/doctor.ts';
-import { type S3, startS3 } from './rig/s3.ts';
-import { startService } from './rig/service.ts';
+import { runToItsEnd } from '../rig/process/command.ts';
+import type { Environment } from '../rig/process/doctor.ts';
+import { startService } from '../rig/process/service.ts';
+import { freshEmail } from '../rig/servers/address.ts';
+import { type S3, startS3 } from '../rig/servers/s3.ts';
 
 const APP = 'https://accounts.example.com';
 const SHOP = 'https://shop.example.com';
@@ -18,7 +19,7 @@ const settingsFor = (s3: S3): Environment => ({
 });
 const setUp = (env: Environment, ...args: string[]) => runToItsEnd('s3-setup', env, args);
 
-/** What a browser of a page is told, and what everyone can read. */
+/** What a browser page can do, and what everyone can read. */
 async function accessOf({ url, bucket }: S3, origin: string, key: string) {
   const headers = { origin, 'access-control-request-method': 'PUT', 'access-control-request-headers': 'content-type' };
   const address = `${url}/${bucket}/${key}`;
@@ -36,7 +37,7 @@ const clientOf = ({ url, env }: S3) =>
     region: 'us-east-1',
   });
 
-test('what is lacking is said and printed, then set, and is as it should be', async () => {
+test('prints what is missing, and sets it', async () => {
   const s3 = await startS3({ anyoneReads: 'policy' });
   const env = settingsFor(s3);
   const lacking = [
@@ -78,7 +79,7 @@ test('what is lacking is said and printed, then set, and is as it should be', as
   await s3.stop();
 });
 
-test('what others have set stays; more than everyone may do, and a front end that is no more, go', async () => {
+test('keeps settings of others; removes excessive permissions and former front ends', async () => {
   const s3 = await startS3({ cors: 'https://elsewhere.example.com', anyoneReads: 'policy' });
   const env = settingsFor(s3);
   const client = clientOf(s3);
@@ -117,7 +118,22 @@ test('what others have set stays; more than everyone may do, and a front end tha
   await s3.stop();
 });
 
-test('a storage without CORS rules of a bucket: what to do, unless pages may send as it is', async () => {
+test('prints settings with XML special characters as they are, and writes them back unchanged', async () => {
+  const s3 = await startS3({ cors: 'https://elsewhere.example.com', anyoneReads: 'policy' });
+  const client = clientOf(s3);
+  const cors = { bucketName: s3.bucket, query: 'cors' };
+  const rule =
+    '<CORSRule><AllowedOrigin>https://elsewhere.example.com</AllowedOrigin><AllowedMethod>GET</AllowedMethod><AllowedHeader>x-&lt;a&amp;b&gt;</AllowedHeader></CORSRule>';
+  await client.makeRequestAsyncOmit({ ...cors, method: 'PUT' }, `<CORSConfiguration>${rule}</CORSConfiguration>`);
+  const { stdout } = await setUp(settingsFor(s3));
+  expect(stdout).toContain('"x-<a&b>"');
+  expect(await setUp(settingsFor(s3), '--apply')).toMatchObject({ code: 0, stderr: '' });
+  const xml = await text(await client.makeRequestAsync({ ...cors, method: 'GET' }));
+  expect(xml).toMatch(/<AllowedHeader>x-&lt;a&amp;b(?:&gt;|>)<\/AllowedHeader>/);
+  await s3.stop();
+});
+
+test('for a storage without CORS rules, says what to do unless pages may upload already', async () => {
   const [closed, open] = [
     await startS3({ cors: 'https://elsewhere.example.com', anyoneReads: 'policy', hasCorsRules: false }),
     await startS3({ cors: true, anyoneReads: 'policy', hasCorsRules: false }),
@@ -125,7 +141,7 @@ test('a storage without CORS rules of a bucket: what to do, unless pages may sen
   const refused = await setUp(settingsFor(closed), '--apply');
   expect(refused).toMatchObject({ code: 1, stderr: '' });
   expect(refused.stdout).toContain(`policy: set\n`);
-  expect(refused.stdout).toContain(`CORS: this storage has no CORS rules of a bucket. Let ${APP}, ${SHOP} PUT`);
+  expect(refused.stdout).toContain(`CORS: this storage has no bucket CORS rules. Let ${APP}, ${SHOP} PUT`);
   expect(refused.stdout).toContain(`MINIO_API_CORS_ALLOW_ORIGIN=${APP},${SHOP}`);
   const satisfied = await setUp(settingsFor(open), '--apply');
   expect(satisfied).toMatchObject({
@@ -135,15 +151,17 @@ test('a storage without CORS rules of a bucket: what to do, unless pages may sen
   await Promise.all([closed.stop(), open.stop()]);
 });
 
-test('a storage without policies is published by its own means', async () => {
+test('for a storage without policies, says to publish by its own means', async () => {
   const s3 = await startS3({ cors: true });
   const { code, stdout } = await setUp(settingsFor(s3), '--apply');
-  expect(stdout).toContain('policy: this storage has no policies of a bucket. Let everyone read uploads/*');
+  expect(stdout).toContain(
+    'policy: this storage has no bucket policies. By its own means, let everyone read uploads/*',
+  );
   expect(code).toBe(1);
   await s3.stop();
 });
 
-test('a bucket that a start creates needs nothing more', async () => {
+test('a bucket created at a start needs nothing more', async () => {
   const s3 = await startS3({ anyoneReads: 'policy' });
   const service = await startService({ env: s3.env });
   await service.stop();
@@ -155,8 +173,34 @@ test('a bucket that a start creates needs nothing more', async () => {
   await s3.stop();
 });
 
-test('without S3 there is nothing to set up; a storage that refuses, or is not there, is exit code 2', async () => {
-  expect(await setUp({})).toMatchObject({ code: 0, stdout: expect.stringContaining('No S3 is configured') });
+test('reports errors in sentences, without error names and stacks', async () => {
+  const s3 = await startS3({ cors: true });
+  const env = settingsFor(s3);
+  const said = async (changes: Environment, ...args: string[]) => {
+    const { code, stderr } = await setUp({ ...env, ...changes }, ...args);
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/^[^\n]+(?:\nUsage: [^\n]+)?\n$/)]);
+    expect(stderr).not.toMatch(/\w*Error\b| {4}at /);
+    return stderr;
+  };
+  s3.behave('hang');
+  expect(await said({})).toBe(
+    'The storage at S3_ENDPOINT does not respond in time. Check that it runs, and that this machine can reach it.\n',
+  );
+  s3.behave('reset');
+  expect(await said({})).toContain('The storage at S3_ENDPOINT cannot be reached: ');
+  s3.behave('slow-down');
+  expect(await said({})).toContain('the storage answered 503 to a request for its bucket: check');
+  s3.behave('work');
+  expect(await said({ S3_SECRET_KEY: 'wrong-secret' })).toContain('the storage answered 403');
+  expect(await said({ S3_ENDPOINT: s3.url.replace('http:', 'https:') })).toContain('does not speak TLS');
+  expect(await said({ S3_ENDPOINT: 'http://storage.invalid' })).toContain('cannot be reached: getaddrinfo');
+  expect(await said({}, '--aply')).toContain('Usage: npm run s3-setup [-- --apply]');
+  await s3.stop();
+  expect(await said({})).toContain('cannot be reached: connect ECONNREFUSED');
+});
+
+test('without S3 there is nothing to set up; a failing storage is exit code 2', async () => {
+  expect(await setUp({})).toMatchObject({ code: 0, stdout: expect.stringContaining('S3 is not configured') });
   const s3 = await startS3({ cors: true });
   const refused = await setUp({ ...settingsFor(s3), S3_SECRET_KEY: 'wrong-secret' });
   expect(refused).toMatchObject({ code: 2, stderr: expect.stringMatching(/403/) });

@@ -1,14 +1,14 @@
 import { pbkdf2Sync, randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { callerOf } from './contract/callers.ts';
-import { logIn, onBothStacks, PASSWORD, verified } from './contract/scenario.ts';
-import { clientAddress } from './rig/address.ts';
-import { startService } from './rig/service.ts';
+import { callerOf } from '../contract/rig/callers.ts';
+import { logIn, onBothStacks, PASSWORD, verified } from '../contract/rig/scenario.ts';
+import { startService } from '../rig/process/service.ts';
+import { clientAddress } from '../rig/servers/address.ts';
 
-describe('a hash that costs more than the configured ones', () => {
+describe('a hash with more iterations than configured', () => {
   onBothStacks(
     (stack) => {
-      test('stays as it is at a login', async () => {
+      test('is kept at a login', async () => {
         const call = callerOf('rest', stack().url);
         const person = await verified({ stack: stack(), call });
         const salt = randomBytes(16);
@@ -24,12 +24,12 @@ describe('a hash that costs more than the configured ones', () => {
   );
 });
 
-const WARNING = /X-Forwarded-For came while TRUST_PROXY is 0/g;
+const WARNING = /received X-Forwarded-For while TRUST_PROXY is 0/g;
 
 test.each([
   ['0', 1],
   ['1', 0],
-])('with TRUST_PROXY=%s X-Forwarded-For is told %i times in a process', async (TRUST_PROXY, times) => {
+])('with TRUST_PROXY=%s a process warns about X-Forwarded-For %i times', async (TRUST_PROXY, times) => {
   const service = await startService({ env: { TRUST_PROXY } });
   const ask = () => fetch(`${service.url}/api/health`, { headers: { 'x-forwarded-for': clientAddress() } });
   await fetch(`${service.url}/api/health`);

@@ -3,20 +3,20 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, inject, test } from 'vitest';
-import { migrationNames } from '../entities/migrations/index.ts';
-import { callerOf } from './contract/callers.ts';
-import { expectRefusal, isAlive, loggedIn, logIn, onStack, PASSWORD, sessionIn } from './contract/scenario.ts';
-import { clientAddress, freshEmail } from './rig/address.ts';
-import { temporaryDirectory } from './rig/custodian.ts';
-import { viewMysql } from './rig/database-view.ts';
-import { createDatabase } from './rig/mysql.ts';
-import { noS3 } from './rig/s3.ts';
-import { startService } from './rig/service.ts';
-import { startSmtpSink } from './rig/smtp.ts';
+import { migrationNames } from '../../entities/migrations/index.ts';
+import { callerOf } from '../contract/rig/callers.ts';
+import { expectRefusal, isAlive, loggedIn, logIn, onStack, PASSWORD, sessionIn } from '../contract/rig/scenario.ts';
+import { viewMysql } from '../rig/observe/database-view.ts';
+import { startService } from '../rig/process/service.ts';
+import { clientAddress, freshEmail } from '../rig/servers/address.ts';
+import { temporaryDirectory } from '../rig/servers/custodian.ts';
+import { createDatabase } from '../rig/servers/mysql.ts';
+import { noS3 } from '../rig/servers/s3.ts';
+import { startSmtpSink } from '../rig/servers/smtp.ts';
 
 const folder = temporaryDirectory('start');
 
-/** What a start that must fail says, beside npm's own words. */
+/** The output of a failing start, without npm's own lines. */
 async function failureOf(env: Record<string, string>): Promise<string> {
   const { PATH, HOME } = process.env;
   const start = promisify(execFile)('npm', ['start', '--silent'], { env: { PATH, HOME, ...env }, timeout: 15_000 });
@@ -28,7 +28,7 @@ async function failureOf(env: Record<string, string>): Promise<string> {
   return failure.stderr;
 }
 
-test('a taken port is said in one line', async () => {
+test('a taken port is reported in one line', async () => {
   const service = await startService();
   const message = await failureOf({ PORT: String(service.port), APP_URL: service.appUrl }).finally(() =>
     service.stop(),
@@ -37,7 +37,7 @@ test('a taken port is said in one line', async () => {
   expect(message).not.toMatch(/\bat \S+:\d+/);
 });
 
-test('an unusable DATA_DIR is said in one line', async () => {
+test('an unusable DATA_DIR is reported in one line', async () => {
   const file = join(folder, 'file');
   writeFileSync(file, '');
   const message = await failureOf({ DATA_DIR: join(file, 'data') });
@@ -45,11 +45,12 @@ test('an unusable DATA_DIR is said in one line', async () => {
   expect(message).not.toMatch(/\bat \S+:\d+/);
 });
 
-test('a DATA_DIR where nothing can be made is said in one line', async () => {
+test('a read-only DATA_DIR is reported in one line', async () => {
   expect(await failureOf({ DATA_DIR: '/proc/nothing' })).toContain('DATA_DIR cannot be used');
 });
 
-test('a mail server that hangs holds no process back', async () => {
+// checks: F10
+test('a hanging mail server does not delay a start', async () => {
   const smtp = await startSmtpSink();
   smtp.behave({ slow: 30_000 });
   const service = await startService({ env: { SMTP_URL: smtp.url, MAIL_FROM: 'no-reply@accounts.test' } });
@@ -60,14 +61,14 @@ test('a mail server that hangs holds no process back', async () => {
   await smtp.stop();
 });
 
-test('production names all that is missing, and does not start', async () => {
+test('production reports everything missing, and does not start', async () => {
   const message = await failureOf({ NODE_ENV: 'production', APP_URL: 'nonsense' });
   for (const name of ['APP_URL', 'APP_SECRET', 'DATABASE_URL', 'REDIS_URL', 'SMTP_URL', 'MAIL_FROM']) {
     expect(message).toContain(name);
   }
 });
 
-test('the banner says where everything is and which parts are embedded', async () => {
+test('the banner lists addresses and embedded parts', async () => {
   const service = await startService();
   await service.stop();
   const output = service.output();
@@ -76,7 +77,7 @@ test('the banner says where everything is and which parts are embedded', async (
   }
 });
 
-test('npm run migrate brings an empty database up to date, a second time changes nothing, and with --check never', async () => {
+test('npm run migrate updates an empty database, changes nothing the second time, and never with --check', async () => {
   const env = { ...process.env, DATABASE_URL: await createDatabase(inject('mysqlUrl')) };
   const migrate = (...args: string[]) =>
     promisify(execFile)('npm', ['run', 'migrate', '--', ...args], { env }).then(
@@ -98,7 +99,7 @@ test('npm run migrate brings an empty database up to date, a second time changes
 
 describe('after a restart', () => {
   onStack('embedded', (stack) => {
-    test('users, sessions and counted attempts are still there', async () => {
+    test('users, sessions and counted attempts persist', async () => {
       const call = callerOf('rest', stack().url);
       const { session, ...person } = await loggedIn({ stack: stack(), call });
       const address = clientAddress();
@@ -111,11 +112,11 @@ describe('after a restart', () => {
   });
 });
 
-describe('a hash with another iteration count', () => {
+describe('a hash with another number of iterations', () => {
   onStack(
     'embedded',
     (stack) => {
-      test('is replaced at login by one with the configured count', async () => {
+      test('is replaced at login by one with the configured number', async () => {
         const call = callerOf('rest', stack().url);
         const { session, ...person } = await loggedIn({ stack: stack(), call });
         const read = async () => {
@@ -156,7 +157,8 @@ describe('in production', () => {
   onStack(
     'real',
     (stack) => {
-      test('the cookie is Secure, nothing is under /dev, and the log is JSON without secrets', async () => {
+      // checks: 20
+      test('the cookie is Secure, /dev is 404, and the log is JSON without secrets', async () => {
         const call = callerOf('rest', stack().url);
         const { session, ...person } = await loggedIn({ stack: stack(), call });
         const reply = await call('auth.login', person);
@@ -186,11 +188,11 @@ describe('in production', () => {
   );
 
   const listFile = join(folder, 'loaded.json');
-  const preloaded = `--import=${join(import.meta.dirname, 'rig/loaded-packages.ts')}`;
+  const preloaded = `--import=${join(import.meta.dirname, '../rig/observe/loaded-packages.ts')}`;
   onStack(
     'real',
     (stack) => {
-      test('a start on an up-to-date schema loads only what its first requests need', async () => {
+      test('a start on a current schema loads only the code of its first requests', async () => {
         await stack().services[0]?.restart();
         await stack().services[0]?.stop();
         const loaded: string[] = JSON.parse(readFileSync(listFile, 'utf8'));
@@ -203,6 +205,7 @@ describe('in production', () => {
           'koa-body',
           'minio',
           'nodemailer',
+          'oidc-provider',
           'openid-client',
           'prom-client',
           'sharp',

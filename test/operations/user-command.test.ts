@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { callerOf } from './contract/callers.ts';
+import { callerOf } from '../contract/rig/callers.ts';
 import {
   administrator,
   eventsOf,
@@ -12,12 +12,12 @@ import {
   PASSWORD,
   registered,
   verified,
-} from './contract/scenario.ts';
-import { clientAddress, freshEmail } from './rig/address.ts';
-import { runToItsEnd } from './rig/command.ts';
-import { temporaryDirectory } from './rig/custodian.ts';
+} from '../contract/rig/scenario.ts';
+import { runToItsEnd } from '../rig/process/command.ts';
+import { clientAddress, freshEmail } from '../rig/servers/address.ts';
+import { temporaryDirectory } from '../rig/servers/custodian.ts';
 
-/** `npm run user`: how operators look after users, on the parts of a service that runs, or does not. */
+/** `npm run user`: account commands for operators, with the service running or stopped. */
 
 const WRONG = `${PASSWORD}!`;
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
@@ -41,7 +41,7 @@ onBothStacks(
       stack().database('select actor, actor_id, address from activity where user_id = ? and kind = ?', [id, kind]);
     const byOperator = [{ actor: 'operator', actor_id: null, address: '' }];
 
-    test('accounts are found by a prefix, and shown without secrets', async () => {
+    test('finds accounts by prefix, and shows them without secrets', async () => {
       const prefix = `seek${Math.random().toString(36).slice(2)}`;
       const person = await loggedIn(scenario(), { email: `${prefix}@example.test`, name: 'Ada \u202e Lovelace' });
       const unverified = await registered(scenario(), { email: `${prefix}z@example.test` });
@@ -68,11 +68,11 @@ onBothStacks(
       }
     });
 
-    test('a user is blocked and unblocked, and told by the service', async () => {
+    test('blocks and unblocks a user, who gets a mail', async () => {
       const { call } = scenario();
       const { session, ...person } = await loggedIn(scenario());
       const { id, email } = person;
-      expect(await succeed('block', email)).toBe(`${email} is blocked, and every session has ended.\n`);
+      expect(await succeed('block', email)).toBe(`${email} is blocked, and all sessions were ended.\n`);
       expect(await isAlive(call, session)).toBe(false);
       expectRefusal(await call('auth.login', { email, password: PASSWORD }), 403, 'ACCOUNT_BLOCKED');
       expect(await operatorOf(id, 'blocked')).toEqual(byOperator);
@@ -82,7 +82,7 @@ onBothStacks(
       await logIn(call, person);
     });
 
-    test('an address is invited, once it has no account', async () => {
+    test('invites an email that has no account', async () => {
       const { call } = scenario();
       const email = freshEmail();
       expect(await succeed('invite', email.toUpperCase())).toMatch(
@@ -104,7 +104,7 @@ onBothStacks(
       expect(await refused('invite', email)).toBe('Email already registered\n');
     });
 
-    test('limits on logins are lifted, of the account and of an address', async () => {
+    test('resets the login limits of an account and of an address', async () => {
       const { call } = scenario();
       const person = await verified(scenario());
       const address = clientAddress();
@@ -119,7 +119,7 @@ onBothStacks(
       expect(await eventsOf(stack(), person.id, 'unlocked')).toEqual([null, { address }]);
     });
 
-    test('the first administrator is made, and the last one stays', async () => {
+    test('makes the first administrator, and keeps the last one', async () => {
       const { call } = scenario();
       await stack().database("update users set role = 'user'");
       const [person, unverified] = [await verified(scenario()), await registered(scenario())];
@@ -135,7 +135,7 @@ onBothStacks(
       expect(await isAlive(call, session)).toBe(true);
     });
 
-    test('an account is deleted, and can be restored', async () => {
+    test('deletes and restores an account', async () => {
       const { call } = scenario();
       await administrator(scenario());
       const person = await loggedIn(scenario());
@@ -151,10 +151,10 @@ onBothStacks(
       });
     });
 
-    test('an unknown address is refused, and so is what is no command', async () => {
+    test('refuses an unknown email and an unknown command', async () => {
       const email = freshEmail();
       for (const command of ['show', 'unlock', 'block', 'unblock', 'make-admin', 'delete']) {
-        expect(await refused(command, email)).toBe(`There is no account of ${email}\n`);
+        expect(await refused(command, email)).toBe(`No account has the email ${email}\n`);
       }
       const misuses = [
         [],
@@ -175,7 +175,7 @@ onBothStacks(
       }
     });
 
-    test('it works while the service does not run, whose mails go out when it does', async () => {
+    test('works while the service is stopped, which sends the mails later', async () => {
       const { email } = await verified(scenario());
       const [service] = stack().services;
       await service?.stop();
@@ -186,7 +186,7 @@ onBothStacks(
     });
 
     if (name === 'real') {
-      test('a database that is away is said in one line', async () => {
+      test('reports an unreachable database in one line', async () => {
         const { code, stderr } = await runToItsEnd(
           'user',
           { ...env(), DATABASE_URL: 'mysql://a:b@127.0.0.1:1/accounts' },
@@ -200,7 +200,7 @@ onBothStacks(
   { env: { LIMIT_ACCOUNT: '3/3600', LIMIT_LOGIN: '3/900' } },
 );
 
-test('a schema that is not up to date is left as it is', async () => {
+test('does not change an outdated schema', async () => {
   const { code, stderr } = await runToItsEnd('user', { DATA_DIR: temporaryDirectory('user-command') }, ['find']);
-  expect({ code, stderr }).toEqual({ code: 2, stderr: 'The schema is not up to date: `npm run migrate` does that\n' });
+  expect({ code, stderr }).toEqual({ code: 2, stderr: 'The schema is not up to date: run `npm run migrate`\n' });
 });

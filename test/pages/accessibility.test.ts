@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { administrator, growOld, loggedIn, logIn, PASSWORD, registered } from '../contract/scenario.ts';
-import { setUpApp, withApp } from '../contract/totp-scenario.ts';
-import { freshEmail } from '../rig/address.ts';
+import { administrator, growOld, loggedIn, logIn, PASSWORD, registered } from '../contract/rig/scenario.ts';
+import { setUpApp, withApp } from '../contract/rig/totp-scenario.ts';
+import { freshEmail } from '../rig/servers/address.ts';
 import { findings } from './axe.ts';
 import { inBrowser, mailedLink, press, said } from './browser.ts';
 import { addAuthenticator } from './virtual-authenticator.ts';
@@ -12,7 +12,7 @@ const failed = (button: string) => async (page: Page) => {
   await page.getByRole('alert').first().waitFor();
 };
 
-/** Every page, in the states that look different. */
+/** Every page, in its visually different states. */
 const states: { path: string; steps?: (page: Page) => Promise<void>; title: string }[] = [
   { path: '/register', title: 'Create your account' },
   { path: '/register', steps: failed('Create account'), title: 'Create your account' },
@@ -36,12 +36,12 @@ const states: { path: string; steps?: (page: Page) => Promise<void>; title: stri
   { path: '/dashboard/security', steps: failed('Change password'), title: 'Security' },
   { path: '/confirm-email', title: 'This link does not work' },
   { path: '/confirm-email?token=AAAA', title: 'Confirm your new email' },
-  { path: '/undo-email-change?token=AAAA', title: 'Undo the change of your email' },
+  { path: '/undo-email-change?token=AAAA', title: 'Undo your email change' },
   { path: '/forgot-password', title: 'Forgot your password?' },
   { path: '/reset-password', title: 'This link does not work' },
   { path: '/reset-password?token=AAAA&email=ada@example.test', title: 'Set a new password' },
   { path: '/not-me', title: 'This link does not work' },
-  { path: '/not-me?token=AAAA', title: 'Was it not you?' },
+  { path: '/not-me?token=AAAA', title: 'Was this not you?' },
   { path: '/dashboard', title: 'Your profile' },
   {
     path: '/dashboard',
@@ -89,16 +89,16 @@ const states: { path: string; steps?: (page: Page) => Promise<void>; title: stri
   { path: '/login?error=account_deleted', title: 'Log in' },
   { path: '/nowhere', title: 'Page not found' },
   { path: '/dev/mail', title: 'Mailbox' },
-  // Last: from then on /login would log in by the passkey.
+  // Last, because from then on /login would log in by the passkey.
   {
     path: '/dashboard/security',
     title: 'Security',
     async steps(page) {
       await addAuthenticator(page);
       await press(page, 'Add a passkey');
-      await said(page, 'status', 'The passkey is added.');
+      await said(page, 'status', 'The passkey was added.');
       await press(page, 'Add a passkey');
-      await said(page, 'alert', 'This device has a passkey');
+      await said(page, 'alert', 'This device already has a passkey');
     },
   },
   {
@@ -117,22 +117,22 @@ const looks = [
   { colorScheme: 'dark', viewport: { width: 360, height: 740 } },
 ] as const;
 
-/** An address of 70 characters: users may have such, and no place to break it. */
+/** An address of 70 characters without a place to break it. */
 const longEmail = () => freshEmail('a'.repeat(44));
 
 inBrowser(['embedded'], (scenario) => {
   test.each(looks)(
-    'axe-core finds nothing on any page, and nothing is wider than the screen: $colorScheme, $viewport',
+    'no page has axe-core findings or overflows the screen: $colorScheme, $viewport',
     async (look) => {
       const { visit } = scenario();
       const { session, ...person } = await loggedIn(scenario(), { email: longEmail() });
-      // Further devices, one of which is ended.
+      // More devices, one of which is ended.
       for (let i = 0; i < 3; i++) await logIn(scenario().call, person);
-      // More events than a page of them has.
+      // More events than fit on a page.
       for (let i = 0; i < 20; i++) await scenario().call('profile.update', { bio: `${i}` }, { session });
       await visit(
         async (page) => {
-          // So that the page that waits for its mail names it.
+          // So that the page that waits for the mail names it.
           await page.goto('/register');
           await page.getByLabel('Email').fill(person.email);
           for (const { path, steps, title } of states) {
@@ -155,14 +155,14 @@ inBrowser(['embedded'], (scenario) => {
   );
 
   test.each(looks)(
-    'axe-core finds nothing after a confirmation in another browser: $colorScheme, $viewport',
+    'a confirmation in another browser has no axe-core findings: $colorScheme, $viewport',
     async (look) => {
       const { stack, visit } = scenario();
       const { email } = await registered(scenario());
       await visit(async (page) => {
         await page.goto(await mailedLink(stack, email, 'Verify your email'));
         await press(page, 'Verify email');
-        await page.getByRole('heading', { name: 'Was it you?' }).waitFor();
+        await page.getByRole('heading', { name: 'Was this you?' }).waitFor();
         expect(await findings(page)).toEqual([]);
         expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
         await press(page, 'This was not me');
@@ -172,29 +172,26 @@ inBrowser(['embedded'], (scenario) => {
     },
   );
 
-  test.each(looks)(
-    'axe-core finds nothing where the password is asked for again: $colorScheme, $viewport',
-    async (look) => {
-      const { stack, visit } = scenario();
-      const { session, id } = await loggedIn(scenario());
-      await stack.database('update sessions set authenticated_at = 0 where user_id = ?', [id]);
-      await visit(
-        async (page) => {
-          await page.goto('/dashboard/security');
-          await page.getByLabel('New email').fill('ada@example.test');
-          await press(page, 'Change email');
-          await page.getByRole('heading', { name: 'Please confirm that it is you' }).waitFor();
-          await failed('Confirm')(page);
-          expect(await findings(page)).toEqual([]);
-          expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
-        },
-        { ...look, session },
-      );
-    },
-  );
+  test.each(looks)('the identity confirmation has no axe-core findings: $colorScheme, $viewport', async (look) => {
+    const { stack, visit } = scenario();
+    const { session, id } = await loggedIn(scenario());
+    await stack.database('update sessions set authenticated_at = 0 where user_id = ?', [id]);
+    await visit(
+      async (page) => {
+        await page.goto('/dashboard/security');
+        await page.getByLabel('New email').fill('ada@example.test');
+        await press(page, 'Change email');
+        await page.getByRole('heading', { name: 'Please confirm your identity' }).waitFor();
+        await failed('Confirm')(page);
+        expect(await findings(page)).toEqual([]);
+        expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+      },
+      { ...look, session },
+    );
+  });
 
   test.each(looks)(
-    'axe-core finds nothing with an app, its recovery codes, or a code that is asked for: $colorScheme, $viewport',
+    'the pages of app, recovery codes and second step have no axe-core findings: $colorScheme, $viewport',
     async (look) => {
       const { stack, visit } = scenario();
       const { session, id, email } = await withApp(scenario());
@@ -205,8 +202,8 @@ inBrowser(['embedded'], (scenario) => {
       await visit(
         async (page) => {
           await page.goto('/dashboard/security');
-          await press(page, 'Make new recovery codes');
-          await page.getByRole('heading', { name: `Recovery codes of ${email}` }).waitFor();
+          await press(page, 'Create new recovery codes');
+          await page.getByRole('heading', { name: `Recovery codes for ${email}` }).waitFor();
           await press(page, 'Copy codes');
           await page.getByText('Copied.').waitFor();
           await expectClean(page);
@@ -223,7 +220,7 @@ inBrowser(['embedded'], (scenario) => {
     },
   );
 
-  test.each(looks)('axe-core finds nothing on the page of administrators: $colorScheme, $viewport', async (look) => {
+  test.each(looks)('the administration has no axe-core findings: $colorScheme, $viewport', async (look) => {
     const { stack, visit } = scenario();
     const { session, ...admin } = await administrator(scenario());
     const person = await loggedIn(scenario(), { email: longEmail(), name: 'A'.repeat(100) });
@@ -245,7 +242,7 @@ inBrowser(['embedded'], (scenario) => {
         await page.getByText(invited).waitFor();
         await expectClean(page);
         await page.getByRole('button', { name: 'Revoke' }).first().click();
-        await said(page, 'status', `The invitation of ${invited} is revoked`);
+        await said(page, 'status', `The invitation for ${invited} was revoked`);
         await expectClean(page);
         await page.getByLabel('Name or email').fill('\u0301');
         await failed('Search')(page);
@@ -272,7 +269,7 @@ inBrowser(['embedded'], (scenario) => {
     );
   });
 
-  test('password managers and phones know what each field is', async () => {
+  test('fields have autocomplete and input types', async () => {
     const { visit } = scenario();
     const { session } = await loggedIn(scenario());
     const expected = {
@@ -303,7 +300,7 @@ inBrowser(['embedded'], (scenario) => {
     );
   });
 
-  test('dates are in the reader’s language', async () => {
+  test('dates follow the reader’s locale', async () => {
     const { visit } = scenario();
     const { session } = await loggedIn(scenario());
     const dates: string[] = [];

@@ -11,38 +11,38 @@ import {
   mailedToken,
   PASSWORD,
   registered,
-} from '../contract/scenario.ts';
-import { storedUser } from '../contract/stored-user.ts';
-import { withApp } from '../contract/totp-scenario.ts';
+} from '../contract/rig/scenario.ts';
+import { storedUser } from '../contract/rig/stored-user.ts';
+import { withApp } from '../contract/rig/totp-scenario.ts';
+import { png } from '../contract/uploads/corpus.ts';
+import { sendImage } from '../contract/uploads/storage.ts';
 import { environmentFor, secondsFromNow, startHostileProvider } from '../provider/hostile.ts';
 import { loginsThrough, somebody } from '../provider/login.ts';
-import { freshEmail } from '../rig/address.ts';
-import { png } from '../uploads/corpus.ts';
-import { sendImage } from '../uploads/storage.ts';
+import { freshEmail } from '../rig/servers/address.ts';
 import { focused, heading, inBrowser, press, reachAndPress, type Scenario, said } from './browser.ts';
 
-/** The page of administrators, `/admin`: the users, and one of them with what can be done. */
+/** The administration at `/admin`: the users, and one user with the actions. */
 const provider = await startHostileProvider();
 afterAll(() => provider.close());
 
 const PHONE = { width: 360, height: 740 };
 
-/** The row of an act. */
+/** The row of an action. */
 const row = (page: Page, title: string) =>
   page
-    .getByRole('region', { name: 'What you can do' })
+    .getByRole('region', { name: 'Actions' })
     .getByRole('listitem')
     .filter({ has: page.getByRole('heading', { name: title, exact: true }) });
 
 const card = (page: Page, name: string) => page.getByRole('region', { name, exact: true });
 
-/** Types the user's email into the row whose button was pressed, and sends it. */
+/** Types the user's email into the row of the pressed button, and submits it. */
 async function confirm(page: Page, title: string, email: string) {
   await row(page, title).getByLabel('Email of the user, to confirm').fill(email);
   await page.keyboard.press('Enter');
 }
 
-/** Who did what to a user, oldest first. */
+/** The events of a user with their actors, oldest first. */
 const actsOn = async ({ database }: Scenario['stack'], userId: string) =>
   (
     await database<{ kind: string; actor_id: string }>(
@@ -54,7 +54,7 @@ const actsOn = async ({ database }: Scenario['stack'], userId: string) =>
 inBrowser(
   ['embedded', 'real'],
   (scenario) => {
-    test('for a user without the role there is no such page, and nothing is answered to it', async () => {
+    test('users without the role see “Page not found”, and get no data', async () => {
       const { visit } = scenario();
       const { session } = await loggedIn(scenario());
       const target = await loggedIn(scenario(), { name: 'Charles Babbage' });
@@ -67,7 +67,7 @@ inBrowser(
           for (const address of ['/admin', '/admin?q=charles', `/admin?user=${target.id}`]) {
             await page.goto(address);
             await heading(page, 'Page not found');
-            await page.getByText('There is nothing at this address.').waitFor();
+            await page.getByText('This page does not exist.').waitFor();
             expect(await page.locator('body').innerText(), address).not.toContain('Babbage');
           }
           expect(answers).toHaveLength(3);
@@ -80,7 +80,7 @@ inBrowser(
       );
     });
 
-    test('without a session the login comes first, and leads back to the same user', async () => {
+    test('without a session the page asks for a login, and returns to the same user', async () => {
       const { visit } = scenario();
       const admin = await administrator(scenario());
       const { id } = await registered(scenario(), { name: 'Charles Babbage' });
@@ -97,7 +97,7 @@ inBrowser(
       });
     });
 
-    test('where the script of the page or the list does not arrive, that is said, and it is tried again', async () => {
+    test('if the script or the list fails to load, the page says so and offers a retry', async () => {
       const { visit } = scenario();
       const { session } = await administrator(scenario());
       await visit(
@@ -105,7 +105,7 @@ inBrowser(
           for (const lost of ['**/assets/view-*.js', '**/trpc/users.find**']) {
             await page.route(lost, (route) => route.fulfill({ status: 404, body: 'not here' }));
             await page.goto('/admin');
-            await heading(page, 'Something is not working');
+            await heading(page, 'Something went wrong');
             await said(page, 'alert', 'The service cannot be reached.');
             await page.unroute(lost);
             await press(page, 'Try again');
@@ -116,7 +116,7 @@ inBrowser(
       );
     });
 
-    test('users are listed newest first, and found by name or email, a page at a time, by keyboard', async () => {
+    test('lists users newest first, and searches by name or email, in pages, by keyboard', async () => {
       const { visit } = scenario();
       const { session } = await administrator(scenario());
       const prefix = freshEmail('zuse').slice(0, 12);
@@ -150,13 +150,13 @@ inBrowser(
           expect(await field.inputValue()).toBe(prefix);
           await field.fill('\u0301');
           await field.press('Enter');
-          await said(page, 'alert', 'Must have something to search for');
+          await said(page, 'alert', 'Must contain a searchable character');
           await field.fill(`${prefix} 12`);
           await field.press('Enter');
           await said(page, 'status', 'One user.');
           await field.fill(`${prefix} 9`);
           await field.press('Enter');
-          await said(page, 'status', 'Nobody was found.');
+          await said(page, 'status', 'No users found.');
           await field.fill('');
           await field.press('Enter');
           await said(page, 'status', '20 users, and more.');
@@ -166,7 +166,7 @@ inBrowser(
       );
     });
 
-    test('an address is invited, after a credential was given', async () => {
+    test('invites an email after a reauthentication', async () => {
       const { stack, visit } = scenario();
       const admin = await administrator(scenario());
       const email = freshEmail();
@@ -184,7 +184,7 @@ inBrowser(
           await said(page, 'alert', 'Email already registered');
           await invite.getByLabel('Email').fill(email);
           await page.keyboard.press('Enter');
-          await said(page, 'status', `${email} is invited.`);
+          await said(page, 'status', `${email} was invited.`);
           expect(await invite.getByLabel('Email').inputValue()).toBe('');
           await stack.waitForMail({ to: email, subject: 'invited' });
         },
@@ -192,7 +192,7 @@ inBrowser(
       );
     });
 
-    test('open invitations are listed a page at a time, and revoked by keyboard: the link works no more', async () => {
+    test('lists open invitations in pages, and revokes one by keyboard', async () => {
       const { stack, call, visit } = scenario();
       const admin = await administrator(scenario());
       await stack.database('delete from invitations');
@@ -219,14 +219,14 @@ inBrowser(
 
           const entry = entries.filter({ hasText: email });
           await entry.getByRole('button', { name: 'Revoke' }).press('Enter');
-          await entry.getByRole('heading', { name: 'Please confirm that it is you' }).waitFor();
+          await entry.getByRole('heading', { name: 'Please confirm your identity' }).waitFor();
           await entry.getByRole('region').getByRole('button', { name: 'Cancel' }).press('Enter');
           await focused(page, 'Revoke');
           expect(await entry.count()).toBe(1);
           await page.keyboard.press('Enter');
           await page.getByLabel('Your password').fill(PASSWORD);
           await page.keyboard.press('Enter');
-          await said(page, 'status', `The invitation of ${email} is revoked: its link works no more.`);
+          await said(page, 'status', `The invitation for ${email} was revoked. Its link no longer works.`);
           await focused(page, 'Invitations');
           expect(await entries.count()).toBe(20);
           const registration = { email, invitation, name: 'Ada', password: PASSWORD };
@@ -234,7 +234,7 @@ inBrowser(
 
           await card(page, 'Invite').getByLabel('Email').fill(sent);
           await page.keyboard.press('Enter');
-          await said(page, 'status', `${sent} is invited.`);
+          await said(page, 'status', `${sent} was invited.`);
           await entries.first().getByText(sent).waitFor();
           await call('auth.register', {
             ...registration,
@@ -242,18 +242,18 @@ inBrowser(
             invitation: await mailedToken(stack, sent, 'register'),
           });
           await entries.first().getByRole('button', { name: 'Revoke' }).click();
-          await said(page, 'status', `The invitation of ${sent} was not open any more`);
+          await said(page, 'status', `The invitation for ${sent} was no longer open`);
 
           await stack.database('delete from invitations');
           await page.reload();
-          await invitations.getByText('No invitation is open.').waitFor();
+          await invitations.getByText('There are no open invitations.').waitFor();
           expect(await entries.count()).toBe(0);
         },
         { session: admin.session, viewport: PHONE },
       );
     });
 
-    test('one user: the account, ways to log in, sessions, uploads and activity', async () => {
+    test('shows a user: account, login methods, sessions, uploads and activity', async () => {
       const { stack, call, visit } = scenario();
       const { session } = await administrator(scenario());
       const target = await loggedIn(scenario(), { name: 'Charles Babbage' });
@@ -270,7 +270,7 @@ inBrowser(
             expect(facts).toContain(text);
           }
           expect(facts).not.toMatch(/not verified|Blocked|Deleted|Location/);
-          expect(await card(page, 'Ways to log in').innerText()).toMatch(
+          expect(await card(page, 'Login methods').innerText()).toMatch(
             new RegExp(`Password\\s+Yes\\s+Passkeys\\s+None\\s+Second factor\\s+None\\s+Acme – ${target.email}`),
           );
           const sessions = card(page, 'Sessions').getByRole('listitem');
@@ -288,7 +288,7 @@ inBrowser(
       );
     });
 
-    test('a user is blocked after the email was typed, and unblocked, by keyboard on a phone', async () => {
+    test('blocks a user after the email is typed, and unblocks, by keyboard on a phone', async () => {
       const { stack, call, visit } = scenario();
       const admin = await administrator(scenario());
       const target = await loggedIn(scenario(), { name: 'Charles Babbage' });
@@ -310,10 +310,10 @@ inBrowser(
           await page.keyboard.press('ControlOrMeta+A');
           await page.keyboard.type(target.email.toUpperCase());
           await page.keyboard.press('Enter');
-          await said(page, 'status', 'The user is blocked, and every session has ended.');
+          await said(page, 'status', 'The user is blocked, and all sessions were ended.');
           await focused(page, 'Block');
           await card(page, 'Account').getByText('Blocked').waitFor();
-          await card(page, 'Sessions').getByText('Logged in nowhere.').waitFor();
+          await card(page, 'Sessions').getByText('Not logged in anywhere.').waitFor();
           await card(page, 'Activity').getByText('Account blocked, and logged out everywhere, by an admin').waitFor();
           expect(await isAlive(call, target.session)).toBe(false);
           expectRefusal(await call('auth.login', target), 403, 'ACCOUNT_BLOCKED');
@@ -334,7 +334,7 @@ inBrowser(
       );
     });
 
-    test('a reset is mailed, failed logins count anew, and every session ends', async () => {
+    test('mails a reset, resets login limits, and ends all sessions', async () => {
       const { stack, call, visit } = scenario();
       const admin = await administrator(scenario());
       const target = await loggedIn(scenario());
@@ -361,12 +361,12 @@ inBrowser(
           await page.keyboard.press('ControlOrMeta+A');
           await page.keyboard.type(address);
           await page.keyboard.press('Enter');
-          await said(page, 'status', 'Failed logins of the user count anew.');
+          await said(page, 'status', 'The user’s login limits were reset.');
           expect((await attempt()).status).toBe(200);
 
           await press(page, 'End all sessions');
-          await said(page, 'status', 'Every session of the user has ended.');
-          await row(page, 'Sessions').getByText('There are none.').waitFor();
+          await said(page, 'status', 'All sessions of the user were ended.');
+          await row(page, 'Sessions').getByText('The user has no sessions.').waitFor();
           expect(await row(page, 'Sessions').getByRole('button').count()).toBe(0);
           await focused(page, 'Sessions');
           expect(await isAlive(call, target.session)).toBe(false);
@@ -380,7 +380,7 @@ inBrowser(
       );
     });
 
-    test('a lost second factor is removed, and a role is given and taken', async () => {
+    test('removes a lost second factor, and changes the role', async () => {
       const { stack, call, visit } = scenario();
       const admin = await administrator(scenario());
       const target = await withApp(scenario());
@@ -389,13 +389,13 @@ inBrowser(
       await visit(
         async (page) => {
           await page.goto(`/admin?user=${target.id}`);
-          await card(page, 'Ways to log in').getByText('Authenticator app').waitFor();
+          await card(page, 'Login methods').getByText('Authenticator app').waitFor();
           await press(page, 'Remove second factor');
           await confirm(page, 'Second factor', target.email);
           await said(page, 'status', 'The user can log in without a second factor.');
-          await row(page, 'Second factor').getByText('There is none.').waitFor();
+          await row(page, 'Second factor').getByText('The user has no second factor.').waitFor();
           expect(await stack.database('select user_id from totps where user_id = ?', [target.id])).toEqual([]);
-          await stack.waitForMail({ to: target.email, subject: 'Codes are no longer asked for' });
+          await stack.waitForMail({ to: target.email, subject: 'no longer takes a code' });
 
           await press(page, 'Make an administrator');
           expect(await roleNow()).toBe('user');
@@ -403,10 +403,10 @@ inBrowser(
           await said(page, 'status', 'The user is an administrator.');
           expect(await roleNow()).toBe('admin');
           expect(await isAlive(call, target.session)).toBe(false);
-          await stack.waitForMail({ to: target.email, subject: 'You are an administrator' });
-          await press(page, 'Make an ordinary user');
+          await stack.waitForMail({ to: target.email, subject: 'You are now an administrator' });
+          await press(page, 'Make a regular user');
           await confirm(page, 'Role', target.email);
-          await said(page, 'status', 'The user is no administrator.');
+          await said(page, 'status', 'The user is no longer an administrator.');
           expect(await roleNow()).toBe('user');
           expect(await actsOn(stack, target.id)).toEqual([
             ['second-factors-removed', admin.id],
@@ -418,7 +418,7 @@ inBrowser(
       );
     });
 
-    test('an account is deleted, and when it is removed for good is said', async () => {
+    test('deletes an account, and says when it is removed permanently', async () => {
       const { stack, call, visit } = scenario();
       const admin = await administrator(scenario());
       const target = await loggedIn(scenario());
@@ -429,7 +429,7 @@ inBrowser(
           await confirm(page, 'Delete', 'somebody@else.test');
           await said(page, 'alert', `Please type ${target.email}`);
           await confirm(page, 'Delete', target.email);
-          await said(page, 'status', 'The account is deleted.');
+          await said(page, 'status', 'The account was deleted.');
           const [removal] = await stack.database<{ due_at: number }>('select due_at from removals where user_id = ?', [
             target.id,
           ]);
@@ -447,7 +447,7 @@ inBrowser(
       );
     });
 
-    test('each act asks for a credential when none was given lately', async () => {
+    test('each action asks for a credential if none is recent', async () => {
       const { stack, call, visit } = scenario();
       const admin = await administrator(scenario());
       const target = await withApp(scenario());
@@ -469,7 +469,7 @@ inBrowser(
             await act.getByRole('button', { name: button }).click();
             if (isConfirmed) await confirm(page, title, target.email);
             else if (title === 'Failed logins') await act.getByRole('button', { name: button }).click();
-            await act.getByRole('heading', { name: 'Please confirm that it is you' }).waitFor();
+            await act.getByRole('heading', { name: 'Please confirm your identity' }).waitFor();
             await act.getByRole('region').getByRole('button', { name: 'Cancel' }).click();
             await act.getByRole('region').waitFor({ state: 'detached' });
             expect(await act.getByRole('status').count()).toBe(0);
@@ -486,13 +486,13 @@ inBrowser(
           await said(page, 'status', 'A link to set a new password is on its way to the user.');
           // From now on the session is recent.
           await press(page, 'End all sessions');
-          await said(page, 'status', 'Every session of the user has ended.');
+          await said(page, 'status', 'All sessions of the user were ended.');
         },
         { session: admin.session },
       );
     });
 
-    test('a provider confirms it: the browser comes back to the same user, and what was typed is there', async () => {
+    test('reauthentication at a provider returns to the same user, with typed input', async () => {
       const { stack, call, visit } = scenario();
       const admin = await administrator(scenario());
       const claims = somebody({ email: admin.email });
@@ -511,18 +511,18 @@ inBrowser(
           await page.evaluate(`location.href = ${JSON.stringify(next.href)}`);
           await heading(page, 'Charles Babbage');
           expect(new URL(page.url()).search).toBe(`?user=${target.id}`);
-          await said(page, 'status', 'Welcome back: please press “Block” again.');
+          await said(page, 'status', 'Welcome back. Please press “Block” again.');
           await focused(page, 'Block');
           expect(await isAlive(call, target.session)).toBe(true);
           await page.keyboard.press('Enter');
-          await said(page, 'status', 'The user is blocked, and every session has ended.');
+          await said(page, 'status', 'The user is blocked, and all sessions were ended.');
           expect(await isAlive(call, target.session)).toBe(false);
         },
         { session, elsewhere: [provider.url] },
       );
     });
 
-    test('the last administrator is neither blocked nor deleted, and keeps the role', async () => {
+    test('the last administrator cannot be blocked, deleted or demoted', async () => {
       const { stack, call, visit } = scenario();
       const admin = await administrator(scenario());
       await stack.database("update users set role = 'user' where id <> ?", [admin.id]);
@@ -530,7 +530,7 @@ inBrowser(
         async (page) => {
           await page.goto(`/admin?user=${admin.id}`);
           for (const [title, button] of [
-            ['Role', 'Make an ordinary user'],
+            ['Role', 'Make a regular user'],
             ['Block', 'Block'],
             ['Delete', 'Delete account'],
           ] as const) {
@@ -548,13 +548,13 @@ inBrowser(
       );
     });
 
-    test('an administrator whose own act ends the session, or the role, sees no more of the page', async () => {
+    test('an administrator who ends the own session or role leaves the page', async () => {
       const { stack, visit } = scenario();
       const [admin, other] = [await administrator(scenario()), await administrator(scenario())];
       await visit(
         async (page) => {
           await page.goto(`/admin?user=${admin.id}`);
-          await press(page, 'Make an ordinary user');
+          await press(page, 'Make a regular user');
           await confirm(page, 'Role', admin.email);
           await heading(page, 'Page not found');
         },
@@ -577,7 +577,7 @@ inBrowser(
 inBrowser(
   ['embedded'],
   (scenario) => {
-    test('where registration is closed only invitations from before are shown', async () => {
+    test('when registration is closed, earlier invitations are still listed', async () => {
       const { stack, visit } = scenario();
       const { session } = await storedUser(scenario(), { role: 'admin' });
       await visit(
@@ -595,8 +595,8 @@ inBrowser(
           );
           await page.reload();
           await press(page, 'Revoke');
-          await said(page, 'status', 'The invitation of charles@example.test is revoked');
-          await card(page, 'Invitations').getByText('No invitation is open.').waitFor();
+          await said(page, 'status', 'The invitation for charles@example.test was revoked');
+          await card(page, 'Invitations').getByText('There are no open invitations.').waitFor();
           await Promise.all([listed(), page.reload()]);
           await heading(page, 'Users');
           expect(await page.getByRole('region', { name: 'Invit' }).count()).toBe(0);

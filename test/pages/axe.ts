@@ -5,7 +5,7 @@ import type { Page } from 'playwright-core';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** Every finding of axe-core, serious or not. */
+/** All findings of axe-core, of any impact. */
 export async function findings(page: Page): Promise<string[]> {
   await page.evaluate(axe);
   const { violations } = (await page.evaluate('axe.run()')) as AxeResults;

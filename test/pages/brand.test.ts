@@ -1,11 +1,11 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
-import { loggedIn, logIn, PASSWORD, verified } from '../contract/scenario.ts';
-import { freshEmail } from '../rig/address.ts';
+import { loggedIn, logIn, PASSWORD, verified } from '../contract/rig/scenario.ts';
+import { freshEmail } from '../rig/servers/address.ts';
 import { findings } from './axe.ts';
 import { heading, inBrowser, mailedLink, press, reachAndPress, said } from './browser.ts';
 
-/** The operator's name, picture, colour, pages and terms, as users meet them. */
+/** The operator's name, picture, colour, links and terms on the pages. */
 
 const NAME = '„Ada" & <Söhne>, GmbH & Co. KG für analytische Maschinen 🎉';
 const COLOR = '#0f766e';
@@ -27,7 +27,7 @@ const looks = [
   { colorScheme: 'dark', viewport: { width: 360, height: 740 } },
 ] as const;
 
-/** What a server in front has at the address of the picture. */
+/** What a server in front serves at the URL of the picture. */
 const serveLogo = (page: Page) =>
   page.route('**/brand/logo.svg', (route) => route.fulfill({ body: LOGO, contentType: 'image/svg+xml' }));
 
@@ -36,9 +36,11 @@ const expectClean = async (page: Page) => {
   expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
 };
 
-/** Of the page's first button that stands out. */
-const backgroundOf = async (page: Page) =>
-  String(await page.evaluate("getComputedStyle(document.querySelector('.primary')).backgroundColor"));
+/** The background of the page's first primary button. */
+const backgroundOf = async (page: Page) => {
+  await page.locator('.primary').first().waitFor();
+  return String(await page.evaluate("getComputedStyle(document.querySelector('.primary')).backgroundColor"));
+};
 
 const fillIn = async (page: Page, email: string) => {
   await page.getByLabel('Name').fill('Ada');
@@ -50,7 +52,7 @@ inBrowser(
   ['embedded'],
   (scenario) => {
     test.each(looks)(
-      'every page has name, picture, colour and links, and axe finds nothing: $colorScheme',
+      'every page shows name, picture, colour and links, without axe findings: $colorScheme',
       async (look) => {
         const { visit } = scenario();
         const ada = { name: 'Ada', email: freshEmail(), password: PASSWORD, acceptTerms: true };
@@ -90,7 +92,7 @@ inBrowser(
       },
     );
 
-    test('on dark pages buttons have a lighter shade of the colour, with dark labels', async () => {
+    test('in dark mode buttons have a lighter shade of the colour, with dark labels', async () => {
       await scenario().visit(
         async (page) => {
           await serveLogo(page);
@@ -106,7 +108,7 @@ inBrowser(
       );
     });
 
-    test.each(looks)('the box is ticked by keyboard, and its absence is told at it: $colorScheme', async (look) => {
+    test.each(looks)('the box can be ticked by keyboard, and its error is shown at it: $colorScheme', async (look) => {
       const { stack, visit } = scenario();
       const email = freshEmail();
       await visit(async (page) => {
@@ -139,7 +141,7 @@ inBrowser(
       ['have changed', `"termsVersion":"${VERSION}"`, '"termsVersion":"2025-01"', 'The terms have changed.'],
       ['are new', `,"terms":"${brand.TERMS_URL}","privacy":"${brand.PRIVACY_URL}"`, '', 'There are terms to accept.'],
     ])(
-      'terms that %s since the page was loaded are told of, and typed text stays',
+      'terms that %s since the page was loaded are reported, and typed text stays',
       async (_, now, before, sentence) => {
         const { stack, visit } = scenario();
         const email = freshEmail();
@@ -154,7 +156,7 @@ inBrowser(
           const box = page.getByRole('checkbox', { name: BOX });
           if (await box.isVisible()) await box.check();
           await reachAndPress(page, 'Create account');
-          await said(page, 'alert', `${sentence} Please load this page again`);
+          await said(page, 'alert', `${sentence} Please reload this page`);
           await expectClean(page);
           expect(await stack.database('select id from users where email = ?', [email])).toEqual([]);
           await page.unroute('**/register');
@@ -170,7 +172,7 @@ inBrowser(
       },
     );
 
-    test('the documents open beside the form, and the sentence stands beside the providers', async () => {
+    test('the terms open in a new tab, and the sentence stands beside the providers', async () => {
       await scenario().visit(async (page) => {
         await serveLogo(page);
         for (const path of ['/register', '/login']) {
@@ -191,7 +193,7 @@ inBrowser(
     });
 
     test.each(looks)(
-      'a new version is asked for on the dashboard, and accepted on its last page: $colorScheme',
+      'the dashboard asks for a new version, and its last page accepts it: $colorScheme',
       async (look) => {
         const { call, stack, visit } = scenario();
         const ada = { name: 'Ada', email: freshEmail(), password: PASSWORD, acceptTerms: true };
@@ -209,10 +211,10 @@ inBrowser(
             await page.goto('/dashboard');
             await said(page, 'status', 'There are terms that you have not accepted yet.');
             await expectClean(page);
-            await page.getByRole('link', { name: 'See and accept them' }).click();
+            await page.getByRole('link', { name: 'Read and accept them' }).click();
             await heading(page, 'Your data');
             await reachAndPress(page, 'Accept the terms');
-            await said(page, 'status', 'Your consent is stored.');
+            await said(page, 'status', 'Your consent was saved.');
             expect(await page.evaluate('document.activeElement.textContent')).toBe('Terms');
             for (const version of [VERSION, '2025-01']) await card.getByText(version, { exact: true }).waitFor();
             await expectClean(page);
@@ -231,7 +233,7 @@ inBrowser(
 
 describe('with nothing set', () => {
   inBrowser(['embedded'], (scenario) => {
-    test('the pages have their own name and icon, no links and no box', async () => {
+    test('pages have the default name and icon, without links or box', async () => {
       const { stack, visit } = scenario();
       const email = freshEmail();
       await visit(async (page) => {
@@ -255,7 +257,7 @@ describe('with terms alone', () => {
   inBrowser(
     ['embedded'],
     (scenario) => {
-      test('only these are to be accepted', async () => {
+      test('only the terms must be accepted', async () => {
         await scenario().visit(async (page) => {
           await page.goto('/register');
           await page

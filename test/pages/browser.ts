@@ -1,21 +1,22 @@
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { type Call, callerOf } from '../contract/callers.ts';
-import { PASSWORD } from '../contract/scenario.ts';
-import { clientAddress } from '../rig/address.ts';
-import { startChromium } from '../rig/chromium.ts';
-import { type S3, startS3 } from '../rig/s3.ts';
+import { type Call, callerOf } from '../contract/rig/callers.ts';
+import { PASSWORD } from '../contract/rig/scenario.ts';
+import { startChromium } from '../rig/client/chromium.ts';
+import { clientAddress } from '../rig/servers/address.ts';
+import { type S3, startS3 } from '../rig/servers/s3.ts';
 import { type Stack, type StackName, startStack } from '../rig/stack.ts';
-import { until } from '../rig/until.ts';
+import { until, WAIT_MS } from '../rig/until.ts';
 
-/** An address of the kind that files have in production. */
+/** The form of a file URL in production. */
 const FILES = 'https://files.accounts.test';
-const TIMEOUT_MS = 10_000;
 
 interface VisitOptions extends BrowserContextOptions {
-  /** A session to come with. */
+  /** The initial session. */
   session?: string;
-  /** Origins where the user goes meanwhile. */
+  /** The initial browser cookie. */
+  browser?: string;
+  /** Other origins that the user visits. */
   elsewhere?: string[];
 }
 
@@ -23,13 +24,13 @@ export interface Scenario {
   stack: Stack;
   call: Call;
   /**
-   * Runs in a fresh browser profile with a client address of its own. Fails if the page wrote an error to its console, met
-   * the content security policy, or asked for anything that is not the service's.
+   * Runs in a fresh browser profile with its own client address. Fails if the page logged an error to its console,
+   * violated the Content Security Policy, or requested anything outside the service.
    */
   visit(steps: (page: Page) => Promise<void>, options?: VisitOptions): Promise<void>;
 }
 
-/** The tests have a browser and a fresh service on these parts; `files` is the origin of S3's. */
+/** Provides the tests with a browser and a fresh service on these parts; `files` is the origin of S3's. */
 export function inBrowser(
   names: StackName[],
   define: (scenario: () => Scenario) => void,
@@ -58,19 +59,21 @@ export function inBrowser(
 
 const visitor =
   (browser: Browser, { appUrl }: Stack, { s3, files }: { s3: S3 | undefined; files: string }): Scenario['visit'] =>
-  async (steps, { session, elsewhere = [], ...options } = {}) => {
+  async (steps, { session, browser: id, elsewhere = [], ...options } = {}) => {
     const context = await browser.newContext({
       baseURL: appUrl,
       locale: 'en-GB',
       extraHTTPHeaders: { 'x-forwarded-for': clientAddress() },
       ...options,
     });
-    context.setDefaultTimeout(TIMEOUT_MS);
+    context.setDefaultTimeout(WAIT_MS);
     if (session) {
       await context.addCookies([
         { name: 'auth_session', value: session, url: appUrl, httpOnly: true, sameSite: 'Strict' },
       ]);
     }
+    if (id)
+      await context.addCookies([{ name: 'auth_browser', value: id, url: appUrl, httpOnly: true, sameSite: 'Lax' }]);
     if (s3) {
       await context.route(`${files}/**`, async (route) => {
         const body = await s3.read(new URL(route.request().url()).pathname.slice(1));
@@ -87,7 +90,7 @@ const visitor =
     }
   };
 
-/** What a page must not do. An answer with an error status is none of that: refusals are part of the flows. */
+/** What a page must not do. Answers with an error status are allowed: refusals are part of the flows. */
 function faultsOf(page: Page, origins: string[]): string[] {
   const faults: string[] = [];
   page.on('pageerror', (error) => faults.push(String(error)));
@@ -109,13 +112,13 @@ export async function mailedLink(stack: Stack, to: string, subject: string, coun
   return text.match(/https?:\/\/\S+/)?.[0] ?? '';
 }
 
-/** What stands in the page's own alert or status, once it does. */
+/** Waits for the text of the page's alert or status. */
 export const said = (page: Page, role: 'alert' | 'status', text: string | RegExp) =>
   page.getByRole(role).filter({ hasText: text }).waitFor();
 
-/** Resolves once the button or heading of this text has the focus; of none, a field. */
+/** Resolves once the button or heading with this text has the focus; without a text, a field. */
 export const focused = async (page: Page, text: string): Promise<void> => {
-  // Not `waitForFunction`: the policy of our pages forbids the evaluation of texts that it polls by.
+  // Not `waitForFunction`, which polls with eval: the policy of the pages forbids it.
   await until(async () => (await page.evaluate('document.activeElement.textContent')) === text, {
     what: `the focus on ${text}`,
   });
@@ -124,7 +127,7 @@ export const focused = async (page: Page, text: string): Promise<void> => {
 export const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
 export const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name }).waitFor();
 
-/** Goes to a button by keyboard alone, and presses it. */
+/** Moves to a button by keyboard, and presses it. */
 export async function reachAndPress(page: Page, name: string): Promise<void> {
   await page.getByRole('button', { name, exact: true }).first().waitFor();
   for (let steps = 0; steps < 60; steps++) {
@@ -134,7 +137,7 @@ export async function reachAndPress(page: Page, name: string): Promise<void> {
   throw new Error(`no way to ${name} by keyboard`);
 }
 
-/** Fills in and sends the form of /register. */
+/** Fills in and submits the form of /register. */
 export async function register(page: Page, email: string, name = 'Ada'): Promise<void> {
   await page.getByLabel('Name').fill(name);
   await page.getByLabel('Email').fill(email);

@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from 'vitest';
-import { growOld, isAlive, loggedIn, logIn, PASSWORD } from '../contract/scenario.ts';
+import { growOld, isAlive, loggedIn, logIn, PASSWORD } from '../contract/rig/scenario.ts';
 import { environmentFor, secondsFromNow, startHostileProvider } from '../provider/hostile.ts';
 import { loginsThrough, somebody } from '../provider/login.ts';
-import { freshEmail } from '../rig/address.ts';
+import { freshEmail } from '../rig/servers/address.ts';
 import { focused, heading, inBrowser, mailedLink, press, said } from './browser.ts';
 
 const NEW_PASSWORD = 'Difference-Engine-2';
@@ -13,7 +13,7 @@ afterAll(() => provider.close());
 inBrowser(
   ['embedded', 'real'],
   (scenario) => {
-    test('a user changes the password by keyboard, stays logged in, and other devices are out', async () => {
+    test('a user changes the password by keyboard and stays logged in; other devices are logged out', async () => {
       const { stack, call, visit } = scenario();
       const { session, ...person } = await loggedIn(scenario());
       const other = await logIn(call, person);
@@ -32,7 +32,7 @@ inBrowser(
           await page.keyboard.press('ControlOrMeta+A');
           await page.keyboard.type(PASSWORD);
           await page.keyboard.press('Enter');
-          await said(page, 'status', 'Your password is changed.');
+          await said(page, 'status', 'Your password was changed.');
           expect(await card.getByLabel('New password').inputValue()).toBe('');
           await page.reload();
           await page.getByRole('region', { name: 'Password' }).waitFor();
@@ -44,7 +44,7 @@ inBrowser(
       );
     });
 
-    test('a user is asked for the password in place, changes the email, and undoes it from the old inbox', async () => {
+    test('a user confirms the password in place, changes the email, and undoes it from the former inbox', async () => {
       const { stack, call, visit } = scenario();
       const { session, ...person } = await loggedIn(scenario());
       const email = freshEmail();
@@ -57,7 +57,7 @@ inBrowser(
           const field = page.getByRole('region', { name: 'Email' }).getByLabel('New email');
           await field.fill(email);
           await press(page, 'Change email');
-          const question = page.getByRole('region', { name: 'Please confirm that it is you' });
+          const question = page.getByRole('region', { name: 'Please confirm your identity' });
           await question.waitFor();
           await press(page, 'Cancel');
           await question.waitFor({ state: 'detached' });
@@ -82,19 +82,19 @@ inBrowser(
           await page.waitForLoadState('networkidle');
           expect(await emailNow()).toBe(person.email);
           await press(page, 'Confirm email');
-          await heading(page, 'Your email is changed');
+          await heading(page, 'Your email was changed');
           expect(await emailNow()).toBe(email);
         },
         { session },
       );
       await visit(async (page) => {
         await page.goto(await mailedLink(stack, person.email, 'The email of your account'));
-        await heading(page, 'Undo the change of your email');
+        await heading(page, 'Undo your email change');
         await page.waitForLoadState('networkidle');
         expect(await emailNow()).toBe(email);
         await page.getByRole('button', { name: 'Undo the change' }).focus();
         await page.keyboard.press('Enter');
-        await heading(page, 'Your email is back');
+        await heading(page, 'Your email was restored');
         expect(await emailNow()).toBe(person.email);
         expect(await isAlive(call, session)).toBe(false);
         await page.getByRole('link', { name: 'Set a new password' }).click();
@@ -103,16 +103,17 @@ inBrowser(
         await page.goto(await mailedLink(stack, person.email, 'Reset your password'));
         await page.getByLabel('New password').fill(NEW_PASSWORD);
         await press(page, 'Set new password');
-        await heading(page, 'Your password is changed');
+        await heading(page, 'Your password was changed');
         await logIn(call, { ...person, password: NEW_PASSWORD });
       });
     });
 
-    test('without a session the link to a new email asks for a login, and a broken one says so', async () => {
+    test('the link to a new email asks for a login; broken links and other browsers get an error', async () => {
       const { stack, call, visit } = scenario();
       const { session, ...person } = await loggedIn(scenario());
       const email = freshEmail();
-      await call('account.changeEmail', { email }, { session });
+      const browser = 'B'.repeat(43);
+      await call('account.changeEmail', { email }, { session, browser });
       const link = await mailedLink(stack, email, 'Confirm your new email');
       await visit(async (page) => {
         await page.goto(link);
@@ -123,6 +124,8 @@ inBrowser(
         await press(page, 'Log in');
         await heading(page, 'Confirm your new email');
         expect(new URL(page.url()).search).toBe('');
+        await press(page, 'Confirm email');
+        await said(page, 'alert', 'Please open the link in the browser in which you requested it.');
         await page.goto('/undo-email-change?token=AAAA');
         await press(page, 'Undo the change');
         await heading(page, 'This link does not work');
@@ -134,13 +137,13 @@ inBrowser(
           await heading(page, 'This link does not work');
           await page.goto(link);
           await press(page, 'Confirm email');
-          await heading(page, 'Your email is changed');
+          await heading(page, 'Your email was changed');
         },
-        { session },
+        { session, browser },
       );
     });
 
-    test('a user who has nothing to confirm with is told to log out and in again', async () => {
+    test('a user who cannot reauthenticate sees the advice to log out and log in again', async () => {
       const { stack, visit } = scenario();
       const { session, id } = await loggedIn(scenario());
       await stack.database('update users set password_hash = null where id = ?', [id]);
@@ -149,8 +152,8 @@ inBrowser(
         async (page) => {
           await page.goto('/dashboard/data');
           await press(page, 'Download your data');
-          const question = page.getByRole('region', { name: 'Please confirm that it is you' });
-          await question.getByText('Please log out and in again').waitFor();
+          const question = page.getByRole('region', { name: 'Please confirm your identity' });
+          await question.getByText('Please log out, log in again').waitFor();
           expect(await question.getByRole('textbox').count()).toBe(0);
           expect(await question.getByRole('link').count()).toBe(0);
           await press(page, 'Cancel');
@@ -160,7 +163,7 @@ inBrowser(
       );
     });
 
-    test('a user whose password was removed sets a first one after a login at the provider', async () => {
+    test('a user without a password sets one after a login at the provider', async () => {
       const { stack, call, visit } = scenario();
       const { id, ...person } = await loggedIn(scenario());
       const claims = somebody({ email: person.email });
@@ -177,7 +180,7 @@ inBrowser(
           const card = page.getByRole('region', { name: 'Password' });
           await card.getByLabel('New password').fill(NEW_PASSWORD);
           expect(await card.getByLabel('Current password').count()).toBe(0);
-          // Meanwhile one was set elsewhere.
+          // Meanwhile a password was set elsewhere.
           await setHash(stored?.password_hash ?? '');
           await press(page, 'Set password');
           await card.getByLabel('Current password').waitFor();
@@ -188,7 +191,7 @@ inBrowser(
           await page.reload();
           await card.getByLabel('New password').fill(NEW_PASSWORD);
           await press(page, 'Set password');
-          await page.getByText('Please log in once more at the provider').waitFor();
+          await page.getByText('Please log in again at your provider').waitFor();
           expect(await page.getByLabel('Your password').count()).toBe(0);
           expect(await page.getByRole('button', { name: 'Set password' }).getAttribute('aria-disabled')).toBe('true');
           await page.getByRole('link', { name: 'Confirm with Acme' }).click();
@@ -196,11 +199,11 @@ inBrowser(
           const loggedInAgain = { ...claims, auth_time: secondsFromNow(0) };
           const next = provider.authorize(new URL(page.url()), loggedInAgain);
           await page.evaluate(`location.href = ${JSON.stringify(next.href)}`);
-          await said(page, 'status', 'Welcome back: please press “Set password” again.');
+          await said(page, 'status', 'Welcome back. Please press “Set password” again.');
           await focused(page, 'Set password');
           await card.getByLabel('New password').fill(NEW_PASSWORD);
           await press(page, 'Set password');
-          await said(page, 'status', 'Your password is changed.');
+          await said(page, 'status', 'Your password was changed.');
           await press(page, 'Change password');
           await said(page, 'alert', 'Please enter your current password');
           await logIn(call, { ...person, password: NEW_PASSWORD });

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { loggedIn, logIn } from '../contract/scenario.ts';
+import { loggedIn, logIn } from '../contract/rig/scenario.ts';
 import { heading, inBrowser, press, said } from './browser.ts';
 
-/** The parts of the dashboard, and what happened to the account. */
+/** The pages of the dashboard, and the activity. */
 inBrowser(['embedded', 'real'], (scenario) => {
-  test('each part is a page, one step of the keyboard from the others, and says which it is', async () => {
+  test('each part is a page with a title, reachable by one Tab from the others', async () => {
     const { visit } = scenario();
     const { session, email } = await loggedIn(scenario());
     await visit(
@@ -15,7 +15,7 @@ inBrowser(['embedded', 'real'], (scenario) => {
           ['Security', 'Security', email],
           ['Devices', 'Devices', 'this device'],
           ['Activity', 'Activity', 'Logged in with a password'],
-          ['Profile', 'Your profile', 'It is cut to a square'],
+          ['Profile', 'Your profile', 'It is cropped to a square'],
         ] as const) {
           await parts.getByRole('link', { name: label }).press('Enter');
           await heading(page, title);
@@ -33,7 +33,7 @@ inBrowser(['embedded', 'real'], (scenario) => {
     });
   });
 
-  test('the activity is shown a page at a time, newest first, to its end, by keyboard', async () => {
+  test('lists the activity in pages, newest first, by keyboard', async () => {
     const { call, visit } = scenario();
     const { session, ...person } = await loggedIn(scenario());
     const changes = 41;
@@ -68,7 +68,7 @@ inBrowser(['embedded', 'real'], (scenario) => {
     );
   });
 
-  test('a page of events that fails is asked for again; a session that has ended is told of', async () => {
+  test('a failed page of events is requested again; an ended session is reported', async () => {
     const { call, visit } = scenario();
     const { session } = await loggedIn(scenario());
     for (let i = 0; i < 20; i++) await call('profile.update', { bio: `${i}` }, { session });

@@ -1,8 +1,8 @@
 import type { Locator } from 'playwright-core';
 import sharp from 'sharp';
 import { expect, test } from 'vitest';
-import { isAlive, loggedIn, logIn, PASSWORD, registered, verified } from '../contract/scenario.ts';
-import { freshEmail } from '../rig/address.ts';
+import { isAlive, loggedIn, logIn, PASSWORD, registered, verified } from '../contract/rig/scenario.ts';
+import { freshEmail } from '../rig/servers/address.ts';
 import { heading, inBrowser, mailedLink, press, register, said } from './browser.ts';
 
 const NEW_PASSWORD = 'Difference-Engine-2';
@@ -15,14 +15,14 @@ const picture = async (side = 600) => ({
     .toBuffer(),
 });
 
-/** Of a picture that has really arrived. */
+/** The size of a picture that has loaded. */
 const widthOf = (picture: Locator): Promise<number> =>
   picture.evaluate((image: { decode(): Promise<void>; naturalWidth: number }) =>
     image.decode().then(() => image.naturalWidth),
   );
 
 inBrowser(['embedded', 'real'], (scenario) => {
-  test('a person registers, verifies, logs in, changes name and picture, forgets the password, logs out everywhere', async () => {
+  test('a user registers, verifies, logs in, changes name and picture, resets the password and logs out everywhere', async () => {
     const { stack, visit } = scenario();
     const email = freshEmail('ada');
     await visit(async (page) => {
@@ -48,9 +48,9 @@ inBrowser(['embedded', 'real'], (scenario) => {
       await page.getByLabel('Location').fill('London');
       await page.getByLabel('Website').fill('https://example.com/ada');
       await press(page, 'Save');
-      await said(page, 'status', 'Your profile is saved.');
+      await said(page, 'status', 'Your profile was saved.');
       await page.getByLabel('Avatar').setInputFiles(await picture());
-      await said(page, 'status', 'Your new picture is saved.');
+      await said(page, 'status', 'Your new picture was saved.');
 
       await page.reload();
       expect(await page.getByLabel('Name').inputValue()).toBe('Ada Lovelace');
@@ -66,7 +66,7 @@ inBrowser(['embedded', 'real'], (scenario) => {
       await page.goto(await mailedLink(stack, email, 'Reset your password'));
       await page.getByLabel('New password').fill(NEW_PASSWORD);
       await press(page, 'Set new password');
-      await heading(page, 'Your password is changed');
+      await heading(page, 'Your password was changed');
       await page.getByRole('link', { name: 'Log in' }).click();
       await page.getByLabel('Email').fill(email);
       await page.getByLabel('Password').fill(NEW_PASSWORD);
@@ -80,7 +80,7 @@ inBrowser(['embedded', 'real'], (scenario) => {
     });
   });
 
-  test('a person sees the other devices, ends one by keyboard, then all others, and stays logged in', async () => {
+  test('a user sees other devices, ends one by keyboard, then all others, and stays logged in', async () => {
     const { stack, call, visit } = scenario();
     const { session, ...person } = await loggedIn(scenario());
     const [phone, ...others] = await Promise.all(
@@ -88,7 +88,7 @@ inBrowser(['embedded', 'real'], (scenario) => {
         logIn(call, person, { headers: { 'user-agent': agent } }),
       ),
     );
-    // A login at 13 past, and one in the hour before that: of the last use the hour is known.
+    // A login at 13 past, last used in the hour before: only the hour of the last use is stored.
     for (const [device, minutes] of [
       ['curl', 13],
       ['wget', -47],
@@ -145,14 +145,14 @@ inBrowser(['embedded', 'real'], (scenario) => {
       }
       await page.getByLabel('New password').fill(NEW_PASSWORD);
       await press(page, 'Set new password');
-      await heading(page, 'Your password is changed');
+      await heading(page, 'Your password was changed');
       expect((await login()).code).toBe('INVALID_CREDENTIALS');
 
       await page.goto(reset);
       await page.getByLabel('New password').fill(PASSWORD);
       await press(page, 'Set new password');
       await heading(page, 'This link does not work');
-      await page.getByRole('link', { name: 'Ask for a new link' }).click();
+      await page.getByRole('link', { name: 'Request a new link' }).click();
       await heading(page, 'Forgot your password?');
       await page.goto(verification.replace(/token=.*/, 'token=AAAA'));
       await press(page, 'Verify email');
@@ -163,7 +163,7 @@ inBrowser(['embedded', 'real'], (scenario) => {
     });
   });
 
-  test('who has not verified yet can have the mail sent again', async () => {
+  test('an unverified user can have the mail sent again', async () => {
     const { stack, visit } = scenario();
     const person = await registered(scenario());
     await visit(async (page) => {
@@ -181,7 +181,7 @@ inBrowser(['embedded', 'real'], (scenario) => {
     });
   });
 
-  test('logging out ends this session, logging out everywhere all of them', async () => {
+  test('logging out ends this session, logging out everywhere ends all', async () => {
     const { call, visit } = scenario();
     const person = await loggedIn(scenario());
     const other = await logIn(call, person);
@@ -207,7 +207,7 @@ inBrowser(['embedded', 'real'], (scenario) => {
     );
   });
 
-  test('a picture is shown and its progress told while it is sent, and it can be removed', async () => {
+  test('a picture is uploaded with progress, shown and removed', async () => {
     const { call, visit } = scenario();
     const { session } = await loggedIn(scenario());
     await visit(
@@ -221,23 +221,23 @@ inBrowser(['embedded', 'real'], (scenario) => {
         await page.getByLabel('Avatar').setInputFiles(await picture(100));
         await page.getByRole('progressbar', { name: 'Upload' }).waitFor();
         expect(await page.locator('img.avatar').getAttribute('src')).toMatch(/^data:image\/png;base64,/);
-        // What is saved meanwhile waits for the picture.
+        // Saving during the upload waits for the picture.
         await page.getByLabel('Name').fill('Augusta Ada King');
         await press(page, 'Save');
         await page.getByRole('button', { name: 'Saving …' }).waitFor();
         release();
-        await said(page, 'status', 'Your profile is saved.');
+        await said(page, 'status', 'Your profile was saved.');
         const { data } = await call('profile.get', undefined, { session });
         expect(data.user).toMatchObject({ name: 'Augusta Ada King', avatar: expect.stringMatching(/\.webp$/) });
         await press(page, 'Remove picture');
-        await said(page, 'status', 'Your picture is removed.');
+        await said(page, 'status', 'Your picture was removed.');
         expect(await page.locator('span.avatar').innerText()).toBe('A');
       },
       { session },
     );
   });
 
-  test('a login that is limited says when to come back, in the reader’s way', async () => {
+  test('a limited login shows when to try again, in the reader’s locale', async () => {
     const { visit } = scenario();
     const person = await verified(scenario());
     await visit(
@@ -264,13 +264,13 @@ inBrowser(['embedded', 'real'], (scenario) => {
 inBrowser(
   ['real'],
   (scenario) => {
-    test('a picture is shown from a storage over plain http too', async () => {
+    test('a picture from a storage over plain http is shown', async () => {
       const { session } = await loggedIn(scenario());
       await scenario().visit(
         async (page) => {
           await page.goto('/dashboard');
           await page.getByLabel('Avatar').setInputFiles(await picture());
-          await said(page, 'status', 'Your new picture is saved.');
+          await said(page, 'status', 'Your new picture was saved.');
           await page.reload();
           expect(await widthOf(page.locator('img.avatar'))).toBe(512);
         },

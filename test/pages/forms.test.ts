@@ -1,18 +1,18 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
-import { loggedIn, PASSWORD, verified } from '../contract/scenario.ts';
-import { freshEmail } from '../rig/address.ts';
+import { loggedIn, PASSWORD, verified } from '../contract/rig/scenario.ts';
+import { freshEmail } from '../rig/servers/address.ts';
 import { heading, inBrowser, mailedLink, press, register, said } from './browser.ts';
 
 interface Wrong {
   path: string;
   typed: Record<string, string>;
   button: string;
-  /** What is said at each wrong field; the focus goes to the first. */
+  /** The error of each wrong field; the first one gets the focus. */
   errors: Record<string, string>;
 }
 
-/** What a screen reader says of a field beside its label. */
+/** What a screen reader reads about a field besides its label. */
 async function descriptionOf(page: Page, label: string): Promise<string> {
   const field = page.getByLabel(label, { exact: true });
   expect(await field.getAttribute('aria-invalid')).toBe('true');
@@ -21,7 +21,7 @@ async function descriptionOf(page: Page, label: string): Promise<string> {
 }
 
 inBrowser(['embedded'], (scenario) => {
-  describe('errors are told at their field, the first has the focus, and what was typed stays', () => {
+  describe('errors are shown at their fields, the first is focused, and input stays', () => {
     const wrongs: Wrong[] = [
       {
         path: '/register',
@@ -73,7 +73,7 @@ inBrowser(['embedded'], (scenario) => {
         path: '/dashboard',
         typed: { Name: 'A', Website: 'example.com' },
         button: 'Save',
-        errors: { Name: 'Must have at least 2 characters', Website: 'Must be a http or https address' },
+        errors: { Name: 'Must have at least 2 characters', Website: 'Must be an http or https URL' },
       },
       {
         path: '/dashboard',
@@ -108,19 +108,19 @@ inBrowser(['embedded'], (scenario) => {
     });
   });
 
-  test('an email that has an account is told at its field, with the way to the login', async () => {
+  test('a taken email is reported at its field, with a link to the login', async () => {
     const { visit } = scenario();
     const { email } = await verified(scenario());
     await visit(async (page) => {
       await page.goto('/register');
       await register(page, email);
-      await said(page, 'alert', 'This email has an account already.');
+      await said(page, 'alert', 'An account with this email already exists.');
       await page.getByRole('link', { name: 'Log in instead' }).click();
       expect(await page.getByLabel('Email').inputValue()).toBe(email);
     });
   });
 
-  test('each rule of a password is ticked off as it is met', async () => {
+  test('each rule of a password is ticked off when met', async () => {
     await scenario().visit(async (page) => {
       await page.goto('/register');
       const met = page.locator('.rules [data-met=true]');
@@ -135,7 +135,7 @@ inBrowser(['embedded'], (scenario) => {
     });
   });
 
-  test('a busy button says so, keeps the focus and sends nothing twice', async () => {
+  test('a busy button says so, keeps the focus and does not submit twice', async () => {
     await scenario().visit(async (page) => {
       const { promise: released, resolve: release } = Promise.withResolvers<void>();
       let sent = 0;
@@ -159,12 +159,12 @@ inBrowser(['embedded'], (scenario) => {
     });
   });
 
-  test('a service that cannot be reached is told, and what was typed stays', async () => {
+  test('an unreachable service is reported, and input stays', async () => {
     await scenario().visit(async (page) => {
       await page.goto('/login');
       await page.getByLabel('Email').fill('ada@example.test');
       await page.getByLabel('Password').fill(PASSWORD);
-      // Something in between answers in its place.
+      // A proxy answers instead.
       await page.route('**/trpc/**', (route) => route.fulfill({ status: 404, body: 'No such host' }));
       await press(page, 'Log in');
       await said(page, 'alert', 'The service cannot be reached.');
@@ -172,12 +172,12 @@ inBrowser(['embedded'], (scenario) => {
     });
   });
 
-  test('why somebody is sent to the login is said there', async () => {
+  test('the login page shows the reason in its query', async () => {
     await scenario().visit(async (page) => {
       const sentences = {
         'error=cancelled': 'You cancelled the login.',
-        'error=email_unverified': 'Your email is not verified at the provider',
-        'error=oauth_failed': 'The login through the provider did not work.',
+        'error=email_unverified': 'An account with your email exists',
+        'error=oauth_failed': 'The login through the provider failed.',
         'error=account_blocked': 'This account is blocked.',
       };
       for (const [query, sentence] of Object.entries(sentences)) {
@@ -190,11 +190,11 @@ inBrowser(['embedded'], (scenario) => {
     });
   });
 
-  test('the whole way by keyboard alone', async () => {
+  test('the whole flow works by keyboard', async () => {
     const { stack, visit } = scenario();
     const email = freshEmail('keyboard');
     await visit(async (page) => {
-      /** Tab until the focus is where a person would want it. */
+      /** Presses Tab until the expected element has the focus. */
       const tabTo = async (name: string) => {
         const isThere = `(() => {
           const element = document.activeElement;
@@ -232,7 +232,7 @@ inBrowser(['embedded'], (scenario) => {
       await type('Name', 'Countess of Lovelace');
       await tabTo('Save');
       await page.keyboard.press('Enter');
-      await said(page, 'status', 'Your profile is saved.');
+      await said(page, 'status', 'Your profile was saved.');
       await page.goto('/dashboard');
       await tabTo('Devices');
       await page.keyboard.press('Enter');
@@ -243,7 +243,7 @@ inBrowser(['embedded'], (scenario) => {
     });
   });
 
-  test('a profile that the browser has kept is not shown to whoever goes back to it after the logout', async () => {
+  test('going back after the logout does not show the profile', async () => {
     const { call, visit } = scenario();
     const { session } = await loggedIn(scenario());
     await visit(
@@ -259,7 +259,7 @@ inBrowser(['embedded'], (scenario) => {
     );
   });
 
-  test('a picture that is none is refused at its field, by the page or by the service', async () => {
+  test('a file that is not a picture is refused at its field, by the page or by the service', async () => {
     const { visit } = scenario();
     const { session } = await loggedIn(scenario());
     await visit(
@@ -281,7 +281,7 @@ inBrowser(['embedded'], (scenario) => {
         }
         expect(said.slice(0, 2)).toEqual([
           'Please choose a JPEG or PNG picture',
-          'This picture has 5 MB: please choose one of at most 5 MB',
+          'This picture is 5 MB. Please choose one of at most 5 MB',
         ]);
         expect(said[2]).not.toBe(said[1]);
       },
@@ -289,7 +289,7 @@ inBrowser(['embedded'], (scenario) => {
     );
   });
 
-  test('what was typed outlives a session that ended, and a reload', async () => {
+  test('input survives an ended session and a reload', async () => {
     const { call, visit } = scenario();
     const person = await loggedIn(scenario());
     await visit(
@@ -306,7 +306,7 @@ inBrowser(['embedded'], (scenario) => {
         await page.waitForURL('**/dashboard');
         expect(await page.getByLabel('Bio').inputValue()).toBe('A long and careful text.');
         await press(page, 'Save');
-        await said(page, 'status', 'Your profile is saved.');
+        await said(page, 'status', 'Your profile was saved.');
         await page.goto('/register');
         await page.getByLabel('Name').fill('Somebody');
         await page.reload();

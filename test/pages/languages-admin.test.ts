@@ -1,15 +1,15 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { readTexts, writer } from '../../server/texts/index.ts';
-import { administrator, growOld, PASSWORD, registered } from '../contract/scenario.ts';
-import { withApp } from '../contract/totp-scenario.ts';
-import { freshEmail } from '../rig/address.ts';
-import { png } from '../uploads/corpus.ts';
-import { sendImage } from '../uploads/storage.ts';
+import { administrator, growOld, PASSWORD, registered } from '../contract/rig/scenario.ts';
+import { withApp } from '../contract/rig/totp-scenario.ts';
+import { png } from '../contract/uploads/corpus.ts';
+import { sendImage } from '../contract/uploads/storage.ts';
+import { freshEmail } from '../rig/servers/address.ts';
 import { heading, inBrowser, press } from './browser.ts';
 import { faultsIn, phone } from './page-texts.ts';
 
-/** The pages of administrators in each language, on a small phone. */
+/** The administration in each language, on a small phone. */
 const texts = readTexts(undefined);
 
 inBrowser(['embedded'], (scenario) => {
@@ -17,7 +17,7 @@ inBrowser(['embedded'], (scenario) => {
     ['de', 'de-AT'],
     ['fr', 'fr-FR'],
     ['es', 'es-MX'],
-  ] as const)('%s: every text is in the language, and fits', async (language, locale) => {
+  ] as const)('%s: every text is translated and fits', async (language, locale) => {
     const { stack, call, visit } = scenario();
     const write = writer(texts, language);
     const admin = await administrator(scenario());

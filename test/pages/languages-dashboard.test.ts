@@ -1,17 +1,17 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { pagePaths } from '../../server/page-paths.ts';
+import { pagePaths } from '../../server/shared/page-paths.ts';
+import type { Language } from '../../server/shared/texts/languages.ts';
+import type { TextKey, Write } from '../../server/shared/texts/template.ts';
 import { readTexts, writer } from '../../server/texts/index.ts';
-import type { Language } from '../../server/texts/languages.ts';
-import type { TextKey, Write } from '../../server/texts/template.ts';
-import { addPasskey, authenticatorFor, logInByPasskey } from '../contract/passkey-scenario.ts';
-import { growOld, logIn, PASSWORD, verified } from '../contract/scenario.ts';
-import { codeOf, setUpApp } from '../contract/totp-scenario.ts';
-import { freshEmail } from '../rig/address.ts';
+import { addPasskey, authenticatorFor, logInByPasskey } from '../contract/rig/passkey-scenario.ts';
+import { growOld, logIn, PASSWORD, verified } from '../contract/rig/scenario.ts';
+import { codeOf, setUpApp } from '../contract/rig/totp-scenario.ts';
+import { freshEmail } from '../rig/servers/address.ts';
 import { heading, inBrowser, press, type Scenario } from './browser.ts';
 import { faultsIn, phone } from './page-texts.ts';
 
-/** The dashboard in the languages beside English, on a narrow phone. */
+/** The dashboard in all languages except English, on a narrow phone. */
 
 const terms = { TERMS_URL: 'https://example.test/terms', PRIVACY_URL: '/privacy', TERMS_VERSION: '2026-11' };
 const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0';
@@ -27,7 +27,7 @@ const texts = readTexts(undefined);
 interface State {
   path: string;
   title: TextKey;
-  /** By texts of the language. */
+  /** Finds elements by texts of the language. */
   steps?: (page: Page, write: Write) => Promise<void>;
 }
 
@@ -36,7 +36,7 @@ const failed = (button: TextKey) => async (page: Page, write: Write) => {
   await page.getByRole('alert').first().waitFor();
 };
 
-/** Every page of the dashboard, in the states that have texts of their own. */
+/** Every page of the dashboard, in the states with texts of their own. */
 const states: State[] = [
   { path: pagePaths.dashboard, title: 'dashboard.profile.title' },
   {
@@ -104,7 +104,7 @@ inBrowser(
   ['embedded'],
   (scenario) => {
     test.each(languages)(
-      'every page is in $language and fits on the screen',
+      'every page is in $language and fits the screen',
       async ({ language, locale }) => {
         const { session } = await userWithAll(scenario());
         const write = writer(texts, language);
@@ -124,7 +124,7 @@ inBrowser(
     );
 
     test.each(languages)(
-      'so are the steps of setting up an app, and of leaving: $language',
+      'setting up an app and deleting the account are in $language',
       async ({ language, locale }) => {
         const { session, email } = await userWithTerms(scenario());
         const write = writer(texts, language);

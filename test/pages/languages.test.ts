@@ -1,10 +1,10 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
+import { LANGUAGE_COOKIE, type Language, languageNames, languages } from '../../server/shared/texts/languages.ts';
+import type { TextKey, Write } from '../../server/shared/texts/template.ts';
 import { readTexts, writer } from '../../server/texts/index.ts';
-import { LANGUAGE_COOKIE, type Language, languageNames, languages } from '../../server/texts/languages.ts';
-import type { TextKey, Write } from '../../server/texts/template.ts';
-import { loggedIn, PASSWORD, registered } from '../contract/scenario.ts';
-import { freshEmail } from '../rig/address.ts';
+import { loggedIn, PASSWORD, registered } from '../contract/rig/scenario.ts';
+import { freshEmail } from '../rig/servers/address.ts';
 import { findings } from './axe.ts';
 import { heading, inBrowser, mailedLink, press, said } from './browser.ts';
 import { faultsIn, phone } from './page-texts.ts';
@@ -13,7 +13,7 @@ const texts = readTexts(undefined);
 const locales: Record<Language, string> = { en: 'en-GB', de: 'de-AT', fr: 'fr-CA', es: 'es-MX' };
 const picker = (page: Page) => page.getByRole('combobox');
 
-/** Types what is given by the label's key, and sends. */
+/** Types the values by the keys of their labels, and submits. */
 const sent =
   (button: TextKey, typed: Partial<Record<TextKey, string>> = {}) =>
   async (page: Page, write: Write) => {
@@ -23,7 +23,7 @@ const sent =
     await press(page, write(button));
   };
 
-/** The same, and it is refused. */
+/** The same, with a refusal. */
 const refused =
   (...form: Parameters<typeof sent>) =>
   async (page: Page, write: Write) => {
@@ -35,7 +35,7 @@ interface State {
   path: string;
   title: TextKey;
   steps?: (page: Page, write: Write) => Promise<void>;
-  /** The title after the steps, where it is another. */
+  /** The title after the steps, if it changes. */
   next?: TextKey;
 }
 
@@ -43,7 +43,7 @@ const login = { path: '/login', title: 'entry.logIn.title' } as const;
 const register = { path: '/register', title: 'entry.register.title' } as const;
 const link = '?token=AAAA&email=ada@example.test';
 
-/** The pages before a login, in the states that have texts of their own; without a token first, as a reload keeps it. */
+/** The pages before the login, in the states with texts of their own; the states without a token first, because a reload keeps it. */
 const states: State[] = [
   login,
   ...[
@@ -135,7 +135,7 @@ describe('every page before a login', () => {
     ['embedded'],
     (scenario) => {
       test.each(languages)(
-        'is in %s alone, and has room on a phone',
+        'is in %s only, and fits on a phone',
         async (language) => {
           const write = writer(texts, language);
           await scenario().visit(
@@ -187,7 +187,7 @@ describe('the language of a page', () => {
     test.each([
       { colorScheme: 'light', viewport: { width: 1280, height: 800 } },
       { colorScheme: 'dark', viewport: phone },
-    ] as const)('is chosen at the foot, by keyboard too, and stays: $colorScheme', async (look) => {
+    ] as const)('can be chosen at the foot, even by keyboard, and is remembered: $colorScheme', async (look) => {
       await scenario().visit(async (page) => {
         await page.goto('/register');
         await page.getByLabel('Name').fill('Ada');
@@ -209,7 +209,7 @@ describe('the language of a page', () => {
       }, look);
     });
 
-    test.each(languages)('is that of an account that is confirmed and disowned: %s', async (language) => {
+    test.each(languages)('is used for the account that is confirmed or disowned: %s', async (language) => {
       const { stack, visit } = scenario();
       const write = writer(texts, language);
       const { email } = await registered(scenario());
@@ -230,7 +230,7 @@ describe('the language of a page', () => {
       );
     });
 
-    test('chosen by a user is that of the profile, which the next browser follows', async () => {
+    test('chosen by a user is stored in the profile, and the next browser uses it', async () => {
       const { call, visit } = scenario();
       const { session } = await loggedIn(scenario());
       await visit(
@@ -254,7 +254,7 @@ describe('the language of a page', () => {
       );
     });
 
-    test('of the profile keeps where a login leads, and what the browser was sent to say', async () => {
+    test('of the profile keeps return paths and notices', async () => {
       const { call, visit } = scenario();
       const { email, session } = await loggedIn(scenario());
       await call('profile.update', { language: 'de' }, { session });
@@ -280,17 +280,17 @@ describe('the language of a page', () => {
       }
     });
 
-    test('keeps a mailed link through its change', async () => {
+    test('keeps a mailed link when changed', async () => {
       await scenario().visit(async (page) => {
         await page.goto('/not-me?token=AAAA');
-        await heading(page, 'Was it not you?');
+        await heading(page, 'Was this not you?');
         await picker(page).selectOption('es');
         await heading(page, '¿No fue usted?');
         await page.getByRole('button', { name: 'No fui yo' }).waitFor();
       });
     });
 
-    test('is that of refusals', async () => {
+    test('is used for errors', async () => {
       await scenario().visit(
         async (page) => {
           await page.goto('/login');

@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
-import { loggedIn, PASSWORD } from '../contract/scenario.ts';
+import { loggedIn, PASSWORD } from '../contract/rig/scenario.ts';
 import { environmentFor, namedEnvironmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { somebody } from '../provider/login.ts';
 import { heading, inBrowser, press, said } from './browser.ts';
 
-/** The page of what is stored about a user: taken along, deleted, and restored at the log-in page. */
+/** The stored data of a user: downloaded, deleted, and restored on the log-in page. */
 const provider = await startHostileProvider();
 afterAll(() => provider.close());
 
@@ -20,7 +20,7 @@ const deleteAccount = async (page: Page, email: string) => {
 inBrowser(
   ['embedded', 'real'],
   (scenario) => {
-    test('after the password the data is saved as a file', async () => {
+    test('after the password the data is downloaded as a file', async () => {
       const { stack, visit } = scenario();
       const { session, id, email } = await loggedIn(scenario());
       await stack.database('update sessions set authenticated_at = 1 where user_id = ?', [id]);
@@ -43,27 +43,27 @@ inBrowser(
       );
     });
 
-    test('why there is no file is said: the service cannot be reached, or refuses', async () => {
+    test('a failed download is reported: the service is unreachable or refuses', async () => {
       const { call, visit } = scenario();
       const { session } = await loggedIn(scenario());
       await visit(
         async (page) => {
           await page.goto('/dashboard/data');
-          // Something in between answers in its place.
+          // A proxy answers instead.
           await page.route('**/api/account/export', (route) => route.fulfill({ status: 404, body: 'No such host' }));
           await press(page, 'Download your data');
           await said(page, 'alert', 'The service cannot be reached.');
           await page.unroute('**/api/account/export');
           for (let i = 0; i < 10; i++) await call('account.export', undefined, { session });
           await press(page, 'Download your data');
-          // With its date where it is tomorrow's.
+          // With the date if it is tomorrow.
           await said(page, 'alert', /Too many attempts\. Please try again at (?:\d{1,2} \w+ \d{4}, )?\d{2}:\d{2}\./);
         },
         { session },
       );
     });
 
-    test('an account is deleted by keyboard on a phone, and restored at the log-in page', async () => {
+    test('a user deletes the account by keyboard on a phone, and restores it on the log-in page', async () => {
       const { stack, visit } = scenario();
       const { session, ...person } = await loggedIn(scenario());
       await stack.database('update sessions set authenticated_at = 1 where user_id = ?', [person.id]);
@@ -76,13 +76,13 @@ inBrowser(
           await said(page, 'alert', `Please type ${person.email}`);
           await confirmation.fill(person.email);
           await confirmation.press('Enter');
-          // The question has the focus, and its field is the next.
-          await page.getByRole('heading', { name: 'Please confirm that it is you' }).waitFor();
+          // The question has the focus, and its field is the next Tab stop.
+          await page.getByRole('heading', { name: 'Please confirm your identity' }).waitFor();
           await page.keyboard.press('Tab');
           await page.keyboard.type(PASSWORD);
           await page.keyboard.press('Enter');
-          await heading(page, 'Your account is deleted');
-          expect(await page.evaluate('document.activeElement.textContent')).toBe('Your account is deleted');
+          await heading(page, 'Your account was deleted');
+          expect(await page.evaluate('document.activeElement.textContent')).toBe('Your account was deleted');
           const [row] = await stack.database<{ due_at: number }>('select due_at from removals where user_id = ?', [
             person.id,
           ]);
@@ -100,7 +100,7 @@ inBrowser(
           await page.keyboard.press('Enter');
           await page.waitForURL('**/dashboard');
           await heading(page, 'Your profile');
-          await said(page, 'status', 'Your account is restored.');
+          await said(page, 'status', 'Your account was restored.');
           expect(await page.getByLabel('Name').inputValue()).toBe(person.name);
         },
         { session, viewport: PHONE },
@@ -123,18 +123,18 @@ inBrowser(
           await page.waitForURL('**/dashboard');
           await page.goto('/dashboard/data');
           await deleteAccount(page, claims.email);
-          await heading(page, 'Your account is deleted');
+          await heading(page, 'Your account was deleted');
           await page.getByRole('link', { name: 'Log in' }).click();
           await page.getByRole('link', { name: 'Continue with Acme' }).click();
           await atProvider(page);
           await said(page, 'alert', 'This account was deleted');
-          // The other provider leads to no account.
+          // The other provider has no account.
           expect(await page.getByRole('link', { name: /^Restore with/ }).allInnerTexts()).toEqual([
             'Restore with Acme',
           ]);
           await page.getByRole('link', { name: 'Restore with Acme' }).click();
           await atProvider(page);
-          await said(page, 'status', 'Your account is restored.');
+          await said(page, 'status', 'Your account was restored.');
           await heading(page, 'Your profile');
         },
         { elsewhere: [provider.url] },

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { LANGUAGE_COOKIE } from '../../server/texts/languages.ts';
-import { freshEmail } from '../rig/address.ts';
+import { LANGUAGE_COOKIE } from '../../server/shared/texts/languages.ts';
+import { freshEmail } from '../rig/servers/address.ts';
 import { heading, inBrowser, press, register } from './browser.ts';
 
 inBrowser(['embedded'], (scenario) => {
-  test('without a mail server the page says where mails are, and the button in the mail leads on', async () => {
+  test('without a mail server the page links to the mailbox, and the button in the mail works', async () => {
     const { stack, visit } = scenario();
     const email = freshEmail('mailbox');
     await visit(
@@ -14,7 +14,7 @@ inBrowser(['embedded'], (scenario) => {
         await register(page, email, '<b>Ada</b>');
         await heading(page, 'Check your inbox');
         await stack.waitForMail({ to: email });
-        await page.getByRole('link', { name: 'mails arrive in the mailbox here' }).click();
+        await page.getByRole('link', { name: 'Read mails in the built-in mailbox' }).click();
         await heading(page, 'Mailbox');
         const row = page.getByRole('row').filter({ hasText: email });
         expect(await row.locator('time').innerText()).toMatch(/^\d\d?\.\d\d?\.\d{4}, \d\d:\d\d:\d\d$/);

@@ -1,11 +1,11 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { isAlive, loggedIn, logIn, registered, verified } from '../contract/scenario.ts';
+import { isAlive, loggedIn, logIn, registered, verified } from '../contract/rig/scenario.ts';
 import { usersWith } from '../provider/login.ts';
-import { freshEmail } from '../rig/address.ts';
+import { freshEmail } from '../rig/servers/address.ts';
 import { heading, inBrowser, mailedLink, press, register } from './browser.ts';
 
-/** Every request that the page makes from now on, with the Referer it carries. */
+/** Records every further request of the page, with its Referer. */
 function requestsOf(page: Page): Promise<{ url: string; referrer: string }>[] {
   const requests: Promise<{ url: string; referrer: string }>[] = [];
   page.on('request', (request) => {
@@ -20,7 +20,8 @@ function requestsOf(page: Page): Promise<{ url: string; referrer: string }>[] {
 const tokenIn = (link: string) => new URL(link).searchParams.get('token') ?? '';
 
 inBrowser(['embedded', 'real'], (scenario) => {
-  test('a mailed token leaves the address before anything loads, goes out with no request but its own, and survives a reload', async () => {
+  // checks: 39
+  test('a mailed token leaves the URL before anything loads, is sent only in its own request, and survives a reload', async () => {
     const { stack, call, visit } = scenario();
     const waiting = await registered(scenario());
     const forgetful = await verified(scenario());
@@ -30,12 +31,12 @@ inBrowser(['embedded', 'real'], (scenario) => {
     const links = [
       [await mailedLink(stack, waiting.email, 'Verify your email'), 'Verify your email'],
       [await mailedLink(stack, forgetful.email, 'Reset your password'), 'Set a new password'],
-      [await mailedLink(stack, frightened.email, 'New login'), 'Was it not you?'],
+      [await mailedLink(stack, frightened.email, 'New login'), 'Was this not you?'],
     ] as const;
     const ends = {
       'Verify your email': 'Your email is verified',
-      'Set a new password': 'Your password is changed',
-      'Was it not you?': 'Your account is safe',
+      'Set a new password': 'Your password was changed',
+      'Was this not you?': 'Your account is safe',
     };
     for (const [link, title] of links) {
       await visit(async (page) => {
@@ -54,7 +55,7 @@ inBrowser(['embedded', 'real'], (scenario) => {
         await page.goBack();
         await heading(page, title);
         if (title === 'Verify your email') await press(page, 'Verify email');
-        else if (title === 'Was it not you?') await press(page, 'This was not me');
+        else if (title === 'Was this not you?') await press(page, 'This was not me');
         else {
           await page.getByLabel('New password').fill('Difference-Engine-2');
           await press(page, 'Set new password');
@@ -64,7 +65,7 @@ inBrowser(['embedded', 'real'], (scenario) => {
     }
   });
 
-  test('confirmed in the browser that registered, the page asks nothing more', async () => {
+  test('a confirmation in the browser of the registration asks nothing more', async () => {
     const { stack, visit } = scenario();
     const email = freshEmail();
     await visit(async (page) => {
@@ -74,29 +75,29 @@ inBrowser(['embedded', 'real'], (scenario) => {
       await page.goto(await mailedLink(stack, email, 'Verify your email'));
       await press(page, 'Verify email');
       await heading(page, 'Your email is verified');
-      expect(await page.getByRole('heading', { name: 'Was it you?' }).count()).toBe(0);
+      expect(await page.getByRole('heading', { name: 'Was this you?' }).count()).toBe(0);
       expect(await stack.database('select password_proven from users where email = ?', [email])).toEqual([
         { password_proven: 1 },
       ]);
     });
   });
 
-  test('confirmed elsewhere, it says by what the account was asked for and when, and “This was not me” removes it', async () => {
+  test('a confirmation elsewhere lists the login methods with dates, and “This was not me” removes them', async () => {
     const { stack, visit } = scenario();
     const person = await registered(scenario(), { name: 'Mallory Evil' });
     await visit(async (page) => {
       await page.goto(await mailedLink(stack, person.email, 'Verify your email'));
-      // By keyboard alone.
+      // By keyboard.
       await page.getByRole('button', { name: 'Verify email' }).press('Enter');
       await heading(page, 'Your email is verified');
-      await page.getByRole('heading', { name: 'Was it you?' }).waitFor();
+      await page.getByRole('heading', { name: 'Was this you?' }).waitFor();
       const [row] = await stack.database<{ created_at: number }>('select created_at from users where id = ?', [
         person.id,
       ]);
-      const asked = new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeStyle: 'short' }).format(
+      const time = new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeStyle: 'short' }).format(
         Number(row?.created_at),
       );
-      expect(await page.getByRole('listitem').allInnerTexts()).toEqual([`with a password, ${asked}`]);
+      expect(await page.getByRole('listitem').allInnerTexts()).toEqual([`with a password, ${time}`]);
       expect(await page.content()).not.toContain('Mallory');
       await page.getByRole('button', { name: 'This was not me' }).press('Enter');
       await heading(page, 'Thank you');
@@ -104,24 +105,33 @@ inBrowser(['embedded', 'real'], (scenario) => {
     });
   });
 
-  test('a login from a device not seen before can be disowned by keyboard, and the way back is the inbox', async () => {
+  test('a login from a new device can be disowned by keyboard, and the owner gets back in by mail', async () => {
     const { stack, call, visit } = scenario();
     const { session, ...person } = await loggedIn(scenario());
     const thief = await logIn(call, person);
     const link = await mailedLink(stack, person.email, 'New login');
+    const addedAt = Date.now() - 30 * 24 * 60 * 60_000;
+    await stack.database(
+      `insert into identities (id, user_id, issuer, subject, provider, proven, browser, created_at)
+       values (?, ?, 'https://idp.test', ?, 'acme', 1, null, ?)`,
+      [crypto.randomUUID(), person.id, crypto.randomUUID(), addedAt],
+    );
     await visit(async (page) => {
       await page.goto(link);
-      await heading(page, 'Was it not you?');
+      await heading(page, 'Was this not you?');
       await page.waitForLoadState('networkidle');
       expect(await isAlive(call, thief)).toBe(true);
       await page.getByRole('button', { name: 'This was not me' }).press('Enter');
       await heading(page, 'Your account is safe');
+      // Methods older than the login stay, and are shown.
+      const added = new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeStyle: 'short' }).format(addedAt);
+      expect(await page.getByRole('listitem').allInnerTexts()).toEqual([`with Acme, added ${added}`]);
       for (const ended of [session, thief]) expect(await isAlive(call, ended)).toBe(false);
 
       await page.goto(await mailedLink(stack, person.email, 'Reset your password'));
       await page.getByLabel('New password').fill('Difference-Engine-2');
       await page.getByLabel('New password').press('Enter');
-      await heading(page, 'Your password is changed');
+      await heading(page, 'Your password was changed');
       await page.goto(link);
       await press(page, 'This was not me');
       await heading(page, 'This link does not work');

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
+import type { Language } from '../../server/shared/texts/languages.ts';
 import { formsOf, partOf, readTexts } from '../../server/texts/index.ts';
-import type { Language } from '../../server/texts/languages.ts';
 
 /** The width of the narrowest phones (WCAG 2.2, 1.4.10). */
 export const phone = { width: 320, height: 640 };
@@ -11,14 +11,14 @@ const unwritten = new RegExp(`\\{\\w+\\}|</?\\w+>|\\b(?:${parts.join('|')})\\.\\
 
 const wordsOf = (form: string): string[] => form.split(/<\/?\w+>|\{\w+\}/).map((words) => words.trim());
 
-/** The words of one language that are no words of another: of its texts without their values and elements. */
+/** The words of one language that no other has: of its texts without placeholders and elements. */
 const wordsOnlyIn = (language: Language, other: Language): Set<string> => {
   const inOther = new Set(Object.values(texts[other]).flatMap(formsOf).flatMap(wordsOf));
   const own = Object.values(texts[language]).flatMap(formsOf).flatMap(wordsOf);
   return new Set(own.filter((words) => /\p{L}{2}/u.test(words) && !inOther.has(words)));
 };
 
-/** Every text that is seen or read out, a line each. */
+/** All visible or spoken texts, one per line. */
 const linesOf = (page: Page): Promise<string[]> =>
   page.evaluate(`(() => {
     const lines = [document.title];
@@ -30,7 +30,7 @@ const linesOf = (page: Page): Promise<string[]> =>
     return lines.map((line) => line.trim()).filter(Boolean);
   })()`);
 
-/** What takes more width than it has: the page, a label, or a word that goes on in the next line. Addresses may do that. */
+/** Overflowing elements: the page, a label, or a word that breaks across lines. Addresses may break. */
 const tooWide = (page: Page): Promise<string[]> =>
   page.evaluate(`(() => {
     const found = document.documentElement.scrollWidth > innerWidth ? ['the page is too wide'] : [];
@@ -51,7 +51,7 @@ const tooWide = (page: Page): Promise<string[]> =>
     return found;
   })()`);
 
-/** What a page in a language must not show: placeholders, keys, texts in English, and on a phone words that have no room. */
+/** What a page in a language must not show: placeholders, keys, English texts, and on a phone words that overflow. */
 export async function faultsIn(page: Page, language: Language): Promise<string[]> {
   const lines = await linesOf(page);
   const english = language === 'en' ? new Set() : wordsOnlyIn('en', language);

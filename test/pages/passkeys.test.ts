@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
-import { refusalsOf } from '../contract/passkey-scenario.ts';
-import { eventsOf, growOld, kindsOf, loggedIn } from '../contract/scenario.ts';
+import { refusalsOf } from '../contract/rig/passkey-scenario.ts';
+import { eventsOf, growOld, kindsOf, loggedIn } from '../contract/rig/scenario.ts';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { loginsThrough, somebody } from '../provider/login.ts';
 import { until } from '../rig/until.ts';
@@ -21,21 +21,21 @@ const expectNoOverflow = async (page: Page) =>
 async function add(page: Page): Promise<void> {
   await page.goto('/dashboard/security');
   await press(page, 'Add a passkey');
-  await said(page, 'status', 'The passkey is added.');
+  await said(page, 'status', 'The passkey was added.');
 }
 
-/** Opens the log-in page in a browser whose session is gone. */
+/** Opens the log-in page in a browser without its session. */
 async function openLogIn(page: Page): Promise<void> {
   await page.context().clearCookies({ name: 'auth_session' });
-  // A passkey that is suggested may log in before everything has loaded.
+  // A suggested passkey may log in before everything has loaded.
   await page.goto('/login', { waitUntil: 'commit' });
 }
 
-/** Passkeys are asked for by the button only: an authenticator that is there answers a suggestion at once. */
+/** Passkeys by button only: a virtual authenticator answers a suggestion immediately. */
 const suggestNone = (page: Page) =>
   page.addInitScript('PublicKeyCredential.isConditionalMediationAvailable = async () => false');
 
-/** Has the page tell how each request for a passkey ended, in `asked`. */
+/** Makes the page record in `asked` how each passkey request ended. */
 const observeRequests = (page: Page) =>
   page.addInitScript(`
     const get = navigator.credentials.get.bind(navigator.credentials);
@@ -54,7 +54,7 @@ const NOT_USED = 'No passkey was used';
 inBrowser(
   ['embedded', 'real'],
   (scenario) => {
-    test('one is added and named by keyboard, used from the email field’s suggestions and by the button, and removed', async () => {
+    test('a user adds and names a passkey by keyboard, logs in by autofill and by button, and removes it', async () => {
       const { stack, visit } = scenario();
       const { session, id } = await loggedIn(scenario());
       await visit(
@@ -62,7 +62,7 @@ inBrowser(
           await addAuthenticator(page);
           await page.goto('/dashboard/security');
           await reachAndPress(page, 'Add a passkey');
-          await said(page, 'status', 'The passkey is added.');
+          await said(page, 'status', 'The passkey was added.');
           await reachAndPress(page, 'Rename');
           await page.getByLabel('Name of this passkey').and(page.locator(':focus')).waitFor();
           await page.keyboard.type('My laptop');
@@ -71,7 +71,7 @@ inBrowser(
           expect(await entries(page).first().innerText()).toMatch(/Added on .*, not used yet\./);
 
           await press(page, 'Add a passkey');
-          await said(page, 'alert', 'This device has a passkey of your account already.');
+          await said(page, 'alert', 'This device already has a passkey for your account.');
           await expectNoOverflow(page);
 
           await openLogIn(page);
@@ -81,7 +81,7 @@ inBrowser(
           await page.goto('/dashboard/security');
           expect(await entries(page).first().innerText()).toContain('last used on');
           await reachAndPress(page, 'Remove');
-          await said(page, 'status', 'The passkey “My laptop” is removed.');
+          await said(page, 'status', 'The passkey “My laptop” was removed.');
           expect(await entries(page).count()).toBe(0);
           expect(await page.evaluate('document.activeElement.textContent')).toBe('Passkeys');
           expect(await kindsOf(stack, id)).toEqual(expect.arrayContaining(['passkey-added', 'passkey-removed']));
@@ -94,7 +94,7 @@ inBrowser(
       );
     });
 
-    test('no login where the user is not recognized, cancels, or has a copy of the passkey: each with a clear text', async () => {
+    test('a failed user verification, a cancellation or a copied passkey shows a clear error', async () => {
       const { stack, visit } = scenario();
       const { session, id } = await loggedIn(scenario());
       await visit(
@@ -103,7 +103,7 @@ inBrowser(
           const authenticator = await addAuthenticator(page, { isUserVerified: false });
           await page.goto('/dashboard/security');
           await press(page, 'Add a passkey');
-          await said(page, 'alert', 'No passkey was made');
+          await said(page, 'alert', 'No passkey was created');
           await authenticator.setUserVerified(true);
           await add(page);
 
@@ -130,7 +130,7 @@ inBrowser(
       );
     });
 
-    test('a sensitive change is confirmed by one’s own passkey, not by that of another user', async () => {
+    test('a sensitive change is confirmed by the user’s own passkey only', async () => {
       const { stack, visit } = scenario();
       const [mine, theirs] = [await loggedIn(scenario()), await loggedIn(scenario())];
       await visit(
@@ -153,14 +153,14 @@ inBrowser(
           await said(page, 'alert', NOT_USED);
           await authenticator.keep(own);
           await press(page, 'Confirm with a passkey');
-          await said(page, 'status', 'is removed.');
+          await said(page, 'status', 'was removed.');
           expect((await eventsOf(stack, mine.id, 'reauthenticated')).at(-1)).toEqual({ method: 'passkey' });
         },
         { session: theirs.session },
       );
     });
 
-    test('a user of a provider adds one, unlinks the provider, and lives without a password', async () => {
+    test('a user of a provider adds a passkey, unlinks the provider, and needs no password', async () => {
       const { stack, visit } = scenario();
       const { session } = await loginsThrough(acme)(stack, somebody({ picture: undefined }));
       await visit(
@@ -168,9 +168,9 @@ inBrowser(
           await addAuthenticator(page);
           await add(page);
           await press(page, 'Unlink');
-          await said(page, 'status', 'Acme is unlinked.');
+          await said(page, 'status', 'Acme was unlinked.');
           await press(page, 'Remove');
-          await said(page, 'alert', 'This is your last way to log in.');
+          await said(page, 'alert', 'This is your only login method.');
           await openLogIn(page);
           await heading(page, 'Your profile');
 
@@ -179,7 +179,7 @@ inBrowser(
             .user;
           await growOld(stack, id);
           await press(page, 'Set up an app');
-          await heading2(page, 'Please confirm that it is you');
+          await heading2(page, 'Please confirm your identity');
           expect(await page.getByLabel('Your password').count()).toBe(0);
           await press(page, 'Confirm with a passkey');
           await page.getByRole('heading', { name: 'Set up your app' }).waitFor();
@@ -188,7 +188,7 @@ inBrowser(
       );
     });
 
-    test('a suggestion ends when the button is pressed', async () => {
+    test('autofill is cancelled when the button is pressed', async () => {
       await scenario().visit(async (page) => {
         await observeRequests(page);
         await addAuthenticator(page, { isPresent: false });
@@ -204,7 +204,7 @@ inBrowser(
       });
     });
 
-    test('a suggestion is made anew before it expires', async () => {
+    test('autofill is renewed before its challenge expires', async () => {
       await scenario().visit(async (page) => {
         await addAuthenticator(page, { isPresent: false });
         await page.clock.install();
@@ -219,7 +219,7 @@ inBrowser(
       });
     });
 
-    test('browsers without WebAuthn, and addresses that are not the public one, see nothing of passkeys', async () => {
+    test('browsers without WebAuthn, and non-public hosts, show no passkeys', async () => {
       const { stack, visit } = scenario();
       const { session } = await loggedIn(scenario());
       const expectNothing = async (page: Page) => {

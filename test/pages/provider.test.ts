@@ -1,20 +1,20 @@
 import type { Page, Request } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
-import { callerOf } from '../contract/callers.ts';
-import { registered, verified } from '../contract/scenario.ts';
+import { callerOf } from '../contract/rig/callers.ts';
+import { registered, verified } from '../contract/rig/scenario.ts';
 import { environmentFor, namedEnvironmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { somebody } from '../provider/login.ts';
-import { freshEmail } from '../rig/address.ts';
+import { freshEmail } from '../rig/servers/address.ts';
 import { heading, inBrowser, press, said } from './browser.ts';
 
-/** On 127.0.0.1, while the service is at localhost: to a browser these are two sites, as in the world. */
+/** On 127.0.0.1, while the service is on localhost: two sites for a browser, as in production. */
 const provider = await startHostileProvider();
 const second = await startHostileProvider();
 afterAll(() => Promise.all([provider.close(), second.close()]));
 
 const PHONE = { width: 360, height: 740 };
 
-/** From the login page to the provider, and from its page on to wherever it sends people. */
+/** From the login page through the provider's page to wherever it redirects. */
 async function throughProvider(
   page: Page,
   next: (request: URL) => URL,
@@ -35,7 +35,7 @@ function cancel({ searchParams }: URL): URL {
 inBrowser(
   ['embedded', 'real'],
   (scenario) => {
-    test('after the provider the dashboard shows the person, although the navigation to it carried no cookie', async () => {
+    test('after a provider login the dashboard loads, although the navigation carried no cookie', async () => {
       const { visit } = scenario();
       const claims = somebody({ picture: undefined });
       await visit(
@@ -59,7 +59,7 @@ inBrowser(
       );
     });
 
-    test('a login leads back to the page where it was asked for, by password and through a provider, and to no other', async () => {
+    test('a login returns to the requesting page, by password and through a provider, and to no other', async () => {
       const { stack, visit } = scenario();
       const person = await verified({ stack, call: callerOf('trpc', stack.url) });
       await visit(
@@ -90,7 +90,7 @@ inBrowser(
             await page.getByLabel('Password').fill(person.password);
             await press(page, 'Log in');
             await heading(page, target ? 'Your profile' : 'Devices');
-            // Drawn once the page has its user.
+            // Rendered once the page has its user.
             await page.getByRole('button', { name: 'Log out', exact: true }).waitFor();
             await page.context().clearCookies();
             await page.goto('/dashboard/devices');
@@ -100,13 +100,13 @@ inBrowser(
       );
     });
 
-    test('a login that was cancelled there, or whose email is not verified there, is explained', async () => {
+    test('a cancelled provider login or an unverified email is explained', async () => {
       const { stack, visit } = scenario();
       const { email } = await registered({ stack, call: callerOf('trpc', stack.url) });
       const claims = somebody({ email, email_verified: false });
       const outcomes: [(request: URL) => URL, string][] = [
         [cancel, 'You cancelled the login.'],
-        [(request) => provider.authorize(request, claims), 'Your email is not verified at the provider'],
+        [(request) => provider.authorize(request, claims), 'An account with your email exists'],
       ];
       for (const [next, sentence] of outcomes) {
         await visit(
@@ -125,7 +125,7 @@ inBrowser(
 inBrowser(
   ['embedded'],
   (scenario) => {
-    test.each(['/login', '/register'])('of two providers %s has a button each, also on a phone', async (path) => {
+    test.each(['/login', '/register'])('of two providers %s has a button, also on a phone', async (path) => {
       await scenario().visit(
         async (page) => {
           for (const [label, { url }] of [
@@ -142,7 +142,7 @@ inBrowser(
             );
             expect(boxes).toHaveLength(2);
             const [upper, lower] = boxes;
-            // One below the other with room between, as wide as each other and within the screen.
+            // Stacked with a gap, equally wide, and within the screen.
             expect((lower?.y ?? 0) - (upper?.y ?? 0) - (upper?.height ?? 0)).toBeGreaterThan(4);
             expect(lower?.width).toBe(upper?.width);
             expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(PHONE.width);
@@ -154,7 +154,7 @@ inBrowser(
       );
     });
 
-    test('after a login through the second the dashboard names it', async () => {
+    test('after a login through the second provider the dashboard names it', async () => {
       await scenario().visit(
         async (page) => {
           await throughProvider(page, (request) => second.authorize(request, somebody({ picture: undefined })), {
@@ -173,7 +173,7 @@ inBrowser(
 );
 
 inBrowser(['embedded'], (scenario) => {
-  test('with nothing configured, the embedded provider logs in whoever is typed', async () => {
+  test('without configuration, the embedded provider logs in anyone typed', async () => {
     await scenario().visit(async (page) => {
       await page.goto('/login');
       await page.getByRole('link', { name: 'Continue with single sign-on' }).click();

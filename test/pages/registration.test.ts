@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'vitest';
-import { PASSWORD, registered } from '../contract/scenario.ts';
-import { storedUser } from '../contract/stored-user.ts';
-import { freshEmail } from '../rig/address.ts';
+import { PASSWORD, registered } from '../contract/rig/scenario.ts';
+import { storedUser } from '../contract/rig/stored-user.ts';
+import { freshEmail } from '../rig/servers/address.ts';
 import { heading, inBrowser, mailedLink, press, register, said } from './browser.ts';
 
-/** What the pages say of who may have an account, and the way of an invited user. */
+/** What the pages say about registration, and the way of an invited user. */
 
 describe('by invitation', () => {
   inBrowser(
     ['embedded', 'real'],
     (scenario) => {
-      test('an invited person creates an account with the invited address, and logs in', async () => {
+      test('an invited user creates an account with the invited email, and logs in', async () => {
         const { call, stack, visit } = scenario();
         const { session } = await storedUser(scenario(), { role: 'admin' });
         const email = freshEmail('grace');
@@ -45,16 +45,16 @@ describe('by invitation', () => {
         });
       });
 
-      test('all others read that they need one', async () => {
+      test('everyone else reads that they need an invitation', async () => {
         await scenario().visit(async (page) => {
           await page.goto('/login');
           await page.getByRole('link', { name: 'Forgot your password?' }).waitFor();
           expect(await page.getByRole('link', { name: 'Create an account' }).count()).toBe(0);
           await page.goto('/login?error=registration_closed');
-          await said(page, 'alert', 'Accounts here are by invitation');
+          await said(page, 'alert', 'Accounts are only available by invitation');
           await page.goto('/register');
           await heading(page, 'Registration is closed');
-          await page.getByText('Accounts here are by invitation').waitFor();
+          await page.getByText('Accounts are only available by invitation').waitFor();
           expect(await page.getByRole('textbox').count()).toBe(0);
           await page.getByRole('link', { name: 'Log in' }).click();
           await page.waitForURL('**/login');
@@ -69,15 +69,15 @@ describe('closed', () => {
   inBrowser(
     ['embedded'],
     (scenario) => {
-      test('no page offers an account, not even by a link from before', async () => {
+      test('no page offers a registration, even with an earlier link', async () => {
         await scenario().visit(async (page) => {
           for (const path of ['/register', `/register?token=${'x'.repeat(43)}&email=ada@example.test`]) {
             await page.goto(path);
             await heading(page, 'Registration is closed');
-            await page.getByText('No new accounts are created here.').waitFor();
+            await page.getByText('No new accounts can be created.').waitFor();
           }
           await page.goto('/login?error=registration_closed');
-          await said(page, 'alert', 'No new accounts are created here.');
+          await said(page, 'alert', 'No new accounts can be created.');
           expect(await page.getByRole('link', { name: 'Create an account' }).count()).toBe(0);
         });
       });
@@ -90,9 +90,9 @@ describe('domains', () => {
   inBrowser(
     ['embedded'],
     (scenario) => {
-      test('the form says which addresses are let in, and so does its refusal', async () => {
+      test('the form and its error list the admitted domains', async () => {
         const { call, stack, visit } = scenario();
-        const hint = 'Accounts here are for addresses at example.test or below example.org.';
+        const hint = 'Accounts are only available for addresses at example.test or at subdomains of example.org.';
         await visit(async (page) => {
           await page.goto('/login');
           await page.getByRole('link', { name: 'Create an account' }).click();
@@ -101,7 +101,7 @@ describe('domains', () => {
           await said(page, 'alert', `${hint} Others need an invitation.`);
           const { email } = await registered({ call, stack });
           await register(page, email);
-          await said(page, 'alert', 'This email has an account already.');
+          await said(page, 'alert', 'An account with this email already exists.');
           await register(page, freshEmail());
           await heading(page, 'Check your inbox');
         });

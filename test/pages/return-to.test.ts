@@ -1,18 +1,18 @@
 import { createServer } from 'node:http';
 import type { Page } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
-import { PASSWORD, verified } from '../contract/scenario.ts';
-import { codeOf, withApp } from '../contract/totp-scenario.ts';
+import { PASSWORD, verified } from '../contract/rig/scenario.ts';
+import { codeOf, withApp } from '../contract/rig/totp-scenario.ts';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { somebody } from '../provider/login.ts';
-import { freshEmail } from '../rig/address.ts';
-import { freePort } from '../rig/port.ts';
+import { freshEmail } from '../rig/servers/address.ts';
+import { freePort } from '../rig/servers/port.ts';
 import { heading, inBrowser, press, register, said } from './browser.ts';
 
-/** `returnTo` in the address of the pages before a login. What it may name is the table of unit/return-to. */
+/** `returnTo` in the URL of the pages before the login. Allowed values are tested in unit/http/return-to. */
 const provider = await startHostileProvider();
 
-/** A front end on a port of its own, which is under the same site, and the cookies that came with each request. */
+/** A front end on another port, which is the same site, and the cookies of each request. */
 const port = await freePort();
 const FRONT_END = `http://localhost:${port}`;
 const cookies: string[] = [];
@@ -34,7 +34,7 @@ async function logIn(page: Page, email: string): Promise<void> {
   await press(page, 'Log in');
 }
 
-/** The browser is at the front end, by a request that had the session. */
+/** The browser is at the front end, and its request had the session. */
 async function expectArrived(page: Page): Promise<void> {
   await page.waitForURL(BASKET);
   await heading(page, 'The basket');
@@ -58,7 +58,7 @@ function cancel({ searchParams }: URL): URL {
 inBrowser(
   ['embedded', 'real'],
   (scenario) => {
-    test('a login by password leads there, after a wrong one, a reload and a look at the registration too', async () => {
+    test('a login by password returns there, even after a wrong password, a reload and a visit to the registration', async () => {
       const { visit } = scenario();
       const { email } = await verified(scenario());
       await visit(
@@ -73,7 +73,7 @@ inBrowser(
           await page.getByRole('link', { name: 'Log in' }).click();
           await logIn(page, email);
           await expectArrived(page);
-          // Once: the dashboard is what it is.
+          // Once: later visits to the dashboard stay there.
           await page.goto('/dashboard');
           await heading(page, 'Your profile');
           await page.getByRole('button', { name: 'Log out', exact: true }).waitFor();
@@ -83,7 +83,7 @@ inBrowser(
     });
 
     test.each(['https://evil.test/', '//evil.test', '/auth/acme?link=1', 'javascript:alert(1)', ''])(
-      'to %j no login leads',
+      'no login returns to %j',
       async (returnTo) => {
         const { email } = await verified(scenario());
         await scenario().visit(async (page) => {
@@ -95,7 +95,7 @@ inBrowser(
       },
     );
 
-    test('a second step leads there, a registration and a login through a provider that was cancelled first', async () => {
+    test('a second step, a registration and a cancelled provider login return there', async () => {
       const { stack, visit } = scenario();
       const { email, secret } = await withApp(scenario());
       await visit(
@@ -137,7 +137,7 @@ inBrowser(
       );
     });
 
-    test('a login that a front end has begun at the provider goes on with it at our pages', async () => {
+    test('a login that a front end started at the provider continues on the pages', async () => {
       const { visit } = scenario();
       const { email } = await verified(scenario());
       await visit(
@@ -152,7 +152,7 @@ inBrowser(
           await page.goto(asking('/auth/acme'));
           await comeBack(page, authorize);
           await page.waitForURL(BASKET);
-          // Straight from the provider: the first request has no Strict cookie, those of the page have it.
+          // Directly after the provider the first request carries no Strict cookie; those of the page do.
           expect(cookies.at(-1)).not.toContain('auth_session=');
           await page.evaluate("fetch('/').then(({ status }) => status)");
           expect(cookies.at(-1)).toContain('auth_session=');

@@ -2,11 +2,11 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import sharp from 'sharp';
-import { startChromium } from '../rig/chromium.ts';
-import { type Service, startService } from '../rig/service.ts';
+import { startChromium } from '../rig/client/chromium.ts';
+import { type Service, startService } from '../rig/process/service.ts';
 import { until } from '../rig/until.ts';
 
-/** Makes the pictures of the README, from the service as it is. */
+/** Takes the screenshots of README and docs/front-ends.md. */
 const FOLDER = join(import.meta.dirname, '../../client/pages/screenshots');
 const ada = { name: 'Ada Lovelace', email: 'ada@example.com', password: 'Analytical-1843' };
 
@@ -30,13 +30,13 @@ try {
     await page.getByLabel('Location').fill('London');
     await page.getByLabel('Website').fill('https://example.com/ada');
     await page.getByRole('button', { name: 'Save' }).click();
-    await page.getByText('Your profile is saved.').waitFor();
+    await page.getByText('Your profile was saved.').waitFor();
     await page.getByLabel('Avatar').setInputFiles({
       name: 'ada.png',
       mimeType: 'image/png',
       buffer: await portrait(),
     });
-    await page.getByText('Your new picture is saved.').waitFor();
+    await page.getByText('Your new picture was saved.').waitFor();
     await page.evaluate('document.activeElement.blur()');
   });
 } finally {
@@ -72,7 +72,7 @@ async function register({ url }: Service): Promise<void> {
   await post('/auth/verify-email', { token });
 }
 
-/** Somebody, in a few shapes. */
+/** A person, in a few shapes. */
 function portrait(): Promise<Buffer> {
   return sharp(
     Buffer.from(`<svg xmlns="http://www.w3.org/2000/svg" width="512" height="512">

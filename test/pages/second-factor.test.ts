@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
-import { eventsOf, growOld, loggedIn, PASSWORD } from '../contract/scenario.ts';
-import { codeOf, firstStep, forgetLastCode, setUpApp, withApp, wrongCode } from '../contract/totp-scenario.ts';
+import { eventsOf, growOld, loggedIn, PASSWORD } from '../contract/rig/scenario.ts';
+import { codeOf, firstStep, forgetLastCode, setUpApp, withApp, wrongCode } from '../contract/rig/totp-scenario.ts';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { loginsThrough, somebody, usersWith } from '../provider/login.ts';
 import { until } from '../rig/until.ts';
@@ -34,7 +34,7 @@ const codesShown = (page: Page) => page.locator('.codes li').allInnerTexts();
 inBrowser(
   ['embedded', 'real'],
   (scenario) => {
-    test('an app is turned on by keyboard on a phone, with the code for the secret that is shown, and asked for from then on', async () => {
+    test('a user turns an app on by keyboard on a phone, with a code for the shown secret, and needs it from then on', async () => {
       const { stack, visit } = scenario();
       const user = await loggedIn(scenario());
       await visit(
@@ -55,14 +55,14 @@ inBrowser(
           const field = app(page).getByLabel('Code that the app shows');
           await field.fill(wrongCode(secret));
           await page.keyboard.press('Enter');
-          await said(page, 'alert', 'This code is not right.');
+          await said(page, 'alert', 'This code is wrong.');
           await field.fill(codeOf(secret));
           await page.keyboard.press('Enter');
-          await page.getByRole('heading', { name: `Recovery codes of ${user.email}` }).waitFor();
+          await page.getByRole('heading', { name: `Recovery codes for ${user.email}` }).waitFor();
           expect(await codesShown(page)).toHaveLength(10);
           await expectNoOverflow(page);
           await app(page).getByText('10 recovery codes are left.').waitFor();
-          await reachAndPress(page, 'I have kept them');
+          await reachAndPress(page, 'I have saved them');
           expect(await codesShown(page)).toEqual([]);
           expect(await page.evaluate('document.activeElement.textContent')).toBe('Authenticator app');
 
@@ -71,7 +71,7 @@ inBrowser(
           await expectNoOverflow(page);
           expect(await page.getByRole('button', { name: 'Use a passkey' }).count()).toBe(0);
           await page.keyboard.type(wrongCode(secret));
-          await said(page, 'alert', 'let your phone set its clock by itself');
+          await said(page, 'alert', 'set the clock of your phone to automatic');
           expect(await page.getByLabel('Code').inputValue()).toBe('');
           await page.keyboard.type(codeOf(secret));
           await heading(page, 'Your profile');
@@ -87,8 +87,8 @@ inBrowser(
       await visit(
         async (page) => {
           await page.goto('/dashboard/security');
-          await press(page, 'Make new recovery codes');
-          await page.getByRole('heading', { name: 'Recovery codes of' }).waitFor();
+          await press(page, 'Create new recovery codes');
+          await page.getByRole('heading', { name: 'Recovery codes for' }).waitFor();
           const codes = await codesShown(page);
 
           await press(page, 'Copy codes');
@@ -97,7 +97,7 @@ inBrowser(
           const saving = page.waitForEvent('download');
           await press(page, 'Download');
           const file = await readFile(await (await saving).path(), 'utf8');
-          expect(file).toBe(`Recovery codes of ${user.email}\n\n${codes.join('\n')}\n`);
+          expect(file).toBe(`Recovery codes for ${user.email}\n\n${codes.join('\n')}\n`);
           await page.evaluate("addEventListener('beforeprint', () => { globalThis.isPrinted = true; })");
           await press(page, 'Print');
           await until(() => page.evaluate('globalThis.isPrinted'));
@@ -110,7 +110,7 @@ inBrowser(
       );
     });
 
-    test('a recovery code completes a login once; few are told of, and the app is turned off', async () => {
+    test('a recovery code completes a login once; a low number is reported; the app is turned off', async () => {
       const { stack, visit } = scenario();
       const user = await withApp(scenario());
       const [first = '', ...rest] = user.recoveryCodes;
@@ -134,17 +134,17 @@ inBrowser(
           );
         }
         await page.goto('/dashboard/security');
-        await app(page).getByText('3 recovery codes are left. Make new ones').waitFor();
-        await press(page, 'Make new recovery codes');
+        await app(page).getByText('3 recovery codes are left. Create new ones').waitFor();
+        await press(page, 'Create new recovery codes');
         await app(page).getByText('10 recovery codes are left.').waitFor();
         await press(page, 'Turn off');
-        await said(page, 'status', 'The app is turned off.');
+        await said(page, 'status', 'The app was turned off.');
         expect(await codesShown(page)).toEqual([]);
         expect((await eventsOf(stack, user.id, 'totp-disabled')).length).toBe(1);
       });
     });
 
-    test('five wrong codes end the login, and so does its time: both lead back, with a sentence', async () => {
+    test('five wrong codes or ten minutes end the login, and the page says so', async () => {
       const { visit } = scenario();
       const user = await withApp(scenario());
       await visit(async (page) => {
@@ -153,16 +153,16 @@ inBrowser(
           const answered = page.waitForResponse(/auth\.secondFactor/);
           await page.getByLabel('Code').fill(wrongCode(user.secret));
           await answered;
-          await said(page, 'alert', 'This code is not right');
+          await said(page, 'alert', 'This code is wrong');
         }
         await page.getByLabel('Code').fill(codeOf(user.secret));
         await heading(page, 'Log in');
-        await said(page, 'alert', 'This login has ended');
+        await said(page, 'alert', 'This login has expired');
 
         await logInAs(page, user);
         await page.context().clearCookies({ name: 'auth_pending' });
         await page.getByLabel('Code').fill(codeOf(user.secret));
-        await said(page, 'alert', 'This login has ended');
+        await said(page, 'alert', 'This login has expired');
       });
     });
 
@@ -171,12 +171,12 @@ inBrowser(
       const user = await withApp(scenario());
       await visit(
         async (page) => {
-          // Where it is suggested, the authenticator logs in before anything can be typed.
+          // With suggestions, the authenticator logs in before anything can be typed.
           await page.addInitScript('PublicKeyCredential.isConditionalMediationAvailable = async () => false');
           const authenticator = await addAuthenticator(page);
           await page.goto('/dashboard/security');
           await press(page, 'Add a passkey');
-          await said(page, 'status', 'The passkey is added.');
+          await said(page, 'status', 'The passkey was added.');
           const own = await authenticator.credentials();
 
           await logInAs(page, user);
@@ -194,19 +194,19 @@ inBrowser(
           await growOld(stack, user.id);
           await page.goto('/dashboard/security');
           await press(page, 'Remove');
-          await page.getByLabel('Code of your app').fill(wrongCode(user.secret));
+          await page.getByLabel('Code from your app').fill(wrongCode(user.secret));
           await press(page, 'Confirm');
-          await said(page, 'alert', 'This code is not right');
-          await page.getByLabel('Code of your app').fill(codeOf(user.secret));
+          await said(page, 'alert', 'This code is wrong');
+          await page.getByLabel('Code from your app').fill(codeOf(user.secret));
           await press(page, 'Confirm');
-          await said(page, 'status', 'is removed.');
+          await said(page, 'status', 'was removed.');
           expect((await eventsOf(stack, user.id, 'reauthenticated')).at(-1)).toEqual({ method: 'totp' });
         },
         { session: user.session },
       );
     });
 
-    test('a login through a provider leads to the second step, where every factor is offered', async () => {
+    test('a provider login leads to the second step, which offers every factor', async () => {
       const { stack, visit } = scenario();
       const claims = somebody({ picture: undefined });
       const { session = '' } = await loginsThrough(acme)(stack, claims);

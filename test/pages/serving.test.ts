@@ -1,12 +1,12 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { onStack } from '../contract/scenario.ts';
+import { onStack } from '../contract/rig/scenario.ts';
 
 const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 
-/** Bytes as they travel. */
+/** The bytes on the wire. */
 async function read(url: string, encoding: string, headers: Record<string, string> = html) {
-  // fetch would decompress by itself; node:http does not.
+  // fetch would decompress; node:http does not.
   const { get } = await import('node:http');
   const { promise, resolve, reject } = Promise.withResolvers<{
     status: number | undefined;
@@ -30,7 +30,7 @@ describe('the pages', () => {
   onStack('embedded', (stack) => {
     const get = (path: string, encoding = 'identity', headers = html) => read(stack().url + path, encoding, headers);
 
-    test('the first load of /login is under 40 kB, compressed', async () => {
+    test('the first load of /login is below 40 kB, compressed', async () => {
       for (const encoding of ['br', 'gzip']) {
         const shell = await get('/login', encoding);
         const plain = (encoding === 'br' ? brotliDecompressSync : gunzipSync)(shell.body).toString();
@@ -41,7 +41,7 @@ describe('the pages', () => {
       }
     });
 
-    test('assets are kept for ever, the shell is not kept', async () => {
+    test('assets are cached for a year, the shell is not cached', async () => {
       const shell = await get('/login');
       expect(shell.headers['cache-control']).toBe('no-store');
       for (const path of assetsIn(shell.body.toString())) {
@@ -56,7 +56,7 @@ describe('the pages', () => {
       }
     });
 
-    test('a slash at the end leads to the page, with what follows it', async () => {
+    test('a trailing slash redirects to the page, with the query', async () => {
       for (const [path, location] of [
         ['/dashboard/', '/dashboard'],
         ['/confirm-email/?token=AAAA', '/confirm-email?token=AAAA'],
@@ -89,7 +89,7 @@ describe('the pages', () => {
       expect(headers['set-cookie']).toBeUndefined();
     });
 
-    test('what is not there is a page for browsers and JSON for programs', async () => {
+    test('a missing page is HTML for browsers and JSON for programs', async () => {
       const json = { accept: '*/*' };
       const cases: [path: string, headers: typeof json, type: string][] = [
         ['/nowhere', html, 'text/html; charset=utf-8'],
@@ -107,7 +107,7 @@ describe('the pages', () => {
       }
     });
 
-    test('only reads are answered by pages', async () => {
+    test('pages answer GET and HEAD only', async () => {
       const answer = await fetch(`${stack().url}/login`, { method: 'POST', headers: html });
       expect(answer.status).toBe(404);
       const head = await fetch(`${stack().url}/login`, { method: 'HEAD', headers: html });
@@ -120,7 +120,7 @@ describe('/openapi.json and the files of /docs', () => {
   onStack('embedded', (stack) => {
     const bundle = '/docs/swagger-ui-bundle.js';
 
-    test.each(['/openapi.json', '/docs', '/docs/swagger-ui.css', bundle])('%s comes compressed', async (path) => {
+    test.each(['/openapi.json', '/docs', '/docs/swagger-ui.css', bundle])('%s is compressed', async (path) => {
       const plain = await read(stack().url + path, 'identity');
       expect(plain.headers).toMatchObject({
         'content-length': String(plain.body.length),
@@ -136,7 +136,7 @@ describe('/openapi.json and the files of /docs', () => {
       }
     });
 
-    test('a browser that has a file gets it only when it has changed', async () => {
+    test('a cached file is sent again only when it has changed', async () => {
       const { headers } = await read(stack().url + bundle, 'br');
       expect(headers).toMatchObject({
         'cache-control': 'public, max-age=86400',
@@ -155,7 +155,7 @@ describe('with PAGES=off', () => {
   onStack(
     'embedded',
     (stack) => {
-      test('there are none, while everything else is there', async () => {
+      test('pages are 404, and everything else works', async () => {
         for (const path of ['/', '/login', '/dashboard', '/nowhere']) {
           const answer = await read(stack().url + path, 'identity');
           expect([answer.status, answer.headers['content-type']]).toEqual([404, 'application/json; charset=utf-8']);

@@ -1,22 +1,22 @@
 import type { CDPSession, Page } from 'playwright-core';
 
-/** What the authenticator of a test does when it is asked. */
+/** How a virtual authenticator reacts to a request. */
 interface Behaviour {
-  /** Whether its user is there: the first passkey that fits is used, and nobody has to touch anything. */
+  /** Whether its user is present: the first matching passkey is used without a touch. */
   isPresent?: boolean;
-  /** Whether it recognizes its user. */
+  /** Whether it verifies its user. */
   isUserVerified?: boolean;
 }
 
-/** A passkey as Chromium's authenticators keep it. */
+/** A passkey as Chromium's authenticators store it. */
 type Credential = Awaited<ReturnType<typeof credentialsOf>>[number];
 
 const credentialsOf = async (devtools: CDPSession, authenticatorId: string) =>
   (await devtools.send('WebAuthn.getCredentials', { authenticatorId })).credentials;
 
 /**
- * Adds an authenticator of Chromium's own, for passkeys, to a page: https://chromedevtools.github.io/devtools-protocol/tot/WebAuthn/.
- * It lives as long as the page does.
+ * Adds a virtual authenticator of Chromium to a page: https://chromedevtools.github.io/devtools-protocol/tot/WebAuthn/.
+ * It lives as long as the page.
  */
 export async function addAuthenticator(page: Page, { isPresent = true, isUserVerified = true }: Behaviour = {}) {
   const devtools = await page.context().newCDPSession(page);
@@ -33,7 +33,7 @@ export async function addAuthenticator(page: Page, { isPresent = true, isUserVer
   });
   return {
     credentials: () => credentialsOf(devtools, authenticatorId),
-    /** In place of all that it has. */
+    /** Replaces all its passkeys. */
     async keep(credentials: Credential[]): Promise<void> {
       await devtools.send('WebAuthn.clearCredentials', { authenticatorId });
       for (const credential of credentials) {

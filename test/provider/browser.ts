@@ -1,6 +1,6 @@
-import { clientAddress } from '../rig/address.ts';
+import { clientAddress } from '../rig/servers/address.ts';
 
-/** One browser, as far as logins need it: it keeps cookies and follows no redirect by itself. */
+/** A minimal browser for logins: keeps cookies, follows no redirects. */
 export class Browser {
   readonly cookies = new Map<string, string>();
   readonly #address = clientAddress();
@@ -8,23 +8,40 @@ export class Browser {
   /** The Set-Cookie lines of the last answer. */
   setCookies: string[] = [];
 
+  /** Another program with a copy of the cookies. */
+  copy(): Browser {
+    const copy = new Browser();
+    for (const [name, value] of this.cookies) copy.cookies.set(name, value);
+    return copy;
+  }
+
+  /** The Cookie header. */
+  get cookie(): string {
+    return [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+  }
+
   async go(url: string | URL, init: RequestInit = {}): Promise<Response> {
-    const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+    const { cookie } = this;
     const response = await fetch(url, {
       ...init,
       redirect: 'manual',
       headers: { ...init.headers, 'x-forwarded-for': this.#address, ...(cookie && { cookie }) },
     });
-    this.setCookies = response.headers.getSetCookie();
-    for (const line of this.setCookies) {
+    this.keep(response.headers.getSetCookie());
+    return response;
+  }
+
+  /** Stores the Set-Cookie lines of an answer. */
+  keep(setCookies: string[]): void {
+    this.setCookies = setCookies;
+    for (const line of setCookies) {
       const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
       if (value === '' || /max-age=0|expires=thu, 01 jan 1970/i.test(line)) this.cookies.delete(name);
       else this.cookies.set(name, value);
     }
-    return response;
   }
 
-  /** Where an answer sends the browser. */
+  /** The redirect target of an answer. */
   async redirectOf(url: string | URL, init?: RequestInit): Promise<string> {
     const response = await this.go(url, init);
     await response.body?.cancel();

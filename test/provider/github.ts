@@ -9,7 +9,7 @@ export interface GithubPerson {
   emails: { email: string; primary: boolean; verified: boolean; visibility: string | null }[];
 }
 
-/** GitHub, as a GitHub Enterprise Server has it: plain OAuth 2.0, people and their addresses from an API. */
+/** GitHub, as a GitHub Enterprise Server: plain OAuth 2.0, users and their emails from an API. */
 export async function startGithub() {
   const codes = new Map<string, GithubPerson>();
   const tokens = new Map<string, GithubPerson>();
@@ -21,7 +21,7 @@ export async function startGithub() {
         const code = new URLSearchParams(body).get('code') ?? '';
         const granted = codes.get(code);
         codes.delete(code);
-        // GitHub tells errors with status 200.
+        // GitHub reports errors with status 200.
         if (!granted) return { body: { error: 'bad_verification_code', error_description: 'The code is incorrect.' } };
         const token = `gho_${randomBytes(18).toString('hex')}`;
         tokens.set(token, granted);

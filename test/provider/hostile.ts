@@ -5,21 +5,21 @@ import { type Answer, serve } from './http.ts';
 export const CLIENT_ID = 'accounts';
 export const CLIENT_SECRET = 'a secret: of/this+client';
 
-/** What the provider says of somebody, in the claims of OpenID Connect. */
+/** The provider's statement about a user, in OpenID Connect claims. */
 export type Claims = Record<string, unknown>;
 
-/** How a provider departs from the truth, for one code. */
+/** The deviations of the provider for one code. */
 export interface Lie {
-  /** Over the right claims of the ID token; undefined takes one away. */
+  /** Replaces claims of the ID token; undefined removes one. */
   idToken?: Claims;
-  /** Claims told at the userinfo endpoint instead of in the ID token. */
+  /** Claims from the userinfo endpoint instead of the ID token. */
   userinfo?: Claims;
-  signature?: 'none' | 'secret' | 'foreign key';
-  /** Over the right `iss` of the callback. */
+  signature?: 'none' | 'secret' | 'other key';
+  /** Replaces `iss` of the callback. */
   iss?: string;
   /** The challenge of another flow: the code was injected. */
   challenge?: string;
-  /** In place of the right answer of the token endpoint. */
+  /** Replaces the answer of the token endpoint. */
   token?: Answer;
 }
 
@@ -30,16 +30,16 @@ interface Grant {
   lie: Lie;
 }
 
-/** Unix seconds, as times in tokens are (RFC 7519). */
+/** Unix seconds, like times in tokens (RFC 7519). */
 export const secondsFromNow = (seconds: number) => Math.floor(Date.now() / 1000) + seconds;
 
-/** An OpenID provider that signs by itself, so that it can lie in every place. Without a lie it does all as it should. */
+/** An OpenID provider with its own signing, so that it can lie anywhere. Without a lie it behaves correctly. */
 export async function startHostileProvider() {
   const { publicKey, privateKey } = await generateKeyPair('RS256', { extractable: true });
-  const foreign = await generateKeyPair('RS256');
+  const otherKey = await generateKeyPair('RS256');
   const keys = { keys: [{ ...(await exportJWK(publicKey)), kid: 'one', alg: 'RS256', use: 'sig' }] };
   const grants = new Map<string, Grant>();
-  const told = new Map<string, Claims>();
+  const userinfo = new Map<string, Claims>();
   let discovery: Answer | undefined;
   const calls: string[] = [];
 
@@ -47,7 +47,7 @@ export async function startHostileProvider() {
     if (signature === 'none') return new UnsecuredJWT(claims).encode();
     const jwt = new SignJWT(claims).setProtectedHeader({ alg: signature === 'secret' ? 'HS256' : 'RS256', kid: 'one' });
     if (signature === 'secret') return jwt.sign(new TextEncoder().encode(CLIENT_SECRET));
-    return jwt.sign(signature === 'foreign key' ? foreign.privateKey : privateKey);
+    return jwt.sign(signature === 'other key' ? otherKey.privateKey : privateKey);
   };
 
   const exchange = async (form: URLSearchParams, authorization: string | undefined): Promise<Answer> => {
@@ -68,7 +68,7 @@ export async function startHostileProvider() {
     const { claims, lie } = grant;
     if (lie.token) return lie.token;
     const accessToken = randomBytes(16).toString('hex');
-    told.set(accessToken, { ...(lie.userinfo ?? claims), sub: lie.userinfo?.['sub'] ?? claims['sub'] });
+    userinfo.set(accessToken, { ...(lie.userinfo ?? claims), sub: lie.userinfo?.['sub'] ?? claims['sub'] });
     const idToken = {
       iss: server.url,
       aud: CLIENT_ID,
@@ -104,7 +104,7 @@ export async function startHostileProvider() {
       case '/token':
         return exchange(new URLSearchParams(body), headers.authorization);
       case '/userinfo':
-        return { body: told.get(headers.authorization?.replace(/^Bearer /i, '') ?? '') ?? 'nobody' };
+        return { body: userinfo.get(headers.authorization?.replace(/^Bearer /i, '') ?? '') ?? 'nobody' };
       default:
         return { status: 404, body: 'nothing here' };
     }
@@ -112,14 +112,14 @@ export async function startHostileProvider() {
 
   return {
     ...server,
-    /** Paths that were asked for, in order. */
+    /** The requested paths, in order. */
     calls,
     /** The answer to discovery from now on; undefined is the right one. */
     setDiscovery(answer: Answer | undefined) {
       discovery = answer;
     },
 
-    /** What an authorization request comes to: the address that the browser is sent back to. */
+    /** Handles an authorization request: returns the URL that the browser is sent back to. */
     authorize(request: URL, claims: Claims, lie: Lie = {}): URL {
       const parameter = (name: string) => request.searchParams.get(name) ?? '';
       const code = randomBytes(16).toString('hex');
@@ -139,7 +139,7 @@ export async function startHostileProvider() {
 
 export type HostileProvider = Awaited<ReturnType<typeof startHostileProvider>>;
 
-/** The four variables of an operator with one provider. */
+/** The four variables for an operator with one provider. */
 export const environmentFor = ({ url }: { url: string }, name = 'acme') => ({
   IDP_NAME: name,
   IDP_ISSUER: url,

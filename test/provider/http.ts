@@ -8,7 +8,7 @@ export type Handler = (request: {
   body: string;
 }) => Answer | Promise<Answer>;
 
-/** What a server says, or that it never says anything, or hangs up. */
+/** A server's answer, or none at all, or a closed connection. */
 export type Answer =
   | { status?: number; type?: string; body: unknown; headers?: Record<string, string> }
   | 'hang'

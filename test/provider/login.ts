@@ -1,30 +1,37 @@
 import { expect } from 'vitest';
-import { callerOf } from '../contract/callers.ts';
-import { freshEmail } from '../rig/address.ts';
+import { callerOf } from '../contract/rig/callers.ts';
+import { freshEmail } from '../rig/servers/address.ts';
 import type { Stack } from '../rig/stack.ts';
 import { Browser } from './browser.ts';
 import type { Claims, HostileProvider, Lie } from './hostile.ts';
 
-/** Begins a login; `request` is where the provider would show its page. */
-export async function begin(stack: Pick<Stack, 'url'>, browser = new Browser(), name = 'acme') {
-  const location = await browser.redirectOf(`${stack.url}/auth/${name}`);
+/** The headers of a login started by a page of another site. */
+export const fromAnotherSite = { 'sec-fetch-site': 'cross-site', referer: 'https://evil.test/' };
+
+/** Starts a login; `request` is where the provider would show its page. */
+export async function begin(stack: Pick<Stack, 'url'>, browser = new Browser(), name = 'acme', headers = {}) {
+  const location = await browser.redirectOf(`${stack.url}/auth/${name}`, { headers });
   return { browser, request: new URL(location) };
 }
 
-/** The callback's address as the instance itself is reached: APP_URL is for browsers. */
+/** The callback URL at the address of the instance: APP_URL is for browsers. */
 export const atInstance = ({ url }: Pick<Stack, 'url'>, callback: URL) =>
   new URL(callback.pathname + callback.search, url);
 
-/** Whole logins through a provider: where they end. */
+/** Complete provider logins; return the final location. */
 export const loginsThrough =
   (provider: HostileProvider) =>
-  async (stack: Stack, claims: Claims, { lie, browser }: { lie?: Lie; browser?: Browser } = {}) => {
-    const begun = await begin(stack, browser);
+  async (
+    stack: Stack,
+    claims: Claims,
+    { lie, browser, headers }: { lie?: Lie; browser?: Browser; headers?: Record<string, string> } = {},
+  ) => {
+    const begun = await begin(stack, browser, undefined, headers);
     const location = await begun.browser.redirectOf(atInstance(stack, provider.authorize(begun.request, claims, lie)));
     return { location, browser: begun.browser, session: begun.browser.session };
   };
 
-/** The callback is refused for its state, and opens no session. */
+/** The callback is refused because of its state, and opens no session. */
 export async function expectStateRefused(browser: Browser, callback: URL | string): Promise<void> {
   const response = await browser.go(callback);
   expect([response.status, await response.json()]).toEqual([
@@ -37,7 +44,7 @@ export async function expectStateRefused(browser: Browser, callback: URL | strin
 let people = 0;
 export const freshSubject = () => `subject-${process.pid}-${people++}`;
 
-/** Somebody new whom his provider vouches for. */
+/** A new user with an email that the provider verifies. */
 export const somebody = (claims: Claims = {}) => ({
   sub: freshSubject(),
   email: freshEmail(),

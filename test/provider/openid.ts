@@ -6,7 +6,7 @@ import Provider, { type Adapter, type AdapterPayload } from 'oidc-provider';
 import type { Browser } from './browser.ts';
 import { CLIENT_ID, CLIENT_SECRET, type Claims } from './hostile.ts';
 
-/** A certified OpenID provider as an operator runs one, in its own words: RS256, PKCE, claims at the userinfo endpoint. */
+/** A certified OpenID provider as an operator runs one: RS256, PKCE, claims at the userinfo endpoint. */
 export async function startOpenIdProvider() {
   const users = new Map<string, Claims>();
   const redirectUris = new Set<string>();
@@ -48,7 +48,7 @@ export async function startOpenIdProvider() {
     allow: (redirectUri: string) => redirectUris.add(redirectUri),
     /** What the provider states about a user from now on. */
     setClaims: (sub: string, claims: Claims) => users.set(sub, claims),
-    /** Logs a user in at the provider: the address that the browser is sent back to. */
+    /** Logs a user in at the provider: returns the URL that the browser is sent back to. */
     async authorize(browser: Browser, request: URL, sub: string): Promise<URL> {
       const page = await browser.redirectOf(request);
       const resume = await browser.redirectOf(page, {
@@ -66,21 +66,21 @@ export async function startOpenIdProvider() {
 }
 
 function memoryAdapter(model: string, redirectUris: Set<string>): Adapter {
-  const kept = new Map<string, AdapterPayload>();
+  const payloads = new Map<string, AdapterPayload>();
   const client = () => ({ client_id: CLIENT_ID, client_secret: CLIENT_SECRET, redirect_uris: [...redirectUris] });
   return {
     async upsert(id, payload) {
-      kept.set(id, payload);
+      payloads.set(id, payload);
     },
-    find: async (id) => (model === 'Client' ? client() : kept.get(id)),
-    findByUid: async (uid) => [...kept.values()].find((payload) => payload.uid === uid),
+    find: async (id) => (model === 'Client' ? client() : payloads.get(id)),
+    findByUid: async (uid) => [...payloads.values()].find((payload) => payload.uid === uid),
     findByUserCode: async () => undefined,
     async consume(id) {
-      const payload = kept.get(id);
+      const payload = payloads.get(id);
       if (payload) payload.consumed = Math.floor(Date.now() / 1000);
     },
     async destroy(id) {
-      kept.delete(id);
+      payloads.delete(id);
     },
     revokeByGrantId: async () => undefined,
   };

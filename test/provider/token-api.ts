@@ -2,17 +2,17 @@ import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { CLIENT_ID, CLIENT_SECRET, type Claims } from './hostile.ts';
 import { type Answer, serve } from './http.ts';
 
-/** What differs between providers of plain OAuth 2.0. */
+/** The differences between plain OAuth 2.0 providers. */
 interface Documents {
   tokenPath: string;
-  /** The answer to a code that is unknown, or to a client that is. */
+  /** The answer to an unknown code or client. */
   refusal: Answer;
   apiPath: string;
-  /** The API's answer about a person, by whose token it was called. */
+  /** The API's answer about the user of a token. */
   describe(person: Claims, query: URLSearchParams, token: string): Answer;
 }
 
-/** A provider of plain OAuth 2.0 as its documents describe it: client_secret_post, S256, and one call that says who it is. */
+/** A plain OAuth 2.0 provider as documented: client_secret_post, S256, and one call that returns the user. */
 async function startTokenApi({ tokenPath, refusal, apiPath, describe }: Documents) {
   const codes = new Map<string, { person: Claims; request: URL }>();
   const tokens = new Map<string, Claims>();
@@ -21,15 +21,15 @@ async function startTokenApi({ tokenPath, refusal, apiPath, describe }: Document
       const form = new URLSearchParams(body);
       const granted = codes.get(form.get('code') ?? '');
       codes.delete(form.get('code') ?? '');
-      const asked = granted?.request.searchParams;
+      const authorization = granted?.request.searchParams;
       const challenge = createHash('sha256')
         .update(form.get('code_verifier') ?? '')
         .digest('base64url');
       const isRight =
         form.get('client_id') === CLIENT_ID &&
         form.get('client_secret') === CLIENT_SECRET &&
-        form.get('redirect_uri') === asked?.get('redirect_uri') &&
-        challenge === asked?.get('code_challenge');
+        form.get('redirect_uri') === authorization?.get('redirect_uri') &&
+        challenge === authorization?.get('code_challenge');
       if (!granted || !isRight) return refusal;
       const token = randomBytes(18).toString('base64url');
       tokens.set(token, granted.person);
@@ -61,7 +61,7 @@ export const startDiscord = () =>
     describe: (person) => ({ body: { discriminator: '0', mfa_enabled: true, locale: 'en-US', flags: 0, ...person } }),
   });
 
-/** With “Require app secret”, as its documents advise: calls need a proof. Fields that are not asked for are not answered. */
+/** With “Require app secret”, as documented: calls need a proof. Unrequested fields are omitted. */
 export const startFacebook = () =>
   startTokenApi({
     tokenPath: '/v23.0/oauth/access_token',

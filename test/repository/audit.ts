@@ -1,9 +1,9 @@
-// `npm run audit`: fails if a production dependency has a known vulnerability. A registry that answers no audits, as
-// mirrors do, is told and passes.
+// `npm run audit`: fails if a production dependency has a known vulnerability. If a registry answers no audits, like
+// mirrors, it says so and passes.
 import { spawnSync } from 'node:child_process';
 
 interface Audit {
-  /** One of these instead of the rest, where the registry has no answer. */
+  /** Replaces the result if the registry has no audit result. */
   message?: string;
   error?: { summary: string };
   metadata?: { vulnerabilities: { total: number } };

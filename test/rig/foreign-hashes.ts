@@ -1,5 +1,5 @@
 /**
- * Password hashes of other products, each made by its own implementation, and none by the code under test:
+ * Password hashes of other products, each created by its own implementation, none by the tested code:
  * - bcrypt: `$2b$`, `$2a$` by Python's bcrypt 5.0.0, `$2y$` by libxcrypt 4.4.33 (Perl's `crypt`)
  * - Argon2 by argon2-cffi 25.1.0, the reference implementation
  * - better-auth by better-auth 1.7.25 (`hashPassword` of better-auth/crypto)
@@ -15,7 +15,7 @@ export interface ForeignVector {
   password: string;
 }
 
-/** With two bytes and three bytes in UTF-8. */
+/** With characters of two and three bytes in UTF-8. */
 const PASSWORD = 'Pässwörter-1843 ❤';
 
 const hashes: Record<string, string> = {
@@ -72,7 +72,7 @@ export const foreignVectors: readonly ForeignVector[] = [
   },
 ];
 
-/** Hashes whose parameters would stop the service. */
+/** Hashes with parameters that would stop the service. */
 export const costlyHashes: Record<string, string> = {
   bcrypt: '$2b$15$.cFKwHxejlcpG3SsFYuepuEl1C.MkZfQ8H5Q7pWK4K6EOd4Bq.aFq',
   'the dearest bcrypt': '$2b$31$.cFKwHxejlcpG3SsFYuepuEl1C.MkZfQ8H5Q7pWK4K6EOd4Bq.aFq',
@@ -84,16 +84,44 @@ export const costlyHashes: Record<string, string> = {
     '$argon2id$v=19$m=2048,t=1,p=255$3zEtnRp7bSH+vO43YBHyCA$KdraK4y08ZbB5WgIp6mIyeVCvM5q0ULUTTHVAW5yse0',
   'the memory of scrypt': '$scrypt$ln=19,r=8,p=1$AIDwHkPoPWcMwfi/F8I4Zw$12+fhut/EjD3+6dHBfp2R3YoaHsOBVYz4L+EDtvG95s',
   'the lanes of scrypt': '$scrypt$ln=14,r=8,p=1000$AIDwHkPoPWcMwfi/F8I4Zw$12+fhut/EjD3+6dHBfp2R3YoaHsOBVYz4L+EDtvG95s',
+  'the blocks of scrypt':
+    '$scrypt$ln=1,r=1048576,p=2$AIDwHkPoPWcMwfi/F8I4Zw$12+fhut/EjD3+6dHBfp2R3YoaHsOBVYz4L+EDtvG95s',
+  'the lanes of scrypt with hardly a round':
+    '$scrypt$ln=1,r=1,p=1025$AIDwHkPoPWcMwfi/F8I4Zw$12+fhut/EjD3+6dHBfp2R3YoaHsOBVYz4L+EDtvG95s',
   'scrypt of Django': `scrypt$${2 ** 24}$KrT9xkcXzLJ3$8$5$XLkh6zi1/de04rbqdG7wYiq5CApC75sIytyBdVLfEmY=`,
   Firebase:
-    '$fbscrypt$v=1,n=20,r=8,p=1,ss=Bw==,sk=jxspr8Ki$42xEC+ixf3L2lw==$lSrfV15cpx95/sZS2W9c9Kp6i/LVgQNDNC/qzrCnh1SAyZvqmZqAjTdn3aoItz+VHjoZilo78198JAdRuid5lQ==',
+    '$fbscrypt$v=1,n=20,r=8,p=1,ss=Bw==,sk=jxspr8Ki0RYycVU8zykbdLGjFQ3McFUH0uiiTvC8pVMXAn210wjLNmdZJzxUECKbm0QsEmYUSDzZvpjeJ9WmXA==$42xEC+ixf3L2lw==$lSrfV15cpx95/sZS2W9c9Kp6i/LVgQNDNC/qzrCnh1SAyZvqmZqAjTdn3aoItz+VHjoZilo78198JAdRuid5lQ==',
   PBKDF2: 'pbkdf2_sha256$10000001$KrT9xkcXzLJ3$gqRFaeYY3UJoilcAQD2U+hX6K1mRxmo/XSyAa82HhWc=',
+  'two blocks of PBKDF2':
+    '$pbkdf2-sha256$5000001$SWU35ecF1zm/VYEcvzdNJg==$31MudlHfx763mvpL+ZJU/etLgu2qFt0NpX+xyK0f8MCxOagc5N5+LCLQ/lUx8PJA6+eflW/eRQcnqGR7L8qb7w==',
+  'four blocks of PBKDF2 with SHA-1':
+    '$pbkdf2$2500001$SWU35ecF1zm/VYEcvzdNJg==$31MudlHfx763mvpL+ZJU/etLgu2qFt0NpX+xyK0f8MCxOagc5N5+LCLQ/lUx8PJA6+eflW/eRQcnqGR7L8qb7w==',
+  'PBKDF2 with SHA-512':
+    '$pbkdf2-sha512$3333334$SWU35ecF1zm/VYEcvzdNJg==$31MudlHfx763mvpL+ZJU/etLgu2qFt0NpX+xyK0f8MCxOagc5N5+LCLQ/lUx8PJA6+eflW/eRQcnqGR7L8qb7w==',
   'sha512-crypt':
     '$6$rounds=999999999$sa.t/4$Y0zv8kBdDA1QMSZt2tP.qjnDt1QqwY2eW/IHTPg4viDk6XBleZWxO7O8DalSz5Z9ppMUd3jC0NI/iDx9LheNs/',
   'our own': '10000001:c2FsdHNhbHRzYWx0c2FsdA==:gqRFaeYY3UJoilcAQD2U+hX6K1mRxmo/XSyAa82HhWc=',
 };
 
-/** No hashes, or of forms that are not known. */
+/** Hashes just within the bounds, at almost no cost to parse. */
+export const dearHashes: Record<string, string> = {
+  argon2: '$argon2id$v=19$m=262144,t=4,p=1$3zEtnRp7bSH+vO43YBHyCA$KdraK4y08ZbB5WgIp6mIyeVCvM5q0ULUTTHVAW5yse0',
+  'the lanes of argon2, and the least memory for them':
+    '$argon2id$v=19$m=128,t=1,p=16$3zEtnRp7bSH+vO43YBHyCA$KdraK4y08ZbB5WgIp6mIyeVCvM5q0ULUTTHVAW5yse0',
+  scrypt: '$scrypt$ln=18,r=8,p=2$AIDwHkPoPWcMwfi/F8I4Zw$12+fhut/EjD3+6dHBfp2R3YoaHsOBVYz4L+EDtvG95s',
+  'the lanes of scrypt': '$scrypt$ln=12,r=8,p=128$AIDwHkPoPWcMwfi/F8I4Zw$12+fhut/EjD3+6dHBfp2R3YoaHsOBVYz4L+EDtvG95s',
+  'the smallest blocks of scrypt':
+    '$scrypt$ln=15,r=1,p=1$AIDwHkPoPWcMwfi/F8I4Zw$12+fhut/EjD3+6dHBfp2R3YoaHsOBVYz4L+EDtvG95s',
+  PBKDF2: 'pbkdf2_sha256$10000000$KrT9xkcXzLJ3$gqRFaeYY3UJoilcAQD2U+hX6K1mRxmo/XSyAa82HhWc=',
+  'two blocks of PBKDF2':
+    '$pbkdf2-sha256$5000000$SWU35ecF1zm/VYEcvzdNJg==$31MudlHfx763mvpL+ZJU/etLgu2qFt0NpX+xyK0f8MCxOagc5N5+LCLQ/lUx8PJA6+eflW/eRQcnqGR7L8qb7w==',
+  'PBKDF2 with SHA-512':
+    '$pbkdf2-sha512$3333333$SWU35ecF1zm/VYEcvzdNJg==$31MudlHfx763mvpL+ZJU/etLgu2qFt0NpX+xyK0f8MCxOagc5N5+LCLQ/lUx8PJA6+eflW/eRQcnqGR7L8qb7w==',
+  'sha512-crypt':
+    '$6$rounds=1000000$sa.t/4$Y0zv8kBdDA1QMSZt2tP.qjnDt1QqwY2eW/IHTPg4viDk6XBleZWxO7O8DalSz5Z9ppMUd3jC0NI/iDx9LheNs/',
+};
+
+/** Texts that are not hashes, or of unknown forms. */
 export const unknownHashes: readonly string[] = [
   '',
   'x',
@@ -106,7 +134,16 @@ export const unknownHashes: readonly string[] = [
   '$2b$32$.cFKwHxejlcpG3SsFYuepuEl1C.MkZfQ8H5Q7pWK4K6EOd4Bq.aFq',
   '$argon2d$v=19$m=1024,t=2,p=2$3zEtnRp7bSH+vO43YBHyCA$KdraK4y08ZbB5WgIp6mIyeVCvM5q0ULUTTHVAW5yse0',
   '$argon2id$v=19$m=8,t=2,p=2$3zEtnRp7bSH+vO43YBHyCA$KdraK4y08ZbB5WgIp6mIyeVCvM5q0ULUTTHVAW5yse0',
+  // Bits that no encoder sets: the library does not read them.
+  '$argon2id$v=19$m=1024,t=2,p=2$3zEtnRp7bSH+vO43YBHyCB$KdraK4y08ZbB5WgIp6mIyeVCvM5q0ULUTTHVAW5yse0',
+  '$argon2id$v=19$m=1024,t=2,p=2$3zEtnRp7bSH+vO43YBHyCA$KdraK4y08ZbB5WgIp6mIyeVCvM5q0ULUTTHVAW5yse1',
+  '$argon2id$v=19$m=1024,t=2,p=2$3zEtnRp7bSH+vO43YBHyCA$KdraK4y08ZbB5WgIp6mIyeVCvM5q0ULUTTHVAW5ys',
+  // RFC 7914 section 2: N is less than 2^(16 r).
+  '$scrypt$ln=16,r=1,p=1$AIDwHkPoPWcMwfi/F8I4Zw$12+fhut/EjD3+6dHBfp2R3YoaHsOBVYz4L+EDtvG95s',
+  // Its key encrypts less than was stored.
+  '$fbscrypt$v=1,n=14,r=8,p=1,ss=Bw==,sk=jxspr8Ki$42xEC+ixf3L2lw==$lSrfV15cpx95/sZS2W9c9Kp6i/LVgQNDNC/qzrCnh1SAyZvqmZqAjTdn3aoItz+VHjoZilo78198JAdRuid5lQ==',
   '$scrypt$ln=0,r=8,p=1$AIDwHkPoPWcMwfi/F8I4Zw$12+fhut/EjD3+6dHBfp2R3YoaHsOBVYz4L+EDtvG95s',
+  '$scrypt$ln=14,r=8,p=0$AIDwHkPoPWcMwfi/F8I4Zw$12+fhut/EjD3+6dHBfp2R3YoaHsOBVYz4L+EDtvG95s',
   'scrypt$1000$KrT9xkcXzLJ3$8$5$XLkh6zi1/de04rbqdG7wYiq5CApC75sIytyBdVLfEmY=',
   'pbkdf2_sha256$0$KrT9xkcXzLJ3$gqRFaeYY3UJoilcAQD2U+hX6K1mRxmo/XSyAa82HhWc=',
   'pbkdf2_md5$1500$KrT9xkcXzLJ3$gqRFaeYY3UJoilcAQD2U+hX6K1mRxmo/XSyAa82HhWc=',

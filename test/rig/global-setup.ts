@@ -1,23 +1,26 @@
 import type { TestProject } from 'vitest/node';
-import { buildClient } from './client.ts';
-import { requireBinaries } from './debian.ts';
-import { startMysql } from './mysql.ts';
-import type { PrivateServer } from './private-server.ts';
-import { startRedis } from './redis.ts';
-import { startRedisCluster } from './redis-cluster.ts';
+import { buildClient } from './client/client.ts';
+import { requireBinaries } from './servers/debian.ts';
+import { startMysql } from './servers/mysql.ts';
+import type { PrivateServer } from './servers/private-server.ts';
+import { startRedis } from './servers/redis.ts';
+import { startRedisCluster } from './servers/redis-cluster.ts';
+import { makeSchema, type Schema } from './servers/schema.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
     mysqlUrl: string;
     redisUrl: string;
+    schema: Schema;
   }
 }
 
-/** With TEST_REDIS=cluster all stacks share one Redis Cluster: for files that are run one after the other. */
+/** With TEST_REDIS=cluster all stacks share one Redis Cluster: for files that run sequentially. */
 const onCluster = process.env.TEST_REDIS === 'cluster';
 
-/** The client as it is built, and one MySQL and one Redis for the whole run: each stack takes a database of its own in both. */
+/** Nothing for units alone. Otherwise builds the client and starts one MySQL and one Redis for the run: each stack has its own database in both. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  if (project.vitest.projects.every(({ name }) => name === 'unit')) return async () => undefined;
   requireBinaries();
   await buildClient();
   const started = await Promise.allSettled([startMysql(), onCluster ? startRedisCluster() : startRedis()]);
@@ -29,6 +32,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   if (mysql.status === 'fulfilled' && redis.status === 'fulfilled') {
     project.provide('mysqlUrl', mysql.value.url);
     project.provide('redisUrl', redis.value.url);
+    project.provide('schema', await makeSchema(mysql.value.url));
     return teardown;
   }
   await teardown();

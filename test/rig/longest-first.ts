@@ -1,22 +1,22 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** By what they take on two quiet cores: a browser, and whole processes, weigh more than the size of a file says. */
+/** By their duration on two quiet cores: a browser or whole processes weigh more than the file size. */
 const longest = [
   'test/faults/rounds',
   'test/faults/uploads',
   'test/faults/crashes',
   'test/faults/enumeration',
   'test/faults/outages',
-  'test/contract/login-methods',
-  'test/contract/recovery',
+  'test/contract/credentials/login-methods',
+  'test/contract/lifecycle/password-reset',
   'test/pages/flows',
-  'test/contract/registration',
-  'test/start',
-  'test/contract/users',
-  'test/contract/sessions',
-  'test/uploads/inspection',
+  'test/contract/lifecycle/registration',
+  'test/operations/start',
+  'test/contract/users/users',
+  'test/contract/sessions/sessions',
+  'test/contract/uploads/inspection',
   'test/pages/accessibility',
-  'test/uploads/quota',
+  'test/contract/uploads/quota',
 ];
 
 const rank = ({ moduleId }: TestSpecification): number => {
@@ -24,7 +24,7 @@ const rank = ({ moduleId }: TestSpecification): number => {
   return found === -1 ? longest.length : found;
 };
 
-/** Starts the longest files first, so that no worker is left alone with one at the end; others as Vitest orders them. */
+/** Starts the longest files first, so that no worker runs one alone at the end; others in Vitest's order. */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);

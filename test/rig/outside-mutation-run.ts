@@ -1,6 +1,6 @@
 import { TestRunner } from 'vitest';
 
-/** Skips the running test, with the reason: what it asks for, a mutation run cannot give. */
+/** Skips the running test in a mutation run, with the reason. */
 export function outsideMutationRun(what: string): never {
   const reason = `${what}: not in a mutation run`;
   TestRunner.getCurrentTest()?.context.skip(reason);

@@ -2,17 +2,19 @@ import type { Reporter, TestModule, TestRunEndReason } from 'vitest/node';
 
 type Outcomes = Record<'passed' | 'failed' | 'skipped', number>;
 
+const SLOWEST = 10;
+
 /**
- * Ends the output with one line for whoever reads no further: `N passed, N failed`, and `, N skipped` if any were. A failure
- * that belongs to no test case (a file that does not load, a hook, an error outside of tests, the global setup) counts as
- * failed too, so that a run that failed never says `0 failed`.
+ * Prints where the time went, which tests passed only at a second try, and as its last line `N passed, N failed`, and
+ * `, N skipped` if any were. A failure outside test cases (a file that does not load, a hook, an error outside tests,
+ * the global setup) counts as failed too, so that a failed run never says `0 failed`.
  */
 export default class LastLineReporter implements Reporter {
   #outcomes: Outcomes = { passed: 0, failed: 0, skipped: 0 };
 
   onInit(): void {
-    // Only at the exit is everything else written, and the exit code final: a failing global setup reports no run at all,
-    // a failing teardown comes after it.
+    // Only at exit is all other output written and the exit code final: a failing global setup reports no run, and a failing
+    // teardown comes later.
     process.once('exit', (code) => {
       process.stdout.write(`${lastLine(this.#outcomes, code !== 0)}\n`);
     });
@@ -21,6 +23,7 @@ export default class LastLineReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], errors: readonly unknown[], reason: TestRunEndReason): void {
     this.#outcomes = { passed: 0, failed: errors.length, skipped: 0 };
     for (const module of modules) this.#count(module);
+    process.stdout.write(whereTheTimeWent(modules) + secondTries(modules));
     if (reason !== 'passed' && this.#outcomes.failed === 0) this.#outcomes.failed = 1;
   }
 
@@ -36,7 +39,37 @@ export default class LastLineReporter implements Reporter {
   }
 }
 
+/** Seconds per file: tests, hooks, and loading. */
+function whereTheTimeWent(modules: readonly TestModule[]): string {
+  const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
+  const sum = (ms: readonly number[]) => ms.reduce((all, each) => all + each, 0);
+  const files = modules.map((module) => {
+    const { duration: all, collectDuration: loading } = module.diagnostic();
+    const tests = sum([...module.children.allTests()].map((test) => test.diagnostic()?.duration ?? 0));
+    return { name: module.relativeModuleId, all: all + loading, tests, loading };
+  });
+  const slowest = files.toSorted((a, b) => b.all - a.all).slice(0, SLOWEST);
+  const [all, tests, loading] = [files.map((f) => f.all), files.map((f) => f.tests), files.map((f) => f.loading)].map(
+    sum,
+  );
+  const lines = [
+    `\nTime in all files: ${seconds(all ?? 0)}, of which tests ${seconds(tests ?? 0)}, loading ${seconds(loading ?? 0)}, set-up and waiting the rest. Slowest:`,
+    ...slowest.map((file) => `  ${seconds(file.all).padStart(8)}  ${file.name}`),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+/** The tests that failed once and then passed: each is a fault of the test, or of the service. */
+function secondTries(modules: readonly TestModule[]): string {
+  const flaky = modules.flatMap((module) =>
+    [...module.children.allTests()]
+      .filter((test) => test.diagnostic()?.flaky)
+      .map((test) => `  ${module.relativeModuleId} > ${test.fullName}\n`),
+  );
+  return flaky.length > 0 ? `Passed only at the second try:\n${flaky.join('')}` : '';
+}
+
 function lastLine({ passed, failed, skipped }: Outcomes, runFailed: boolean): string {
-  const told = runFailed ? Math.max(failed, 1) : failed;
-  return `${passed} passed, ${told} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
+  const shownFailed = runFailed ? Math.max(failed, 1) : failed;
+  return `${passed} passed, ${shownFailed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
 }

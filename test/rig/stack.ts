@@ -2,29 +2,33 @@ import { randomBytes } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import type { Cluster, Redis } from 'ioredis';
 import { inject } from 'vitest';
-import { type DatabaseView, type Query, viewMysql, viewSqlite } from './database-view.ts';
-import { type Mail, type MailQuery, matches } from './mail.ts';
 import { isMutationRun } from './mutation-run.ts';
-import { createDatabase, dropDatabase } from './mysql.ts';
+import { type DatabaseView, type Query, viewMysql, viewSqlite } from './observe/database-view.ts';
+import { type Mail, type MailQuery, matches } from './observe/mail.ts';
 import { outsideMutationRun } from './outside-mutation-run.ts';
-import { flush, nextDatabase, redisClient } from './redis.ts';
-import { type Service, startService } from './service.ts';
-import { type SmtpSink, startSmtpSink } from './smtp.ts';
-import { inTime, until } from './until.ts';
+import { type Service, startService } from './process/service.ts';
+import { temporaryDirectory } from './servers/custodian.ts';
+import { createDatabase, dropDatabase } from './servers/mysql.ts';
+import { flush, nextDatabase, redisClient } from './servers/redis.ts';
+import { copyToMysql, copyToSqlite } from './servers/schema.ts';
+import { type SmtpSink, startSmtpSink } from './servers/smtp.ts';
+import { inTime, until, WAIT_MS } from './until.ts';
 
 /** `embedded`: one process and its data directory. `real`: processes on MySQL, Redis and SMTP. */
 export type StackName = 'embedded' | 'real';
 
 export interface StackOptions {
-  /** For every process; undefined takes a variable away. */
+  /** For every process; undefined removes a variable. */
   env?: Record<string, string | undefined>;
-  /** Processes on the same parts; `real` only. */
+  /** The number of processes on the same parts; `real` only. */
   instances?: number;
-  /** Servers of the test's own, to freeze or kill; else those of the whole run. */
+  /** Private servers of the test, to freeze or kill; otherwise those of the run. */
   mysqlUrl?: string;
   redisUrl?: string;
-  /** The directory of the release that runs, instead of the code as it is. */
+  /** The directory of the release to run, instead of the current code. */
   tree?: string | undefined;
+  /** In the process of the test, outside CI: not for tests that measure, signal or watch a process. */
+  inProcess?: boolean;
 }
 
 export interface Stack {
@@ -34,21 +38,21 @@ export interface Stack {
   readonly url: string;
   /** The same for all processes. */
   readonly appUrl: string;
-  /** The `count`th mail (1) that matches, counted from the oldest; waits for it at most `within` ms (`MAIL_MS`). */
+  /** The `count`th matching mail (1), from the oldest; waits at most `within` ms (30 s). */
   waitForMail(query: MailQuery & { count?: number; within?: number }): Promise<Mail>;
-  /** What was mailed to an address so far, oldest first. */
+  /** The mails to an address so far, oldest first. */
   mailsTo(address: string): Promise<Mail[]>;
   /** SQL on the service's own database. */
   readonly database: Query;
-  /** On the service's own Redis database. Undefined where the service runs without Redis. */
+  /** On the service's own Redis database. Undefined without Redis. */
   readonly redis: Redis | Cluster | undefined;
-  /** The mail server of this stack alone. Undefined where mails are kept by the service. */
+  /** The mail server of this stack. Undefined if the service keeps mails itself. */
   readonly smtp: SmtpSink | undefined;
   /** Stops every process and deletes all data. */
   stop(): Promise<void>;
 }
 
-/** The parts that one stack runs on, and how to see into them. */
+/** The parts of one stack, and views into them. */
 interface Parts {
   env: Record<string, string>;
   database(dataDir: string): DatabaseView;
@@ -59,18 +63,15 @@ interface Parts {
   release(): Promise<void>;
 }
 
-/** A mail whose delivery failed, as on a machine that does much else, goes out once its lease of 20 s has ended. */
-const MAIL_MS = 30_000;
-
 /** Starts the service on fresh, empty parts; resolves once every process is ready. */
 export async function startStack(name: StackName, options: StackOptions = {}): Promise<Stack> {
-  const { env = {}, instances = 1, tree } = options;
+  const { env = {}, instances = 1, tree, inProcess = false } = options;
   if (name === 'embedded' && instances !== 1) throw new Error('the embedded form is one process');
   if (isMutationRun && name === 'real') outsideMutationRun('MySQL, Redis and SMTP');
-  const parts = name === 'real' ? await realParts(options) : embeddedParts();
+  const parts = name === 'real' ? await realParts(options) : await embeddedParts(options);
   const services: Service[] = [];
   try {
-    const first = await startService({ env: { ...parts.env, ...env }, tree });
+    const first = await startService({ env: { ...parts.env, ...env }, tree, mayShare: inProcess && instances === 1 });
     services.push(first);
     const shared = { ...parts.env, APP_URL: first.appUrl, ...env };
     for (let i = 1; i < instances; i++) services.push(await startService({ env: shared, tree }));
@@ -90,7 +91,7 @@ function assemble(name: StackName, parts: Parts, first: Service, services: Servi
     services,
     url: first.url,
     appUrl: first.appUrl,
-    waitForMail({ count = 1, within = MAIL_MS, ...query }) {
+    waitForMail({ count = 1, within = WAIT_MS, ...query }) {
       const find = async () => (await mailsTo(query.to)).filter((mail) => matches(mail, query))[count - 1];
       return until(find, { within, what: `mail ${count} to ${query.to}, subject ${query.subject ?? 'any'}` });
     },
@@ -109,7 +110,7 @@ function assemble(name: StackName, parts: Parts, first: Service, services: Servi
   };
 }
 
-/** Every service is stopped and its data deleted, also if one of them fails to stop; then that error is thrown. */
+/** Stops every service and deletes its data, even if one of them fails to stop; then throws that error. */
 async function stopAll(services: Service[]): Promise<void> {
   const ends = await Promise.allSettled(
     services.map((service) =>
@@ -120,18 +121,22 @@ async function stopAll(services: Service[]): Promise<void> {
   if (failure) throw failure.reason;
 }
 
-const embeddedParts = (): Parts => ({
-  env: {},
-  database: viewSqlite,
-  mailsTo: readDevMail,
-  release: async () => undefined,
-});
+/** Undefined where the service makes the schema itself: an older release, and servers of the test's own. */
+const schemaFor = ({ tree, mysqlUrl }: StackOptions) =>
+  tree === undefined && mysqlUrl === undefined && !isMutationRun ? inject('schema') : undefined;
 
-async function realParts({
-  mysqlUrl = inject('mysqlUrl'),
-  redisUrl = inject('redisUrl'),
-}: StackOptions): Promise<Parts> {
+async function embeddedParts(options: StackOptions): Promise<Parts> {
+  const DATA_DIR = temporaryDirectory('data');
+  const schema = schemaFor(options);
+  if (schema) await copyToSqlite(schema, DATA_DIR);
+  return { env: { DATA_DIR }, database: viewSqlite, mailsTo: readDevMail, release: async () => undefined };
+}
+
+async function realParts(options: StackOptions): Promise<Parts> {
+  const { mysqlUrl = inject('mysqlUrl'), redisUrl = inject('redisUrl') } = options;
   const databaseUrl = await createDatabase(mysqlUrl);
+  const schema = schemaFor(options);
+  if (schema) await copyToMysql(schema, databaseUrl);
   const redisDatabaseUrl = await nextDatabase(redisUrl);
   const smtp = await startSmtpSink();
   const redis = redisClient(redisDatabaseUrl);
@@ -149,7 +154,7 @@ async function realParts({
     smtp,
     async release() {
       await smtp.stop();
-      // A test's own servers may be gone by now, and their data with them.
+      // Private servers may already be gone, with their data.
       await Promise.allSettled([dropDatabase(databaseUrl), inTime(flush(redis), { within: 2_000, what: 'FLUSHDB' })]);
       redis.disconnect();
     },
@@ -165,7 +170,7 @@ interface DevMail {
   html: string;
 }
 
-/** What the embedded form has kept for an address, oldest first. */
+/** The mails that the embedded form keeps for an address, oldest first. */
 async function readDevMail(address: string, { url }: Service): Promise<Mail[]> {
   const page = `${url}/dev/mail?to=${encodeURIComponent(address)}`;
   const response = await fetch(page, { headers: { accept: 'application/json' } });

@@ -1,19 +1,24 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { isMutationRun } from './mutation-run.ts';
 
-/** In a mutation run the service that is asked shares this thread, and must not spend it on answers. */
+/** In a mutation run the polled service shares this thread, and must not spend its time on answers. */
 const EVERY_MS = isMutationRun ? 100 : 20;
-/** With the service on one thread, and further ones beside it, all takes longer. */
+/** Longer in a mutation run, with the service on this thread and others beside it. */
 const PATIENCE = isMutationRun ? 2 : 1;
+/** Far longer than anything takes, also a mail whose delivery failed: it goes out once its lease of 20 s has ended. */
+export const WAIT_MS = 30_000;
+/** For a process to start, on a machine that starts several and has few cores. */
+export const START_MS = 60_000;
 
 /**
- * Waits for a condition, by asking again every `every` ms (20), and resolves to its first truthy value. A condition that
- * throws is one that does not hold yet; its last error is the cause of the Error that ends the wait after `within` ms.
+ * Polls a condition every `every` ms (20), and resolves to its first truthy value. A condition that throws does not hold
+ * yet; its last error is the cause of the Error that ends the wait after `within` ms.
+ * Give `within` only if the time is what the test is about, or if it may take longer than the default (30 s).
  */
 export async function until<T>(
   condition: () => T | Promise<T>,
   {
-    within = 10_000,
+    within = WAIT_MS,
     every = EVERY_MS,
     what = 'the condition',
   }: { within?: number; every?: number; what?: string } = {},
@@ -33,7 +38,7 @@ export async function until<T>(
   throw new Error(`${what}: not within ${within} ms`, { cause });
 }
 
-/** The promise's own outcome, or an Error that names `what` once `within` ms have passed. */
+/** The promise's outcome, or an Error that names `what` after `within` ms. */
 export function inTime<T>(promise: Promise<T>, { within, what }: { within: number; what: string }): Promise<T> {
   const { promise: expiry, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new Error(`${what}: not within ${within} ms`)), within);

@@ -1,7 +1,7 @@
 import { createSessionChecker, type Profile, type ServiceSessionOutput, sessionTokenIn } from 'account-client';
 import Fastify from 'fastify';
 
-/** Another service: its users have their accounts at the account service. */
+/** Another service whose users log in at the account service. */
 const { PORT = '4001', ACCOUNTS_URL = 'http://localhost:3000', ACCOUNTS_TOKEN, COOKIE_DOMAIN } = process.env;
 const { CACHE_SECONDS = '10' } = process.env;
 if (!ACCOUNTS_TOKEN) throw new Error('ACCOUNTS_TOKEN is missing: `npm run service-token NAME` at the account service');
@@ -12,7 +12,7 @@ declare module 'fastify' {
   }
 }
 
-/** A logout takes effect here up to so many seconds later. */
+/** A logout takes effect here after at most this many seconds. */
 const sessions = createSessionChecker({
   url: ACCOUNTS_URL,
   token: ACCOUNTS_TOKEN,
@@ -34,7 +34,7 @@ app.addHook('onRequest', async (request, reply) => {
   if (found.fresh) reply.header('set-cookie', prolonged(token, found));
 });
 
-/** The cookie as the account service sets it. */
+/** The cookie that the account service sets. */
 function prolonged(token: string, { session }: NonNullable<ServiceSessionOutput>): string {
   const seconds = session.expiresAt - Math.floor(Date.now() / 1000);
   const domain = COOKIE_DOMAIN ? `; Domain=${COOKIE_DOMAIN}` : '';

@@ -1,11 +1,11 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createClient, isServiceError, type Profile } from 'account-client';
 
-/** Pages that are rendered on a server, by the session of their user. It gets the cookie if the service's COOKIE_DOMAIN spans both. */
+/** Server-rendered pages for the user of the session. The server gets the cookie if COOKIE_DOMAIN covers both hosts. */
 const { PORT = '4000', ACCOUNTS_URL = 'http://localhost:3000' } = process.env;
 const { OWN_URL = `http://localhost:${PORT}` } = process.env;
 
-/** A client that speaks for the user of a request; a cookie that the service sets, as for a session that it prolongs, goes on to the browser. */
+/** A client that acts for the user of a request, and passes the service's cookies on, such as those of a renewed session. */
 const clientFor = (request: IncomingMessage, response: ServerResponse) =>
   createClient({
     url: ACCOUNTS_URL,
@@ -35,8 +35,8 @@ const page = (content: string) => `<!doctype html><html lang="en"><title>Example
 const logInPage = `${ACCOUNTS_URL}/login?${new URLSearchParams({ returnTo: `${OWN_URL}/` })}`;
 
 /**
- * A Strict cookie does not come with the first request of a browser that follows a link of another site, or that a provider sends
- * here. A page that loads itself once more gets it.
+ * Browsers omit a Strict cookie on the first request after a link from another site or a provider. A page that
+ * reloads itself once gets it.
  */
 const reload = page('<meta http-equiv="refresh" content="0"><p>One moment …');
 
@@ -55,7 +55,7 @@ createServer(async (request, response) => {
   response.setHeader('Content-Type', 'text/html; charset=utf-8').setHeader('Cache-Control', 'no-store');
   try {
     if (request.method === 'POST' && request.url === '/log-out') {
-      // To the service every call from here is a program's: which page has sent the browser is for this server to check.
+      // The service sees every call from here as that of a program, so this server must check the page that sent the browser.
       if (request.headers.origin !== OWN_URL) {
         response.writeHead(403).end();
         return;

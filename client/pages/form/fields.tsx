@@ -1,7 +1,7 @@
 import { type PasswordRule, passwordRules } from 'account-client';
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import { markup, text } from '../texts.ts';
+import { markup, text } from '../language/texts.ts';
 import { labelOf, listOf } from './password-rules.ts';
 import type { FieldState } from './use-form.ts';
 
@@ -11,7 +11,7 @@ interface Common {
   hint?: ComponentChildren;
 }
 
-/** The attributes of an input; its description consists of its hint and its error, where present. */
+/** The attributes of an input. Its description is its hint and its error, if any. */
 const describe = ({ name, error }: FieldState, hint: ComponentChildren) => ({
   id: name,
   name,
@@ -83,8 +83,14 @@ export function TextArea({ rows, field, label, hint }: Common & { rows: number }
   );
 }
 
-/** A box that must be ticked; its value is empty until it is. */
-export function CheckBox({ field, children }: { field: FieldState; children: ComponentChildren }) {
+interface CheckBoxProps {
+  field: FieldState;
+  isOptional?: boolean;
+  children: ComponentChildren;
+}
+
+/** A checkbox that must be ticked, unless it is optional. Its value is empty until then. */
+export function CheckBox({ field, isOptional = false, children }: CheckBoxProps) {
   const { name, error, value, onInput } = field;
   return (
     <div class="field">
@@ -92,7 +98,7 @@ export function CheckBox({ field, children }: { field: FieldState; children: Com
         <input
           {...describe(field, undefined)}
           type="checkbox"
-          required
+          required={!isOptional}
           checked={value !== ''}
           onInput={(event) => onInput(event.currentTarget.checked ? 'ticked' : '')}
         />
@@ -103,7 +109,7 @@ export function CheckBox({ field, children }: { field: FieldState; children: Com
   );
 }
 
-/** A password that can be shown while it is typed; a new one with its rules, each ticked off as it is met. */
+/** A password field with a button that shows it; for a new password, with rules that are ticked off when met. */
 export function PasswordField({ isNew, field, label }: Omit<Common, 'hint'> & { isNew: boolean }) {
   const [isShown, setShown] = useState(false);
   const hint = isNew && <PasswordRules password={field.value} />;

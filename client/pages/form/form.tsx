@@ -8,7 +8,7 @@ interface Props {
   children: ComponentChildren;
 }
 
-/** The form shows errors itself, at their fields, so the browser's own bubbles are off. */
+/** The form shows errors at their fields, so the browser's own bubbles are off. */
 export function Form({ element, onSubmit, problem, children }: Props) {
   return (
     <form ref={element} onSubmit={onSubmit} noValidate>
@@ -28,13 +28,13 @@ export function Alert({ children }: { children: ComponentChildren }) {
 
 const NOTICE = 'notice-shown';
 
-/** Calls `listener` when a later notice is shown on the page. Returns what ends that. */
+/** Calls `listener` when the page shows another notice. Returns a function that unsubscribes. */
 export function onNotice(listener: () => void): () => void {
   addEventListener(NOTICE, listener);
   return () => removeEventListener(NOTICE, listener);
 }
 
-/** Tells of success. */
+/** A success message. */
 export function Notice({ children }: { children: ComponentChildren }) {
   useEffect(() => void dispatchEvent(new Event(NOTICE)), []);
   return (
@@ -46,18 +46,18 @@ export function Notice({ children }: { children: ComponentChildren }) {
 
 interface ButtonProps {
   children: string;
-  /** The button's label while it works. */
+  /** The label of the button while it is busy. */
   busy: string;
   isBusy: boolean;
-  /** Whether the work goes on only when the user has answered a question: meanwhile the label is the ordinary one. */
+  /** True while the work waits for the user's answer: then the label is the ordinary one. */
   isAsking?: boolean;
   onClick?: () => void;
   kind?: 'primary' | 'secondary' | 'danger';
-  /** The id of what tells buttons of one label apart. */
+  /** The id of the element that distinguishes buttons with the same label. */
   describedBy?: string;
 }
 
-/** A busy button keeps the focus: a disabled one would lose it. */
+/** A busy button keeps the focus; a disabled one would lose it. */
 export function Button({
   children,
   busy,

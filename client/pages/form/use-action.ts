@@ -1,13 +1,13 @@
 import { useState } from 'preact/hooks';
 import { type Refusal, refusalIn } from '../api.ts';
 
-/** What the press of a button does: one thing at a time, and how it went. */
+/** The action of a button: one at a time, with its outcome. */
 export function useAction() {
   const [busy, setBusy] = useState('');
   const [refusal, setRefusal] = useState<Refusal>();
   const [notice, setNotice] = useState<string>();
 
-  /** `work` resolves to what the user reads then. */
+  /** `work` resolves to the success message. */
   const act = async (what: string, work: () => Promise<string | undefined>): Promise<void> => {
     if (busy) return;
     setRefusal(undefined);
@@ -23,7 +23,7 @@ export function useAction() {
   };
 
   return {
-    /** What is being done; empty if nothing. */
+    /** The id of the running action; empty if none. */
     busy,
     refusal,
     notice,

@@ -1,11 +1,11 @@
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { type Refusal, refusalIn } from '../api.ts';
-import { keepDraft, readDraft } from '../draft.ts';
-import { time } from '../in-readers-language.ts';
-import { text } from '../texts.ts';
+import { time } from '../language/in-readers-language.ts';
+import { text } from '../language/texts.ts';
+import { keepDraft, readDraft } from '../session/draft.ts';
 
-/** Where a refusal is shown: at one field, or else for the whole form. */
+/** Where an error is shown: at a field, or for the whole form. */
 export interface Problem<Name extends string> {
   field?: Name;
   message: ComponentChildren;
@@ -13,15 +13,15 @@ export interface Problem<Name extends string> {
 
 export interface FormOptions<Name extends string> {
   initial: Record<Name, string>;
-  /** The messages for fields that are left empty. */
+  /** The messages for empty fields. */
   required?: Partial<Record<NoInfer<Name>, string>>;
-  /** The messages for values that must not be sent, by field. */
+  /** The messages for invalid values, by field. */
   check?: (values: Record<NoInfer<Name>, string>) => Partial<Record<NoInfer<Name>, string>>;
-  /** Keeps the text of these fields, and restores it. */
+  /** Keeps and restores the text of these fields. */
   draft?: { key: string; names: NoInfer<Name>[] };
-  /** Resolves to the new values of the fields, where they may differ from the typed ones. */
+  /** Resolves to new values of the fields, if they differ from the typed ones. */
   send(values: Record<NoInfer<Name>, string>): Promise<Record<NoInfer<Name>, string> | undefined>;
-  /** A message of the form's own for a refusal. */
+  /** A message of this form for an error. */
   explain?: (refusal: Refusal) => Problem<NoInfer<Name>> | undefined;
 }
 
@@ -32,7 +32,7 @@ export type FieldState = {
   onInput(value: string): void;
 };
 
-/** The state of a form: its values, its submission and its errors; a refusal focuses the first wrong field. */
+/** The state of a form: values, submission and errors. An error focuses the first wrong field. */
 export function useForm<Name extends string>({ initial, required, check, draft, send, explain }: FormOptions<Name>) {
   const [values, setValues] = useState<Record<Name, string>>(() => ({ ...initial, ...kept(draft) }));
   const [errors, setErrors] = useState<Partial<Record<Name, ComponentChildren>>>({});
@@ -41,7 +41,7 @@ export function useForm<Name extends string>({ initial, required, check, draft, 
   const [refusals, setRefusals] = useState(0);
   const element = useRef<HTMLFormElement>(null);
 
-  // Moves the focus once per refused attempt, not when an error goes away.
+  // Moves the focus once per failed attempt, not when an error disappears.
   useLayoutEffect(() => {
     element.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
   }, [refusals]);
@@ -73,7 +73,7 @@ export function useForm<Name extends string>({ initial, required, check, draft, 
   return {
     values,
     isBusy,
-    /** The properties of `Form`. */
+    /** The props of `Form`. */
     form: {
       element,
       problem,
@@ -107,12 +107,12 @@ function empty<Name extends string>(values: Record<Name, string>, required: Form
   return Object.fromEntries(entries) as Partial<Record<Name, string>>;
 }
 
-/** What is wrong with the fields of this form. */
+/** The errors of this form's fields. */
 function messagesIn<Name extends string>({ details }: Refusal, values: Record<Name, string>) {
   const entries = Object.entries(details).filter(([name]) => name in values);
   return Object.fromEntries(entries) as Partial<Record<Name, string>>;
 }
 
-/** The sentence that users read about a refusal; for a limit with the time of the next attempt. */
+/** The message for an error; for a limit, with the time of the next attempt. */
 export const sentenceFor = ({ code, message, retryAt }: Refusal): string =>
   code === 'RATE_LIMITED' && retryAt ? text('common.rateLimited', { time: time(retryAt) }) : message;

@@ -1,6 +1,6 @@
 import { locale } from './texts.ts';
 
-/** Dates, times, numbers and sizes in the language of the page. */
+/** Formats dates, times, numbers and sizes in the language of the page. */
 
 export const date = (unixSeconds: number): string =>
   new Intl.DateTimeFormat(locale, { dateStyle: 'long' }).format(unixSeconds * 1000);
@@ -8,7 +8,7 @@ export const date = (unixSeconds: number): string =>
 export const dateTime = (unixSeconds: number): string =>
   new Intl.DateTimeFormat(locale, { dateStyle: 'long', timeStyle: 'short' }).format(unixSeconds * 1000);
 
-/** The time of day, and the day too where that is another one. */
+/** The time, with the date if it is not today. */
 export function time(moment: Date): string {
   const isToday = moment.toDateString() === new Date().toDateString();
   return new Intl.DateTimeFormat(locale, { timeStyle: 'short', ...(!isToday && { dateStyle: 'medium' }) }).format(
@@ -21,7 +21,7 @@ export const number = (value: number): string => new Intl.NumberFormat(locale).f
 export const percent = (share: number): string =>
   new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: 0 }).format(share);
 
-/** Bytes, in kilobytes or megabytes of 1024, as the limits are. */
+/** A size in kilobytes or megabytes of 1024, like the limits. */
 export function size(bytes: number): string {
   const isLarge = bytes >= 1024 ** 2;
   return new Intl.NumberFormat(locale, {

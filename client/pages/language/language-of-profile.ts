@@ -1,13 +1,13 @@
-import { isLanguage, type Language } from '../../server/texts/languages.ts';
-import { api, refusalIn } from './api.ts';
-import { arrivalQuery } from './arrival-query.ts';
+import { isLanguage, type Language } from '../../../server/shared/texts/languages.ts';
+import { api, refusalIn } from '../api.ts';
+import { arrivalQuery } from '../session/arrival-query.ts';
 import { isKept, keepLanguage } from './language-cookie.ts';
 import { language } from './texts.ts';
 
-/** The language that the user has chosen, on any device; null where none was. */
+/** The language that the user has chosen, on any device; null if none. */
 const readLanguage = async () => (await api.profile.language.query()).language;
 
-/** Stores the choice of a user who is logged in. Rejects as a call does. */
+/** Stores the choice of a logged-in user. Rejects like a call. */
 export async function saveLanguage(chosen: Language): Promise<void> {
   try {
     await api.profile.update.mutate({ language: chosen });
@@ -17,11 +17,11 @@ export async function saveLanguage(chosen: Language): Promise<void> {
 }
 
 /**
- * What loads the page again where it is not in the language of the profile: once, and never where the browser keeps no cookie. It
- * answers whether it does so. The outcome with which the browser was sent here stays.
+ * Reloads the page if its language is not that of the profile: once, and never if the browser keeps no cookie. Returns
+ * whether it reloads. The result of another page in the query stays.
  */
 export async function followProfile(): Promise<() => boolean> {
-  // What cannot be read now is read on the next page.
+  // If it cannot be read now, the next page reads it.
   const chosen = await readLanguage().catch(() => null);
   return () => {
     if (!isLanguage(chosen) || chosen === language || isKept(chosen)) return false;

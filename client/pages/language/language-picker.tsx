@@ -1,11 +1,11 @@
-import { isLanguage, type Language, languageNames, languages } from '../../server/texts/languages.ts';
-import { useAction } from './form/use-action.ts';
-import { sentenceFor } from './form/use-form.ts';
+import { isLanguage, type Language, languageNames, languages } from '../../../server/shared/texts/languages.ts';
+import { useAction } from '../form/use-action.ts';
+import { sentenceFor } from '../form/use-form.ts';
 import { keepLanguage } from './language-cookie.ts';
 import { saveLanguage } from './language-of-profile.ts';
 import { language, markup } from './texts.ts';
 
-/** The choice of the language: for this browser, and for the profile of a user who is logged in. */
+/** Chooses the language for this browser, and for the profile of a logged-in user. */
 export function LanguagePicker() {
   const { refusal, act } = useAction();
   const choose = (chosen: Language) =>

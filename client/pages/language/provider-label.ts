@@ -1,4 +1,4 @@
-import * as labels from '../../server/texts/provider-label.ts';
+import * as labels from '../../../server/shared/texts/provider-label.ts';
 import { text } from './texts.ts';
 
 export const providerLabel = (name: string): string => labels.providerLabel(name, text);

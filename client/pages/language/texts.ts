@@ -1,11 +1,18 @@
 import type { ComponentChildren } from 'preact';
-import { defaultLanguage, type Language } from '../../server/texts/languages.ts';
-import { fill, formOf, piecesOf, type Text, type TextKey, type TextValues } from '../../server/texts/template.ts';
+import { defaultLanguage, type Language } from '../../../server/shared/texts/languages.ts';
+import {
+  fill,
+  formOf,
+  piecesOf,
+  type Text,
+  type TextKey,
+  type TextValues,
+} from '../../../server/shared/texts/template.ts';
 
-/** What the shell has beside the settings. The shape is that of `server/http/web/pages.ts`. */
+/** The texts in the shell, beside the settings. Their shape is that of `server/http/web/pages.ts`. */
 interface PageTexts {
   language: Language;
-  /** Those of the parts that this page needs. */
+  /** The texts of the parts that this page needs. */
   texts: Record<string, Text>;
 }
 
@@ -16,14 +23,14 @@ const { language: languageOfPage, texts }: PageTexts = shell
 
 export const language = languageOfPage;
 
-/** The language of the page as it is written where the reader is: de-AT, where the browser has it. */
+/** The language of the page with the reader's region, such as de-AT, if the browser has one. */
 export const locale: string = navigator.languages.find((tag) => tag.split('-')[0] === language) ?? language;
 
-/** A text in the language of the page, with its values. `count` picks the plural form. */
+/** A text in the language of the page, with its values. `count` selects the plural form. */
 export const text = (key: TextKey, values: TextValues = {}): string =>
   fill(texts[key] ?? key, language, values, locale);
 
-/** What takes the place of a value, or is drawn around the label of an element. */
+/** The value of a placeholder, or a function that renders an element around its label. */
 type Insert = ComponentChildren | ((label: string) => ComponentChildren);
 
 /** A text with elements: `markup('entry.logIn.newHere', { link: (label) => <a href="/register">{label}</a> })`. */

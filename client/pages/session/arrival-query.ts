@@ -1,8 +1,8 @@
-import { queryOfBegun } from './views/dashboard/begun.ts';
+import { queryOfBegun } from '../views/dashboard/begun.ts';
 
 /**
- * The outcome with which the browser was sent to this page: `error` or `notice`. It leaves the address, so that neither a
- * reload nor a bookmark repeats it; the query that the page had before the way to a provider takes its place.
+ * The result of another page, as `error` or `notice` in the query. It is removed from the URL, so that neither a reload
+ * nor a bookmark repeats it, and replaced by the query that the page had before the user left for a provider.
  */
 export const arrivalQuery = new URLSearchParams(location.search);
 

@@ -1,6 +1,6 @@
 /**
- * Typed text survives errors, reloads and navigation, in this tab only. Passwords are never kept. The
- * pages before login share one draft, so that an email is typed once.
+ * Typed text survives errors, reloads and navigation, in this tab only. Passwords are never kept. The pages before the
+ * login share one draft, so that an email is typed only once.
  */
 export const beforeLogin = 'before-login';
 
@@ -10,7 +10,7 @@ export function readDraft(key: string): Draft {
   try {
     return JSON.parse(sessionStorage.getItem(key) ?? '{}') as Draft;
   } catch {
-    // The browser allows no storage here: then only the page keeps the text.
+    // Storage is disabled: only the page keeps the text.
     return {};
   }
 }
@@ -19,16 +19,16 @@ export function keepDraft(key: string, changes: Draft): void {
   try {
     sessionStorage.setItem(key, JSON.stringify({ ...readDraft(key), ...changes }));
   } catch {
-    // As above.
+    // Storage is disabled.
   }
 }
 
-/** Deletes one draft, or all of them, so that the next user who logs in sees none. */
+/** Deletes one draft, or all, so that the next user who logs in sees none. */
 export function dropDraft(key?: string): void {
   try {
     if (key === undefined) sessionStorage.clear();
     else sessionStorage.removeItem(key);
   } catch {
-    // As above.
+    // Storage is disabled.
   }
 }

@@ -1,7 +1,7 @@
-import { pagePaths } from '../../server/page-paths.ts';
-import { refusalIn } from './api.ts';
+import { pagePaths } from '../../../server/shared/page-paths.ts';
+import { refusalIn } from '../api.ts';
 
-/** Logs in, and goes to the dashboard, or where else `next` is; or to the second step of the login, with what can be given there. */
+/** Logs in and goes to the dashboard, or to `next`. If a second factor is required, goes to the second step with the accepted methods. */
 export async function enter(logIn: () => Promise<unknown>, next: string = pagePaths.dashboard): Promise<void> {
   try {
     await logIn();

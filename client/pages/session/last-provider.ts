@@ -1,11 +1,11 @@
+import { settings } from '../settings.ts';
 import { keepDraft, readDraft } from './draft.ts';
-import { settings } from './settings.ts';
 
-/** The provider to which this tab has gone last: the address in which it comes back does not name it. */
+/** The provider that this tab last went to: the URL to which it returns does not name it. */
 const GONE_TO = 'gone-to';
 
 export const rememberProvider = (name: string): void => keepDraft(GONE_TO, { name });
 
-/** Undefined where the tab has gone to none, or keeps nothing. */
+/** Undefined if there is none, or storage is disabled. */
 export const lastProvider = (): string | undefined =>
   settings.providers.find((name) => name === readDraft(GONE_TO)['name']);

@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks';
-import { type FormOptions, useForm } from './form/use-form.ts';
+import { type FormOptions, useForm } from '../form/use-form.ts';
 
 /**
- * The parameters of the mailed link that led here. The shell has moved them from the address into this entry of the
- * tab's history, so that the token is in no request, no bookmark and not on the screen, while a reload still works.
+ * The parameters of the mailed link. The shell moves them from the URL into this history entry of the tab, so that the
+ * token is in no request, no bookmark and not on the screen, and survives a reload.
  */
 export function mailedLink(): URLSearchParams {
   const state: unknown = history.state;
@@ -17,8 +17,8 @@ interface Options<Name extends string, Outcome> extends Omit<FormOptions<Name>, 
 }
 
 /**
- * The form of a page that a mailed link opens. Opening it changes nothing, because mail scanners open links too; sending the
- * form does, and `outcome` is the answer then. `isRefused`: the link has no token, or the service does not accept it.
+ * The form of a page opened by a mailed link. Opening the page changes nothing, because mail scanners open links;
+ * submitting does, with the result in `outcome`. `isRefused`: the token is missing or refused.
  */
 export function useMailedLink<Name extends string, Outcome extends object>({
   send,

@@ -1,13 +1,13 @@
 import { useEffect, useState } from 'preact/hooks';
-import { pagePaths } from '../../server/page-paths.ts';
-import { type Refusal, refusalIn } from './api.ts';
-import { followProfile } from './language-of-profile.ts';
+import { pagePaths } from '../../../server/shared/page-paths.ts';
+import { type Refusal, refusalIn } from '../api.ts';
+import { followProfile } from '../language/language-of-profile.ts';
 import { rememberPage } from './way-back.ts';
 
 /**
- * What a page for logged-in users shows; any other is sent to the login, and comes back. Read by script: after the identity
- * provider the first navigation comes without the Strict cookie, while a request of this page has it. `read` resolves to
- * undefined where the browser goes to another page.
+ * The data of a page for logged-in users. Everyone else is sent to the login and returns. Loaded by script: after a
+ * provider login the first navigation carries no Strict cookie, but requests of the page do. `read` resolves to
+ * undefined if the browser navigates away.
  */
 export function useSessionData<T>(read: () => Promise<T | undefined>) {
   const [data, setData] = useState<T>();
@@ -16,7 +16,7 @@ export function useSessionData<T>(read: () => Promise<T | undefined>) {
   const load = async () => {
     try {
       const [found, follow] = await Promise.all([read(), followProfile()]);
-      // Where the browser goes to another page, that one follows.
+      // The browser navigates away: nothing to show.
       if (found !== undefined && !follow()) setData(() => found);
     } catch (error) {
       const found = refusalIn(error);
@@ -28,7 +28,7 @@ export function useSessionData<T>(read: () => Promise<T | undefined>) {
 
   useEffect(() => {
     void load();
-    // A page from the back/forward cache may show a user who has logged out since.
+    // A page from the back/forward cache may show a user who has since logged out.
     const reloadIfKept = ({ persisted }: PageTransitionEvent) => persisted && location.reload();
     addEventListener('pageshow', reloadIfKept);
     return () => removeEventListener('pageshow', reloadIfKept);

@@ -1,13 +1,13 @@
-import { pagePaths, sessionPaths } from '../../server/page-paths.ts';
-import { returnAddress } from '../../server/return-to.ts';
+import { pagePaths, sessionPaths } from '../../../server/shared/page-paths.ts';
+import { returnAddress } from '../../../server/shared/return-to.ts';
+import { settings } from '../settings.ts';
 import { arrivalQuery } from './arrival-query.ts';
 import { dropDraft, keepDraft, readDraft } from './draft.ts';
-import { settings } from './settings.ts';
 
 /**
- * Where a login leads in the end: the page on which the user was when it was asked for, or the `returnTo` with which a front
- * end has sent the browser here. This tab remembers it, on the way through a provider too. `returnAddress` decides where that
- * may be, whatever has said it.
+ * The target after a login: the page that required it, or the `returnTo` with which a front end sent the browser here.
+ * This tab remembers it, also during a provider login. `returnAddress` decides which targets are allowed, whatever
+ * their source.
  */
 const WAY_BACK = 'way-back';
 
@@ -16,17 +16,17 @@ const ours = { origins: new Set(settings.origins), acceptsLoopbackOrigins };
 
 const remember = (returnTo: string): void => keepDraft(WAY_BACK, { returnTo });
 
-/** Before the way to the login. `query` is that of the address, or of a mailed link, without which its page is of no use. */
+/** Call before the login. `query` is that of the URL, or of a mailed link whose page needs it. */
 export const rememberPage = (query = location.search.slice(1)): void =>
   remember(location.pathname + (query && `?${query}`));
 
-/** On the pages before the dashboard: what the address names, if it may. */
+/** On the pages before the dashboard: the target in the URL, if allowed. */
 export function rememberAsked(): void {
-  const asked = returnAddress(arrivalQuery.get('returnTo') ?? undefined, ours);
-  if (asked !== undefined && !sessionPaths.some((path) => path === location.pathname)) remember(asked);
+  const target = returnAddress(arrivalQuery.get('returnTo') ?? undefined, ours);
+  if (target !== undefined && !sessionPaths.some((path) => path === location.pathname)) remember(target);
 }
 
-/** The address to go on to from the dashboard, where every login ends; once. */
+/** The target to continue to from the dashboard, where every login ends; returned once. */
 export function takeWayBack(): string {
   const { returnTo } = readDraft(WAY_BACK);
   dropDraft(WAY_BACK);

@@ -1,18 +1,20 @@
 import { useState } from 'preact/hooks';
-import { pagePaths } from '../../../server/page-paths.ts';
+import { pagePaths } from '../../../server/shared/page-paths.ts';
 import { api } from '../api.ts';
-import { beforeLogin } from '../draft.ts';
 import { TextField } from '../form/fields.tsx';
 import { Button, Form } from '../form/form.tsx';
 import { useForm } from '../form/use-form.ts';
+import { text } from '../language/texts.ts';
 import { MailboxHint, Page } from '../page.tsx';
-import { text } from '../texts.ts';
+import { beforeLogin } from '../session/draft.ts';
 
 export function ForgotPassword() {
   const [isSent, setSent] = useState(false);
   const { field, isBusy, form } = useForm({
     initial: { email: '' },
     required: { email: text('entry.required.email') },
+    // The service accepts any text, so as not to reveal accounts.
+    check: ({ email }) => (/^[^\s@]+@[^\s@]+$/.test(email) ? {} : { email: text('common.rules.invalid_email') }),
     draft: { key: beforeLogin, names: ['email'] },
     async send(values) {
       await api.auth.forgotPassword.mutate(values);

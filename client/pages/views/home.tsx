@@ -1,10 +1,10 @@
 import { useEffect, useState } from 'preact/hooks';
-import { pagePaths } from '../../../server/page-paths.ts';
+import { pagePaths } from '../../../server/shared/page-paths.ts';
 import { api, type Refusal, refusalIn } from '../api.ts';
 import { OneMoment } from './one-moment.tsx';
 import { Unreachable } from './unreachable.tsx';
 
-/** Leads to the dashboard or the login. A script finds out which: a link on another site brings no Strict cookie. */
+/** Redirects to the dashboard or the login by script, because a link from another site carries no Strict cookie. */
 export function Home() {
   const [refusal, setRefusal] = useState<Refusal>();
   useEffect(() => {

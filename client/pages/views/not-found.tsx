@@ -1,6 +1,6 @@
-import { pagePaths } from '../../../server/page-paths.ts';
+import { pagePaths } from '../../../server/shared/page-paths.ts';
+import { text } from '../language/texts.ts';
 import { Page } from '../page.tsx';
-import { text } from '../texts.ts';
 
 export function NotFound() {
   return (

@@ -1,7 +1,7 @@
+import { text } from '../language/texts.ts';
 import { Page } from '../page.tsx';
-import { text } from '../texts.ts';
 
-/** Until it is known whether there is a session, and what its user may see. */
+/** Shown until the session and the rights of its user are known. */
 export function OneMoment() {
   return (
     <Page title={text('common.oneMoment')}>

@@ -5,7 +5,7 @@ import { type Refusal, refusalIn } from '../api.ts';
 import { OneMoment } from './one-moment.tsx';
 import { Unreachable } from './unreachable.tsx';
 
-/** A page whose script is loaded when it is opened, and which the other pages do without. */
+/** A page with a script of its own, loaded when it is opened. */
 export const inOwnScript = (load: () => Promise<ComponentType>): ComponentType =>
   function InOwnScript() {
     const [View, setView] = useState<ComponentType>();

@@ -1,20 +1,20 @@
-import { pagePaths } from '../../../server/page-paths.ts';
+import { pagePaths } from '../../../server/shared/page-paths.ts';
 import { api, type Refusal } from '../api.ts';
-import { beforeLogin, keepDraft } from '../draft.ts';
 import { CheckBox, PasswordField, TextField } from '../form/fields.tsx';
 import { Button, Form } from '../form/form.tsx';
 import { unmetRules } from '../form/password-rules.ts';
 import { type FieldState, type Problem, useForm } from '../form/use-form.ts';
-import { mailedLink, useMailedLink } from '../mailed-link.ts';
+import { markup, text } from '../language/texts.ts';
 import { Page } from '../page.tsx';
 import { addressHint, isOpenToNew, reason } from '../registration.tsx';
+import { beforeLogin, keepDraft } from '../session/draft.ts';
+import { mailedLink, useMailedLink } from '../session/mailed-link.ts';
 import { settings } from '../settings.ts';
-import { markup, text } from '../texts.ts';
-import { LinkRefused } from './link-refused.tsx';
-import { ProviderLinks } from './provider-links.tsx';
+import { ProviderLinks } from './login/provider-links.tsx';
+import { LinkOutcome } from './mailed-links/link-outcome.tsx';
 import { AcceptTerms, hasTerms } from './terms.tsx';
 
-/** For users who were invited by mail, and for all others as far as they are let in. */
+/** For invited users, and for all others who may register. */
 export function Register() {
   const isInvited = mailedLink().get('token') !== null && settings.registration.mode !== 'closed';
   if (isInvited) return <Invited />;
@@ -40,7 +40,7 @@ function explain({ code, details }: Refusal): Problem<'email'> | undefined {
   };
 }
 
-/** What the ticked box says: which terms were shown and accepted. */
+/** What the ticked box states: the terms that were shown and accepted. */
 const accepted = (box: string) => ({ acceptTerms: box !== '', termsVersion: settings.termsVersion });
 
 function Open() {
@@ -87,8 +87,8 @@ function Invited() {
     check: ({ password }) => unmetRules({ password }),
     draft: { key: beforeLogin, names: ['name'] },
     async send(invitation, { acceptTerms, ...person }) {
-      const given = { ...person, email, invitation, ...accepted(acceptTerms) };
-      const created = await api.auth.register.mutate(given);
+      const input = { ...person, email, invitation, ...accepted(acceptTerms) };
+      const created = await api.auth.register.mutate(input);
       keepDraft(beforeLogin, { email });
       return created;
     },
@@ -124,23 +124,19 @@ function TermsBox({ field }: { field: FieldState }) {
 
 function Created() {
   return (
-    <Page title={text('entry.register.created')} isNews>
-      <p>{text('entry.canLogIn')}</p>
-      <p>
-        <a class="primary button" href={pagePaths.logIn}>
-          {text('entry.logIn.action')}
-        </a>
-      </p>
-    </Page>
+    <LinkOutcome
+      title={text('entry.register.created')}
+      explanation={text('entry.canLogIn')}
+      next={{ href: pagePaths.logIn, label: text('entry.logIn.action') }}
+    />
   );
 }
 
 function Refused() {
   return (
-    <LinkRefused>
-      <p>{text('entry.register.refused')}</p>
+    <LinkOutcome explanation={text('entry.register.refused')}>
       <LogInInstead />
-    </LinkRefused>
+    </LinkOutcome>
   );
 }
 

@@ -1,10 +1,10 @@
-import { pagePaths } from '../../../server/page-paths.ts';
+import { pagePaths } from '../../../server/shared/page-paths.ts';
 import type { Refusal } from '../api.ts';
 import type { Problem } from '../form/use-form.ts';
-import { markup } from '../texts.ts';
-import { rememberPage } from '../way-back.ts';
+import { markup } from '../language/texts.ts';
+import { rememberPage } from '../session/way-back.ts';
 
-/** For forms of logged-in users: a session that ended meanwhile loses nothing that was typed. */
+/** For forms of logged-in users: if the session has ended, the input is kept. */
 export const sessionEnded = ({ code }: Refusal): Problem<never> | undefined =>
   code === 'UNAUTHENTICATED'
     ? {

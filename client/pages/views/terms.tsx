@@ -1,15 +1,15 @@
+import { markup, text } from '../language/texts.ts';
 import { settings } from '../settings.ts';
-import { markup, text } from '../texts.ts';
 
 const { terms, privacy } = settings.brand;
 
-/** Whether users are asked to accept anything. */
+/** Whether there are terms to accept. */
 export const hasTerms = terms !== undefined || privacy !== undefined;
 
-/** Which of them: the sentences about them differ. */
-const asked = terms === undefined ? 'privacy' : privacy === undefined ? 'terms' : 'both';
+/** Which documents are configured: selects the text key. */
+const documents = terms === undefined ? 'privacy' : privacy === undefined ? 'terms' : 'both';
 
-/** Opens beside the page: what is typed in its form stays. */
+/** Opens in a new tab, so that the input of the form is kept. */
 const linkTo =
   (url = '') =>
   (label: string) => (
@@ -21,12 +21,12 @@ const linkTo =
 
 const links = { terms: linkTo(terms), privacy: linkTo(privacy) };
 
-/** The label of the box at a registration. */
-export const AcceptTerms = () => <>{markup(`common.terms.accept.${asked}`, links)}</>;
+/** The label of the checkbox at a registration. */
+export const AcceptTerms = () => <>{markup(`common.terms.accept.${documents}`, links)}</>;
 
-/** Beside the links to providers: who comes through one for the first time meets no box. */
+/** Shown beside the links to providers, because a first login through one has no checkbox. */
 export const ByContinuing = () =>
-  hasTerms ? <p class="hint">{markup(`common.terms.byContinuing.${asked}`, links)}</p> : null;
+  hasTerms ? <p class="hint">{markup(`common.terms.byContinuing.${documents}`, links)}</p> : null;
 
-/** The documents by themselves. */
-export const TermsLinks = () => <>{markup(`common.terms.documents.${asked}`, links)}</>;
+/** The links to the documents. */
+export const TermsLinks = () => <>{markup(`common.terms.documents.${documents}`, links)}</>;

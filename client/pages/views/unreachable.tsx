@@ -1,10 +1,10 @@
 import type { Refusal } from '../api.ts';
 import { Alert } from '../form/form.tsx';
 import { sentenceFor } from '../form/use-form.ts';
+import { text } from '../language/texts.ts';
 import { Page } from '../page.tsx';
-import { text } from '../texts.ts';
 
-/** Shown instead of a page whose data cannot be loaded. */
+/** Replaces a page if its data cannot be loaded. */
 export function Unreachable({ refusal }: { refusal: Refusal }) {
   return (
     <Page title={text('common.unreachable.title')}>

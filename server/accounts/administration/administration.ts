@@ -1,22 +1,25 @@
-import type { Role, User } from '../../entities/index.ts';
-import type { Caller } from '../activity/caller.ts';
-import type { NewEvent } from '../activity/index.ts';
-import { ServiceError } from '../errors.ts';
-import { type AllTables, type EntityManager, nowOf } from '../parts/database/contract.ts';
-import { keepAdministrator, requireStillAdministrator } from './administrators.ts';
-import type { AccountDeletion, Deletion } from './deletion.ts';
-import type { Deps } from './deps.ts';
-import { hasOnlyProvenMethods } from './login-methods.ts';
-import { endSessionsOf } from './sessions-of-user.ts';
-import { removeApp } from './totp.ts';
-import { lockUser } from './users.ts';
+/**
+ * The acts of administrators, and of operators at the command line, on the accounts of users, including their own. Each
+ * act is one transaction under the lock on the user, and one event. An act that changes nothing records nothing. Acts
+ * of administrators are rate-limited, acts of operators are not.
+ */
+import type { Role } from '../../../entities/index.ts';
+import type { Caller } from '../../activity/caller.ts';
+import type { Activity, NewEvent } from '../../activity/index.ts';
+import { ServiceError } from '../../errors.ts';
+import type { Limits } from '../../limits/index.ts';
+import { type AllTables, type Database, type EntityManager, nowOf } from '../../parts/database/contract.ts';
+import { hasOnlyProvenMethods, removeApp } from '../credentials/index.ts';
+import type { AccountDeletion, Deletion } from '../lifecycle/index.ts';
+import type { Outbox, RecordEvent } from '../mail/index.ts';
+import { endAdministrator, endSessionsOf, requireStillAdministrator, type Sessions } from '../sessions/index.ts';
+import { type LockedUser, lockUser } from '../users/index.ts';
 
-/** What an act works with: the user's row is locked. */
 interface Scope {
   em: EntityManager;
   tables: AllTables;
-  user: User;
-  /** Records an event, of which the user is told by mail at a verified address only: any other may be a stranger's. */
+  user: LockedUser;
+  /** Records an event. Mails the user only at a verified address, because any other may be a stranger's. */
   tell(event: NewEvent): Promise<void>;
 }
 
@@ -26,32 +29,40 @@ interface Act<Result> {
   act(scope: Scope): Promise<Result>;
 }
 
+interface Needs extends Pick<AccountDeletion, 'requestDeletion'> {
+  database: Database;
+  limits: Pick<Limits, 'enforce' | 'forgetLogins'>;
+  outbox: Outbox;
+  /** Inserts an event and queues its mail. */
+  record: RecordEvent;
+  /** Inserts an event without a mail. */
+  recordUnmailed: Activity['record'];
+  sessions: Pick<Sessions, 'endingAll'>;
+}
+
 /**
- * What administrators, and operators at the command line, do to the accounts of users, themselves among them. Each act is
- * one transaction under the lock on the user, and one event. All reject with NOT_FOUND for an unknown id, with FORBIDDEN where
- * the caller has ceased to be an administrator, and those that take an administrator away with LAST_ADMINISTRATOR. An act that
- * would change nothing records nothing.
+ * All reject with NOT_FOUND for an unknown id, FORBIDDEN if the caller is no longer an administrator, and
+ * LAST_ADMINISTRATOR if no administrator would be left.
  */
-export const createAdministration = (
-  {
-    database,
-    limits,
-    outbox,
-    record,
-    recordUnmailed,
-    sessions,
-  }: Pick<Deps, 'database' | 'limits' | 'outbox' | 'record' | 'recordUnmailed' | 'sessions'>,
-  { requestDeletion }: Pick<AccountDeletion, 'requestDeletion'>,
-) => {
+export const createAccountActs = ({
+  database,
+  limits,
+  outbox,
+  record,
+  recordUnmailed,
+  sessions,
+  requestDeletion,
+}: Needs) => {
   const perform = async <Result>(
     id: string,
     caller: Caller,
     { takesAway = false, act }: Act<Result>,
   ): Promise<Result> => {
+    if (caller.actor === 'administrator') await limits.enforce('administration', caller.actorId ?? '');
     const result = await database.transaction(async (em, tables) => {
       const user = await lockUser(em, { id });
       if (!user) throw new ServiceError('NOT_FOUND', { message: 'User not found' });
-      if (takesAway) await keepAdministrator(em, tables, user);
+      if (takesAway) await endAdministrator(em, tables, user);
       await requireStillAdministrator(tables, caller);
       const tell = (event: NewEvent) =>
         user.emailVerified ? record(tables, user, event, caller) : recordUnmailed(tables, id, event, caller);
@@ -62,7 +73,7 @@ export const createAdministration = (
   };
 
   return {
-    /** Ends every session; no login opens another until `unblockUser`. */
+    /** Ends every session and refuses logins until `unblockUser`. */
     blockUser: (id: string, caller: Caller): Promise<void> =>
       perform(id, caller, {
         takesAway: true,
@@ -84,8 +95,8 @@ export const createAdministration = (
       }),
 
     /**
-     * Wrong passwords and codes for the account count anew, from whichever device; and so does what a client address has used
-     * up, where one is given. A pending login that has had its attempts stays over.
+     * Resets the user's login limits, on every device, and those of a client address, if given. A pending login without
+     * attempts left stays over.
      */
     async unlockUser(id: string, { address }: { address: string | undefined }, caller: Caller): Promise<void> {
       await perform(id, caller, {
@@ -98,9 +109,8 @@ export const createAdministration = (
     },
 
     /**
-     * UNPROVEN_ACCOUNT for a new administrator who has not verified the email, or whose account has a way in that another
-     * person may have added. A new administrator's sessions end: they were opened for less. Of a user who is one no more they go on, without the
-     * rights, as every request reads the role.
+     * UNPROVEN_ACCOUNT without a verified email, or with an unproven login method. Ends the sessions of a new
+     * administrator. A demoted user stays logged in, without the rights: every request reads the role.
      */
     setRole: (id: string, role: Role, caller: Caller): Promise<void> =>
       perform(id, caller, {
@@ -115,7 +125,7 @@ export const createAdministration = (
         },
       }),
 
-    /** Mails the link that sets a new password, within the limit of mails to the address. */
+    /** Mails a reset link, within the mail limit of the address. */
     sendReset: (id: string, caller: Caller): Promise<void> =>
       perform(id, caller, {
         async act({ tables, user: { email, id: userId }, tell }) {
@@ -124,7 +134,7 @@ export const createAdministration = (
         },
       }),
 
-    /** Ends every session, at once on every instance. */
+    /** Ends every session, immediately on every instance. */
     endSessionsOfUser: (id: string, caller: Caller): Promise<void> =>
       sessions.endingAll(id, () =>
         perform(id, caller, {
@@ -135,7 +145,7 @@ export const createAdministration = (
         }),
       ),
 
-    /** Removes the app of a user who has lost it, and the recovery codes. */
+    /** Removes the authenticator app and recovery codes of a user who has lost the app. */
     removeSecondFactors: (id: string, caller: Caller): Promise<void> =>
       perform(id, caller, {
         async act({ em, user, tell }) {
@@ -143,7 +153,7 @@ export const createAdministration = (
         },
       }),
 
-    /** The same as the user's own deletion. Of an account that is being deleted already it answers when. */
+    /** As the user's own deletion. If the account is already being deleted, resolves to its dates. */
     deleteAccountOf: (id: string, caller: Caller): Promise<Deletion> =>
       perform(id, caller, { takesAway: true, act: (scope) => requestDeletion(scope, caller) }),
   };

@@ -1,18 +1,23 @@
-import type { User } from '../../entities/index.ts';
-import { pageById } from '../page-by-id.ts';
-import { columnsOf, type Database, type ReadTables } from '../parts/database/contract.ts';
-import type { IdentityLinks } from './identity-links.ts';
-import type { Passkeys } from './passkeys.ts';
-import type { Sessions } from './sessions.ts';
-import type { AuthenticatorApp } from './totp.ts';
-import { createSearch } from './user-search.ts';
-import { type AccountRow, accountColumns, listedFields, toAccount, type UserPage } from './users.ts';
+import type { User } from '../../../entities/index.ts';
+import { pageById } from '../../lib/pagination.ts';
+import { columnsOf, type Database, type ReadTables } from '../../parts/database/contract.ts';
+import type { AuthenticatorApp, Passkeys } from '../credentials/index.ts';
+import type { IdentityLinks } from '../providers/index.ts';
+import type { Sessions } from '../sessions/index.ts';
+import {
+  type AccountRow,
+  accountColumns,
+  createSearch,
+  listedFields,
+  toAccount,
+  type UserPage,
+} from '../users/index.ts';
 
-/** What administrators see of every user: also of those who are unverified, blocked, or being deleted. */
+/** The fields of every user for administrators, including unverified, blocked and deleted users. */
 const managedFields = [...listedFields, 'role', 'emailVerified', 'blockedAt', 'deletedAt'] as const;
 const managedColumns = columnsOf(managedFields);
 
-/** Times in milliseconds since 1970; null for a user who is not blocked, or not being deleted. */
+/** Times in milliseconds since 1970; null if not blocked or not being deleted. */
 export type ManagedUser = { readonly [Field in (typeof managedFields)[number]]: Exclude<User[Field], undefined> };
 
 type ManagedRow = Omit<ManagedUser, 'emailVerified'> & { emailVerified: number };
@@ -25,17 +30,15 @@ const toPage = ({ users, ...next }: UserPage<ManagedRow>): UserPage<ManagedUser>
 });
 
 interface Sources {
+  database: Database;
   sessions: Pick<Sessions, 'list'>;
-  listIdentities: IdentityLinks['list'];
-  listPasskeys: Passkeys['listPasskeys'];
-  totpStatus: AuthenticatorApp['totpStatus'];
+  links: Pick<IdentityLinks, 'list'>;
+  passkeys: Pick<Passkeys, 'listPasskeys'>;
+  totp: Pick<AuthenticatorApp, 'totpStatus'>;
 }
 
-/** Users as administrators see them: from the database itself, so that they see what they have just done. */
-export const createManagedUsers = (
-  database: Database,
-  { sessions, listIdentities, listPasskeys, totpStatus }: Sources,
-) => {
+/** Users for administrators. Read from the primary, so that administrators see their latest changes. */
+export const createManagedUsers = ({ database, sessions, links, passkeys, totp }: Sources) => {
   const search = createSearch(
     (read) => database.query(read),
     (tables) => everyUser(tables).select('search_name as searchName'),
@@ -52,7 +55,7 @@ export const createManagedUsers = (
     });
 
   return {
-    /** Newest first, in pages as those of the public list; with `q` in the order of its search. */
+    /** Newest first, in pages as the public list; with `q` in the order of the search. */
     async find({ q, cursor, limit }: { q?: string | undefined; cursor?: string | undefined; limit: number }) {
       if (q) return toPage(await search({ q, cursor, limit }));
       const rows = await database.query((tables) =>
@@ -66,17 +69,17 @@ export const createManagedUsers = (
       return toPage({ users, ...next });
     },
 
-    /** A user with the whole profile, the sessions and the ways to log in. Undefined where there is no such user. */
+    /** A user with the profile, sessions and login methods. Undefined for an unknown user. */
     async show(id: string) {
       const user = await get(id);
       if (!user) return undefined;
-      const [{ identities, hasPassword }, totp, passkeys, open] = await Promise.all([
-        listIdentities(id),
-        totpStatus(user),
-        listPasskeys(id),
+      const [{ identities, hasPassword }, app, keys, open] = await Promise.all([
+        links.list(id),
+        totp.totpStatus(user),
+        passkeys.listPasskeys(id),
         sessions.list(user),
       ]);
-      return { user, hasPassword, identities, totp, passkeys, sessions: open };
+      return { user, hasPassword, identities, totp: app, passkeys: keys, sessions: open };
     },
   };
 };

@@ -1,13 +1,14 @@
-import type { Kysely } from 'kysely';
-import { columnsOf, type Database } from '../parts/database/contract.ts';
+import { ownColumn } from '../../activity/index.ts';
+import { columnsOf, type Database, sql } from '../../parts/database/contract.ts';
 import { type ColumnKind, storedData } from './stored-data.ts';
 
-/** Rows of one read: what is in memory at a time, however many there are. */
+/** Rows per read. Bounds the memory, however many rows there are. */
 const A_PAGE = 500;
 
-/** What a column of each kind becomes. */
+/** The exported type of each kind of column. */
 interface Shown {
   text: string;
+  ownText: string;
   optionalText: string | null;
   number: number;
   flag: boolean;
@@ -24,7 +25,7 @@ type Stored = typeof storedData;
 type RowOf<Part extends keyof Stored> = ShownRow<Stored[Part]['exported']>;
 type Rows<Row> = AsyncIterable<Row[]>;
 
-/** Everything that is stored about a user. All but the profile is read, page by page, while it is consumed. */
+/** All data stored about a user. Everything except the profile is read page by page while it is consumed. */
 export interface AccountExport {
   profile: RowOf<'profile'>;
   identities: Rows<RowOf<'identities'>>;
@@ -34,6 +35,7 @@ export interface AccountExport {
   emailChanges: Rows<RowOf<'emailChanges'>>;
   invitations: Rows<RowOf<'invitations'>>;
   consents: Rows<RowOf<'consents'>>;
+  accessKeys: Rows<RowOf<'accessKeys'>>;
   sessions: Rows<RowOf<'sessions'>>;
   activity: Rows<RowOf<'activity'>>;
   mails: Rows<RowOf<'mails'>>;
@@ -42,6 +44,7 @@ export interface AccountExport {
 
 const shown: { [Kind in ColumnKind]: (value: never) => Shown[Kind] } = {
   text: (value: string) => value,
+  ownText: (value: string) => value,
   optionalText: (value: string | null) => value,
   number: (value: number) => Number(value),
   flag: (value: number) => value === 1,
@@ -50,18 +53,22 @@ const shown: { [Kind in ColumnKind]: (value: never) => Shown[Kind] } = {
   details: (value: string | null) => (value === null ? null : (JSON.parse(value) as Record<string, string>)),
 };
 
-/** Any table and column: the list of what is stored, not the type, says which there are. */
-type AnyTables = Pick<Kysely<Record<string, Record<string, unknown>>>, 'selectFrom'>;
-
-/** Reads what is stored about users, as `stored-data.ts` lists it. `publicUrl` is the address of an upload. */
-export const createAccountExport = (database: Database, { publicUrl }: { publicUrl(objectKey: string): string }) => {
+/** Reads the data that `stored-data.ts` lists. `publicUrl` returns the URL of an upload. */
+export const createAccountExport = ({
+  database,
+  publicUrl,
+}: {
+  database: Database;
+  publicUrl(objectKey: string): string;
+}) => {
   const readPage = async <Part extends keyof Stored>(part: Part, userId: string, after: string) => {
     const { table, user, key, exported } = storedData[part];
     const [userColumn, keyColumn] = [columnOf(user), columnOf(key)];
+    // The list in stored-data.ts defines tables and columns, not the type.
     const rows = await database.query((tables) =>
-      (tables as unknown as AnyTables)
-        .selectFrom(table)
-        .select(columnsOf(Object.keys(exported)))
+      tables
+        .selectFrom(sql<Record<string, unknown>>`${sql.table(table)}`.as('stored'))
+        .select(Object.entries(exported).map(([field, kind]) => columnShown(field, kind)))
         .where(userColumn, '=', userId)
         .where(keyColumn, '>', after)
         .orderBy(keyColumn)
@@ -87,7 +94,7 @@ export const createAccountExport = (database: Database, { publicUrl }: { publicU
     }
   }
 
-  /** Undefined where there is no such user. */
+  /** Undefined for an unknown user. */
   return async (userId: string): Promise<AccountExport | undefined> => {
     const [profile] = await readPage('profile', userId, '');
     return (
@@ -100,6 +107,7 @@ export const createAccountExport = (database: Database, { publicUrl }: { publicU
         emailChanges: pagesOf('emailChanges', userId),
         invitations: pagesOf('invitations', userId),
         consents: pagesOf('consents', userId),
+        accessKeys: pagesOf('accessKeys', userId),
         sessions: pagesOf('sessions', userId),
         activity: pagesOf('activity', userId),
         mails: pagesOf('mails', userId),
@@ -108,6 +116,9 @@ export const createAccountExport = (database: Database, { publicUrl }: { publicU
     );
   };
 };
+
+const columnShown = (field: string, kind: ColumnKind) =>
+  kind === 'ownText' ? ownColumn(field as 'address' | 'device') : (columnsOf([field])[0] ?? field);
 
 const columnOf = (field: string): string => columnsOf([field])[0]?.split(' as ')[0] ?? field;
 

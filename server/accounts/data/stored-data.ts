@@ -1,23 +1,26 @@
-import type { Tables } from '../parts/database/contract.ts';
+import type { Tables } from '../../parts/database/contract.ts';
 
-/** How a column is shown in the export: a `time` in Unix seconds, `details` as the object that is stored as JSON. */
-export type ColumnKind = 'text' | 'optionalText' | 'number' | 'flag' | 'time' | 'optionalTime' | 'details';
+/**
+ * The form of a column in the export: `time` in Unix seconds, `details` as the object stored as JSON, `ownText` empty
+ * if another person has acted.
+ */
+export type ColumnKind = 'text' | 'ownText' | 'optionalText' | 'number' | 'flag' | 'time' | 'optionalTime' | 'details';
 
 interface StoredTable {
   table: keyof Tables;
-  /** The fields that name the user and the row, in whose order the rows are read. */
+  /** The properties with the ids of the user and of the row. Rows are read in the order of `key`. */
   user: string;
   key: string;
   exported: Readonly<Record<string, ColumnKind>>;
-  /** With the reason. */
+  /** Columns not exported, with the reason. */
   leftOut: Readonly<Record<string, string>>;
 }
 
-const OWN = 'says whose row it is';
+const OWN = 'identifies the user whose data is exported';
 
 /**
- * All that is stored about users, by its name in the export and then field by field: each is exported, or left out for a
- * reason. `test/unit/stored-data.test.ts` holds this list to the entities: a new column is a line here.
+ * All data stored about users, by its name in the export and then by field: exported, or left out for a reason.
+ * `test/unit/data/stored-data.test.ts` compares it with the entities: a new column is a line here.
  */
 export const storedData = {
   profile: {
@@ -44,11 +47,12 @@ export const storedData = {
       searchName: 'is derived from the name',
       passwordHash: 'is a secret',
       passwordBrowser: 'is a secret: the hash of a cookie',
-      sessionEpoch: 'counts how often all sessions ended, which the activity tells',
-      deviceEpoch: 'makes the marks in the cookies of devices void, and says nothing about the user',
+      sessionEpoch: 'a counter of ended sessions, which the activity contains',
+      deviceEpoch: 'invalidates device cookies; no data about the user',
+      deviceMarks: 'invalidates the oldest device cookies; no data about the user',
       deletedAt: 'is unset for every user who can log in',
       blockedAt: 'is unset for every user who can log in',
-      limitEpoch: 'makes counts of wrong credentials void, and says nothing about the user',
+      limitEpoch: 'resets counters of wrong credentials; no data about the user',
     },
   },
   identities: {
@@ -84,7 +88,7 @@ export const storedData = {
     },
     leftOut: {
       userId: OWN,
-      publicKey: 'says nothing about the user, whose authenticator has the other half',
+      publicKey: 'no data about the user, whose authenticator has the private key',
       signCount: 'is the state of a check',
     },
   },
@@ -114,7 +118,12 @@ export const storedData = {
       confirmedAt: 'optionalTime',
       expiresAt: 'time',
     },
-    leftOut: { userId: OWN, confirmHash: 'is a secret', undoHash: 'is a secret' },
+    leftOut: {
+      userId: OWN,
+      browser: 'is a secret: the hash of a cookie',
+      confirmHash: 'is a secret',
+      undoHash: 'is a secret',
+    },
   },
   invitations: {
     table: 'invitations',
@@ -129,6 +138,24 @@ export const storedData = {
     key: 'id',
     exported: { id: 'text', version: 'text', createdAt: 'time' },
     leftOut: { userId: OWN },
+  },
+  accessKeys: {
+    table: 'access_keys',
+    user: 'userId',
+    key: 'id',
+    exported: {
+      id: 'text',
+      name: 'text',
+      scopes: 'text',
+      createdAt: 'time',
+      expiresAt: 'optionalTime',
+      lastUsedAt: 'optionalTime',
+    },
+    leftOut: {
+      userId: OWN,
+      epoch: 'whether all sessions were ended, which the activity contains',
+      secretHash: 'is a secret',
+    },
   },
   sessions: {
     table: 'sessions',
@@ -146,8 +173,27 @@ export const storedData = {
     },
     leftOut: {
       userId: OWN,
-      epoch: 'says whether the session ended with all others, which the activity tells',
+      epoch: 'whether all sessions were ended, which the activity contains',
       tokenHash: 'is a secret',
+    },
+  },
+  grants: {
+    table: 'grants',
+    user: 'userId',
+    key: 'id',
+    exported: {
+      id: 'text',
+      applicationId: 'text',
+      scopes: 'text',
+      resources: 'text',
+      createdAt: 'time',
+      lastUsedAt: 'time',
+      expiresAt: 'time',
+    },
+    leftOut: {
+      userId: OWN,
+      sessionId: 'may be of a session that has ended; the sessions table has the others',
+      epoch: 'whether all sessions were ended, which the activity contains',
     },
   },
   activity: {
@@ -158,13 +204,18 @@ export const storedData = {
       id: 'text',
       kind: 'text',
       actor: 'text',
-      address: 'text',
-      device: 'text',
+      address: 'ownText',
+      device: 'ownText',
       requestId: 'text',
       details: 'details',
       createdAt: 'time',
     },
-    leftOut: { userId: OWN, actorId: 'is about another user: an administrator' },
+    leftOut: {
+      userId: OWN,
+      actorId: 'is about another user: an administrator',
+      topic: 'is derived from the kind',
+      number: 'is the order of the events of all users',
+    },
   },
   mails: {
     table: 'outbox',
@@ -182,11 +233,13 @@ export const storedData = {
     leftOut: {
       userId: OWN,
       inbox: 'is derived from the address',
-      tokenId: 'leads to a secret',
-      attempts: 'is of use while the mail is on its way',
-      dueAt: 'is of use while the mail is on its way',
-      expiresAt: 'is of use while the mail is on its way',
-      traceparent: 'is the name of a trace, kept elsewhere or not at all',
+      tokenId: 'refers to a secret',
+      admittedAt: 'is derived from the time',
+      turn: 'is used until the mail is sent',
+      attempts: 'is used until the mail is sent',
+      dueAt: 'is used until the mail is sent',
+      expiresAt: 'is used until the mail is sent',
+      traceparent: 'is a trace id; traces are not stored here',
     },
   },
   uploads: {
@@ -203,16 +256,23 @@ export const storedData = {
     },
     leftOut: {
       userId: OWN,
-      expiresAt: 'is of use while the file is awaited',
-      dueAt: 'is when the job looks at the file',
+      expiresAt: 'is used until the file is uploaded',
+      dueAt: 'is the time of the next check by a job',
+      confirmedVersion: 'is the version of the content in the storage, by which a job detects a replacement',
     },
   },
 } as const satisfies Record<string, StoredTable>;
 
-/** The tables of which nothing is exported, with the reason. */
+/** Tables not exported, with the reason. */
 export const tablesLeftOut: Partial<Record<keyof Tables, string>> = {
-  one_time_tokens: 'secrets, of which the mails tell',
+  one_time_tokens: 'secrets; the mails table shows their mails',
   upload_usage: 'sums of the uploads',
   removals: 'users who can no longer log in',
-  shared_locks: 'says nothing about users',
+  shared_locks: 'no data about users',
+  event_sequence: 'a counter of the events of all users',
+  webhooks: 'nothing about users but the id of an administrator, until that role ends',
+  applications: 'nothing about users but the id of an administrator, until that role ends',
+  oauth_artifacts: 'secrets of applications; the grants table shows what they allow',
+  signing_keys: 'no data about users',
+  webhook_deliveries: 'copies of the activity for other systems',
 };

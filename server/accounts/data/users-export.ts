@@ -1,8 +1,8 @@
-import { optionalProfileFields } from '../../entities/index.ts';
-import { columnsOf, type Database } from '../parts/database/contract.ts';
-import { existing } from './users.ts';
+import { optionalProfileFields } from '../../../entities/index.ts';
+import { columnsOf, type Database } from '../../parts/database/contract.ts';
+import { existing } from '../users/index.ts';
 
-/** Rows of one read: what is in memory at a time, however many there are. */
+/** Rows per read. Bounds the memory, however many rows there are. */
 const A_PAGE = 500;
 
 const userFields = [
@@ -22,8 +22,8 @@ const identityFields = ['userId', 'provider', 'issuer', 'subject', 'email', 'pro
 export type ExportedUser = Awaited<ReturnType<typeof readPage>>[number];
 
 /**
- * All users with their identities, in pages, from the oldest on; but for those who have asked for deletion. A page is what is
- * stored when it is read.
+ * All users with their identities, in pages, oldest first, except users who have requested deletion. A page shows the
+ * data at the time of its read.
  */
 export async function* exportedUsers(database: Database): AsyncGenerator<ExportedUser[]> {
   for (let after = ''; ; ) {

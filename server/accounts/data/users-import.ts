@@ -1,21 +1,26 @@
-import { Identity, type ProfileChange, User } from '../../entities/index.ts';
-import { operator } from '../activity/caller.ts';
-import type { Activity } from '../activity/index.ts';
-import { type AllTables, type Database, type ReadTables, rowOf } from '../parts/database/contract.ts';
-import { reservedAmong } from './email-change-rows.ts';
-import { decide } from './identity-keys.ts';
+import { Identity, type ProfileChange, User } from '../../../entities/index.ts';
+import { operator } from '../../activity/caller.ts';
+import type { Activity } from '../../activity/index.ts';
+import {
+  type AllTables,
+  type Database,
+  type ReadTables,
+  retryOnDuplicate,
+  rowOf,
+} from '../../parts/database/contract.ts';
+import type { OwnOrigin, ProviderName } from '../../shared/method-names.ts';
+import { reservedAmong } from '../mail/index.ts';
 
 export interface ImportedIdentity {
-  /** A configured name, such as `github`. */
-  provider: string;
+  provider: ProviderName;
   issuer: string;
   subject: string;
-  /** The address that the provider stated, normalized. */
+  /** The address stated by the provider, normalized. */
   email: string | null;
   proven: boolean;
 }
 
-/** A user of another product, or of another installation, whose fields are valid. */
+/** A user of another product or installation, with valid fields. */
 export interface ImportedUser {
   /** Normalized. */
   email: string;
@@ -30,19 +35,19 @@ export interface ImportedUser {
   identities: readonly ImportedIdentity[];
 }
 
-/** `exists`: a user has the address. `reserved`: a user had it until lately, and can take it back. */
+/** `exists`: a user has the address. `reserved`: a former user of the address can still take it back. */
 export type ImportOutcome = 'imported' | 'exists' | 'reserved' | 'identity-linked';
 
 type IdentityKey = Pick<ImportedIdentity, 'issuer' | 'subject'>;
 
 const keyOf = ({ issuer, subject }: IdentityKey): string => `${issuer}\n${subject}`;
 
-/** Imports users from elsewhere. No mail is sent, and a user who is there already stays as it is. */
+/** Imports users. Sends no mail and does not change existing users. */
 export const createUserImport = (database: Database, activity: Pick<Activity, 'recordAll'>) => {
-  /** Of those whose accounts were made at the same time, the one that is imported later is the newer. */
+  /** Orders users created at the same time by their import. */
   let turn = 0;
 
-  /** What is there already of a batch. */
+  /** The existing addresses and identities of a batch. */
   const findExisting = async (tables: ReadTables, users: readonly ImportedUser[]) => {
     const emails = users.map(({ email }) => email);
     const found = await tables.selectFrom('users').select('email').where('email', 'in', emails).execute();
@@ -59,7 +64,7 @@ export const createUserImport = (database: Database, activity: Pick<Activity, 'r
     return { emails: new Set(found.map(({ email }) => email)), identities: new Set(linked.map(keyOf)) };
   };
 
-  /** Called after the insert too, which waits for a change that gives the address up. */
+  /** Also called after the insert, which waits for a concurrent change that gives the address up. */
   const findReserved = async (tables: ReadTables, users: readonly ImportedUser[]): Promise<Set<string>> => {
     const emails = users.map(({ email }) => email);
     const reserved = emails.length > 0 ? await reservedAmong(database, tables, emails) : [];
@@ -89,7 +94,7 @@ export const createUserImport = (database: Database, activity: Pick<Activity, 'r
         .values(identities.map((identity) => rowOf('identities', identity)))
         .execute();
     }
-    const registered = { kind: 'registered', details: { method: 'import' } } as const;
+    const registered = { kind: 'registered', details: { method: 'import' satisfies OwnOrigin } } as const;
     await activity.recordAll(
       tables,
       users.map(({ user }) => user.id),
@@ -114,24 +119,26 @@ export const createUserImport = (database: Database, activity: Pick<Activity, 'r
       });
 
   return {
-    /** What would become of each user, in the same order. */
+    /** The outcome for each user, in the same order, without a change. */
     preview: (users: readonly ImportedUser[]): Promise<ImportOutcome[]> =>
       database.query((tables) => judge(tables, users)),
 
     /**
-     * Imports a batch of users, of which no two have an address or an identity in common, in one transaction: a user comes with
-     * all that belongs to it, or not at all. Answers what became of each, in the same order.
+     * Imports a batch of users without common addresses or identities in one transaction. Resolves to the outcomes, in
+     * the same order.
      */
-    importAll: (users: readonly ImportedUser[]): Promise<ImportOutcome[]> => decide(() => importOnce(users)),
+    importAll: (users: readonly ImportedUser[]): Promise<ImportOutcome[]> => retryOnDuplicate(() => importOnce(users)),
   };
 };
 
 export type UserImport = ReturnType<typeof createUserImport>;
 
-/** A change of address was committed between the look at the reserved ones and the insert: the batch is judged again. */
+/**
+ * A change of address was committed between the check of reserved addresses and the insert: the batch is checked again.
+ */
 class GivenUpMeanwhile extends Error {}
 
-/** The first way to log in, as a user's `provider` names one. */
+/** `provider` of the user is the first login method. */
 const userOf = ({ identities, ...values }: ImportedUser, turn: number): User =>
   User.import({
     ...values,
@@ -139,7 +146,7 @@ const userOf = ({ identities, ...values }: ImportedUser, turn: number): User =>
     provider: values.passwordHash === null ? (identities[0]?.provider ?? 'email') : 'email',
   });
 
-/** What the former product knew of a verified user counts as the user's own; of any other user nothing does. */
+/** The methods of a verified user are proven; those of any other user are not. */
 const identitiesOf = ({ identities, emailVerified, createdAt }: ImportedUser, user: User): Identity[] =>
   identities.map(({ proven, email, ...values }) => {
     const identity = Identity.link(user.id, { ...values, email: email ?? undefined });

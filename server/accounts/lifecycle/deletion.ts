@@ -1,25 +1,27 @@
-import { Removal, type User } from '../../entities/index.ts';
-import type { Caller } from '../activity/caller.ts';
-import { ServiceError } from '../errors.ts';
-import { type AllTables, type EntityManager, nowOf } from '../parts/database/contract.ts';
-import { keepAdministrator } from './administrators.ts';
-import type { Deps } from './deps.ts';
-import type { Session } from './sessions.ts';
-import { lockOwner } from './sessions-of-user.ts';
-import { type Account, accountOf, lockUser } from './users.ts';
+/**
+ * A deleted account can be restored until it is removed. The grace period is at least as long as the undo and “this was
+ * not me” links are valid: an attacker may have requested the deletion, and the owner must be able to undo it.
+ */
+import { Removal, type User } from '../../../entities/index.ts';
+import type { Caller } from '../../activity/caller.ts';
+import { ServiceError } from '../../errors.ts';
+import { type AllTables, type Database, type EntityManager, nowOf } from '../../parts/database/contract.ts';
+import { type EmailChangeRows, mailKinds, type OneTimeTokens, type Outbox, type RecordEvent } from '../mail/index.ts';
+import { endAdministrator, lockOwner, type Session } from '../sessions/index.ts';
+import { type Account, accountOf, type LockedUser, lockUser } from '../users/index.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
 
-/** Milliseconds since 1970: an account is removed some time after `removedAfter`. */
+/** Milliseconds since 1970. The account is removed some time after `removedAfter`. */
 export interface Deletion {
   deletedAt: number;
   removedAfter: number;
 }
 
-/** Restores a deleted account, whose row is locked. */
+/** Restores a deleted account. */
 export async function undoDeletion(
-  { record }: Pick<Deps, 'record'>,
-  { tables, user, caller }: { tables: AllTables; user: User; caller: Caller },
+  { record }: { record: RecordEvent },
+  { tables, user, caller }: { tables: AllTables; user: LockedUser; caller: Caller },
 ): Promise<void> {
   user.restore();
   await tables.deleteFrom('removals').where('user_id', '=', user.id).execute();
@@ -29,22 +31,25 @@ export async function undoDeletion(
 interface Scope {
   em: EntityManager;
   tables: AllTables;
-  user: User;
+  user: LockedUser;
 }
 
-/** Accounts are deleted, and their users have them back while they are not removed yet. `graceDays`: how long they are kept. */
-export const createDeletion = (
-  {
-    database,
-    emailChanges,
-    outbox,
-    record,
-    recordUnmailed,
-    tokens,
-  }: Pick<Deps, 'database' | 'emailChanges' | 'outbox' | 'record' | 'recordUnmailed' | 'tokens'>,
-  { graceDays }: { graceDays: number },
-) => {
-  /** Undefined for an account that is not being deleted. */
+interface Needs {
+  database: Database;
+  emailChanges: EmailChangeRows;
+  outbox: Outbox;
+  /** Inserts an event and queues its mail. */
+  record: RecordEvent;
+  tokens: OneTimeTokens;
+  /** The grace period of a deleted account. */
+  graceDays: number;
+}
+
+/** Deletes and restores accounts. */
+export const createDeletion = ({ database, emailChanges, outbox, record, tokens, graceDays }: Needs) => {
+  const graceMs = Math.max(graceDays * DAY_MS, mailKinds['email-changed'].lifeMs, mailKinds['new-device'].lifeMs);
+
+  /** Undefined if the account is not being deleted. */
   const deletionOf = async (tables: AllTables, { id, deletedAt }: User): Promise<Deletion | undefined> => {
     const removal = tables.selectFrom('removals').select('due_at as removedAfter').where('user_id', '=', id);
     const row = deletedAt == null ? undefined : await removal.executeTakeFirst();
@@ -52,28 +57,25 @@ export const createDeletion = (
   };
 
   /**
-   * Hides a user, whose row is locked, from everybody and ends every session. The rows of the sessions stay, for the removal to
-   * find their keys by. The former addresses that can still undo a change are mailed too, and keep their time. The links of
-   * mails about new devices go on working, because such a device may be deleting. To an address that was never verified no mail
-   * goes. Nothing happens to an account that is being deleted already.
+   * Hides the user and ends every session; session rows stay, because the removal finds keys by them. Mails the
+   * verified address, and former addresses that can undo a change. No-op if already being deleted.
    */
   const requestDeletion = async ({ em, tables, user }: Scope, caller: Caller): Promise<Deletion> => {
     const { id } = user;
-    const asked = await deletionOf(tables, user);
-    if (asked) return asked;
+    const existing = await deletionOf(tables, user);
+    if (existing) return existing;
     const deletedAt = await nowOf(database, tables);
-    const undos = await emailChanges.listUndos(tables, id);
-    const removedAfter = Math.max(deletedAt + graceDays * DAY_MS, ...undos.map(({ expiresAt }) => expiresAt));
+    const removedAfter = deletedAt + graceMs;
     user.delete(deletedAt);
-    await tokens.revoke(tables, id, 'verify-email');
-    await tokens.revoke(tables, id, 'reset-password');
-    await emailChanges.forgetAsked(tables, id);
+    await tokens.revoke(tables, user, 'verify-email');
+    await tokens.revoke(tables, user, 'reset-password');
+    await emailChanges.deleteRequested(tables, user);
     await em.upsert(Removal, { userId: id, email: null, begunAt: null, dueAt: removedAfter });
     const detail = new Date(removedAfter).toISOString();
     const event = { kind: 'deletion-requested', details: { removedAfter: detail } } as const;
-    await recordUnmailed(tables, id, event, caller);
+    await record(tables, user, event, caller);
     const kind = caller.actor === 'user' ? 'account-deleted' : 'account-closed';
-    const addresses = [...(user.emailVerified ? [user.email] : []), ...undos.map(({ former }) => former)];
+    const addresses = [...(user.emailVerified ? [user.email] : []), ...(await emailChanges.listFormer(tables, id))];
     for (const email of addresses) await outbox.enqueue(tables, { kind, email, userId: id, detail }, caller);
     return { deletedAt, removedAfter };
   };
@@ -82,14 +84,14 @@ export const createDeletion = (
     requestDeletion,
 
     /**
-     * The user's own deletion. UNAUTHENTICATED if the session has ended in the meantime, LAST_ADMINISTRATOR of the last
+     * The user's own deletion. UNAUTHENTICATED if the session has ended since; LAST_ADMINISTRATOR for the last
      * administrator.
      */
     async deleteAccount(session: Session, caller: Caller): Promise<Deletion> {
       const { id } = session.user;
       const deletion = await database.transaction(async (em, tables) => {
         const locked = await lockUser(em, { id });
-        if (locked) await keepAdministrator(em, tables, locked);
+        if (locked) await endAdministrator(em, tables, locked);
         const user = await lockOwner(em, tables, session);
         return requestDeletion({ em, tables, user }, caller);
       }, id);
@@ -98,8 +100,8 @@ export const createDeletion = (
     },
 
     /**
-     * Restores the account of a user who has given a credential; nothing happens to one that is there. `user` is as it was read
-     * before the credential was checked: INVALID_CREDENTIALS if that is void by now, or the account removed.
+     * Restores the account of a user who has given a credential; no-op for an existing account. Takes the account as
+     * read before the check. INVALID_CREDENTIALS if its session epoch has changed or it was removed.
      */
     restoreAccount: ({ id, sessionEpoch }: Account, caller: Caller): Promise<Account> =>
       database.transaction(async (em, tables) => {

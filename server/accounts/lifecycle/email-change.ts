@@ -1,34 +1,64 @@
-import type { User } from '../../entities/index.ts';
-import type { Caller } from '../activity/caller.ts';
-import { ServiceError } from '../errors.ts';
-import { type AllTables, type EntityManager, isDuplicate } from '../parts/database/contract.ts';
+/**
+ * A change of address is requested in a session. It is confirmed by a link to the new address, in a session of the same
+ * account and in the same browser, and undone by a link to the old address. Without these checks an attacker could
+ * change the address to a stranger's: one click of the stranger would take over the account together with the
+ * attacker's credentials. The browser is checked because a sibling host may have planted the session in it.
+ */
+import type { Caller } from '../../activity/caller.ts';
+import { ServiceError } from '../../errors.ts';
+import { hashOf } from '../../lib/random-token.ts';
+import type { Limits } from '../../limits/index.ts';
+import { type AllTables, type Database, type EntityManager, isDuplicate } from '../../parts/database/contract.ts';
+import {
+  isAddedSince,
+  type ListedMethod,
+  methodList,
+  removeConsentsSince,
+  removeMethods,
+} from '../credentials/index.ts';
+import type { EmailChangeRows, OneTimeTokens, Outbox, RecordEvent } from '../mail/index.ts';
+import { changeAsOwner, endSessionsOf, type Session } from '../sessions/index.ts';
+import { type Consents, type DeleteUser, type LockedUser, lockUser, type RegistrationPolicy } from '../users/index.ts';
 import { undoDeletion } from './deletion.ts';
-import type { Deps } from './deps.ts';
-import type { KnownDevices } from './known-devices.ts';
-import { isAddedSince, methodsDetail, removeConsentsSince, removeMethods } from './login-methods.ts';
-import { mailKinds } from './mail-kinds.ts';
-import type { Session } from './sessions.ts';
-import { changeAsOwner, endSessionsOf } from './sessions-of-user.ts';
-import { lockUser } from './users.ts';
 
 const ofOtherDomain = {
-  details: { email: { message: 'Accounts here cannot have an address of this domain', rule: 'domain_not_allowed' } },
+  details: { email: { message: 'Addresses at this domain are not allowed', rule: 'domain_not_allowed' } },
 };
-const unchanged = { details: { email: { message: 'This is your email already', rule: 'unchanged' } } };
-
 /**
- * The change of a user's address: asked for in a session, confirmed by a link to the new address in a session of the same
- * account, and undone by a link to the old one. Without the session a stranger, to whose address an attacker changes an
- * account, could make that account the stranger's by one click, with all that the attacker can log in by.
+ * Undoing a change also removes login methods added this long before it: the attacker had logged in before the change.
  */
-export const createEmailChange = (deps: Deps, devices: Pick<KnownDevices, 'reportedLogins'>) => {
-  const { database, deleteUser, emailChanges, limits, outbox, record, registration, tokens } = deps;
+const LOOK_BACK_MS = 7 * 24 * 60 * 60_000;
+const unchanged = { details: { email: { message: 'This is already your email', rule: 'unchanged' } } };
+const elsewhere = { message: 'Please open the link in the browser in which you requested it' };
+
+/** The request of a logged-in user. `browser` is the id of the browser. */
+interface Request {
+  caller: Caller;
+  browser: string;
+}
+
+interface Needs {
+  consents: Pick<Consents, 'removeSince'>;
+  database: Database;
+  deleteUser: DeleteUser;
+  emailChanges: EmailChangeRows;
+  limits: Limits;
+  outbox: Outbox;
+  /** Inserts an event and queues its mail. */
+  record: RecordEvent;
+  registration: RegistrationPolicy;
+  tokens: OneTimeTokens;
+}
+
+/** Changes of address, their confirmation and undo. */
+export const createEmailChange = (needs: Needs) => {
+  const { database, deleteUser, emailChanges, limits, outbox, record, registration, tokens } = needs;
 
   /**
-   * Gives the user an address whose inbox was proven. Rejects with EMAIL_TAKEN; an account that never proved it has no
-   * right to it, and goes, unless it is blocked. Of two users the lock or the unique key decides.
+   * Sets an address whose inbox is proven. EMAIL_TAKEN if another user has proven it; an unverified account with it is
+   * removed, unless it is blocked. The lock or the unique key decides between two users.
    */
-  const moveTo = async (em: EntityManager, tables: AllTables, user: User, email: string): Promise<void> => {
+  const moveTo = async (em: EntityManager, tables: AllTables, user: LockedUser, email: string): Promise<void> => {
     const holder = await lockUser(em, { email });
     if (holder && holder.id !== user.id) {
       if (holder.emailVerified || holder.isBlocked) throw new ServiceError('EMAIL_TAKEN');
@@ -39,8 +69,8 @@ export const createEmailChange = (deps: Deps, devices: Pick<KnownDevices, 'repor
     user.changeEmail(email);
     user.verifyEmail();
     await em.flush();
-    // Links mailed to the former address must not work any more.
-    await tokens.revokeAll(tables, user.id);
+    // Invalidates links mailed to the former address.
+    await tokens.revokeAll(tables, user);
   };
 
   const takenIfDuplicate = (error: unknown): never => {
@@ -49,28 +79,29 @@ export const createEmailChange = (deps: Deps, devices: Pick<KnownDevices, 'repor
 
   return {
     /**
-     * Mails a link to an address, which becomes the user's once it is confirmed. The answer does not reveal whether the
-     * address is another's, whose owner is mailed instead: the work is the same, and the worker finds out.
+     * Mails a confirmation link. The response does not reveal whether the address is another user's: the work is the
+     * same, and the worker mails that owner instead.
      */
-    async changeEmail({ user }: Session, email: string, caller: Caller): Promise<void> {
+    async changeEmail({ user }: Session, email: string, { caller, browser }: Request): Promise<void> {
       if (email === user.email) throw new ServiceError('VALIDATION_FAILED', unchanged);
       if (!registration.allowsChangeTo(email)) throw new ServiceError('VALIDATION_FAILED', ofOtherDomain);
       await limits.enforce('mailRequest', caller.clientAddress);
-      await outbox.request({ kind: 'confirm-email', email, userId: user.id }, caller, (tables) =>
+      const mail = { kind: 'confirm-email', email, userId: user.id, detail: hashOf(browser) } as const;
+      await outbox.request(mail, caller, (tables) =>
         record(tables, user, { kind: 'email-change-requested', details: { email } }, caller),
       );
     },
 
     /**
-     * Makes the change, once, in a session of its user; a repeated token is no error. The former address is mailed a link
-     * that undoes it. Rejects with INVALID_TOKEN, also for the token of another user, and with EMAIL_TAKEN if the address
-     * has become another's since.
+     * Confirms the change once; a repeated token is no error. Mails an undo link to the former address. INVALID_TOKEN,
+     * also for another user's; EMAIL_TAKEN; FORBIDDEN in another browser, where the token stays usable.
      */
-    async confirmEmail(session: Session, token: string, caller: Caller): Promise<void> {
+    async confirmEmail(session: Session, token: string, { caller, browser }: Request): Promise<void> {
       const { id } = session.user;
       const sent = await database.query((tables) => emailChanges.find(tables, 'confirm-email', token));
       if (sent?.userId !== id || sent.expired) throw await limits.refuseToken(caller.clientAddress);
-      await changeAsOwner(deps, session, async (em, tables, user) => {
+      if (sent.browser !== hashOf(browser)) throw new ServiceError('FORBIDDEN', elsewhere);
+      await changeAsOwner(needs, session, async (em, tables, user) => {
         const change = await emailChanges.find(tables, 'confirm-email', token);
         if (!change || change.expired) throw new ServiceError('INVALID_TOKEN');
         const { email: from } = user;
@@ -80,23 +111,21 @@ export const createEmailChange = (deps: Deps, devices: Pick<KnownDevices, 'repor
           return;
         }
         await moveTo(em, tables, user, to);
-        await emailChanges.confirm(tables, changeId, from);
+        await emailChanges.confirm(tables, user, changeId, from);
         await record(tables, user, { kind: 'email-changed', details: { from, to } }, caller);
-        const told = { kind: 'email-changed', email: from, userId: id, detail: to, tokenId: changeId } as const;
-        await outbox.enqueue(tables, told, caller);
+        const notice = { kind: 'email-changed', email: from, userId: id, detail: to, tokenId: changeId } as const;
+        await outbox.enqueue(tables, notice, caller);
       }).catch(takenIfDuplicate);
     },
 
     /**
-     * Puts a former address back, whatever the address has become since. All sessions and mailed links end, later changes
-     * are forgotten, and so are the password and what was added since, or since a login that the user was told of: another
-     * person may know it, or have added it. A deletion since is undone. Rejects with
-     * INVALID_TOKEN, and with EMAIL_TAKEN where another user has the address after all.
+     * Restores a former address; ends all sessions and mailed links. Removes later changes, a deletion, the password
+     * and methods added since LOOK_BACK_MS before the request. Resolves to the rest. INVALID_TOKEN; EMAIL_TAKEN.
      */
-    async undoEmailChange(token: string, caller: Caller): Promise<void> {
+    async undoEmailChange(token: string, caller: Caller): Promise<{ kept: ListedMethod[] }> {
       const sent = await database.query((tables) => emailChanges.find(tables, 'email-changed', token));
       if (!sent || sent.expired) throw await limits.refuseToken(caller.clientAddress);
-      await database
+      const undone = await database
         .transaction(async (em, tables) => {
           const user = await lockUser(em, { id: sent.userId });
           const change = await emailChanges.find(tables, 'email-changed', token);
@@ -105,27 +134,27 @@ export const createEmailChange = (deps: Deps, devices: Pick<KnownDevices, 'repor
           const { former: to } = change;
           await moveTo(em, tables, user, to);
           if (user.deletedAt && !user.isBlocked && user.deletedAt >= Number(change.confirmedAt)) {
-            await undoDeletion(deps, { tables, user, caller });
+            await undoDeletion(needs, { tables, user, caller });
           }
-          await emailChanges.forgetSince(tables, change);
-          const logins = await devices.reportedLogins(tables, user.id, mailKinds['new-device'].lifeMs);
-          const since = Math.min(change.createdAt, ...logins.map(({ at }) => at));
-          await removeConsentsSince(deps, { em, tables, user }, since);
-          const methods = await removeMethods(em, user, {
+          await emailChanges.forgetSince(tables, user, change);
+          const since = change.createdAt - LOOK_BACK_MS;
+          await removeConsentsSince(needs, { em, tables, user }, since);
+          const { removed, kept } = await removeMethods(em, user, {
             password: true,
             added: (added) => !added.proven || isAddedSince(added, since),
           });
           await endSessionsOf(tables, user);
-          user.forgetDevices();
           user.forgetLanguages(caller.language());
-          const details = { from, to, ...methodsDetail(methods) };
+          const details = { from, to, ...(removed.length > 0 && { methods: methodList(removed) }) };
           await record(tables, user, { kind: 'email-change-undone', details }, caller);
           for (const email of new Set([to, from])) {
             await outbox.enqueue(tables, { kind: 'email-change-undone', email, userId: user.id, detail: to }, caller);
           }
+          return { kept };
         }, sent.userId)
         .catch(takenIfDuplicate);
       outbox.wake();
+      return undone;
     },
   };
 };

@@ -1,16 +1,21 @@
-import { type Caller, operator } from '../activity/caller.ts';
-import type { Rate } from '../config/index.ts';
-import { ServiceError } from '../errors.ts';
-import { pageById } from '../page-by-id.ts';
-import type { AllTables } from '../parts/database/contract.ts';
-import type { Language } from '../texts/languages.ts';
-import { asAdministrator } from './administrators.ts';
-import type { Deps } from './deps.ts';
-import { decide } from './identity-keys.ts';
-import type { ListedInvitation } from './invitation-rows.ts';
-import type { MailAdmission } from './mail-requests.ts';
-import type { MailRequest } from './outbox-rows.ts';
-import type { Session } from './sessions.ts';
+import { type Caller, operator } from '../../activity/caller.ts';
+import type { Activity } from '../../activity/index.ts';
+import type { Rate } from '../../config/index.ts';
+import { ServiceError } from '../../errors.ts';
+import { pageById } from '../../lib/pagination.ts';
+import type { Limits } from '../../limits/index.ts';
+import { type AllTables, type Database, retryOnDuplicate } from '../../parts/database/contract.ts';
+import type { Language } from '../../shared/texts/languages.ts';
+import type {
+  EmailChangeRows,
+  InvitationRows,
+  ListedInvitation,
+  MailAdmission,
+  MailRequest,
+  Outbox,
+} from '../mail/index.ts';
+import { asAdministrator, type Session } from '../sessions/index.ts';
+import type { RegistrationPolicy } from '../users/index.ts';
 
 export interface InvitationPage {
   invitations: ListedInvitation[];
@@ -25,15 +30,23 @@ interface Invited {
 }
 
 interface Parts {
+  database: Database;
+  emailChanges: EmailChangeRows;
+  invitations: InvitationRows;
+  limits: Limits;
+  outbox: Outbox;
+  /** Inserts an event without a mail. */
+  recordUnmailed: Activity['record'];
+  registration: RegistrationPolicy;
   admission: Pick<MailAdmission, 'isWithinLimits'>;
   rates: { mail: Rate };
 }
 
-/** Invitations of addresses to create an account, by administrators and by the operator. */
-export const createInvitations = (deps: Deps, { admission, rates }: Parts) => {
-  const { database, emailChanges, invitations, outbox, recordUnmailed, registration } = deps;
+/** Invitations to create an account, by administrators and by the operator. */
+export const createInvitations = (parts: Parts) => {
+  const { database, emailChanges, invitations, limits, outbox, recordUnmailed, registration, admission, rates } = parts;
 
-  /** Rejects with EMAIL_TAKEN, and past the limits on mails with RATE_LIMITED. `invitedBy` is null for the operator. */
+  /** EMAIL_TAKEN; RATE_LIMITED past the limits of mails. `invitedBy` is null for the operator. */
   const inviteIn = async (
     tables: AllTables,
     email: string,
@@ -53,46 +66,49 @@ export const createInvitations = (deps: Deps, { admission, rates }: Parts) => {
 
   const requireInvitations = () => {
     if (!registration.takesInvitations) {
-      throw new ServiceError('REGISTRATION_CLOSED', { message: 'Registration is closed, also to invited users' });
+      throw new ServiceError('REGISTRATION_CLOSED', { message: 'Registration is closed, even for invited users' });
     }
   };
 
   return {
     /**
-     * Mails an address a link by which one account can be created with it, in place of an older one. Rejects with
-     * REGISTRATION_CLOSED where nobody is let in, with EMAIL_TAKEN if it is the address of an account, or was until lately,
-     * and with RATE_LIMITED. The mail is in the `language`, else in that of the caller.
+     * Mails an invitation for one account, which replaces an older one. In `language`, else the caller's.
+     * REGISTRATION_CLOSED without registration; EMAIL_TAKEN also for a reserved address; RATE_LIMITED.
      */
     async invite(session: Session, { email, language }: Invited, caller: Caller): Promise<ListedInvitation> {
       requireInvitations();
       const { id } = session.user;
-      return decide(() =>
-        asAdministrator(deps, session, async (tables) => {
-          const invitation = await inviteIn(tables, email, id, { language: () => language ?? caller.language() });
+      await limits.enforce('administration', id);
+      return retryOnDuplicate(() =>
+        asAdministrator(parts, session, async (tables) => {
+          const request = { actorId: id, language: () => language ?? caller.language() };
+          const invitation = await inviteIn(tables, email, id, request);
           await recordUnmailed(tables, id, { kind: 'user-invited', details: { email } }, caller);
           return invitation;
         }),
       );
     },
 
-    /** The same by the operator, at the command line. No account has an event of it; that of the new user names the operator. */
+    /** The operator's invitation, from the command line. Recorded only in the event of the new account. */
     async inviteAsOperator(email: string): Promise<ListedInvitation> {
       requireInvitations();
-      const invitation = await decide(() => database.change((tables) => inviteIn(tables, email, null, operator)));
+      const invitation = await retryOnDuplicate(() =>
+        database.change((tables) => inviteIn(tables, email, null, operator)),
+      );
       outbox.wake();
       return invitation;
     },
 
-    /** Those that can be used, newest first. `cursor` must be the id of one. */
+    /** Usable invitations, newest first. `cursor` must be the id of one. */
     async listInvitations({ limit, cursor }: { limit: number; cursor: string | undefined }): Promise<InvitationPage> {
       const found = await database.query((tables) => invitations.list(tables, { limit: limit + 1, cursor }));
       const { page: shown, ...next } = pageById(found, limit);
       return { invitations: shown, ...next };
     },
 
-    /** Makes the mailed link void. Answers whether there was such an invitation. */
+    /** Invalidates the mailed link. Resolves to whether the invitation existed. */
     revokeInvitation: (session: Session, id: string, caller: Caller): Promise<boolean> =>
-      asAdministrator(deps, session, async (tables) => {
+      asAdministrator(parts, session, async (tables) => {
         const email = await invitations.revoke(tables, id);
         if (email === undefined) return false;
         const event = { kind: 'invitation-revoked' as const, details: { email } };

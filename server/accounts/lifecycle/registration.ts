@@ -1,21 +1,34 @@
-import { User } from '../../entities/index.ts';
-import type { Caller } from '../activity/caller.ts';
-import { ServiceError } from '../errors.ts';
-import { isDuplicate, rowOf } from '../parts/database/contract.ts';
-import { browserHash } from './browsers.ts';
-import type { Deps } from './deps.ts';
-import { PASSWORD } from './login-methods.ts';
-import { lockUser } from './users.ts';
+/**
+ * Registration by email and password. Reserved addresses are checked after the insert of the user, because the insert
+ * waits for a concurrent change that gives the address up.
+ */
+import { User } from '../../../entities/index.ts';
+import type { Caller } from '../../activity/caller.ts';
+import { ServiceError } from '../../errors.ts';
+import { hashOf } from '../../lib/random-token.ts';
+import type { Limits } from '../../limits/index.ts';
+import { type Database, isDuplicate, rowOf } from '../../parts/database/contract.ts';
+import { PASSWORD, type Passwords } from '../credentials/index.ts';
+import type { EmailChangeRows, InvitationRows, Outbox, RecordEvent } from '../mail/index.ts';
+import type { DeviceRequest, KnownDevices } from '../sessions/index.ts';
+import { type Consents, type DeleteUser, lockUser, type RegistrationPolicy } from '../users/index.ts';
 
 interface Registrant {
   name: string;
   /** Normalized. */
   email: string;
   password: string;
-  /** Whether the terms that there are have been accepted. */
+  /** Whether the user accepts the current terms. */
   acceptTerms: boolean;
-  /** The version of them that was shown, if that is known. */
+  /** The version of the terms shown, if known. */
   termsVersion?: string | undefined;
+}
+
+/** An invited user has proven the inbox, so the device is known from here on. */
+interface InvitedUser {
+  user: User;
+  /** The new device cookie. */
+  deviceCookie: string;
 }
 
 interface Request {
@@ -24,11 +37,26 @@ interface Request {
   browser: string;
 }
 
-/** Registration by email and password. */
+interface Needs {
+  consents: Pick<Consents, 'record' | 'requireAccepted'>;
+  database: Database;
+  deleteUser: DeleteUser;
+  devices: Pick<KnownDevices, 'mark'>;
+  emailChanges: EmailChangeRows;
+  invitations: InvitationRows;
+  limits: Limits;
+  outbox: Outbox;
+  passwords: Passwords;
+  /** Inserts an event and queues its mail. */
+  record: RecordEvent;
+  registration: RegistrationPolicy;
+}
+
 export const createRegistration = ({
   consents,
   database,
   deleteUser,
+  devices,
   emailChanges,
   invitations,
   limits,
@@ -36,17 +64,15 @@ export const createRegistration = ({
   passwords,
   record,
   registration,
-}: Deps) => {
+}: Needs) => {
   const takenIfDuplicate = (error: unknown): never => {
     throw isDuplicate(error) ? new ServiceError('EMAIL_TAKEN') : error;
   };
 
   return {
     /**
-     * Makes an account whose address is to be verified. Rejects with REGISTRATION_CLOSED before anything is looked up, so that
-     * it tells nothing of the address, with VALIDATION_FAILED where the current terms were not accepted, and with
-     * EMAIL_TAKEN; the unique key decides, also between two concurrent registrations. An address that its user has just
-     * given up is looked for after the insert, which waits for such a change.
+     * Creates an unverified account. REGISTRATION_CLOSED before any lookup, so it reveals nothing; VALIDATION_FAILED
+     * without the current terms; EMAIL_TAKEN, decided by the unique key.
      */
     async register({ name, email, password, ...terms }: Registrant, { caller, browser }: Request): Promise<User> {
       if (!registration.admits(email)) throw new ServiceError('REGISTRATION_CLOSED');
@@ -57,7 +83,7 @@ export const createRegistration = ({
         name,
         email,
         passwordHash,
-        browser: browserHash(browser),
+        browser: hashOf(browser),
         browserLanguage: caller.language(),
       });
       await outbox
@@ -75,16 +101,14 @@ export const createRegistration = ({
     },
 
     /**
-     * Makes an account by an invitation, once. Its link was mailed to the address, which is thereby verified, and the password
-     * proven; an account that has never verified it goes. Rejects with REGISTRATION_CLOSED where invitations do not count, with
-     * VALIDATION_FAILED as above, with INVALID_TOKEN, also for another address than the invited one, and with EMAIL_TAKEN, also
-     * where that account is blocked.
+     * Creates an account by an invitation, once; address and password are proven. Replaces an unverified account.
+     * REGISTRATION_CLOSED; VALIDATION_FAILED; INVALID_TOKEN, even if of another address; EMAIL_TAKEN, even if blocked.
      */
     async registerInvited(
       { name, email, password, ...terms }: Registrant,
       token: string,
-      caller: Caller,
-    ): Promise<User> {
+      caller: DeviceRequest,
+    ): Promise<InvitedUser> {
       if (!registration.takesInvitations) throw new ServiceError('REGISTRATION_CLOSED');
       consents.requireAccepted(terms);
       await limits.enforce('register', caller.clientAddress);
@@ -109,7 +133,7 @@ export const createRegistration = ({
           return invited;
         }, email)
         .catch(takenIfDuplicate);
-      return user;
+      return { user, deviceCookie: devices.mark(caller.deviceCookie, user) };
     },
   };
 };

@@ -1,32 +1,42 @@
-import { Removal, type User } from '../../entities/index.ts';
-import type { Log } from '../log.ts';
-import { type AllTables, type Database, type EntityManager, nowOf, sql } from '../parts/database/contract.ts';
-import { gauges } from '../telemetry/metrics.ts';
-import { createLeases } from '../workers/leases.ts';
-import { createWorker } from '../workers/worker.ts';
-import { lockUser } from './users.ts';
+/**
+ * Removal of users after their grace period. The first transaction deletes the user's row and all rows with a foreign
+ * key to it: from then on nobody can log in or restore the account, and the address is free. Further steps delete the
+ * rest. The row of `removals` is deleted last, so any process can continue after a crash; with it the event is recorded.
+ */
+import { Removal } from '../../../entities/index.ts';
+import type { Activity } from '../../activity/index.ts';
+import { type AllTables, type Database, nowOf, sql } from '../../parts/database/contract.ts';
+import type { Log } from '../../telemetry/log.ts';
+import { gauges } from '../../telemetry/metrics.ts';
+import { createLeases } from '../../workers/leases.ts';
+import { createWorker } from '../../workers/worker.ts';
+import { type DeleteUser, lockUser } from '../users/index.ts';
 
 const AT_ONCE = 4;
-/** After a crash another process continues this much later. */
+/** After a crash, another process continues this much later. */
 const LEASE_MS = 20_000;
-/** What is left is looked for again this much later: objects are deleted by the uploads' own job. */
+/** The delay before the next check for leftovers: objects are deleted by the uploads' own job. */
 const AGAIN_MS = 5_000;
-/** Longer than any request that began before the user was removed: what one of them still writes is deleted too. */
+/** Longer than any request that began before the removal: what such a request still writes is deleted too. */
 const SETTLED_MS = 10 * 60_000;
 
 type LeasedRemoval = Pick<Removal, 'userId'>;
 
-/** Deletes what is stored of a user in one place, in batches. Answers whether nothing is left there. May be repeated. */
+/** Deletes a user's data in one place, in batches. Resolves to whether all is deleted. Idempotent. */
 export type RemovalStep = (removed: { userId: string; email: string; begunAt: number }) => Promise<boolean>;
 
-/**
- * Removes users whose time to come back has passed. First the user's row, and with it everything that has a foreign key to it,
- * in the transaction in which the account can no longer be restored: from then on nobody logs in to it, and its address is
- * free. Then, step by step, the rest. The row of `removals` goes last, so that any process continues after a crash.
- */
-export const createRemovals = (database: Database, { steps, log }: { steps: RemovalStep[]; log: Log }) => {
-  /** Deletes the user's row. The caller holds the lock on the user; the rest follows after the commit. */
-  const deleteUser = async (em: EntityManager, tables: AllTables, user: User): Promise<void> => {
+interface Parts {
+  database: Database;
+  steps: RemovalStep[];
+  /** Inserts the event that the user was removed. */
+  recordRemoved: Activity['recordRemoved'];
+  log: Log;
+}
+
+/** Creates the worker that removes users, and `deleteUser`. */
+export const createRemoval = ({ database, steps, recordRemoved, log }: Parts) => {
+  /** The rest follows after the commit. */
+  const deleteUser: DeleteUser = async (em, tables, user) => {
     const begunAt = await nowOf(database, tables);
     await em.upsert(Removal, { userId: user.id, email: user.email, begunAt, dueAt: begunAt });
     await em.remove(user).flush();
@@ -36,18 +46,18 @@ export const createRemovals = (database: Database, { steps, log }: { steps: Remo
     tables
       .selectFrom('removals')
       .select(['user_id as userId', 'email', 'begun_at as begunAt'])
-      // A lease has moved the time; one of later was deleted anew since that began.
+      // A lease has moved the time. A later time means that the account was deleted again since the lease began.
       .select(sql<number>`due_at <= ${database.now} + ${LEASE_MS}`.as('isDue'))
       .where('user_id', '=', userId)
       .executeTakeFirst();
 
-  /** Undefined where the account was restored. */
+  /** Undefined if the account was restored. */
   const begin = (userId: string) =>
     database.transaction(async (em, tables) => {
       const user = await lockUser(em, { id: userId });
-      const asked = await find(tables, userId);
-      if (asked && user && asked.isDue) await deleteUser(em, tables, user);
-      return user ? find(tables, userId) : asked;
+      const removal = await find(tables, userId);
+      if (removal && user && removal.isDue) await deleteUser(em, tables, user);
+      return user ? find(tables, userId) : removal;
     }, userId);
 
   const work = async ({ userId }: LeasedRemoval): Promise<void> => {
@@ -66,15 +76,16 @@ export const createRemovals = (database: Database, { steps, log }: { steps: Remo
     if (isEmpty) await finish(userId);
   };
 
-  const finish = async (userId: string): Promise<void> => {
-    await database.write((tables) =>
-      tables
+  /** Only one of several processes deletes the row, and records the event. */
+  const finish = (userId: string): Promise<void> =>
+    database.change(async (tables) => {
+      const { numDeletedRows } = await tables
         .deleteFrom('removals')
         .where('user_id', '=', userId)
         .where('begun_at', '<', sql<number>`${database.now} - ${SETTLED_MS}`)
-        .execute(),
-    );
-  };
+        .executeTakeFirst();
+      if (numDeletedRows === 1n) await recordRemoved(tables, userId);
+    });
 
   const leases = createLeases(database, {
     table: 'removals',
@@ -86,7 +97,7 @@ export const createRemovals = (database: Database, { steps, log }: { steps: Remo
   });
 
   /**
-   * How many removals are due or under way, and the age of the oldest in ms. Those under way are due again within a lease,
+   * The number of due or running removals, and the age of the oldest in ms. Running ones are due again within a lease,
    * so the index of `due_at` finds both.
    */
   const backlog = () =>
@@ -110,5 +121,3 @@ export const createRemovals = (database: Database, { steps, log }: { steps: Remo
 
   return { deleteUser, start, stop };
 };
-
-export type Removals = ReturnType<typeof createRemovals>;

@@ -1,34 +1,31 @@
-import type { Caller } from '../activity/caller.ts';
-import { ServiceError } from '../errors.ts';
-import type { Deps } from './deps.ts';
-import { PASSWORD, RECOVERY } from './login-methods.ts';
-import { wrongPasskey } from './passkey-login.ts';
+import type { Caller } from '../../activity/caller.ts';
+import { ServiceError } from '../../errors.ts';
+import { PASSWORD, RECOVERY } from '../credentials/index.ts';
+import type { Session, Sessions } from '../sessions/index.ts';
+import { wrongPasskey } from './passkey.ts';
 import type { PasswordCheck } from './password-check.ts';
 import { type FactorRequest, type GivenFactor, type SecondFactors, secondFactorRequired } from './second-factors.ts';
-import type { Session } from './sessions.ts';
 
-/** What users read who are logged in already, and gave no address. */
+/** The message in a session, where the user has not given an address. */
 export const wrongPassword = { message: 'The password is wrong' };
 
-/** What the user gives again: exactly one. */
+/** The credential given again: exactly one. */
 export type GivenAgain = Pick<GivenFactor, 'code' | 'passkey'> & { password?: string | undefined };
 
 interface Rules {
+  sessions: Pick<Sessions, 'reauthenticate'>;
   checkPassword: PasswordCheck;
   secondFactors: SecondFactors;
 }
 
-/** The user of a session gives a credential again: sensitive changes demand it (`recentProcedure`). */
-export const createReauthentication = (
-  { sessions }: Pick<Deps, 'sessions'>,
-  { checkPassword, secondFactors }: Rules,
-) => {
-  /** Where there is an app, the password alone has opened no session either. */
+/** Reauthentication in a session, required before sensitive changes (`recentProcedure`). */
+export const createReauthentication = ({ sessions, checkPassword, secondFactors }: Rules) => {
+  /** With an authenticator app, a password alone does not log in, so it is not enough here either. */
   const checkPasswordIn = async (session: Session, password: string, caller: Caller) => {
     const factors = await secondFactors.factorsOf(session.user);
     if (factors.length > 0) throw secondFactorRequired(factors.filter((factor) => factor !== RECOVERY));
-    const given = { email: session.user.email, password };
-    const { user } = await checkPassword(given, { ...caller, session }, wrongPassword);
+    const credential = { email: session.user.email, password };
+    const { user } = await checkPassword(credential, { ...caller, session }, wrongPassword);
     return { user, method: PASSWORD };
   };
 
@@ -40,8 +37,8 @@ export const createReauthentication = (
 
   return {
     /**
-     * By password (SECOND_FACTOR_REQUIRED where there is an authenticator app), by a code of the app, or by a passkey. Rejects as
-     * a login and its second step do; UNAUTHENTICATED if the session has ended meanwhile, or is of the release before.
+     * By password (SECOND_FACTOR_REQUIRED with an authenticator app), app code or passkey. Rejects as the steps of a
+     * login do. UNAUTHENTICATED if the session has ended since, or is of the previous release.
      */
     async reauthenticate(session: Session, { password, ...factor }: GivenAgain, request: FactorRequest): Promise<void> {
       const { id } = session;

@@ -1,16 +1,19 @@
-import type { Caller } from '../activity/caller.ts';
-import type { Activity } from '../activity/index.ts';
-import { ServiceError } from '../errors.ts';
-import type { Database } from '../parts/database/contract.ts';
-import { lockUser, type Users } from './users.ts';
+import type { Caller } from '../../activity/caller.ts';
+import type { Activity } from '../../activity/index.ts';
+import type { DetailsOf } from '../../activity/kinds.ts';
+import { ServiceError } from '../../errors.ts';
+import type { Database } from '../../parts/database/contract.ts';
+import { ignored } from '../../telemetry/background.ts';
+import { lockUser, type Users } from '../users/index.ts';
 
-/** How many refused logins an account's activity keeps of an hour, so that a flood fills no disk. */
+export type RefusalReason = DetailsOf<'login-refused'>['reason'];
+
+/** Refused logins that an account's activity keeps per hour, so that a flood cannot fill the disk. */
 const KEPT = { most: 20, withinMs: 60 * 60_000 };
 
 /**
- * The most that are recorded at once, so that the database is left to the requests; further ones are left out. Limited ones
- * come at any rate, while each of the others has cost its caller a hash, or a password that was right: the ones keep none of the
- * others out.
+ * Maximum concurrent records, to leave the database to requests; further ones are dropped. Rate-limited refusals have
+ * a budget of their own.
  */
 const mostAtOnce = {
   'wrong-password': 10,
@@ -21,19 +24,17 @@ const mostAtOnce = {
   'wrong-passkey': 10,
   'cloned-passkey': 10,
   limited: 2,
-};
-
-export type RefusalReason = keyof typeof mostAtOnce;
+} satisfies Record<RefusalReason, number>;
 
 interface Parts {
   database: Database;
-  users: Users;
+  users: Pick<Users, 'findCredential'>;
   activity: Activity;
 }
 
 /**
- * Records refused logins behind their answers. The work before the first look at the account is the same for every
- * address, so that no answer's duration reveals whether there is one.
+ * Records refused logins after the response. The work before the first account lookup is equal for every address, so
+ * response times do not reveal accounts.
  */
 export const createLoginRefusals = ({ database, users, activity }: Parts) => {
   const places = { ...mostAtOnce };
@@ -43,7 +44,7 @@ export const createLoginRefusals = ({ database, users, activity }: Parts) => {
     if (!found) return;
     const { id } = found.user;
     const event = { kind: 'login-refused' as const, details: { reason } };
-    // Without a lock first: past the bound a flood locks nothing.
+    // Checks without a lock first: past the limit a flood takes no locks.
     if (await database.query((tables) => activity.hasMost(tables, id, event.kind, KEPT))) return;
     await database.transaction(async (em, tables) => {
       const user = await lockUser(em, { id });
@@ -56,8 +57,7 @@ export const createLoginRefusals = ({ database, users, activity }: Parts) => {
     if (places[reason] === 0) return;
     places[reason]--;
     record(email, reason, caller)
-      // The answer is on its way already, and an outage is told of by the requests that need the database.
-      .catch(() => undefined)
+      .catch(ignored('record_refused_login'))
       .finally(() => places[reason]++);
   };
 };

@@ -1,41 +1,50 @@
-import type { Caller } from '../activity/caller.ts';
-import { ServiceError } from '../errors.ts';
-import { sql } from '../parts/database/contract.ts';
-import type { Deps } from './deps.ts';
-import type { KnownDevices } from './known-devices.ts';
-import { untilUnlocked } from './limits.ts';
-import { PASSKEY, RECOVERY, TOTP } from './login-methods.ts';
-import type { LoginRefusals, RefusalReason } from './login-refusals.ts';
-import type { Assertion, PasskeyAssertions } from './passkey-assertions.ts';
-import { createRecoveryCodeUse } from './recovery-codes.ts';
-import type { Session } from './sessions.ts';
-import type { AuthenticatorApp } from './totp.ts';
-import type { Account } from './users.ts';
-import type { AssertionResponse } from './webauthn.ts';
+import type { Caller } from '../../activity/caller.ts';
+import { ServiceError } from '../../errors.ts';
+import type { Limits } from '../../limits/index.ts';
+import { type Database, sql } from '../../parts/database/contract.ts';
+import type { OwnMethod } from '../../shared/method-names.ts';
+import {
+  type Assertion,
+  type AssertionResponse,
+  type AuthenticatorApp,
+  PASSKEY,
+  type PasskeyAssertions,
+  RECOVERY,
+  type RecoveryCodeUse,
+  TOTP,
+} from '../credentials/index.ts';
+import type { KnownDevices, Session } from '../sessions/index.ts';
+import type { Account, Users } from '../users/index.ts';
+import { knownKey, untilUnlocked } from './attempts.ts';
+import type { LoginRefusals, RefusalReason } from './refusals.ts';
 
-/** What a login is completed with where the user has an authenticator app. */
-export const secondFactorKinds = [TOTP, RECOVERY, PASSKEY] as const;
+/** The second factors that complete a login of a user with an authenticator app. */
+export const secondFactorKinds = [TOTP, RECOVERY, PASSKEY] as const satisfies readonly OwnMethod[];
 export type SecondFactor = (typeof secondFactorKinds)[number];
 
-/** What users give, by its name in the calls: exactly one. */
+/** The given factor, by its name in the calls: exactly one. */
 export interface GivenFactor {
   code?: string | undefined;
   recoveryCode?: string | undefined;
-  /** The answer to a challenge that was made for this user and this browser. */
+  /** The response to a challenge issued to this user and browser. */
   passkey?: AssertionResponse | undefined;
 }
 
-/** The request in which it is given. */
+/** The request that contains the factor. */
 export interface FactorRequest extends Caller {
   /** The id of the browser. */
   browser: string;
   deviceCookie?: string | undefined;
-  /** The session in which it is given again. */
+  /** The session, for reauthentication. */
   session?: Session;
 }
 
 interface Parts {
+  database: Database;
+  limits: Limits;
+  users: Pick<Users, 'findCredential'>;
   app: Pick<AuthenticatorApp, 'useAppCode'>;
+  useRecoveryCode: RecoveryCodeUse;
   assertions: PasskeyAssertions;
   devices: Pick<KnownDevices, 'knownBy'>;
   recordRefusal: LoginRefusals;
@@ -47,45 +56,43 @@ const passkeyRefusals: Record<Assertion['result'], RefusalReason | undefined> = 
   cloned: 'cloned-passkey',
 };
 
-/** The refusal of what takes a second factor, with what can be given. */
+/** The refusal of a login that needs a second factor. Lists the accepted ones. */
 export const secondFactorRequired = (factors: readonly SecondFactor[]): ServiceError =>
   new ServiceError('SECOND_FACTOR_REQUIRED', {
     details: { methods: { message: factors.join(','), rule: 'second_factor' } },
   });
 
-/** Which second factor was given. */
 export function factorOf({ recoveryCode, passkey }: GivenFactor): SecondFactor {
   if (recoveryCode !== undefined) return RECOVERY;
   return passkey === undefined ? TOTP : PASSKEY;
 }
 
-/** The second factors of users. Refused ones are recorded behind the answer. */
-export const createSecondFactors = (deps: Deps, { app, assertions, devices, recordRefusal }: Parts) => {
-  const { database, limits, users } = deps;
-  const useRecoveryCode = createRecoveryCodeUse(deps);
+/** The second factors of users. Refusals are recorded after the response. */
+export const createSecondFactors = (parts: Parts) => {
+  const { database, limits, users, app, assertions, devices, recordRefusal, useRecoveryCode } = parts;
 
   /**
-   * A code of the app has few digits, so that attempts are counted, before they are checked, per user; those of a session or a
-   * device that the account knows by themselves: whoever has the password shuts its owner out of neither.
+   * App codes are short, so attempts are counted per user before the check. Each session and known device has a counter
+   * of its own, besides a shared one: a thief with the password locks the owner out of neither.
    */
   const isRightCode = async (user: Account, code: string, request: FactorRequest): Promise<boolean> => {
     const found = await users.findCredential(user.email);
     const known = devices.knownBy(found, request);
-    const key = known === undefined ? user.id : `${user.id}:${known}`;
-    const giveBack = await limits.enforce('code', untilUnlocked(key, found));
+    const key = found && known !== undefined ? knownKey(found, known) : untilUnlocked(user.id, found);
+    const refund = await limits.enforce('code', key);
     const isRight = await app.useAppCode(user, code);
-    if (isRight) await giveBack();
+    if (isRight) await refund();
     return isRight;
   };
 
-  /** Why it is refused, or undefined where it is right, and used up. */
+  /** The reason of a refusal; undefined for a right factor, which is then used up. */
   const refusalOf = async (
     user: Account,
     { code, recoveryCode, passkey }: GivenFactor,
     request: FactorRequest,
   ): Promise<RefusalReason | undefined> => {
     if (passkey !== undefined) {
-      // A session is there to be confirmed; without one a login waits.
+      // With a session it is a reauthentication; without one, a pending login.
       const purpose = request.session ? 'reauthenticate' : 'second-factor';
       const { result } = await assertions.check(passkey, { purpose, browser: request.browser, userId: user.id });
       return passkeyRefusals[result];
@@ -97,7 +104,7 @@ export const createSecondFactors = (deps: Deps, { app, assertions, devices, reco
   };
 
   return {
-    /** The second factors that can complete a login of the user; none where a login needs none. */
+    /** The second factors that can complete the user's login; empty if it needs none. */
     async factorsOf({ id }: Pick<Account, 'id'>): Promise<SecondFactor[]> {
       const row = await database.query((tables) =>
         tables
@@ -128,7 +135,7 @@ export const createSecondFactors = (deps: Deps, { app, assertions, devices, reco
       return factors;
     },
 
-    /** Uses what was given. Answers which it was, or undefined if it is refused. RATE_LIMITED past the limit of codes. */
+    /** Uses the given factor. Resolves to its kind, or undefined if refused. RATE_LIMITED past the limit of codes. */
     async use(user: Account, given: GivenFactor, request: FactorRequest): Promise<SecondFactor | undefined> {
       const refusal = await refusalOf(user, given, request).catch((error: unknown) => {
         if (error instanceof ServiceError && error.code === 'RATE_LIMITED')

@@ -1,18 +1,21 @@
-import pLimit from 'p-limit';
-import type { User } from '../../entities/index.ts';
-import type { Rate } from '../config/index.ts';
-import { type AllTables, type Database, type EntityManager, sql } from '../parts/database/contract.ts';
-import type { EmailChangeRows } from './email-change-rows.ts';
-import type { InboxTurns } from './inbox-turns.ts';
-import { isTokenPurpose, mailKinds, type TokenPurpose } from './mail-kinds.ts';
-import type { OneTimeTokens } from './one-time-tokens.ts';
-import type { LeasedMail, Mailing } from './outbox-rows.ts';
-import { inboxOf } from './text-rules.ts';
-import { lockUser } from './users.ts';
-
 /**
- * The mail to send; or `unwanted`: no account is to be mailed; or `limited`: its address or inbox has reached a limit.
+ * Limits of requested mails. The limit per address is exact, because the user is locked. The limit per inbox may be
+ * exceeded by one mail for each further process, because each process serializes only its own mails to an inbox
+ * (inbox-turns.ts). A proven address counts only towards its own limit: strangers cannot prove an address, so they
+ * cannot exhaust the inbox limit with tagged addresses and block its owner's password reset.
  */
+import pLimit from 'p-limit';
+import type { User } from '../../../entities/index.ts';
+import type { Rate } from '../../config/index.ts';
+import { type AllTables, type Database, type EntityManager, sql } from '../../parts/database/contract.ts';
+import { inboxOf, type LockedUser, lockUser } from '../users/index.ts';
+import type { InboxTurns } from './inbox-turns.ts';
+import { mailKinds, type TokenPurpose } from './kinds.ts';
+import type { LeasedMail, Mailing } from './outbox-rows.ts';
+import type { EmailChangeRows } from './tokens/email-changes.ts';
+import type { OneTimeTokens } from './tokens/one-time.ts';
+
+/** The mail to send; `unwanted`: no account is to be mailed; `limited`: the address or inbox has reached its limit. */
 export type Admit = (row: LeasedMail) => Promise<LeasedMail | 'unwanted' | 'limited'>;
 
 interface Parts {
@@ -28,68 +31,59 @@ interface Parts {
   turns: InboxTurns;
 }
 
-/** How the request for a mail of one kind becomes that mail. */
+/** How a mail request of one kind becomes a mail. */
 interface Way {
-  /** Locks the user who is mailed a link, if there is one. */
-  find(em: EntityManager): Promise<User | null>;
-  /** Whether the address is known to be the user's. */
+  /** Locks the user who receives the link, if any. */
+  find(em: EntityManager): Promise<LockedUser | null>;
+  /** Whether the user has proven that the address is theirs. */
   isProven(user: User): boolean;
-  /** Issues the token, which replaces the older one. Answers its id. */
-  issue(tables: AllTables, user: User): Promise<string>;
+  /** Issues the token for a request made at this time. Resolves to its id. */
+  issue(tables: AllTables, user: LockedUser, askedAt: number): Promise<string>;
 }
 
 export const createMailAdmission = ({ database, tokens, emailChanges, rates, turns }: Parts) => {
-  const wasMailed = (since: Rate) => sql<boolean>`created_at > ${database.now} - ${since.seconds * 1000}`;
-
-  /**
-   * The limit per address is exact, because the user is locked; that per inbox, of which the caller has the turn, may be
-   * exceeded by one mail for each further process. A proven address counts towards its own limit only: strangers, who
-   * can prove none, must not use up the limit of an inbox with tags and so keep its owner from a reset.
-   */
+  /** The caller holds the turn of the inbox. */
   const isWithinLimits = async (
     tables: AllTables,
     { kind, email }: Pick<Mailing, 'kind' | 'email'>,
     isProven: boolean,
   ): Promise<boolean> => {
-    const longest = rates.mail.seconds > rates.inbox.seconds ? rates.mail : rates.inbox;
-    const toAddress = sql`kind = ${kind} and email = ${email} and ${wasMailed(rates.mail)}`;
-    const mailed = await tables
-      .selectFrom('outbox')
-      .select([
-        sql<number>`coalesce(sum(case when ${toAddress} then 1 else 0 end), 0)`.as('address'),
-        sql<number>`coalesce(sum(case when ${wasMailed(rates.inbox)} then 1 else 0 end), 0)`.as('inbox'),
-      ])
-      .where('inbox', '=', inboxOf(email))
-      .where('token_id', 'is not', null)
-      .where(wasMailed(longest))
-      .executeTakeFirstOrThrow();
-    const isInboxOpen = isProven || Number(mailed.inbox) < rates.inbox.points;
-    return Number(mailed.address) < rates.mail.points && isInboxOpen;
+    const admitted = ({ points, seconds }: Rate) =>
+      tables
+        .selectFrom('outbox')
+        .select('id')
+        .where('inbox', '=', inboxOf(email))
+        .where('admitted_at', '>', sql<number>`${database.now} - ${seconds * 1000}`)
+        .limit(points);
+    const toAddress = await admitted(rates.mail).where('kind', '=', kind).where('email', '=', email).execute();
+    if (toAddress.length >= rates.mail.points) return false;
+    return isProven || (await admitted(rates.inbox).execute()).length < rates.inbox.points;
   };
 
-  /** Undefined for a mail that is no request. */
-  const wayOf = ({ kind, email, userId }: LeasedMail): Way | undefined => {
+  /** Undefined for a mail that needs no admission. */
+  const wayOf = ({ kind, email, userId, detail }: LeasedMail): Way | undefined => {
     if (kind === 'confirm-email') {
       return {
         async find(em) {
           const user = userId ? await lockUser(em, { id: userId }) : null;
           return user?.email === email || user?.isDeleted ? null : user;
         },
-        // Anybody can ask for a change to any address.
+        // Any user can request a change to any address.
         isProven: () => false,
-        issue: (tables, user) => emailChanges.ask(tables, user.id, email),
+        issue: (tables, user) => emailChanges.ask(tables, user, { email, browser: detail ?? null }),
       };
     }
-    if (!isTokenPurpose(kind)) return undefined;
+    const { link } = mailKinds[kind];
+    if (link?.source !== 'one-time') return undefined;
     return {
       async find(em) {
-        // A mail about an account names it; the request of a stranger names an address.
+        // A mail about an account has a user id. A stranger's request has only an address.
         const user = await lockUser(em, userId ? { id: userId } : { email });
-        // Its address may have become another since.
-        return user?.email === email && mailKinds[kind].token?.isFor(user) ? user : null;
+        // The user's address may have changed since.
+        return user?.email === email && link.isFor(user) ? user : null;
       },
       isProven: (user) => user.emailVerified,
-      issue: (tables, user) => tokens.issue(tables, user.id, kind),
+      issue: (tables, user, askedAt) => tokens.issue(tables, user, link.purpose, askedAt),
     };
   };
 
@@ -97,24 +91,27 @@ export const createMailAdmission = ({ database, tokens, emailChanges, rates, tur
     database.transaction(async (em, tables) => {
       const user = await way.find(em);
       if (!user) return 'unwanted';
-      // Another process may have admitted it, and lost its lease before the mail was sent: the link stays the same. It is gone
-      // where it was given up before the user was locked, as the change of an address by a new password.
-      const row = await tables.selectFrom('outbox').select('token_id').where('id', '=', request.id).executeTakeFirst();
+      // Another process may have admitted it and lost its lease before sending: the link stays the same. The row is
+      // missing if the change was cancelled before the user was locked, for example by a new password.
+      const row = await tables
+        .selectFrom('outbox')
+        .select(['token_id', 'created_at'])
+        .where('id', '=', request.id)
+        .executeTakeFirst();
       if (!row) return 'unwanted';
       if (row.token_id) return { ...request, userId: user.id, tokenId: row.token_id };
       if (!(await isWithinLimits(tables, request, way.isProven(user)))) return 'limited';
-      const change = { user_id: user.id, token_id: await way.issue(tables, user) };
+      const change = { user_id: user.id, token_id: await way.issue(tables, user, row.created_at) };
       await tables.updateTable('outbox').set(change).where('id', '=', request.id).execute();
       return { ...request, userId: user.id, tokenId: change.token_id };
     });
 
-  // A thousand requests for one address wait for its lock with one connection.
+  // A thousand requests for one address wait for its lock on one connection.
   const oneByOne = pLimit(1);
 
   /**
-   * Turns the request for a mail with a token into that mail: finds its user and issues the token. Past a limit no token
-   * is issued, so the last mailed link keeps working. Any other mail, and one that was admitted before a crash, is
-   * admitted as it is.
+   * Admits a mail request: finds its user and issues the token. Past a limit no token is issued, so the last mailed
+   * link keeps working. Other mails, and mails admitted before a crash, are returned unchanged.
    */
   const admit: Admit = async (row) => {
     const way = wayOf(row);
@@ -128,8 +125,8 @@ export const createMailAdmission = ({ database, tokens, emailChanges, rates, tur
     isWithinLimits,
 
     /**
-     * Admits the mail to a user that this transaction has inserted: issues the first token and answers its id, or
-     * undefined past a limit. The caller has the turn of the inbox.
+     * Issues the first token of a user inserted by this transaction. Resolves to its id, or undefined past a limit. The
+     * caller holds the turn of the inbox.
      */
     async issueWithinLimits(tables: AllTables, user: User, purpose: TokenPurpose): Promise<string | undefined> {
       if (!(await isWithinLimits(tables, { kind: purpose, email: user.email }, user.emailVerified))) return undefined;

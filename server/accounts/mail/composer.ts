@@ -1,38 +1,43 @@
-import { brandLinks } from '../brand-links.ts';
-import type { Brand } from '../config/brand.ts';
-import { escapeHtml } from '../escape-html.ts';
-import type { Database } from '../parts/database/contract.ts';
-import type { Mail } from '../parts/mail/contract.ts';
-import { type Texts, writer } from '../texts/index.ts';
-import { defaultLanguage, isLanguage, type Language } from '../texts/languages.ts';
-import type { EmailChangeRows } from './email-change-rows.ts';
-import type { InvitationRows } from './invitation-rows.ts';
-import { buttonPages, isChangePurpose, isInvitation, isTokenPurpose, mailKinds } from './mail-kinds.ts';
-import type { MailWords } from './mail-words.ts';
-import type { OneTimeTokens } from './one-time-tokens.ts';
+import type { Brand } from '../../config/brand.ts';
+import { escapeHtml } from '../../lib/escape-html.ts';
+import type { Database } from '../../parts/database/contract.ts';
+import type { Mail } from '../../parts/mail/contract.ts';
+import { brandLinks } from '../../shared/brand-links.ts';
+import type { LoginMethod } from '../../shared/method-names.ts';
+import { defaultLanguage, isLanguage, type Language } from '../../shared/texts/languages.ts';
+import { type Texts, writer } from '../../texts/index.ts';
+import type { Users } from '../users/index.ts';
+import { buttonPages, type Link, type Message, mailKinds } from './kinds.ts';
 import type { LeasedMail } from './outbox-rows.ts';
-import type { Users } from './users.ts';
+import type { EmailChangeRows } from './tokens/email-changes.ts';
+import type { InvitationRows } from './tokens/invitations.ts';
+import type { OneTimeTokens } from './tokens/one-time.ts';
+import { type MailWords, waysIn } from './words.ts';
 
-type Message = Omit<Mail, 'id'>;
+type ComposedMail = Omit<Mail, 'id'>;
+
+/** The login methods added to a user's password. `email` is the user's address. */
+export type MethodsOf = (user: { userId: string; email: string }) => Promise<LoginMethod[]>;
 
 interface Parts {
   appUrl: string;
-  /** What the service is called. */
+  /** The name of the service. */
   site: string;
   brand: Brand;
   texts: Texts;
   database: Database;
   users: Pick<Users, 'find' | 'languagesOf'>;
+  methodsOf: MethodsOf;
   tokens: OneTimeTokens;
   emailChanges: EmailChangeRows;
   invitations: InvitationRows;
 }
 
 /**
- * The mail of an outbox row; undefined when the token was used, replaced, or deleted with its user; `foreign` when only a
- * process with another APP_SECRET can derive it.
+ * The mail of an outbox row. Undefined if the token was used, replaced or deleted; `otherKey` if only a process with
+ * another APP_SECRET can derive it.
  */
-export type MailComposer = (row: LeasedMail) => Promise<Message | 'foreign' | undefined>;
+export type MailComposer = (row: LeasedMail) => Promise<ComposedMail | 'otherKey' | undefined>;
 
 /** Links start with the configured public address, never with the Host of a request. */
 export const createMailComposer = ({
@@ -42,33 +47,39 @@ export const createMailComposer = ({
   texts,
   database,
   users,
+  methodsOf,
   tokens,
   emailChanges,
   invitations,
 }: Parts): MailComposer => {
   const render = renderer(frameOf(brand, { site, appUrl }));
 
-  // A row of the release before, which may still run, names the user alone.
+  // Rows written by the previous release, which may still run, contain only the user.
   const addressOf = async (userId: LeasedMail['userId']) => (userId ? (await users.find(userId))?.email : undefined);
 
-  const tokenOf = async ({ kind, isNew }: LeasedMail, tokenId: string) => {
-    if (isChangePurpose(kind)) return database.query((tables) => emailChanges.deriveAgain(tables, kind, tokenId));
-    if (isInvitation(kind)) return database.query((tables) => invitations.deriveAgain(tables, tokenId));
-    if (!isTokenPurpose(kind)) return undefined;
-    return isNew
-      ? { token: tokens.derive(kind, tokenId) }
-      : database.query((tables) => tokens.deriveAgain(tables, kind, tokenId));
+  const tokenOf = async (link: Link, id: string, { isNew }: LeasedMail) => {
+    if (isNew && link.source === 'one-time') return { token: tokens.derive(link.purpose, id) };
+    return database.query((tables) => {
+      switch (link.source) {
+        case 'one-time':
+          return tokens.deriveAgain(tables, link.purpose, id);
+        case 'email-change':
+          return emailChanges.deriveAgain(tables, link.purpose, id);
+        case 'invitation':
+          return invitations.deriveAgain(tables, id);
+      }
+    });
   };
 
   /**
-   * The user's choice, else the language of the request that the mail answers, else that of the browser of the last login. An
-   * `owner` is told of the request of another user.
+   * The user's choice, else the language of the request, else the browser language of the last login. An `owner` is
+   * notified of another user's request.
    */
   const languageOf = async ({ userId, language, isNew }: LeasedMail, owner?: { email: string }): Promise<Language> => {
     const reader = owner ?? (userId && { id: userId });
-    // A user who was inserted just now has chosen none.
+    // A user inserted just now has not chosen a language.
     const user = reader && !isNew ? await users.languagesOf(reader) : undefined;
-    // A row may be of the release after, which knows more languages.
+    // A row may come from the next release, which may support more languages.
     const others = owner ? [user?.browserLanguage, language] : [language, user?.browserLanguage];
     return [user?.language, ...others].find(isLanguage) ?? defaultLanguage;
   };
@@ -76,26 +87,29 @@ export const createMailComposer = ({
   return async (row) => {
     const email = row.email || (await addressOf(row.userId));
     if (!email) return undefined;
-    const { token, changeToken, invitationToken } = mailKinds[row.kind];
-    const linked = token ?? changeToken ?? invitationToken;
-    const found = linked && (row.tokenId ? await tokenOf(row, row.tokenId) : undefined);
-    if (linked && (!found || found === 'foreign')) return found;
-    const link = linked && typeof found === 'object' ? appUrl + linked.page(found.token, email) : '';
+    const { link: source } = mailKinds[row.kind];
+    const found = source && (row.tokenId ? await tokenOf(source, row.tokenId, row) : undefined);
+    if (source && (!found || found === 'otherKey')) return found;
+    const link = source && typeof found === 'object' ? appUrl + source.page(found.token, email) : '';
     const language = await languageOf(row, found === 'taken' ? { email } : undefined);
     const words = { language, write: writer(texts, language) };
-    return render(email, contentOf(row, { site, appUrl, link }, words), words);
+    const message = messageOf(row, link);
+    const kept = message.tellsMethods && row.userId ? await methodsOf({ userId: row.userId, email }) : [];
+    return render(email, contentOf(row, { site, appUrl, link, message, kept }, words), words);
   };
 };
 
 interface Setting {
-  /** What the service is called: APP_NAME, or the host of the public address. */
+  /** The name of the service: APP_NAME, or the host of the public URL. */
   site: string;
   appUrl: string;
-  /** Of a mail with a token: its page, with the token. Otherwise, and where the owner of the address is only told, empty. */
+  /** The page of the mail, with its token. Empty without a token, and if the owner of the address is only notified. */
   link: string;
+  message: Message;
+  /** The login methods other than the password, if the mail lists them. */
+  kept: LoginMethod[];
 }
 
-/** What a mail says. */
 interface MailContent {
   subject: string;
   paragraphs: string[];
@@ -103,26 +117,36 @@ interface MailContent {
   closing: string;
 }
 
-function contentOf({ kind, detail }: LeasedMail, { site, appUrl, link }: Setting, words: MailWords): MailContent {
+/** The detail of a row has the type that its kind declares. */
+const detailOf = ({ detail }: LeasedMail) => (detail ?? '') as never;
+
+function messageOf(row: LeasedMail, link: string): Message {
+  const { message } = mailKinds[row.kind];
+  return typeof message === 'object' ? message : message({ detail: detailOf(row), hasLink: link !== '' });
+}
+
+function contentOf(
+  row: LeasedMail,
+  { site, appUrl, link, message: { texts, button }, kept }: Setting,
+  words: MailWords,
+): MailContent {
   const { write } = words;
-  const about = detail ?? '';
-  const { message, values: valuesOf } = mailKinds[kind];
-  const { texts, button } = typeof message === 'object' ? message : message({ detail: about, hasLink: link !== '' });
-  const values = { site, ...valuesOf?.(about, words) };
+  const values = { site, ...mailKinds[row.kind].values?.(detailOf(row), words) };
+  const left = kept.length > 0 ? [write('mails.frame.methodsLeft', { ways: waysIn(kept.join(','), words) })] : [];
   const page = button && buttonPages[button];
   return {
     subject: write(`mails.${texts}.subject`, values),
-    paragraphs: write(`mails.${texts}.body`, values).split('\n\n'),
+    paragraphs: [...write(`mails.${texts}.body`, values).split('\n\n'), ...left],
     button: button && { label: write(`mails.buttons.${button}`), url: page ? appUrl + page : link },
     closing: write(`mails.${texts}.closing`, values),
   };
 }
 
-/** What is the same in all mails. Every address is absolute. */
+/** The parts common to all mails. Every URL is absolute. */
 interface Frame {
   site: string;
   logo: string | undefined;
-  /** Of buttons, with white labels, and of links. */
+  /** The colour of links, and of buttons with white labels. */
   accent: string;
   links: ReturnType<typeof brandLinks>;
 }
@@ -139,13 +163,10 @@ function frameOf({ logo, colors, ...pages }: Brand, { site, appUrl }: Pick<Frame
   };
 }
 
-/**
- * No mail carries the name of a user: the user who registered the address chose it, who need not be its owner, confirmed or
- * not.
- */
+/** No mail contains the user's name: another person may have registered the address and chosen the name. */
 const renderer =
   (frame: Frame) =>
-  (email: string, content: MailContent, words: MailWords): Message => {
+  (email: string, content: MailContent, words: MailWords): ComposedMail => {
     const { write } = words;
     const { subject, paragraphs, button, closing } = content;
     const greeting = write('mails.frame.greeting');
@@ -165,7 +186,7 @@ const renderer =
 
 const font = "font-family:-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;font-size:16px;line-height:1.5";
 
-/** Tables and inline styles, because all mail programs support them. Everything variable is escaped. */
+/** Tables and inline styles, because all mail clients support them. All values are escaped. */
 function renderHtml(
   { site, logo, accent, links }: Omit<Frame, 'links'> & { links: { label: string; url: string }[] },
   { subject, paragraphs, button, closing }: MailContent,

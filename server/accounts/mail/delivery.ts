@@ -1,11 +1,11 @@
-import type { Log } from '../log.ts';
-import { createOutage } from '../outage.ts';
-import { MailDeferred, MailRefused, type MailTransport } from '../parts/mail/contract.ts';
-import type { Admit } from './mail-requests.ts';
-import type { MailComposer } from './mails.ts';
+import { createOutage } from '../../lib/outage.ts';
+import { MailDeferred, MailRefused, MailRejected, type MailTransport } from '../../parts/mail/contract.ts';
+import type { Log } from '../../telemetry/log.ts';
+import type { Admit } from './admission.ts';
+import type { MailComposer } from './composer.ts';
 import type { LeasedMail, Outcome } from './outbox-rows.ts';
 
-const LONGEST_BACKOFF_MS = 10 * 60_000;
+const MAX_BACKOFF_MS = 10 * 60_000;
 
 interface Parts {
   admit: Admit;
@@ -15,38 +15,48 @@ interface Parts {
 }
 
 /**
- * Attempts to deliver the mail of a row, and answers what becomes of the row. Rejects when the database cannot be used;
- * whatever the mail server does is an outcome.
+ * Attempts to deliver a mail. Resolves to its outcome, even if the mail server fails. Rejects only if the database is
+ * unavailable.
  */
 export function createMailDelivery({ admit, compose, mail, log }: Parts): (row: LeasedMail) => Promise<Outcome> {
-  // Of a wrong setting or a server that is down: it concerns all mails.
+  // A wrong setting or an unavailable mail server: concerns all mails.
   const outage = createOutage({
     began: (error) =>
-      log.error({ err: error }, 'mails do not go out: check SMTP_URL and MAIL_FROM. They are kept and retried'),
-    ended: () => log.info('mails go out again'),
+      log.error({ err: error }, 'mails cannot be sent: check SMTP_URL and MAIL_FROM. They are kept and retried'),
+    ended: () => log.info('mails are sent again'),
   });
+
+  /**
+   * The first mail rejected since the last delivery. If another one is rejected too, the recipient is not the cause.
+   */
+  let rejected: string | undefined;
+  const concernsAll = (error: unknown, id: string): boolean => {
+    if (error instanceof MailDeferred) return false;
+    if (!(error instanceof MailRejected)) return true;
+    rejected ??= id;
+    return rejected !== id;
+  };
 
   const outcomeOf = (error: unknown, { id, kind, attempts }: LeasedMail): Outcome => {
     if (error instanceof MailRefused) {
-      log.error({ err: error, mail: id, kind }, 'a mail was refused for good');
+      log.error({ err: error, mail: id, kind }, 'a mail was refused permanently');
       return { state: 'dead' };
     }
-    if (error instanceof MailDeferred) log.info({ err: error, mail: id }, 'a mail was refused for now, it is retried');
-    else {
-      log.debug({ err: error, mail: id }, 'a mail did not go out');
+    if (concernsAll(error, id)) {
+      log.debug({ err: error, mail: id }, 'a mail was not sent');
       outage.failed(error);
-    }
+    } else log.info({ err: error, mail: id }, 'a mail was refused temporarily and will be retried');
     return { retryInMs: backoff(attempts + 1) };
   };
 
   const drop = ({ id, kind }: LeasedMail): Outcome => {
-    log.warn({ mail: id, kind }, 'a mail is dropped: it has expired, was superseded, or is past a limit');
+    log.warn({ mail: id, kind }, 'a mail was dropped: it has expired, was superseded, or exceeds a limit');
     return { state: 'dropped' };
   };
 
-  // While instances are replaced one after another, the next that has that secret sends it.
+  // During a rolling restart, another instance with that secret sends it.
   const leave = ({ id, kind, attempts }: LeasedMail): Outcome => {
-    log.warn({ mail: id, kind }, 'a mail waits for a process whose APP_SECRET holds the secret of its token');
+    log.warn({ mail: id, kind }, 'a mail waits for a process with the APP_SECRET of its token');
     return { retryInMs: backoff(attempts + 1) };
   };
 
@@ -56,17 +66,18 @@ export function createMailDelivery({ admit, compose, mail, log }: Parts): (row: 
     if (admitted === 'unwanted') return 'unwanted';
     const message = admitted === 'limited' ? undefined : await compose(admitted);
     if (!message) return drop(row);
-    if (message === 'foreign') return leave(row);
+    if (message === 'otherKey') return leave(row);
     try {
       await mail.send({ id: row.id, ...message });
     } catch (error) {
       return outcomeOf(error, row);
     }
+    rejected = undefined;
     outage.succeeded();
     return { state: 'sent' };
   };
 }
 
-/** Doubling, with jitter: a mail server that comes back does not get all mails at once. */
+/** Doubles, with jitter: a recovering mail server does not receive all mails together. */
 const backoff = (attempts: number): number =>
-  Math.min(1000 * 2 ** (attempts - 1), LONGEST_BACKOFF_MS) * (0.5 + Math.random() / 2);
+  Math.min(1000 * 2 ** (attempts - 1), MAX_BACKOFF_MS) * (0.5 + Math.random() / 2);

@@ -1,11 +1,10 @@
 /**
- * Of the mails of this process to one inbox, one at a time is counted and queued: the limit per inbox locks no row of the
- * database.
+ * Serializes counting and queueing of this process's mails to one inbox, so the limit per inbox locks no database row.
  */
 export function createInboxTurns() {
   const held = new Map<string, Promise<void>>();
 
-  /** Holds a free inbox until the answer is called; undefined if it is held. */
+  /** Holds a free inbox. Returns its release function, or undefined if the inbox is held. */
   const tryHold = (inbox: string): (() => void) | undefined => {
     if (held.has(inbox)) return undefined;
     const { promise, resolve } = Promise.withResolvers<void>();

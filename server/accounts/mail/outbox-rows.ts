@@ -1,52 +1,65 @@
 import { v7 as uuidv7 } from 'uuid';
-import type { MailState, OutboxMail } from '../../entities/index.ts';
-import { type Database, sql, type WriteTables } from '../parts/database/contract.ts';
-import { traceparent } from '../telemetry/traces.ts';
-import { createLeases } from '../workers/leases.ts';
-import { deleteInBatches } from '../workers/sweep.ts';
-import { type MailKind, mailKinds } from './mail-kinds.ts';
-import { inboxOf } from './text-rules.ts';
+import type { MailState, OutboxMail } from '../../../entities/index.ts';
+import { type Database, sql, type WriteTables } from '../../parts/database/contract.ts';
+import { traceparent } from '../../telemetry/traces.ts';
+import { createLeases } from '../../workers/leases.ts';
+import { deleteInBatches } from '../../workers/sweep.ts';
+import { inboxOf } from '../users/index.ts';
+import { type MailDetail, type MailKind, mailKinds } from './kinds.ts';
+import { createMailTurns, type MailTurns, mailTurns } from './turns.ts';
 
-/** After a crash another process retries a mail this much later. */
+/** After a crash, another process retries a mail this much later. */
 const LEASE_MS = 20_000;
 const KEPT_MS = 7 * 24 * 60 * 60_000;
 
-export interface Mailing {
-  kind: MailKind;
-  /** Normalized. For a kind with a token there may be no user of this address. */
+/** A kind of mail with its own detail, which has at most 255 characters. */
+export type MailContent = {
+  [K in MailKind]: { kind: K } & (undefined extends MailDetail<K>
+    ? { detail?: Exclude<MailDetail<K>, undefined> }
+    : { detail: MailDetail<K> });
+}[MailKind];
+
+interface Addressee {
+  /** Normalized. A kind with a token may have an address without a user. */
   email: string;
   /** Unknown in a request. */
   userId?: string;
-  /** A value that the text of this kind contains, at most 255 characters. */
-  detail?: string;
-  /** Of its token, where that was issued already. */
-  tokenId?: string | undefined;
 }
 
-/** What a mail answers. It is in this language, unless the user has chosen another. */
+export type RequestedMail = MailContent & Addressee;
+
+/** `tokenId`: only if the token is already issued. */
+export type Mailing = RequestedMail & { tokenId?: string | undefined };
+
+/** The request that caused a mail. Its language applies unless the user has chosen another. */
 export interface MailRequest {
+  /** The administrator whose act the mail reports. */
+  actorId?: string;
   language(): string | undefined;
 }
 
-/** A row as the worker takes it. `attempts` does not count the one that begins. */
+/** A row leased by the worker. `attempts` excludes the current one. */
 export type LeasedMail = Pick<
   OutboxMail,
   'id' | 'email' | 'userId' | 'tokenId' | 'detail' | 'attempts' | 'traceparent' | 'language'
 > & {
   kind: MailKind;
   expired: boolean;
-  /** Whether it was queued just now by this process, with its token. */
+  /** Whether this process has just queued it, with its token. */
   isNew: boolean;
 };
 
-/** The result of an attempt: `unwanted` is a request for an address that has no account to mail. */
+/** The result of an attempt. `unwanted`: the requested address has no account to mail. */
 export type Outcome = { state: MailState } | { retryInMs: number } | 'unwanted';
 
-/** The rows of `outbox`, by the database's clock. They are kept for `countedMs`, in which the limits count them. */
-export const createOutboxRows = (database: Database, { countedMs }: { countedMs: number }) => ({
+/** The rows of `outbox`, by the database clock. Rows stay for `countedMs`, while limits count them. */
+export const createOutboxRows = (
+  database: Database,
+  { countedMs, turnOf = createMailTurns() }: { countedMs: number; turnOf?: MailTurns },
+) => ({
   /**
-   * Must be the only statement of a `write`, or part of a transaction. `isLeased` inserts it as this process's to deliver,
-   * who has it when the transaction is committed.
+   * Must be the only statement of a `write`, or part of a transaction. With `isLeased`, this process holds the lease
+   * from the commit on.
    */
   async insert(
     tables: WriteTables,
@@ -76,6 +89,7 @@ export const createOutboxRows = (database: Database, { countedMs }: { countedMs:
         detail: row.detail,
         state: 'pending',
         attempts: isLeased ? 1 : 0,
+        turn: turnOf(kind, request.actorId ?? userId ?? inboxOf(email)),
         due_at: sql`${database.now} + ${isLeased ? LEASE_MS : delayMs}`,
         expires_at: sql`${database.now} + ${mailKinds[kind].lifeMs}`,
         created_at: database.now,
@@ -92,6 +106,7 @@ export const createOutboxRows = (database: Database, { countedMs }: { countedMs:
     keyOf: ({ id }: LeasedMail) => id,
     leaseMs: LEASE_MS,
     counter: 'attempts',
+    turns: { column: 'turn', values: mailTurns },
     select: (tables) =>
       tables
         .selectFrom('outbox')
@@ -112,32 +127,18 @@ export const createOutboxRows = (database: Database, { countedMs }: { countedMs:
   }),
 
   async settle({ id }: LeasedMail, outcome: Outcome): Promise<void> {
-    const statement = async (tables: WriteTables, latest: number): Promise<true | undefined> => {
-      const isInTime = sql<boolean>`${database.now} <= ${latest}`;
-      if (outcome === 'unwanted') {
-        const { numDeletedRows } = await tables
-          .deleteFrom('outbox')
-          .where('id', '=', id)
-          .where(isInTime)
-          .executeTakeFirst();
-        return numDeletedRows === 1n || undefined;
-      }
-      const { numUpdatedRows } = await tables
+    await database.write(async (tables) => {
+      if (outcome === 'unwanted') return tables.deleteFrom('outbox').where('id', '=', id).execute();
+      return tables
         .updateTable('outbox')
         .set('state' in outcome ? outcome : { due_at: sql`${database.now} + ${Math.round(outcome.retryInMs)}` })
         .where('id', '=', id)
         .where('state', '=', 'pending')
-        .where(isInTime)
-        .executeTakeFirst();
-      return numUpdatedRows === 1n || undefined;
-    };
-    await database.attempt<unknown>({
-      statement,
-      otherwise: (_em, tables) => statement(tables, Number.MAX_SAFE_INTEGER),
+        .execute();
     });
   },
 
-  /** What waits, for the metrics. `oldestMs`: the age of the oldest, 0 without one. */
+  /** The backlog, for the metrics. `oldestMs`: the age of the oldest mail, 0 without one. */
   async backlog(): Promise<{ pending: number; due: number; oldestMs: number }> {
     const row = await database.query((tables) =>
       tables
@@ -154,15 +155,15 @@ export const createOutboxRows = (database: Database, { countedMs }: { countedMs:
   },
 
   /**
-   * Deletes the mails of a removed user, those that limits still count excepted. Answers whether none is left. A mail to the
-   * address alone is the user's if it is from before the removal.
+   * Deletes the mails of a removed user, except those that limits still count. Resolves to whether all are deleted.
+   * Mails without a user id belong to the user if they are older than the removal.
    */
   async removeAllOf({ userId, email, begunAt }: { userId: string; email: string; begunAt: number }): Promise<boolean> {
     const ofUser = sql<boolean>`user_id = ${userId}`;
     const toAddress = sql<boolean>`inbox = ${inboxOf(email)} and email = ${email} and user_id is null and created_at <= ${begunAt}`;
     const isCounted = sql<boolean>`token_id is not null and created_at > ${database.now} - ${countedMs}`;
-    for (const theirs of [ofUser, toAddress]) {
-      await deleteInBatches(database, 'outbox', sql`${theirs} and not (${isCounted})`);
+    for (const condition of [ofUser, toAddress]) {
+      await deleteInBatches(database, 'outbox', sql`${condition} and not (${isCounted})`);
     }
     const left = await database.query((tables) =>
       tables.selectFrom('outbox').select('id').where(sql<boolean>`(${ofUser}) or (${toAddress})`).executeTakeFirst(),
@@ -170,7 +171,7 @@ export const createOutboxRows = (database: Database, { countedMs }: { countedMs:
     return left === undefined;
   },
 
-  /** Deletes settled rows that no limit counts any more. */
+  /** Deletes finished rows that no limit counts any more. */
   sweep: (): Promise<void> =>
     deleteInBatches(
       database,

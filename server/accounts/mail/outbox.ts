@@ -1,44 +1,48 @@
-import type { User } from '../../entities/index.ts';
-import type { Rate } from '../config/index.ts';
-import type { Log } from '../log.ts';
-import type { AllTables, Database, WriteTables } from '../parts/database/contract.ts';
-import { DELIVERIES_AT_ONCE, type MailTransport } from '../parts/mail/contract.ts';
-import { count, gauges } from '../telemetry/metrics.ts';
-import { inSpan } from '../telemetry/traces.ts';
-import { createWorker } from '../workers/worker.ts';
+/**
+ * The mail queue. `enqueue` writes a mail in the transaction of the change that it reports; a worker in each process
+ * delivers it. No mail is lost. After a crash a mail may be sent twice, with the same Message-ID and token.
+ */
+import type { User } from '../../../entities/index.ts';
+import type { Rate } from '../../config/index.ts';
+import type { AllTables, Database, WriteTables } from '../../parts/database/contract.ts';
+import { DELIVERIES_AT_ONCE, type MailTransport } from '../../parts/mail/contract.ts';
+import type { Log } from '../../telemetry/log.ts';
+import { count, gauges } from '../../telemetry/metrics.ts';
+import { inSpan } from '../../telemetry/traces.ts';
+import { createWorker } from '../../workers/worker.ts';
+import { inboxOf } from '../users/index.ts';
+import type { MailAdmission } from './admission.ts';
+import type { MailComposer } from './composer.ts';
+import { createMailDelivery } from './delivery.ts';
 import type { InboxTurns } from './inbox-turns.ts';
-import { createMailDelivery } from './mail-delivery.ts';
-import type { TokenPurpose } from './mail-kinds.ts';
-import type { MailAdmission } from './mail-requests.ts';
-import type { MailComposer } from './mails.ts';
-import { createOutboxRows, type LeasedMail, type Mailing, type MailRequest, type Outcome } from './outbox-rows.ts';
-import { inboxOf } from './text-rules.ts';
+import {
+  createOutboxRows,
+  type LeasedMail,
+  type Mailing,
+  type MailRequest,
+  type Outcome,
+  type RequestedMail,
+} from './outbox-rows.ts';
 
 /**
- * A request is worked on only after the HTTP requests of the same moment have been answered: the work for an address
- * that has an account slows none of them, so their duration does not reveal it.
+ * Requests are processed after the concurrent HTTP responses. So response times do not reveal whether an address has an
+ * account.
  */
 const REQUEST_DELAY_MS = 500;
 
 interface Parts {
   database: Database;
-  /** Rows are counted for these limits. */
+  /** The limits that count rows. */
   rates: { mail: Rate; inbox: Rate };
   mail: MailTransport;
   admission: Pick<MailAdmission, 'admit' | 'issueWithinLimits'>;
   turns: InboxTurns;
   compose: MailComposer;
-  /** What else is deleted by and by, beside old mails. */
-  sweeps: (() => Promise<void>)[];
   log: Log;
 }
 
-/**
- * The queue of mails. `enqueue` writes one in the transaction of the change that it announces; the worker of each
- * process delivers. After a crash a mail may be sent twice, with the same Message-ID and the same token; it is never
- * lost.
- */
-export function createOutbox({ database, rates, mail, admission, turns, compose, sweeps, log }: Parts) {
+/** Creates the queue and its worker in this process. */
+export function createOutbox({ database, rates, mail, admission, turns, compose, log }: Parts) {
   const rows = createOutboxRows(database, { countedMs: Math.max(rates.mail.seconds, rates.inbox.seconds) * 1000 });
   const attempt = createMailDelivery({ admit: admission.admit, compose, mail, log });
 
@@ -65,9 +69,6 @@ export function createOutbox({ database, rates, mail, admission, turns, compose,
     atOnce: DELIVERIES_AT_ONCE,
     leases: rows.leases,
     work: (row) => inSpan(`deliver ${row.kind}`, traceOf(row), () => deliver(row)),
-    async sweep() {
-      for (const sweep of [rows.sweep, ...sweeps]) await sweep();
-    },
     log,
   });
 
@@ -78,13 +79,12 @@ export function createOutbox({ database, rates, mail, admission, turns, compose,
     },
 
     /**
-     * Runs a transaction that inserts a user and calls `welcome`, which queues the user's first mail, and delivers that
-     * after the commit. Usually the mail is admitted in the same transaction and needs no lease: it is this process's from
-     * the beginning. Where that is not possible at this moment, it is a request like any other.
+     * Runs a transaction that inserts a user; its `welcome` queues the first mail. That mail is normally admitted in
+     * the same transaction, without a lease; otherwise it becomes a request.
      */
     async welcoming(
       user: User,
-      purpose: TokenPurpose,
+      purpose: 'verify-email',
       request: MailRequest,
       transact: (welcome: (tables: AllTables) => Promise<void>) => Promise<void>,
     ): Promise<void> {
@@ -106,11 +106,11 @@ export function createOutbox({ database, rates, mail, admission, turns, compose,
     },
 
     /**
-     * Queues the request for a mail. The work is the same for every address, known or not: the worker finds out whether
-     * there is an account to mail (OWASP ASVS 6.3.8). `beside` is written in the same transaction.
+     * Queues a mail request. The work is equal for known and unknown addresses: only the worker looks for an account
+     * (OWASP ASVS 6.3.8). `beside` is written in the same transaction.
      */
     async request(
-      mailing: Pick<Mailing, 'kind' | 'email' | 'userId'>,
+      mailing: RequestedMail,
       request: MailRequest,
       beside?: (tables: AllTables) => Promise<void>,
     ): Promise<void> {
@@ -125,9 +125,10 @@ export function createOutbox({ database, rates, mail, admission, turns, compose,
     },
 
     removeAllOf: rows.removeAllOf,
+    sweep: rows.sweep,
     wake: (): void => worker.wake(),
     start: worker.start,
-    /** Sends no more mails and waits for those on their way. */
+    /** Stops sending and waits for mails in flight. */
     stop: worker.stop,
   };
 }
@@ -140,7 +141,7 @@ const nameOf = (outcome: Outcome): string => {
   return 'state' in outcome ? outcome.state : 'retried';
 };
 
-/** The delivery is part of the trace of the request that the mail is sent for, however much later. */
+/** The delivery belongs to the trace of the request that caused the mail, however late it is. */
 const traceOf = ({ id, traceparent }: LeasedMail) => ({
   kind: 'consumer' as const,
   attributes: { 'messaging.operation.name': 'deliver', 'messaging.message.id': id },

@@ -1,14 +1,15 @@
-import type { Language } from '../texts/languages.ts';
-import { providerLabel } from '../texts/provider-label.ts';
-import type { TextKey, Write } from '../texts/template.ts';
+import type { OwnMethod } from '../../shared/method-names.ts';
+import type { Language } from '../../shared/texts/languages.ts';
+import { providerLabel } from '../../shared/texts/provider-label.ts';
+import type { TextKey, Write } from '../../shared/texts/template.ts';
 
-/** How values read in the language of a mail. */
+/** Formats values in the language of a mail. */
 export interface MailWords {
   write: Write;
   language: Language;
 }
 
-/** Whose dates and lists are those of a language: there are two Englishes. */
+/** The locale of dates and lists. English has two date orders. */
 const localeOf = (language: Language): string => (language === 'en' ? 'en-GB' : language);
 
 /** `2026-11-22 14:05 UTC`. */
@@ -21,18 +22,18 @@ const timeForm = { ...dayForm, hour: '2-digit', minute: '2-digit', timeZoneName:
 export const timeOf = (msecs: number, { language }: MailWords): string =>
   language === 'en' ? inUtc(msecs) : new Date(msecs).toLocaleString(localeOf(language), timeForm);
 
-/** The day of a time in ISO 8601, by UTC: `6 December 2026`. */
+/** The UTC day of an ISO 8601 time: `6 December 2026`. */
 export const dayOf = (time: string, { language }: MailWords): string =>
   new Date(time).toLocaleDateString(localeOf(language), dayForm);
 
-const ownMethods = {
+const textsOfOwn = {
   password: 'mails.ways.password',
   passkey: 'mails.ways.passkey',
   totp: 'mails.ways.totp',
   recovery: 'mails.ways.recovery',
-} as const satisfies Record<string, TextKey>;
+} as const satisfies Record<OwnMethod, TextKey>;
 
-const isOwnMethod = (method: string): method is keyof typeof ownMethods => Object.hasOwn(ownMethods, method);
+const isOwnMethod = (method: string): method is OwnMethod => Object.hasOwn(textsOfOwn, method);
 
 /** `password,github` in words: `by a password and through GitHub`. */
 export const waysIn = (methods: string, { write, language }: MailWords): string =>
@@ -41,7 +42,7 @@ export const waysIn = (methods: string, { write, language }: MailWords): string 
       .split(',')
       .map((method) =>
         isOwnMethod(method)
-          ? write(ownMethods[method])
+          ? write(textsOfOwn[method])
           : write('mails.ways.provider', { provider: providerLabel(method, write) }),
       ),
   );

@@ -1,34 +1,41 @@
-import type { Identity } from '../../entities/index.ts';
-import type { Caller } from '../activity/caller.ts';
-import { ServiceError } from '../errors.ts';
-import { columnsOf } from '../parts/database/contract.ts';
-import type { Deps } from './deps.ts';
-import type { FlowOutcome, ReturnedIdentity } from './flow-outcomes.ts';
-import { addressIn, decide, isStorableIdentity, linkedTo } from './identity-keys.ts';
-import { addLink } from './identity-rules.ts';
-import { hasOnlyProvenMethods, hasWayIn, identitiesOf, keepProviderOf } from './login-methods.ts';
-import type { Session } from './sessions.ts';
-import { deleteSessionsThrough, isSessionOpen, lockOwner } from './sessions-of-user.ts';
-import { lockUser } from './users.ts';
+import type { Identity } from '../../../entities/index.ts';
+import type { Caller } from '../../activity/caller.ts';
+import { ServiceError } from '../../errors.ts';
+import { columnsOf, type Database, retryOnDuplicate } from '../../parts/database/contract.ts';
+import type { ProviderName } from '../../shared/method-names.ts';
+import { canLogIn, hasOnlyProvenMethods, identitiesOf, keepProviderOf } from '../credentials/index.ts';
+import type { Outbox, RecordEvent } from '../mail/index.ts';
+import { deleteSessionsThrough, isSessionOpen, lockOwner, type Session } from '../sessions/index.ts';
+import { lockUser } from '../users/index.ts';
+import { addLink, hasRoomForIdentity } from './admission-rules.ts';
+import { addressIn, isStorableIdentity, linkedTo } from './identity-keys.ts';
+import type { FlowOutcome, ReturnedIdentity } from './outcomes.ts';
 
-/** The most identities that a user is shown. */
-const MOST_LISTED = 100;
+/** Maximum identities in the list of a user. */
+const MAX_LISTED = 100;
 
-/** What users see of an identity. `createdAt` in milliseconds since 1970. */
+/** The public fields of an identity. `createdAt` in milliseconds since 1970. */
 const listedFields = ['id', 'provider', 'email', 'createdAt'] as const;
 export type ListedIdentity = Pick<Identity, (typeof listedFields)[number]>;
 
-/** How a user can log in. */
+/** The login methods of a user. */
 interface LoginMethods {
-  /** The oldest first. */
+  /** Oldest first. */
   identities: ListedIdentity[];
   hasPassword: boolean;
 }
 
-/** Users link further identities to their account and unlink them. `providers` are the names of those that there are. */
-export const createIdentityLinks = (deps: Deps, { providers }: { providers: readonly string[] }) => {
-  const { database, outbox, record } = deps;
+interface Needs {
+  database: Database;
+  outbox: Outbox;
+  /** Inserts an event and queues its mail. */
+  record: RecordEvent;
+  /** The names of the configured identity providers. */
+  providers: readonly ProviderName[];
+}
 
+/** Links and unlinks further identities of a user. */
+export const createIdentityLinks = ({ database, outbox, record, providers }: Needs) => {
   const linkOnce = (
     { identity, provider, request }: ReturnedIdentity,
     { userId, sessionId, epoch }: { userId: string; sessionId: string; epoch: number },
@@ -40,9 +47,10 @@ export const createIdentityLinks = (deps: Deps, { providers }: { providers: read
       }
       const linkedId = await linkedTo(tables, identity);
       if (linkedId !== undefined) return { result: linkedId === userId ? 'already-linked' : 'identity-taken' };
+      if (!(await hasRoomForIdentity(em, user))) return { result: 'failed' };
       const email = addressIn(identity);
-      // The user of this session is the owner of the inbox where the provider vouches for the account's own address, or
-      // where only the owner has a way to open a session. Otherwise an attacker may be adding a second foothold.
+      // The session's user is the owner of the inbox if the provider vouches for the account's address, or if all login
+      // methods are proven. Otherwise an attacker may be adding a second login method.
       const isOwners = (email === user.email && identity.emailVerified) || (await hasOnlyProvenMethods(em, user));
       const link = await addLink({ em, identity, provider, email }, user);
       if (isOwners) link.prove();
@@ -59,7 +67,7 @@ export const createIdentityLinks = (deps: Deps, { providers }: { providers: read
           .where('user_id', '=', userId)
           .orderBy('created_at')
           .orderBy('id')
-          .limit(MOST_LISTED);
+          .limit(MAX_LISTED);
         const password = tables
           .selectFrom('users')
           .select('id')
@@ -71,19 +79,19 @@ export const createIdentityLinks = (deps: Deps, { providers }: { providers: read
         };
       }),
 
-    /** Links the identity to the user of the session in which the flow began, who may have it already. */
+    /** Links the identity to the user of the flow's session. No error if it is already linked to that user. */
     async link(returned: ReturnedIdentity): Promise<FlowOutcome> {
       const { owner } = returned.flow;
       if (!owner) throw new ServiceError('INVALID_STATE');
       if (!isStorableIdentity(returned.identity)) return { result: 'failed' };
-      const outcome = await decide(() => linkOnce(returned, owner));
+      const outcome = await retryOnDuplicate(() => linkOnce(returned, owner));
       outbox.wake();
       return outcome;
     },
 
     /**
-     * Unlinks an identity of the session's user, and ends the sessions that were opened through its provider, but for this
-     * one. Rejects with NOT_FOUND, and with LAST_LOGIN_METHOD if no user could log in to the account any more.
+     * Unlinks an identity of the session's user and ends all other sessions opened through its provider. NOT_FOUND;
+     * LAST_LOGIN_METHOD if nobody could log in any more.
      */
     async unlink(session: Session, id: string, caller: Caller): Promise<void> {
       const { id: sessionId, user: owner } = session;
@@ -92,16 +100,16 @@ export const createIdentityLinks = (deps: Deps, { providers }: { providers: read
         const user = await lockOwner(em, tables, session);
         const identities = await identitiesOf(em, user);
         const unlinked = identities.find((identity) => identity.id === id);
-        if (!unlinked) throw new ServiceError('NOT_FOUND', { message: 'You have no such linked login' });
-        // Before its sessions end: a login through it that is being stored holds its row, and has a session after that.
+        if (!unlinked) throw new ServiceError('NOT_FOUND', { message: 'Linked login not found' });
+        // Before its sessions end: a concurrent login by this identity holds its row, and has its session afterwards.
         await em.remove(unlinked).flush();
-        if (!(await hasWayIn(em, user, providers))) throw new ServiceError('LAST_LOGIN_METHOD');
+        if (!(await canLogIn(em, user, providers))) throw new ServiceError('LAST_LOGIN_METHOD');
         keepProviderOf(
           user,
           identities.filter((identity) => identity !== unlinked),
         );
         const { provider } = unlinked;
-        await deleteSessionsThrough(tables, { userId, method: provider, but: sessionId });
+        await deleteSessionsThrough(tables, user, { method: provider, but: sessionId });
         await record(tables, user, { kind: 'identity-unlinked', details: { provider } }, caller);
       }, userId);
       outbox.wake();

@@ -1,38 +1,36 @@
-import type { ProvidedIdentity } from '../parts/identity-provider/contract.ts';
-import type { Flow } from './login-flows.ts';
-import type { Entry } from './login-steps.ts';
-import type { LoginRequest } from './sessions.ts';
+import type { ProvidedIdentity } from '../../parts/identity-provider/contract.ts';
+import type { ProviderName } from '../../shared/method-names.ts';
+import type { Entry } from '../login/index.ts';
+import type { LoginRequest } from '../sessions/index.ts';
+import type { Flow } from './flows.ts';
 
-/** An identity that a provider has stated at the end of a flow. */
+/** An identity stated by a provider at the end of a flow. */
 export interface ReturnedIdentity {
   identity: ProvidedIdentity;
   flow: Flow;
-  /** The name of the provider. */
-  provider: string;
+  provider: ProviderName;
   request: LoginRequest;
-  /** The id of the browser. */
-  browser: string;
 }
 
-/** What became of a flow. `failed`: the cause is in the log. */
+/** The outcome of a flow. `failed`: the cause is in the log. */
 export type FlowOutcome =
   | Entry
   | { result: 'linked' | 'reauthenticated' }
-  /** The session's user has had the identity before. */
+  /** The session's user already has the identity. */
   | { result: 'already-linked' }
-  /** `wasOpen`: this browser had begun the flow, which is over now. */
+  /** `wasOpen`: this browser had begun the flow, which is now closed. */
   | { result: 'cancelled'; wasOpen: boolean }
   | {
       result: 'failed' | 'email-unverified' | 'verification-sent' | 'deleted' | 'blocked' | 'no-account' | 'not-linked';
     }
-  /** The service lets no account be made for the address. */
+  /** The registration policy allows no account with the address. */
   | { result: 'registration-closed' }
-  /** The identity belongs to another account, or is none of the session's user. */
+  /** The identity belongs to another account, or not to the session's user. */
   | { result: 'identity-taken' | 'identity-mismatch' }
-  /** The provider does not prove that the user has logged in there since the flow began. */
+  /** The provider does not prove a login since the flow began. */
   | { result: 'not-fresh' }
-  /** The session in which the flow began is over. */
+  /** The session in which the flow began has ended. */
   | { result: 'session-ended' };
 
-/** `page`, and after success `returnTo`: where the browser goes, in place of the pages of the purpose. */
+/** `page`, and after success `returnTo`: where the browser goes instead of the pages of the purpose. */
 export type FlowEnd = FlowOutcome & Pick<Flow, 'purpose' | 'page' | 'returnTo'>;

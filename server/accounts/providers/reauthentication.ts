@@ -1,25 +1,28 @@
-import { ServiceError } from '../errors.ts';
-import type { IdentityProvider } from '../parts/identity-provider/contract.ts';
-import type { Deps } from './deps.ts';
-import type { FlowOutcome, ReturnedIdentity } from './flow-outcomes.ts';
+import { ServiceError } from '../../errors.ts';
+import type { Database } from '../../parts/database/contract.ts';
+import type { IdentityProvider } from '../../parts/identity-provider/contract.ts';
+import type { ProviderName } from '../../shared/method-names.ts';
+import type { SecondFactors } from '../login/index.ts';
+import type { Sessions } from '../sessions/index.ts';
 import { linkedTo } from './identity-keys.ts';
-import type { SecondFactors } from './second-factors.ts';
+import type { FlowOutcome, ReturnedIdentity } from './outcomes.ts';
 
-/** How far the clocks of a provider and of this service may differ. */
+/** The tolerated difference between the clocks of a provider and of this service. */
 const SKEW_MS = 30_000;
 
 interface Parts {
+  database: Pick<Database, 'query'>;
+  sessions: Pick<Sessions, 'reauthenticate'>;
   secondFactors: Pick<SecondFactors, 'factorsOf'>;
-  identityProviders: ReadonlyMap<string, IdentityProvider>;
+  identityProviders: ReadonlyMap<ProviderName, IdentityProvider>;
 }
 
 /**
- * The user of a session has logged in at a provider again, with an identity of the account, since the flow began: the
- * session counts as one in which a credential was given now. Where a login takes a second factor, so does this, unless the
- * provider is trusted to have asked for one.
+ * Reauthentication by a new login at a provider, with an identity of the account, since the flow began. If logins need
+ * a second factor, so does this, unless the provider is trusted to require one.
  */
 export const createProviderReauthentication =
-  ({ database, sessions }: Pick<Deps, 'database' | 'sessions'>, { secondFactors, identityProviders }: Parts) =>
+  ({ database, sessions, secondFactors, identityProviders }: Parts) =>
   async ({ identity, provider, flow, request }: ReturnedIdentity): Promise<FlowOutcome> => {
     const { owner, begunAt } = flow;
     if (!owner) throw new ServiceError('INVALID_STATE');

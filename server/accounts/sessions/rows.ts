@@ -1,60 +1,74 @@
 import { LockMode } from '@mikro-orm/core';
-import { Identity, Passkey, type Session } from '../../entities/index.ts';
-import type { Caller } from '../activity/caller.ts';
-import type { Activity } from '../activity/index.ts';
-import { inBatches } from '../batches.ts';
-import { type AllTables, columnsOf, type Database, prepared, sql } from '../parts/database/contract.ts';
-import { deleteInBatches } from '../workers/sweep.ts';
-import { endSessionsOf } from './sessions-of-user.ts';
-import { type Account, type AccountRow, accountColumns, lockUser, toAccount } from './users.ts';
+import { Identity, Passkey, type Session } from '../../../entities/index.ts';
+import type { Caller } from '../../activity/caller.ts';
+import type { Activity } from '../../activity/index.ts';
+import { unavailable } from '../../errors.ts';
+import { inBatches } from '../../lib/batch-loader.ts';
+import { type AllTables, columnsOf, type Database, prepared, sql } from '../../parts/database/contract.ts';
+import type { LoginMethod } from '../../shared/method-names.ts';
+import { deleteInBatches } from '../../workers/sweep.ts';
+import { type Account, type AccountRow, accountColumns, type LockedUser, lockUser, toAccount } from '../users/index.ts';
+import { endOldestSessions, endSessionsOf } from './of-user.ts';
 
-/** The most ids of one statement. */
-const MOST_IDS = 100;
-/** The most sessions that are read at once to be forgotten. */
-const MOST_FORGOTTEN = 100;
-/** The most sessions that a user is shown. */
-const MOST_LISTED = 100;
+/** Maximum ids per statement. */
+const MAX_IDS = 100;
+/** Maximum sessions read in one batch for deletion. */
+const MAX_FORGOTTEN = 100;
+/** Maximum sessions in the list of a user. */
+const MAX_LISTED = 100;
 const HOUR_MS = 60 * 60_000;
-/** Sensitive changes need a session whose user has given a credential within this time. */
+/** Sensitive changes need a session in which a credential was given within this time. */
 const RECENT_MS = 10 * 60_000;
 
-/** What users see of a session. Times in milliseconds since 1970. */
+/** The public fields of a session. Times in milliseconds since 1970. */
 const listedFields = ['id', 'createdAt', 'lastUsedAt', 'address', 'device', 'method'] as const;
 export type ListedSession = Pick<Session, (typeof listedFields)[number]>;
 
 /**
- * A session whose row exists, and its user, in one object: every request reads it. `isUseDue` is 1 where no use in this
- * hour was recorded yet.
+ * An existing session and its user in one object, read by every request. `isUseDue` is 1 if no use was recorded in this
+ * hour.
  */
-interface Found {
+interface Found extends Readonly<Pick<Session, 'tokenHash'>> {
   readonly sessionId: string;
   readonly isUseDue: number;
 }
 type SessionUser = Account & Found;
 
-/** The row of what a session is opened with, where it has one of its own. */
+/** The reference to a session in the store. */
+interface StoredId {
+  id: string;
+  tokenHash: string;
+}
+
+/** The row of the credential that opens a session, if it has one. */
 export interface StoredCredential {
-  /** At a provider: the id of the identity. */
+  /** For a provider login: the id of the identity. */
   identityId?: string;
   passkeyId?: string;
 }
 
-/** A session that begins now, for `lifeMs`, with a credential that was given `ageMs` ago. */
+/** A session that begins now, for `lifeMs`, with a credential given `ageMs` ago. */
 interface NewSession extends Pick<Session, 'id' | 'tokenHash' | 'method' | 'address' | 'device'> {
   lifeMs: number;
   ageMs?: number | undefined;
 }
 
+/**
+ * One of sixteen logins looks for sessions past the limit, chosen by the random end of the id: finding the oldest reads
+ * the thousand newest.
+ */
+const looksForOldest = (id: string): boolean => id.endsWith('0');
+
 const ownColumns = accountColumns.map((column) => `users.${column}` as const);
 
-/** The rows of `sessions`, by the database's clock. */
+/** The rows of `sessions`, by the database clock. */
 export const createSessionRows = (database: Database, activity: Activity) => {
   const thisHour = sql<number>`${database.now} - ${database.now} % ${sql.lit(HOUR_MS)}`;
   const isUseDue = sql<number>`sessions.last_used_at <= ${database.now} - ${sql.lit(HOUR_MS)}`.as('isUseDue');
 
-  const inserted = prepared();
   const rowsByIds = prepared<AccountRow & Found>();
-  const readByIds = async (ids: readonly string[]): Promise<(SessionUser | undefined)[]> => {
+  const readAll = async (sessions: readonly StoredId[]): Promise<(SessionUser | undefined | Error)[]> => {
+    const ids = sessions.map(({ id }) => id);
     const rows = await database.query((tables) =>
       rowsByIds(tables, {
         shape: ids.length,
@@ -63,62 +77,63 @@ export const createSessionRows = (database: Database, activity: Activity) => {
             .selectFrom('sessions')
             .innerJoin('users', 'users.id', 'sessions.user_id')
             .select(ownColumns)
-            .select(['sessions.id as sessionId', isUseDue])
+            .select(['sessions.id as sessionId', 'sessions.token_hash as tokenHash', isUseDue])
             .where('sessions.id', 'in', ids)
             .where('users.deleted_at', 'is', null)
-            // An instance of the release before opens sessions of blocked users too.
+            // An instance of the previous release opens sessions of blocked users too.
             .where('users.blocked_at', 'is', null),
         parameters: ids,
       }),
     );
     const found = new Map(rows.map((row) => [row.sessionId, toAccount(row)]));
-    return ids.map((id) => found.get(id));
+    return sessions.map(({ id, tokenHash }) => {
+      const user = found.get(id);
+      // The previous release inserts rows without a token hash.
+      const isOfToken = (user?.tokenHash ?? tokenHash) === tokenHash;
+      return isOfToken ? user : unavailable(new Error('the key-value store returned the session of another token'));
+    });
   };
 
   return {
-    /** The read behind every authenticated request: the user of a session, by its id. */
-    find: inBatches(readByIds, { most: MOST_IDS }),
+    /**
+     * The read behind every authenticated request: the user of a session, by the stored id. SERVICE_UNAVAILABLE if the
+     * row belongs to another token.
+     */
+    find: inBatches(readAll, { most: MAX_IDS }),
 
     /**
-     * Inserts a session that begins now. `user` is as it was read before the credential was checked. `recordLogin` runs
-     * in the same transaction, before it: it may lock the user, which comes first everywhere. Answers its result; undefined
-     * where the `credential` is an identity or a passkey that the user no longer has.
+     * Inserts a session; `user` as read before the credential check. Undefined if the identity or passkey is gone;
+     * otherwise the result of `recordLogin`, run first, and the sessions ended by the limit.
      */
     insert<Recorded>(
       user: Account,
       { id, tokenHash = null, method, address, device, ageMs = 0, lifeMs }: NewSession,
       recordLogin: (tables: AllTables) => Promise<Recorded>,
       { identityId, passkeyId }: StoredCredential = {},
-    ): Promise<Recorded | undefined> {
-      const insert = async (tables: AllTables): Promise<Recorded> => {
+    ): Promise<{ recorded: Recorded; ended: Pick<Session, 'tokenHash'>[] } | undefined> {
+      const insert = async (tables: AllTables) => {
         const recorded = await recordLogin(tables);
-        const row = {
-          id,
-          user_id: user.id,
-          token_hash: tokenHash,
-          epoch: user.sessionEpoch,
-          method,
-          address,
-          device,
-        };
-        const credentialAgeMs = Math.round(ageMs);
-        await inserted(tables, {
-          shape: 'one',
-          build: () =>
-            tables.insertInto('sessions').values({
-              ...row,
-              created_at: database.now,
-              last_used_at: thisHour,
-              authenticated_at: sql`${database.now} - ${credentialAgeMs}`,
-              expires_at: sql`${database.now} + ${lifeMs}`,
-            }),
-          parameters: [...Object.values(row), credentialAgeMs, lifeMs],
-        });
-        return recorded;
+        await tables
+          .insertInto('sessions')
+          .values({
+            id,
+            user_id: user.id,
+            token_hash: tokenHash,
+            epoch: user.sessionEpoch,
+            method,
+            address,
+            device,
+            created_at: database.now,
+            last_used_at: thisHour,
+            authenticated_at: sql`${database.now} - ${Math.round(ageMs)}`,
+            expires_at: sql`${database.now} + ${lifeMs}`,
+          })
+          .execute();
+        return { recorded, ended: looksForOldest(id) ? await endOldestSessions(tables, user) : [] };
       };
       const credentialId = identityId ?? passkeyId;
       if (credentialId === undefined) return database.change(insert);
-      // Its removal ends the sessions that are there: while the credential is locked, none can be added beside it.
+      // Removing a credential ends its sessions. While it is locked, no session can be added concurrently.
       return database.transaction(async (em, tables) => {
         const credential = { id: credentialId, userId: user.id };
         const Entity = identityId === undefined ? Passkey : Identity;
@@ -130,8 +145,8 @@ export const createSessionRows = (database: Database, activity: Activity) => {
     },
 
     /**
-     * Records a use now, of a session that the store has for `lifeMs` more; its row is kept at least as long. Answers
-     * false where the session has ended: an update cannot bring it back.
+     * Records a use of a session that stays in the store for `lifeMs`; the row stays at least as long. Resolves to
+     * false if the session has ended: an update cannot restore it.
      */
     recordUse: (id: string, lifeMs: number): Promise<boolean> =>
       database.write(async (tables) => {
@@ -147,14 +162,15 @@ export const createSessionRows = (database: Database, activity: Activity) => {
         return numUpdatedRows === 1n;
       }, id),
 
-    /** Ends a session from within. */
+    /** Ends the caller's own session. */
     logOut: ({ id, userId }: { id: string; userId: string }, caller: Caller): Promise<void> =>
       database.change(async (tables) => {
         const { numDeletedRows } = await tables.deleteFrom('sessions').where('id', '=', id).executeTakeFirst();
-        if (numDeletedRows === 1n) await activity.record(tables, userId, { kind: 'logged-out' }, caller);
+        if (numDeletedRows === 1n)
+          await activity.record(tables, userId, { kind: 'logged-out', details: { session: id } }, caller);
       }, id),
 
-    /** Ends a session of the user by its id. Answers undefined if there was none. */
+    /** Ends a session of the user by its id. Resolves to undefined if there is none. */
     endOf: (user: Account, id: string, caller: Caller): Promise<Pick<Session, 'tokenHash'> | undefined> =>
       database.change(async (tables) => {
         const session = tables.selectFrom('sessions').where('id', '=', id).where('user_id', '=', user.id);
@@ -165,28 +181,32 @@ export const createSessionRows = (database: Database, activity: Activity) => {
           .where('user_id', '=', user.id)
           .executeTakeFirst();
         if (!found || numDeletedRows !== 1n) return undefined;
-        await activity.record(tables, user.id, { kind: 'session-ended', details: { device: found.device } }, caller);
+        const details = { device: found.device, session: id };
+        await activity.record(tables, user.id, { kind: 'session-ended', details }, caller);
         return found;
       }, id),
 
-    /** Ends every session of the user, at once on every instance. Answers whether the user exists. */
-    endAll: (userId: string, caller: Caller): Promise<boolean> =>
+    /**
+     * Ends all sessions of the user, immediately on every instance, after `before`. Resolves to whether the user exists.
+     */
+    endAll: (userId: string, caller: Caller, before: (user: LockedUser) => void = () => undefined): Promise<boolean> =>
       database.transaction(async (em, tables) => {
         const user = await lockUser(em, { id: userId });
         if (!user || user.isDeleted) return false;
+        before(user);
         await endSessionsOf(tables, user);
         await activity.record(tables, user.id, { kind: 'sessions-ended' }, caller);
         return true;
       }, userId),
 
     /**
-     * The user has given a credential again, in this session. `user` is as it was read before the credential was checked.
-     * Answers false where the session has ended, or all were ended meanwhile.
+     * Records that the user has given a credential again; `user` as read before the check. Resolves to false if the
+     * session has ended since.
      */
     reauthenticate: (
       id: string,
       user: Pick<Account, 'id' | 'sessionEpoch'>,
-      method: string,
+      method: LoginMethod,
       caller: Caller,
     ): Promise<boolean> =>
       database.change(async (tables) => {
@@ -202,14 +222,14 @@ export const createSessionRows = (database: Database, activity: Activity) => {
         return true;
       }, id),
 
-    /** Some of the sessions of a user, ended ones too. */
+    /** Some sessions of a user, including ended ones. */
     someOf: (userId: string): Promise<Pick<Session, 'id' | 'tokenHash'>[]> =>
       database.query((tables) =>
         tables
           .selectFrom('sessions')
           .select(['id', 'token_hash as tokenHash'])
           .where('user_id', '=', userId)
-          .limit(MOST_FORGOTTEN)
+          .limit(MAX_FORGOTTEN)
           .execute(),
       ),
 
@@ -217,7 +237,7 @@ export const createSessionRows = (database: Database, activity: Activity) => {
       await database.write((tables) => tables.deleteFrom('sessions').where('id', 'in', ids).execute());
     },
 
-    /** Whether the session's user has given a credential in it lately. */
+    /** Whether a credential was given in the session recently. */
     async isRecent(id: string): Promise<boolean> {
       const row = await database.query((tables) =>
         tables
@@ -230,10 +250,17 @@ export const createSessionRows = (database: Database, activity: Activity) => {
       return row !== undefined;
     },
 
-    /** Deletes expired sessions. */
+    /** When a credential was last given in the session, in milliseconds since 1970. Undefined if it has ended. */
+    async authenticatedAt(id: string): Promise<number | undefined> {
+      const row = await database.query((tables) =>
+        tables.selectFrom('sessions').select('authenticated_at as at').where('id', '=', id).executeTakeFirst(),
+      );
+      return row && Number(row.at);
+    },
+
     sweep: (): Promise<void> => deleteInBatches(database, 'sessions', sql`expires_at < ${database.now}`),
 
-    /** The sessions of a user as it was read for one of them, the newest first; of very many the newest. */
+    /** The sessions of a user, newest first, up to the limit. `user` as read for one of them. */
     list: ({ id, sessionEpoch }: Account): Promise<ListedSession[]> =>
       database.query((tables) =>
         tables
@@ -243,7 +270,7 @@ export const createSessionRows = (database: Database, activity: Activity) => {
           .where('epoch', '=', sessionEpoch)
           .where('expires_at', '>', database.now)
           .orderBy('id', 'desc')
-          .limit(MOST_LISTED)
+          .limit(MAX_LISTED)
           .execute(),
       ),
   };

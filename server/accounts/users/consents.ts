@@ -1,14 +1,12 @@
 import { v7 as uuidv7 } from 'uuid';
-import type { Consent } from '../../entities/index.ts';
-import { ServiceError } from '../errors.ts';
-import { type AllTables, columnsOf, type Database, sql, type WriteTables } from '../parts/database/contract.ts';
-import type { Session } from './sessions.ts';
-import { lockOwner } from './sessions-of-user.ts';
+import type { Consent } from '../../../entities/index.ts';
+import { ServiceError } from '../../errors.ts';
+import { type AllTables, columnsOf, type Database, sql, type WriteTables } from '../../parts/database/contract.ts';
 
-/** The most versions that a user is shown. */
-const MOST_LISTED = 100;
+/** Maximum versions in the list of a user. */
+const MAX_LISTED = 100;
 
-/** What users see of a consent. `createdAt` in milliseconds since 1970. */
+/** The public fields of a consent. `createdAt` in milliseconds since 1970. */
 const listedFields = ['version', 'createdAt'] as const;
 export type ListedConsent = Pick<Consent, (typeof listedFields)[number]>;
 
@@ -17,7 +15,7 @@ const refusal = (rule: string, message: string, field: string) =>
 
 const changed = (field: string) => refusal('terms_changed', 'These are not the current terms', field);
 
-/** Which version of the terms users have accepted. `current` is undefined where there are none: then nothing is asked for. */
+/** The accepted versions of the terms, by user. Without a `current` version nobody is asked to accept anything. */
 export const createConsents = ({ database, current }: { database: Database; current: string | undefined }) => {
   const listOf = (tables: Pick<AllTables, 'selectFrom'>, userId: string): Promise<ListedConsent[]> =>
     tables
@@ -26,7 +24,7 @@ export const createConsents = ({ database, current }: { database: Database; curr
       .where('user_id', '=', userId)
       .orderBy('created_at', 'desc')
       .orderBy('id', 'desc')
-      .limit(MOST_LISTED)
+      .limit(MAX_LISTED)
       .execute();
 
   /** Stores that the user accepts the current terms, in the transaction that makes the account. */
@@ -41,7 +39,7 @@ export const createConsents = ({ database, current }: { database: Database; curr
   return {
     record,
 
-    /** VALIDATION_FAILED unless a user who registers has accepted the terms that there are, and was shown no other version. */
+    /** VALIDATION_FAILED unless the new user accepts the current terms; also if the user was shown another version. */
     requireAccepted({
       acceptTerms,
       termsVersion = current,
@@ -54,25 +52,23 @@ export const createConsents = ({ database, current }: { database: Database; curr
       if (termsVersion !== current) throw changed('acceptTerms');
     },
 
-    /** Removes what another person may have accepted since a time by the database's clock, in milliseconds since 1970. */
+    /** Removes consents that another person may have given since a time (database clock, milliseconds since 1970). */
     async removeSince(tables: WriteTables, userId: string, since: number): Promise<void> {
       await tables.deleteFrom('consents').where('user_id', '=', userId).where('created_at', '>=', since).execute();
     },
 
+    /** Stores that the user accepts the current terms. VALIDATION_FAILED if `version` is no longer the current one. */
+    async accept(tables: AllTables, userId: string, version: string): Promise<void> {
+      if (version !== current) throw changed('version');
+      const accepted = await listOf(tables, userId);
+      if (!accepted.some((consent) => consent.version === version)) await record(tables, userId);
+    },
+
     /** The versions that the user has accepted, newest first, and the current one. */
-    listConsents: async (userId: string) => ({
+    list: async (userId: string) => ({
       current,
       consents: await database.query((tables) => listOf(tables, userId)),
     }),
-
-    /** Stores that the user accepts the current terms. VALIDATION_FAILED where `version` is another: they have changed since. */
-    acceptTerms: (session: Session, version: string): Promise<void> =>
-      database.transaction(async (em, tables) => {
-        const { id } = await lockOwner(em, tables, session);
-        if (version !== current) throw changed('version');
-        const accepted = await listOf(tables, id);
-        if (!accepted.some((consent) => consent.version === version)) await record(tables, id);
-      }, session.user.id),
   };
 };
 

@@ -1,10 +1,10 @@
-import type { Config } from '../config/index.ts';
-
 /**
- * Who may have an account (REGISTRATION). An invitation lets its address in whatever the domains are, but for `closed`, in
- * which no account is made at all. Users who have an account log in, and link identities to it, in every mode. Addresses are
- * normalized.
+ * The registration policy (REGISTRATION). An invitation admits its address whatever the allowed domains are, except in
+ * the mode `closed`, which creates no accounts. In every mode, existing users log in and link identities.
  */
+import type { Config } from '../../config/index.ts';
+
+/** Decides which addresses may have an account. Addresses are normalized. */
 export const createRegistrationPolicy = ({ mode, domains }: Config['registration']) => {
   const isOfDomains = (email: string): boolean => {
     const host = email.slice(email.indexOf('@') + 1);
@@ -12,11 +12,11 @@ export const createRegistrationPolicy = ({ mode, domains }: Config['registration
   };
 
   return {
-    /** Whether an account may be made for the address without an invitation. */
+    /** Whether an account may be created for the address without an invitation. */
     admits: (email: string): boolean => mode === 'open' || (mode === 'domains' && isOfDomains(email)),
-    /** Whether an invitation lets its address in. */
+    /** Whether invitations are accepted. */
     takesInvitations: mode !== 'closed',
-    /** Whether an account that is there may change to the address. */
+    /** Whether an existing account may change to the address. */
     allowsChangeTo: (email: string): boolean => mode !== 'domains' || isOfDomains(email),
   };
 };

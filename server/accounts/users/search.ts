@@ -1,17 +1,22 @@
+/**
+ * Users are found by the start of their name and, with `byAddress`, of their address. Each query reads an index range
+ * that begins where the previous page ended. So a page costs the same, whatever `q` is and however many users match. A
+ * page can be short although more follow.
+ */
 import type { SelectQueryBuilder } from 'kysely';
 import { z } from 'zod';
-import { afterPrefix, searchKey } from '../../entities/index.ts';
-import type { Database, ReadTables, Tables } from '../parts/database/contract.ts';
+import { afterPrefix, searchKey } from '../../../entities/index.ts';
+import type { Database, ReadTables, Tables } from '../../parts/database/contract.ts';
 import { existing, listedColumns, type UserPage } from './users.ts';
 
-/** The most addresses that a page scans for users that were not already found by name. */
+/** Maximum addresses that a page scans for users not already found by name. */
 const ADDRESSES_A_PAGE = 400;
 
 const ascii = z.string().regex(/^[!-~]*$/);
 
 /**
- * The position at the end of a page: among the users found by name, in the order of (key of the name, id), or among
- * those found by address only, which come after them. The columns of ids and addresses are ASCII.
+ * The end of a page: among the users found by name, ordered by (name key, id), or among those found only by address,
+ * which come last. Ids and addresses are ASCII columns.
  */
 const positionSchema = z.union([
   z.strictObject({ name: z.string().refine((text) => text.isWellFormed()), id: ascii }),
@@ -40,7 +45,7 @@ export const isSearchable = (q: string): boolean => searchKey(q) !== '';
 /** Whether this is the cursor of a page of `q`. */
 export const isSearchCursor = (cursor: string, q: string): boolean => decode(cursor, searchKey(q)) !== undefined;
 
-/** What a search needs to know of each user. */
+/** The columns of a user that a search needs. */
 interface Found {
   id: string;
   email: string;
@@ -51,16 +56,11 @@ interface SearchRequest {
   q: string;
   cursor?: string | undefined;
   limit: number;
-  /** Whether users are found by their address too. */
+  /** Whether users are also found by their address. */
   byAddress?: boolean;
 }
 
-/**
- * A page of the users with a name or address that starts with `q`, as `searchKey` compares them: first those found by
- * name, then those found by address only, where `byAddress` looks for them. Each query reads a range of an index that
- * begins where the previous page ended, so a page costs the same whatever `q` is and however many it matches. It may be
- * short although more follow.
- */
+/** Searches for names and addresses that start with `q`, compared by `searchKey`. Users found by name come first. */
 export const createSearch =
   <Row extends Found>(
     read: Database['query'],
@@ -82,13 +82,13 @@ export const createSearch =
       const room = limit - byName.length;
       const scanned: Row[] = [];
       let byAddress: Row[] = [];
-      // Mostly nobody among them was found by name, and the first few are enough.
+      // Usually no user was found both ways, so the first few are enough.
       for (const most of [room + 1, ADDRESSES_A_PAGE]) {
-        const wanted = most - scanned.length;
-        const next = await addressesAfter(rowsOf(tables), key, scanned.at(-1)?.email ?? address, wanted);
+        const count = most - scanned.length;
+        const next = await addressesAfter(rowsOf(tables), key, scanned.at(-1)?.email ?? address, count);
         scanned.push(...next);
         byAddress = scanned.filter(({ searchName }) => !searchName?.startsWith(key));
-        if (byAddress.length > room || next.length < wanted) break;
+        if (byAddress.length > room || next.length < count) break;
       }
       const shown = byAddress.slice(0, room);
       const end = byAddress.length > room ? (shown.at(-1)?.email ?? address) : scanned[ADDRESSES_A_PAGE - 1]?.email;
@@ -108,8 +108,7 @@ const pageOf = <Row>(users: Row[], end: Position | undefined): UserPage<Row> => 
 });
 
 /**
- * The comparison is written out, because for a comparison of rows, `(search_name, id) > (…, …)`, MySQL would read the
- * index from its beginning.
+ * Written out, because for the row comparison `(search_name, id) > (…, …)` MySQL reads the index from its beginning.
  */
 function namesAfter<Row>(
   rows: SelectQueryBuilder<Tables, 'users', Row>,

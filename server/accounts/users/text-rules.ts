@@ -1,18 +1,17 @@
 /**
- * The rules of names, email addresses and web addresses, as plain checks: decisions.md "Accounts". Lengths count code
- * points.
+ * The rules of names, email addresses and web addresses, as plain checks (design/users.md). Lengths count code points.
  */
 
-/** More code units than any text here may have: a longer text is not counted in code points. */
+/** No text here may have this many code units. Code points of longer texts are not counted. */
 const FAR_TOO_LONG = 8192;
 
 /** In code points. */
 export const lengthOf = (text: string) => (text.length > FAR_TOO_LONG ? text.length : [...text].length);
 
-/** Whether a text has a visible character: no account is named by zero-width characters. */
+/** Whether a text has a visible character. A name of zero-width characters only is invalid. */
 export const hasVisible = (text: string) => /[^\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/u.test(text);
 
-/** Databases and terminals cannot take NUL and lone surrogates; a single line can contain no control character. */
+/** Databases and terminals reject NUL and lone surrogates. A single line must not contain control characters. */
 export const isStorable = (text: string) => text.isWellFormed() && !text.includes('\0');
 export const isOneLine = (text: string) => isStorable(text) && !/\p{Cc}/u.test(text);
 
@@ -20,7 +19,7 @@ export const isOneLine = (text: string) => isStorable(text) && !/\p{Cc}/u.test(t
 export const isName = (text: string) =>
   lengthOf(text) >= 2 && lengthOf(text) <= 100 && isOneLine(text) && hasVisible(text);
 
-/** A name for a user whose address alone is known. `email` is a valid address. */
+/** A name for a user who has given only an address. `email` must be valid. */
 export function nameFromAddress(email: string): string {
   const localPart = email.slice(0, email.indexOf('@'));
   return isName(localPart) ? localPart : email.slice(0, 100);
@@ -36,7 +35,7 @@ const mailAddress = new RegExp(
 export const isMailAddress = (value: string) =>
   value.length <= 254 && value.indexOf('@') <= 64 && mailAddress.test(value);
 
-/** The spelling in which addresses are stored and compared: no two spellings name two accounts or one inbox twice. */
+/** The stored form of an address. Spellings that differ in case belong to one account. */
 export const normalizeEmail = (email: string): string => email.toLowerCase();
 
 /** The inbox of a normalized address, on the assumption that the part after a `+` is a tag (RFC 5233). */

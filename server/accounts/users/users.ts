@@ -5,13 +5,13 @@ import {
   type ProfileChange,
   type ProfileFields,
   User,
-} from '../../entities/index.ts';
-import type { Caller } from '../activity/caller.ts';
-import type { Activity } from '../activity/index.ts';
-import { inBatches } from '../batches.ts';
-import { createBound } from '../bound.ts';
-import { ServiceError } from '../errors.ts';
-import { pageById } from '../page-by-id.ts';
+} from '../../../entities/index.ts';
+import type { Caller } from '../../activity/caller.ts';
+import type { Activity } from '../../activity/index.ts';
+import { ServiceError } from '../../errors.ts';
+import { inBatches } from '../../lib/batch-loader.ts';
+import { pageById } from '../../lib/pagination.ts';
+import { createBound } from '../../lib/rate-cap.ts';
 import {
   type AllTables,
   columnsOf,
@@ -19,19 +19,18 @@ import {
   type EntityManager,
   prepared,
   type ReadTables,
-} from '../parts/database/contract.ts';
-import type { Language } from '../texts/languages.ts';
-import { createProfileReplacement } from './profile-replacement.ts';
+} from '../../parts/database/contract.ts';
+import type { Language } from '../../shared/texts/languages.ts';
 
-/** The most ids of one statement, and the most pages that are read at once. */
-const MOST_IDS = 100;
-const MOST_PAGES = 100;
+/** Limits of one batch: ids in a statement, and pages read together. */
+const MAX_IDS = 100;
+const MAX_PAGES = 100;
 
-/** The most changes of a profile that each process records in an hour, so that nobody fills the disk with them. */
-const MOST_CHANGES_RECORDED = 60;
+/** Each process inserts at most this many events of one profile per hour, so that a client cannot fill the disk. */
+const MAX_CHANGES_RECORDED = 60;
 const HOUR_MS = 60 * 60_000;
 
-/** What the public list shows. */
+/** The public fields of a listed user. */
 export const listedFields = ['id', 'email', 'name', 'avatar', 'provider', 'createdAt'] as const;
 
 const accountFields = [
@@ -40,7 +39,7 @@ const accountFields = [
 
 type AccountField = (typeof accountFields)[number];
 
-/** The data of a user outside the entity: everything but the password. `createdAt` in milliseconds since 1970. */
+/** A user's data outside the entity, without the password. `createdAt` in milliseconds since 1970. */
 export type Account = { readonly [Field in AccountField]: Exclude<User[Field], undefined> };
 
 export type ListedUser = Pick<Account, (typeof listedFields)[number]>;
@@ -52,24 +51,18 @@ export const accountOf = (user: User): Account =>
   Object.fromEntries(accountFields.map((field) => [field, user[field] ?? null])) as Account;
 
 export type AccountRow = Omit<Account, 'emailVerified'> & { emailVerified: number };
-type CredentialRow = AccountRow & {
-  hasApp: number;
-  passwordHash: string | null;
-  deviceEpoch: number | null;
-  limitEpoch: number | null;
-  deletedAt: number | null;
-  blockedAt: number | null;
-};
 
-/** A user, with what a login needs to know beside. */
+/** A user, with the further data that a login needs. */
 export interface LoginAccount {
   user: Account;
   passwordHash: string | null;
-  /** Whether an authenticator app is asked at a login. Those under way are void once one is added. */
+  /** Whether a login requires an authenticator app. Adding one invalidates pending logins. */
   hasApp: boolean;
-  /** Of the marks in the cookies of the user's devices. */
+  /** The epoch of the device marks in the user's cookies. */
   deviceEpoch: number | null;
-  /** Of the counts of wrong credentials. */
+  /** The number of device marks issued. */
+  deviceMarks: number | null;
+  /** The epoch of the counters of wrong credentials. */
   limitEpoch: number | null;
   isDeleted: boolean;
   isBlocked: boolean;
@@ -78,24 +71,36 @@ export interface LoginAccount {
 export const toAccount = <Row extends { emailVerified: number }>(row: Row) =>
   ({ ...row, emailVerified: row.emailVerified === 1 }) as Omit<Row, 'emailVerified'> & { emailVerified: boolean };
 
-/**
- * A user's row, locked until the transaction ends. Every change of a user's tokens, mails or sessions takes this lock
- * first: so these changes are serialized, and do not deadlock on their other rows.
- */
-export const lockUser = (em: EntityManager, where: { id: string } | { email: string }): Promise<User | null> =>
-  em.findOne(User, where, { lockMode: LockMode.PESSIMISTIC_WRITE });
+declare const lock: unique symbol;
+interface Locked {
+  readonly [lock]: true;
+}
 
-/** All users but those who have asked for deletion: nobody sees them. */
+/** A user whose row is locked by `lockUser` until the transaction ends. Functions that need the lock take this type. */
+export type LockedUser = User & Locked;
+export type LockedId = Pick<User, 'id'> & Locked;
+
+/**
+ * Locks a user's row until the transaction ends. Every change of a user's tokens, mails or sessions takes this lock
+ * first, so these changes are serialized and cannot deadlock on other rows.
+ */
+export const lockUser = (em: EntityManager, where: { id: string } | { email: string }): Promise<LockedUser | null> =>
+  em.findOne(User, where, { lockMode: LockMode.PESSIMISTIC_WRITE }) as Promise<LockedUser | null>;
+
+/** All users except those who have requested deletion. */
 export const existing = (tables: ReadTables) => tables.selectFrom('users').where('users.deleted_at', 'is', null);
 
-/** Called within the transaction that changes a profile's avatar; an error that it throws undoes the change. */
+/** Deletes the user's row; a job removes everything else. */
+export type DeleteUser = (em: EntityManager, tables: AllTables, user: LockedUser) => Promise<void>;
+
+/** Called in the transaction that changes a profile's avatar. An error rolls the change back. */
 export type AvatarChanged = (
   tables: AllTables,
   change: { userId: string; former: string | null; next: string | null },
 ) => Promise<void>;
 
 interface ProfileUpdate extends ProfileChange {
-  /** Of pages and mails; null: that of the browser. */
+  /** The language of pages and mails; null: the browser's. */
   language?: Language | null | undefined;
 }
 
@@ -116,7 +121,7 @@ interface Parts {
   avatarChanged?: AvatarChanged;
 }
 
-export const createUsers = ({ database, activity, avatarChanged = async () => undefined }: Parts) => {
+export const createUserStore = ({ database, activity, avatarChanged = async () => undefined }: Parts) => {
   const rowsByIds = prepared<AccountRow>();
   const readByIds =
     (way: 'query' | 'queryReplica') =>
@@ -131,79 +136,82 @@ export const createUsers = ({ database, activity, avatarChanged = async () => un
       const found = new Map(rows.map((row) => [row.id, toAccount(row)]));
       return ids.map((id) => found.get(id));
     };
-  const find = inBatches(readByIds('query'), { most: MOST_IDS });
-  const findOnReplica = inBatches(readByIds('queryReplica'), { most: MOST_IDS });
+  const find = inBatches(readByIds('query'), { most: MAX_IDS });
+  const findOnReplica = inBatches(readByIds('queryReplica'), { most: MAX_IDS });
 
-  const page = prepared<ListedUser>();
   const readPage = async ({ limit, cursor }: PageRequest): Promise<UserPage> => {
-    const most = limit + 1;
-    const rows = await database.queryReplica((tables) => {
-      const newest = existing(tables).select(listedColumns).orderBy('id', 'desc').limit(most);
-      return cursor === undefined
-        ? page(tables, { shape: 'first', build: () => newest, parameters: [most] })
-        : page(tables, { shape: 'next', build: () => newest.where('id', '<', cursor), parameters: [cursor, most] });
-    });
+    const rows = await database.queryReplica((tables) =>
+      existing(tables)
+        .select(listedColumns)
+        .$if(cursor !== undefined, (users) => users.where('id', '<', cursor as string))
+        .orderBy('id', 'desc')
+        .limit(limit + 1)
+        .execute(),
+    );
     const { page: users, ...next } = pageById(rows, limit);
     return { users, ...next };
   };
 
-  const rowsByEmail = prepared<CredentialRow>();
-  const replaceProfile = createProfileReplacement();
-  const mayRecord = createBound({ most: MOST_CHANGES_RECORDED, withinMs: HOUR_MS });
+  const hasOwnEvent = createBound({ most: MAX_CHANGES_RECORDED, withinMs: HOUR_MS });
+
+  /** Beyond the bound, an event takes the place of the latest one and names its fields too. */
+  const recordChange = async (tables: AllTables, id: string, fields: string[], caller: Caller): Promise<void> => {
+    const former = hasOwnEvent(id) ? undefined : await activity.takeLatest(tables, id, 'profile-changed');
+    const all = new Set([...(former?.fields.split(', ') ?? []), ...fields]);
+    await activity.record(tables, id, { kind: 'profile-changed', details: { fields: [...all].join(', ') } }, caller);
+  };
 
   return {
     find,
 
-    /** For the public, maybe a little behind. A user whom a replica does not know yet is looked for in the primary. */
+    /** For public reads, which may be stale. A user missing on the replica is read from the primary. */
     findPublic: database.hasReplicas ? async (id: string) => (await findOnReplica(id)) ?? find(id) : find,
 
-    /** The existing users among the ids, in the order of the ids. */
+    /** The existing users with these ids, in the order of `ids`. */
     async findAll(ids: readonly string[]): Promise<Account[]> {
       const users = await Promise.all(ids.map(find));
       return users.filter((user) => user !== undefined);
     },
 
     /**
-     * For a login, also of a user who has asked for deletion or is blocked. The password hash is not part of the user,
+     * For a login: includes users who have requested deletion or are blocked. The password hash stays outside `user`,
      * which callers pass on. `email` must be normalized.
      */
     async findCredential(email: string): Promise<LoginAccount | undefined> {
-      const [found] = await database.query((tables) =>
-        rowsByEmail(tables, {
-          shape: 'one',
-          build: () =>
-            tables
-              .selectFrom('users')
-              .select([
-                ...accountColumns,
-                'password_hash as passwordHash',
-                'device_epoch as deviceEpoch',
-                'limit_epoch as limitEpoch',
-                'deleted_at as deletedAt',
-                'blocked_at as blockedAt',
-              ])
-              .select(({ exists, selectFrom }) =>
-                exists(selectFrom('totps').select('user_id').whereRef('user_id', '=', 'users.id')).as('hasApp'),
-              )
-              .where('email', '=', email),
-          parameters: [email],
-        }),
+      const found = await database.query((tables) =>
+        tables
+          .selectFrom('users')
+          .select([
+            ...accountColumns,
+            'password_hash as passwordHash',
+            'device_epoch as deviceEpoch',
+            'device_marks as deviceMarks',
+            'limit_epoch as limitEpoch',
+            'deleted_at as deletedAt',
+            'blocked_at as blockedAt',
+          ])
+          .select(({ exists, selectFrom }) =>
+            exists(selectFrom('totps').select('user_id').whereRef('user_id', '=', 'users.id')).as('hasApp'),
+          )
+          .where('email', '=', email)
+          .executeTakeFirst(),
       );
       if (!found) return undefined;
-      const { passwordHash, hasApp, deviceEpoch, limitEpoch, deletedAt, blockedAt, ...row } = found;
+      const { passwordHash, hasApp, deviceEpoch, deviceMarks, limitEpoch, deletedAt, blockedAt, ...row } = found;
       return {
         user: toAccount(row),
         passwordHash,
-        // Any answer but a plain no has the factors looked up.
+        // Any value but 0 makes the login look the factors up.
         hasApp: hasApp !== 0,
         deviceEpoch,
+        deviceMarks,
         limitEpoch,
         isDeleted: deletedAt !== null,
         isBlocked: blockedAt !== null,
       };
     },
 
-    /** A user by the id, also one who has asked for deletion or is blocked. */
+    /** A user by id, including users who have requested deletion or are blocked. */
     findStored: (id: string): Promise<Pick<LoginAccount, 'user' | 'isBlocked'> | undefined> =>
       database.query(async (tables) => {
         const row = await tables
@@ -216,7 +224,7 @@ export const createUsers = ({ database, activity, avatarChanged = async () => un
         return { user: toAccount(user as AccountRow), isBlocked: blockedAt !== null };
       }),
 
-    /** What the user has chosen, and the language of the browser of the last login. Undefined where there is no such user. */
+    /** The user's choice, and the browser language of the last login. Undefined for an unknown user. */
     languagesOf: (
       where: { id: string } | { email: string },
     ): Promise<Pick<User, 'language' | 'browserLanguage'> | undefined> =>
@@ -228,7 +236,7 @@ export const createUsers = ({ database, activity, avatarChanged = async () => un
           .executeTakeFirst(),
       ),
 
-    /** Whether there is such a user, deleted ones that can still be restored included. */
+    /** Whether the user exists. Includes deleted users who can still be restored. */
     async exists(id: string): Promise<boolean> {
       const row = await database.query((tables) =>
         tables.selectFrom('users').select('id').where('id', '=', id).executeTakeFirst(),
@@ -236,55 +244,35 @@ export const createUsers = ({ database, activity, avatarChanged = async () => un
       return row !== undefined;
     },
 
-    /** Newest first; ids are time-ordered, so a page is a range of the primary key, whatever the number of users. */
+    /** Newest first. Ids are time-ordered, so a page is a range of the primary key, however many users there are. */
     list: inBatches(
       (pages: readonly PageRequest[]) =>
         Promise.all(pages.map((page) => readPage(page).catch((error: unknown) => error as Error))),
-      { most: MOST_PAGES },
+      { most: MAX_PAGES },
     ),
 
-    /**
-     * Changes only the given fields of the user, who is given as the caller's session has read it. UNAUTHENTICATED if
-     * that session has ended in the meantime.
-     */
-    async update(user: Account, { language, ...change }: ProfileUpdate, caller: Caller): Promise<Account> {
-      const { id, sessionEpoch } = user;
-      const fields = namesOf(user, change);
-      const recordChange = async (tables: AllTables, changed = fields) => {
-        if (changed.length === 0 || !mayRecord(id)) return;
-        const details = { fields: changed.join(', ') };
-        await activity.record(tables, id, { kind: 'profile-changed', details }, caller);
-      };
-      // The language is no part of what sessions read.
-      const replaced =
-        language === undefined &&
-        (await database.change(async (tables) => {
-          const changed = await replaceProfile(tables, { user, change });
-          if (changed) await recordChange(tables);
-          return changed;
-        }, id));
-      if (replaced) return replaced;
-      return database.transaction(async (em, tables) => {
-        const stored = await lockUser(em, { id });
-        if (stored?.sessionEpoch !== sessionEpoch) throw new ServiceError('UNAUTHENTICATED');
-        const former = stored.profile.avatar;
-        stored.changeProfile(change);
-        const next = stored.profile.avatar;
-        if (next !== former) await avatarChanged(tables, { userId: id, former, next });
-        const isOther = language !== undefined && language !== stored.language;
-        if (isOther) stored.language = language;
-        await recordChange(tables, isOther ? [...fields, 'language'] : fields);
-        return accountOf(stored);
-      }, id);
-    },
+    /** Changes only the given fields. UNAUTHENTICATED if the session that read the user has ended since. */
+    update: ({ id, sessionEpoch }: Account, { language, ...change }: ProfileUpdate, caller: Caller): Promise<Account> =>
+      database.transaction(async (em, tables) => {
+        const user = await lockUser(em, { id });
+        if (user?.sessionEpoch !== sessionEpoch) throw new ServiceError('UNAUTHENTICATED');
+        const former = user.profile;
+        const next = changedProfile(former, change);
+        const fields: string[] = fieldsOf(next).filter((field) => next[field] !== former[field]);
+        user.changeProfile(change);
+        if (next.avatar !== former.avatar) {
+          await avatarChanged(tables, { userId: id, former: former.avatar, next: next.avatar });
+        }
+        if (language !== undefined && language !== user.language) {
+          user.language = language;
+          fields.push('language');
+        }
+        if (fields.length > 0) await recordChange(tables, id, fields, caller);
+        return accountOf(user);
+      }, id),
   };
 };
 
-export type Users = ReturnType<typeof createUsers>;
+export type UserStore = ReturnType<typeof createUserStore>;
 
-/** The fields that a change gives another value than was read. */
-function namesOf(user: Account, change: ProfileChange): string[] {
-  const next = changedProfile(user, change);
-  const fields = Object.keys(next) as (keyof ProfileFields)[];
-  return fields.filter((field) => next[field] !== user[field]);
-}
+const fieldsOf = (profile: ProfileFields) => Object.keys(profile) as (keyof ProfileFields)[];

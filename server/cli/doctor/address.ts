@@ -1,16 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from '../../config/index.ts';
-import { sentenceOf } from '../../log.ts';
+import { sentenceOf } from '../../telemetry/log.ts';
 import { type Check, type Finding, isAboutTls, ok, problem, warning } from './finding.ts';
 
-/** An address that no client has (RFC 5737), for a request that pretends to be another's. */
+/** An address that no client has (RFC 5737), for a request with a forged X-Forwarded-For. */
 const FORGED = '192.0.2.1';
+/** How long a proxy may skip an instance that was down: nginx does so for five seconds (docs/deploy). */
+const PASSED_OVER_MS = 7000;
 
 /**
- * Whether APP_URL leads here, and how many proxies are on the way. Where the service does not run, a server in its place sees
- * what arrives; it answers 503 to all but the doctor's own request, so that no balancer takes it for the service.
+ * Checks that APP_URL leads here, and counts the proxies. If the service is down, a temporary server receives the
+ * request; it sends 503 to all others, so that no balancer uses it.
  */
 export const checkAddress: Check = async function* (config) {
   // Not a probe: those are often closed to the public.
@@ -22,7 +25,13 @@ export const checkAddress: Check = async function* (config) {
     return true;
   });
   try {
-    const response = await fetch(config.appUrl + path, { headers: { 'x-forwarded-for': FORGED } });
+    const ask = () => fetch(config.appUrl + path, { headers: { 'x-forwarded-for': FORGED } });
+    const end = performance.now() + PASSED_OVER_MS;
+    let response = await ask();
+    while (server && response.status >= 500 && performance.now() < end) {
+      await delay(500);
+      response = await ask();
+    }
     const body = await response.text();
     if (server && forwardedFor !== undefined) {
       yield ok(`${config.appUrl} leads to this machine`);
@@ -37,7 +46,7 @@ export const checkAddress: Check = async function* (config) {
     } else {
       yield problem(
         `${config.appUrl} leads to something else (GET /api/health: ${response.status})`,
-        'APP_URL must be the address at which browsers reach this service, without a path of its own',
+        'APP_URL must be the URL at which browsers reach this service, without a path',
       );
     }
   } catch (error) {
@@ -54,7 +63,7 @@ export const checkAddress: Check = async function* (config) {
   }
 };
 
-/** Undefined where the port is taken, by the service in all probability. */
+/** Undefined if the port is taken, probably by the service. */
 async function listen(
   { port, host }: Config,
   isExpected: (url: string, forwardedFor: string) => boolean,
@@ -73,16 +82,16 @@ async function listen(
 function proxyFinding(forwardedFor: string, trusted: number): Finding {
   if (forwardedFor === '') {
     return problem(
-      'a proxy in front takes X-Forwarded-For away and writes none: all clients would share its address, and so the limits',
-      'let it append the address of its client to X-Forwarded-For',
+      'a proxy in front removes X-Forwarded-For and sets none: all clients would share its address, and so the limits',
+      'configure it to append the address of its client to X-Forwarded-For',
     );
   }
   const entries = forwardedFor.split(',').map((entry) => entry.trim());
-  // A proxy appends the address that it was called from, or writes the header anew.
+  // A proxy appends the address of its client, or replaces the header.
   const proxies = entries.length - 1 - entries.lastIndexOf(FORGED);
   if (proxies === trusted) return ok(`TRUST_PROXY=${trusted} counts the proxies in front`);
   const text = `TRUST_PROXY is ${trusted}, and ${proxies} proxies in front wrote to X-Forwarded-For`;
   const remedy = `set TRUST_PROXY=${proxies}, if clients come the same way as this request`;
-  // Too many: a client writes its own address. Too few: all share that of a proxy, and so the limits.
+  // Too many: a client can forge its address. Too few: all clients share a proxy's address, and so its limits.
   return problem(text, remedy);
 }

@@ -1,7 +1,7 @@
 import type { Query } from './database-server.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 
-/** What the service does, and what its migrations do. */
+/** The rights for the service and for its migrations. */
 interface Rights {
   service: string[];
   migrations: string[];
@@ -23,7 +23,7 @@ export async function rightsFindings(query: Query, { service, migrations }: Righ
   const lacking = (rights: string[]) => rights.filter((right) => !isGranted(right));
   const [forService, forMigrations] = [lacking(service), lacking(migrations)];
   if (forService.length + forMigrations.length === 0) return [ok('its account has the rights that it needs')];
-  // A grant without ON is a role, whose rights this server does not list here.
+  // A grant without ON is a role; this server does not list its rights here.
   if (grants.some((grant) => !/ ON /.test(grant))) {
     return [
       warning(
@@ -46,7 +46,7 @@ export async function rightsFindings(query: Query, { service, migrations }: Righ
   ];
 }
 
-/** Of all `GRANT … ON scope TO …` that hold for the whole database. */
+/** All `GRANT … ON scope TO …` that apply to the whole database. */
 function rightsIn(grants: string[], database: string): (right: string) => boolean {
   const rights = grants.flatMap((grant) => {
     const [, list = '', scope = ''] = /^GRANT (.+?) ON (\S+) TO /i.exec(grant) ?? [];
@@ -55,7 +55,7 @@ function rightsIn(grants: string[], database: string): (right: string) => boolea
   return (right) => rights.includes(right) || rights.includes('ALL PRIVILEGES') || rights.includes('ALL');
 }
 
-/** Names in grants are patterns: `_` and `%`, unless there is a backslash before them. */
+/** Names in grants are patterns: `_` and `%`, unless escaped with a backslash. */
 function isScopeOf(scope: string, database: string): boolean {
   if (scope === '*.*') return true;
   const name = /^[`"](.+)[`"]\.\*$/.exec(scope)?.[1];

@@ -1,26 +1,26 @@
 import { Kysely, sql } from 'kysely';
 import { sslModeOf } from '../../config/values.ts';
-import { sentenceOf } from '../../log.ts';
-import { isLoopback } from '../../loopback.ts';
 import { describeFailure } from '../../parts/database/failure.ts';
 import { CONNECTIONS, mysqlDialect } from '../../parts/database/mysql-dialect.ts';
 import type { Tables } from '../../parts/database/tables.ts';
+import { isLoopback } from '../../shared/loopback.ts';
+import { sentenceOf } from '../../telemetry/log.ts';
 import { type ClockReading, clockFinding, type Finding, isAboutTls, ok, problem, warning } from './finding.ts';
 
-/** The first with SKIP LOCKED. */
+/** The first versions with SKIP LOCKED. */
 const OLDEST = { MySQL: [8, 0], MariaDB: [10, 6] };
 
 export type Query = <Row extends object>(statement: string) => Promise<Row[]>;
 
-/** A server to look at: an address with one host, and how it is used. */
+/** A server to check: a URL with one host, and its use. */
 export interface Address {
   url: string;
   variable: 'DATABASE_URL' | 'DATABASE_REPLICA_URLS';
-  /** How many processes of this machine connect to it. */
+  /** The number of processes on this machine that connect to it. */
   processes: number;
 }
 
-/** A server that answers and, if it is a cluster's node, works. */
+/** A server that responds and, as a node of a cluster, works. */
 export interface Server {
   name: string;
   tables: Kysely<Tables>;
@@ -35,7 +35,7 @@ export function nameOf(url: string): string {
   return `${hostname}:${port || 3306}`;
 }
 
-/** What every server is asked, then what is asked of one of its kind. */
+/** The checks of every server, then those of its kind. */
 export async function* serverFindings(
   address: Address,
   further: (server: Server) => AsyncIterable<Finding>,
@@ -43,7 +43,7 @@ export async function* serverFindings(
   const tables = new Kysely<Tables>({ dialect: mysqlDialect(address.url, { decides: false }) });
   const query: Query = async <Row>(statement: string) => (await sql.raw<Row>(statement).execute(tables)).rows;
   try {
-    // A node that its cluster has shut out answers these, and nothing else.
+    // A node that its cluster has excluded answers only these.
     const facts = new Map([...(await named(query, 'show variables')), ...(await named(query, 'show status'))]);
     yield versionFinding(facts.get('version') ?? '');
     yield encryptionFinding(address, facts);
@@ -53,6 +53,7 @@ export async function* serverFindings(
     const clock = await readClock(query);
     yield clockFinding(clock);
     yield connectionsFinding(address, facts);
+    yield await settingsFinding(query);
     yield* further({ name: nameOf(address.url), tables, query, facts, clock });
   } catch (error) {
     yield failureFinding(address, error);
@@ -87,7 +88,7 @@ function encryptionFinding({ url, variable }: Address, facts: Server['facts']): 
   const cipher = facts.get('ssl_cipher');
   const remedy = `add ?ssl-mode=VERIFY_IDENTITY to ${variable}, and its authority to CA_FILE`;
   if (sslModeOf(url) === 'REQUIRED') {
-    return warning('any server could take its place: ssl-mode=REQUIRED checks no certificate', remedy);
+    return warning('any server could impersonate it: ssl-mode=REQUIRED checks no certificate', remedy);
   }
   if (cipher) return ok(`the connection is encrypted (${cipher})`);
   return isLoopback(new URL(url).hostname)
@@ -95,7 +96,7 @@ function encryptionFinding({ url, variable }: Address, facts: Server['facts']): 
     : warning('the connection is not encrypted', remedy);
 }
 
-/** Undefined for a server by itself. A problem is one that lets it do nothing. */
+/** Undefined for a standalone server. A problem means that it can do nothing. */
 async function nodeFinding(query: Query, facts: Server['facts']): Promise<Finding | undefined> {
   if (facts.get('wsrep_on') === 'ON') return galeraFinding(facts);
   return facts.get('group_replication_group_name') ? groupFinding(query) : undefined;
@@ -112,11 +113,12 @@ function galeraFinding(facts: Server['facts']): Finding {
   const component = facts.get('wsrep_cluster_status');
   if (facts.get('wsrep_ready') !== 'ON' || component !== 'Primary') {
     return problem(
-      `this node of Galera serves nothing (${state}, ${component})`,
-      'let it join the majority again; if there is none: galera_new_cluster on the node that was the last to write',
+      `this node of Galera does not serve (${state}, ${component})`,
+      'let it join the majority again; without a majority: galera_new_cluster on the node with the last write',
     );
   }
-  if (state !== 'Synced') return warning(`this node of Galera is behind (${state})`, 'wait for it, its log says why');
+  if (state !== 'Synced')
+    return warning(`this node of Galera is behind (${state})`, 'wait, or see its log for the reason');
   return sizeFinding('Galera', Number(facts.get('wsrep_cluster_size')));
 }
 
@@ -126,7 +128,7 @@ async function groupFinding(query: Query): Promise<Finding> {
   ).catch(() => undefined);
   if (!members) {
     return warning(
-      'it is a member of a replication group, of whose state its account sees nothing',
+      'it is a member of a replication group, but its account cannot read the group state',
       'GRANT SELECT ON performance_schema.replication_group_members to that account',
     );
   }
@@ -134,15 +136,15 @@ async function groupFinding(query: Query): Promise<Finding> {
   if (state !== 'ONLINE') {
     return problem(
       `this member of its replication group is ${state}`,
-      'START GROUP_REPLICATION there; its log says why it left',
+      'START GROUP_REPLICATION there; see its log for the reason',
     );
   }
   const online = members.filter((member) => member.state === 'ONLINE').length;
   return online * 2 > members.length
     ? sizeFinding('its replication group', online)
     : problem(
-        `this member reaches ${online - 1} of the ${members.length - 1} others of its replication group, and takes no writes`,
-        'bring a majority of them back',
+        `this member reaches ${online - 1} of the ${members.length - 1} others of its replication group, and accepts no writes`,
+        'restart a majority of them',
       );
 }
 
@@ -167,10 +169,30 @@ function connectionsFinding({ processes }: Address, facts: Server['facts']): Fin
   const wanted = processes * CONNECTIONS;
   return wanted > limit
     ? problem(
-        `it takes ${limit} connections, and the processes of this machine may want ${wanted}`,
+        `it accepts ${limit} connections, but the processes of this machine may need ${wanted}`,
         `set max_connections (and MAX_USER_CONNECTIONS of the account) to ${CONNECTIONS} for each process of all machines`,
       )
-    : ok(`it takes ${limit} connections, of which the processes of this machine may want ${wanted}`);
+    : ok(`it accepts ${limit} connections; the processes of this machine may need ${wanted}`);
+}
+
+/** The server's own settings, which affect other programs: each connection of the service sets its own. */
+async function settingsFinding(query: Query): Promise<Finding> {
+  const own = new Map(
+    await named(query, "show global variables where variable_name in ('sql_mode', 'init_connect', 'autocommit')"),
+  );
+  const modes = own.get('sql_mode')?.split(',') ?? [];
+  const unsafe = [
+    ...(modes.some((mode) => mode.startsWith('STRICT_')) ? [] : ['sql_mode without a strict mode']),
+    ...['NO_BACKSLASH_ESCAPES', 'ANSI_QUOTES'].filter((mode) => modes.includes(mode)).map((mode) => `sql_mode ${mode}`),
+    ...(own.get('init_connect') ? ['init_connect'] : []),
+    ...(own.get('autocommit') === 'OFF' ? ['autocommit=OFF'] : []),
+  ];
+  return unsafe.length === 0
+    ? ok('each connection has its own sql_mode, character set, isolation and time zone')
+    : warning(
+        `its own settings (${unsafe.join(', ')}) do not apply here: each connection sets its own`,
+        'they affect other programs: remove them from its configuration, unless one needs them',
+      );
 }
 
 function failureFinding({ variable }: Address, error: unknown): Finding {
@@ -185,7 +207,7 @@ function failureFinding({ variable }: Address, error: unknown): Finding {
   return problem(
     reason,
     (error as { errno?: number }).errno === 1049
-      ? 'create it (CREATE DATABASE … CHARACTER SET utf8mb4), or let `npm run migrate` do so with an account that may'
+      ? 'create it (CREATE DATABASE … CHARACTER SET utf8mb4), or run `npm run migrate` with an account that may create it'
       : `${variable} must name a running server and an account of it, with its password`,
   );
 }

@@ -1,6 +1,6 @@
 import { addressPerHost } from '../../config/values.ts';
 import { pendingMigrations } from '../../parts/database/migration.ts';
-import { isReadOnly } from '../../parts/database/mysql-connections.ts';
+import { isReadOnly } from '../../parts/database/mysql-session.ts';
 import { MIGRATIONS_TABLE } from '../../parts/database/options.ts';
 import { isMissingSchema } from '../../parts/sql-errors.ts';
 import { hostRights, replicaRights, rightsFindings } from './database-rights.ts';
@@ -8,18 +8,18 @@ import { clusterOf, nameOf, type Query, type Server, serverFindings } from './da
 import { examineServers } from './examination.ts';
 import { type Check, type Finding, leastDifference, ok, problem, warning } from './finding.ts';
 
-/** By how much the clocks of nodes may differ: each judges by its own when a token or a lease ends. */
+/** The maximum difference between the clocks of nodes: each uses its own for the end of a token or lease. */
 const CLOCK_TOLERANCE_MS = 500;
 /** A replica that lacks a row of this age is behind. */
 const SETTLED_SECONDS = 10;
 
-/** What servers are compared by. */
+/** The facts by which servers are compared. */
 interface Known extends Pick<Server, 'name' | 'clock'> {
   isWritable: boolean;
   cluster: string | undefined;
-  /** When each migration was applied: the same in all copies of a database, and in no other. */
+  /** When each migration was applied: equal in all copies of a database, and only there. */
   migrations: ReadonlyMap<string, string>;
-  /** A user whom every copy has by now; undefined without one. */
+  /** A user that every copy must have; undefined without users. */
   settledUser: string | undefined;
 }
 
@@ -86,7 +86,7 @@ async function settledUserIn(query: Query): Promise<string | undefined> {
 
 async function* hostFindings({ query, facts, tables }: Server): AsyncGenerator<Finding> {
   if (facts.get('innodb_flush_log_at_trx_commit') !== '1') {
-    yield warning('a power cut loses what was just committed', 'set innodb_flush_log_at_trx_commit = 1');
+    yield warning('a power cut may lose committed changes', 'set innodb_flush_log_at_trx_commit = 1');
   }
   yield* await rightsFindings(query, hostRights);
   yield* characterSetFindings(query);
@@ -107,7 +107,7 @@ async function* characterSetFindings(query: Query): AsyncGenerator<Finding> {
   );
   if (schema && schema.charset !== 'utf8mb4') {
     yield problem(
-      `its character set is ${schema.charset}: it cannot store every text`,
+      `its character set is ${schema.charset}: it cannot store all text`,
       `ALTER DATABASE \`${schema.name}\` CHARACTER SET utf8mb4, before the first start`,
     );
   } else if (columns.length === 0) yield ok(`its texts are utf8mb4, its collation is ${schema?.collation}`);
@@ -126,7 +126,7 @@ function writableFinding(hosts: Known[]): Finding {
     : problem('it cannot be written to (read_only)', 'DATABASE_URL must name the primary, not a replica');
 }
 
-/** Of the hosts of DATABASE_URL, each of which the service may come to use. */
+/** Compares the hosts of DATABASE_URL. The service may use each of them. */
 function* comparison(hosts: Known[]): Generator<Finding> {
   const [first, ...others] = hosts as [Known, ...Known[]];
   const strangers = others.filter((host) => !isCopy(host, first)).map(({ name }) => name);
@@ -167,11 +167,11 @@ function clusterFinding(hosts: Known[]): Finding {
   );
 }
 
-/** Whether the migrations that both have are the same ones; a copy may still lack the last. */
+/** True if the migrations that both have are the same ones; a copy may still lack the last. */
 const isCopy = (copy: Pick<Known, 'migrations'>, { migrations }: Known): boolean =>
   [...copy.migrations].every(([name, time]) => (migrations.get(name) ?? time) === time);
 
-/** `source`: a host of DATABASE_URL, if one answers. */
+/** `source` is a host of DATABASE_URL that responded, if any. */
 async function* replicaFindings({ query, tables }: Server, source: Known | undefined): AsyncGenerator<Finding> {
   yield* await rightsFindings(query, replicaRights);
   const pending = await pendingMigrations(tables);
@@ -198,15 +198,15 @@ async function* replicaFindings({ query, tables }: Server, source: Known | undef
   }
 }
 
-/** By the server's own word, which only some accounts may ask for; undefined without. */
+/** The server's own status, which only some accounts may read; undefined without it. */
 async function replicationFinding(query: Query): Promise<Finding | undefined> {
   const [status] = await query<Record<string, string | number | null>>('show replica status').catch(() => []);
   if (!status) return undefined;
-  // MySQL says Source and Replica where MariaDB says Master and Slave.
+  // MySQL says Source and Replica, MariaDB says Master and Slave.
   const value = (ending: string) => Object.entries(status).find(([name]) => name.endsWith(ending))?.[1];
   const seconds = value('Seconds_Behind_Source') ?? value('Seconds_Behind_Master');
   if (seconds == null) {
-    // The message that belongs to the number quotes rows.
+    // Only the number: its message quotes rows.
     return problem(
       `its replication stands (errors ${value('Last_IO_Errno')} and ${value('Last_SQL_Errno')})`,
       'SHOW REPLICA STATUS there says why; then START REPLICA',

@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { sentenceOf } from '../../log.ts';
+import { sentenceOf } from '../../telemetry/log.ts';
 import { type Finding, problem } from './finding.ts';
 
-/** The longest that one part may take. */
+/** The maximum time for one part. */
 export const PART_DEADLINE_MS = 20_000;
-/** The longest for one of a part's servers, of which some are only known once others have been asked. */
+/** The maximum time for one server of a part; some are only found through others. */
 const SERVER_DEADLINE_MS = 8000;
 
-/** Never rejects: a check that fails, or takes too long, adds a problem to what it has found. */
+/** Never rejects: a check that fails or times out adds a problem to its findings. */
 export async function examine(check: AsyncIterable<Finding>, deadlineMs: number): Promise<Finding[]> {
   const findings: Finding[] = [];
   const collect = async () => {
@@ -20,12 +20,12 @@ export async function examine(check: AsyncIterable<Finding>, deadlineMs: number)
   try {
     await Promise.race([collect(), giveUp()]);
   } catch (error) {
-    findings.push(problem(sentenceOf(error), 'see that it runs, and that this machine reaches it'));
+    findings.push(problem(sentenceOf(error), 'check that it runs, and that this machine can reach it'));
   }
   return findings;
 }
 
-/** The servers of one part, all at once. What is found begins with the server's name, if it has one. */
+/** Checks the servers of one part concurrently. Findings begin with the server's name, if it has one. */
 export async function* examineServers(
   servers: Iterable<readonly [name: string, check: AsyncIterable<Finding>]>,
 ): AsyncGenerator<Finding> {

@@ -1,19 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { callbackPath, type IdentityProviderClient } from '../../config/identity-providers.ts';
 import type { Config } from '../../config/index.ts';
-import { sentenceOf } from '../../log.ts';
 import { openIdentityProviders } from '../../parts/identity-provider/index.ts';
+import type { ProviderName } from '../../shared/method-names.ts';
+import { sentenceOf } from '../../telemetry/log.ts';
 import { type Check, clockFinding, clockOf, ok, problem, warning } from './finding.ts';
 
-/** How far the clock of a provider may be off before its ID tokens are refused. */
+/** The maximum clock difference of a provider before its ID tokens are refused. */
 const CLOCK_TOLERANCE_MS = 30_000;
 
-/** A check for each provider; one that is embedded needs none. */
+/** One check per provider; the embedded one needs none. */
 export const identityProviderChecks = ({ identityProviders }: Config): [name: string, check: Check][] =>
   [...identityProviders].map(([name, client]) => [`provider ${name}`, checkProvider(name, client)]);
 
-/** Begins a login as a browser would, up to the provider's own page. */
-const checkProvider = (name: string, client: IdentityProviderClient): Check =>
+/** Begins a login as a browser would, up to the provider's page. */
+const checkProvider = (name: ProviderName, client: IdentityProviderClient): Check =>
   async function* ({ appUrl }) {
     const provider = openIdentityProviders(new Map([[name, client]])).get(name);
     const redirectUri = appUrl + callbackPath(name);
@@ -35,12 +36,12 @@ const checkProvider = (name: string, client: IdentityProviderClient): Check =>
     await page.body?.cancel();
     const clock = clockOf(page, asked);
     if (clock) yield clockFinding(clock, CLOCK_TOLERANCE_MS);
-    // Some answer a wrong client id with a redirect to a page about the error.
+    // Some respond to a wrong client id with a redirect to an error page.
     const leadsToError = /error/i.test(page.headers.get('location') ?? '');
     yield page.status < 400 && !leadsToError
-      ? ok('it takes our client id and redirect address')
+      ? ok('it accepts the client id and redirect URI')
       : warning(
-          `it answers the beginning of a login with ${page.status}${leadsToError ? ', to a page about an error' : ''}`,
-          `register ${redirectUri} there as redirect address of our client id`,
+          `it answers the start of a login with ${page.status}${leadsToError ? ', a redirect to an error page' : ''}`,
+          `register ${redirectUri} there as redirect URI of the client id`,
         );
   };

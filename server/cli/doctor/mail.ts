@@ -1,5 +1,5 @@
-import { sentenceOf } from '../../log.ts';
 import { smtpTransport } from '../../parts/mail/smtp.ts';
+import { sentenceOf } from '../../telemetry/log.ts';
 import { type Check, ok, problem } from './finding.ts';
 
 export const checkMail: Check = async function* ({ smtpUrl, mailFrom }) {

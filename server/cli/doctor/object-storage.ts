@@ -1,23 +1,23 @@
 import { randomUUID } from 'node:crypto';
-import { isLoopback } from '../../loopback.ts';
 import type { ObjectStorage } from '../../parts/object-storage/contract.ts';
 import { openObjectStorage } from '../../parts/object-storage/index.ts';
 import { createSecrets } from '../../secrets.ts';
+import { isLoopback } from '../../shared/loopback.ts';
 import { mayUpload } from '../preflight.ts';
 import { type Check, clockFinding, clockOf, type Finding, ok, problem, warning } from './finding.ts';
 
 const CONTENT = 'account service';
 const CONTENT_TYPE = 'image/png';
 const ADDRESS_LIFE_SECONDS = 60;
-/** S3's own. */
+/** S3's own tolerance. */
 const CLOCK_TOLERANCE_MS = 15 * 60_000;
 
-/** What sets policy and CORS rules of the bucket. */
+/** The command that sets policy and CORS rules of the bucket. */
 const SET_UP = '`npm run s3-setup -- --apply`';
 
 /**
- * By doing what users do, not by reading policies: what counts is what the storage and whatever is in front of it answer. Two
- * objects are stored for that, and deleted.
+ * Tests what users do instead of reading policies: the responses of the storage and its proxies count. Stores two
+ * objects and deletes them.
  */
 export const checkObjectStorage: Check = async function* (config) {
   const { s3 } = config;
@@ -26,7 +26,7 @@ export const checkObjectStorage: Check = async function* (config) {
     return;
   }
   const { endpoint, uploadEndpoint, bucket } = s3;
-  // Addresses in S3 are signed with its own key.
+  // URLs of S3 are signed with its own key.
   const open = (at: string) => openObjectStorage({ ...config, s3: { ...s3, uploadEndpoint: at } }, createSecrets(['']));
   const objects = await open(endpoint);
   const upload = `uploads/doctor-${randomUUID()}.png`;
@@ -42,7 +42,7 @@ export const checkObjectStorage: Check = async function* (config) {
     return;
   }
   try {
-    yield ok(`the bucket ${bucket} at ${endpoint} takes an upload`);
+    yield ok(`the bucket ${bucket} at ${endpoint} accepts an upload`);
 
     const read = await statusOf(objects.publicUrl(upload)).catch(unreachableHere(objects.publicUrl('')));
     if (typeof read !== 'number') yield read;
@@ -60,10 +60,10 @@ export const checkObjectStorage: Check = async function* (config) {
       (await statusOf(address.replace(/\?.*/, ''), { method: 'PUT', body: CONTENT })) < 300 && 'write to it',
       (await send(await addressOf(objects, elsewhere))).ok &&
         (await isOpenAt(elsewhere)) &&
-        'read what is not in uploads/',
+        'read objects outside uploads/',
     ].filter((text) => text !== false);
     yield access.length === 0
-      ? ok('nobody else can do more')
+      ? ok('nobody can do more than that')
       : problem(
           `everyone can ${access.join(', ')}`,
           `the policy must let everyone s3:GetObject on uploads/*, and nothing more: ${SET_UP}`,
@@ -93,16 +93,16 @@ async function statusOf(address: string, options: RequestInit = {}): Promise<num
   return response.status;
 }
 
-/** For a failed connection to an address that is for browsers: `localhost` is another machine to them. Rejects for any other. */
+/** For a failed connection to a URL for browsers: their `localhost` is another machine. Rejects for any other URL. */
 const unreachableHere =
   (address: string) =>
   (error: unknown): Finding => {
     const { origin, hostname } = new URL(address);
     if (!isLoopback(hostname)) throw error;
-    return warning(`${origin}, which is for browsers, does not answer here`, 'try it in a browser of that machine');
+    return warning(`${origin}, which is for browsers, does not answer here`, 'try it in a browser on that machine');
   };
 
-/** The signature holds the name under which browsers reach the storage: what is in front of it must not change it. */
+/** The signature covers the host name that browsers use: a proxy in front must not change the Host header. */
 async function uploadEndpointFinding(address: string, endpoint: string): Promise<Finding> {
   try {
     const answer = await send(address);
@@ -111,7 +111,7 @@ async function uploadEndpointFinding(address: string, endpoint: string): Promise
     return problem(
       `an upload by S3_UPLOAD_ENDPOINT ${endpoint} is answered with ${answer.status} ${code}`.trimEnd(),
       code === 'SignatureDoesNotMatch'
-        ? 'what is in front of the storage must pass the Host header on as it is'
+        ? 'the proxy in front of the storage must pass the Host header on unchanged'
         : 'it must lead to the storage of S3_ENDPOINT',
     );
   } catch (error) {
@@ -121,7 +121,7 @@ async function uploadEndpointFinding(address: string, endpoint: string): Promise
 
 const codeIn = (body: string): string => /<Code>(\w+)<\/Code>/.exec(body)?.[1] ?? '';
 
-/** A browser sends a file only where the storage lets the page's origin PUT. */
+/** A browser sends a file only if the storage allows PUT from the page's origin. */
 async function* corsFindings(address: string, origins: ReadonlySet<string>): AsyncGenerator<Finding> {
   const refused: string[] = [];
   try {
@@ -131,10 +131,10 @@ async function* corsFindings(address: string, origins: ReadonlySet<string>): Asy
     return;
   }
   yield refused.length === 0
-    ? ok('pages of every front end may send files')
+    ? ok('pages of every front end may upload files')
     : problem(
-        `pages of ${refused.join(', ')} may not send files`,
-        `add a CORS rule to the bucket: these origins, PUT, the header content-type. ${SET_UP} does`,
+        `pages of ${refused.join(', ')} may not upload files`,
+        `add a CORS rule to the bucket: these origins, PUT, the header content-type. ${SET_UP} adds it`,
       );
 }
 
@@ -147,9 +147,9 @@ function refusalFinding(
   const text = `an upload is answered with ${status} ${code}`;
   if (code === 'NoSuchBucket') {
     return isMade
-      ? warning(`there is no bucket ${bucket}`, 'the next start makes it, as this is not production')
+      ? warning(`the bucket ${bucket} does not exist`, 'the next start creates it, because this is not production')
       : problem(
-          `there is no bucket ${bucket}`,
+          `the bucket ${bucket} does not exist`,
           `create it; everyone must be able to read uploads/*: ${SET_UP} does both`,
         );
   }

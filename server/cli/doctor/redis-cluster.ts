@@ -6,7 +6,7 @@ import { addressOf, factsIn, nameOf, serverFindings, withServer } from './redis-
 
 const SLOTS = 16_384;
 
-/** `nodes`: those in REDIS_URL, by any of which the others are found. */
+/** `nodes` are those in REDIS_URL; any of them leads to the others. */
 export async function* clusterFindings(url: string, nodes: RedisNode[]): AsyncGenerator<Finding> {
   const views: View[] = [];
   const ask = (node: RedisNode) =>
@@ -15,7 +15,7 @@ export async function* clusterFindings(url: string, nodes: RedisNode[]): AsyncGe
       if (view) views.push(view);
       yield view
         ? stateFinding(view)
-        : problem('it is no node of a Cluster', 'several hosts in REDIS_URL are the nodes of one Cluster');
+        : problem('it is not a node of a Cluster', 'several hosts in REDIS_URL must be the nodes of one Cluster');
     });
   yield* examineServers(nodes.map((node) => [nameOf(node), ask(node)]));
 
@@ -42,7 +42,7 @@ async function viewOf(redis: Redis): Promise<View | undefined> {
   return { facts: factsIn(facts), nodes: String(list).split('\n').flatMap(nodeIn) };
 }
 
-/** `id host:port@busPort,hostname flags …`. One whose address nobody knows any more is left out. */
+/** Parses `id host:port@busPort,hostname flags …`. Skips nodes with an unknown address. */
 function nodeIn(line: string): RedisNode[] {
   const [, ip = '', port = '', hostname, flags = ''] = /^\S+ (\S*):(\d+)@\d+(?:,([^\s,]*)\S*)? (\S+) /.exec(line) ?? [];
   return port === '' || flags.includes('noaddr') ? [] : [{ host: hostname || ip, port: Number(port) }];

@@ -2,22 +2,22 @@ import { randomUUID } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 import { Redis } from 'ioredis';
 import type { RedisNode } from '../../config/index.ts';
-import { sentenceOf } from '../../log.ts';
-import { isLoopback } from '../../loopback.ts';
 import { isRefused } from '../../parts/refusal.ts';
+import { isLoopback } from '../../shared/loopback.ts';
+import { sentenceOf } from '../../telemetry/log.ts';
 import { clockFinding, type Finding, isAboutTls, ok, problem, warning } from './finding.ts';
 
-/** The first with GETDEL. */
+/** The first version with GETDEL. */
 const OLDEST = 6.2;
 const TIMEOUT_MS = 3000;
 
 export const nameOf = ({ host, port }: RedisNode): string => `${host}:${port}`;
 
-/** The address of another server, with the scheme, user, password and database of this one. */
+/** The URL of another server, with the scheme, user, password and database of this one. */
 export const addressOf = (url: string, { host, port }: RedisNode): string =>
   Object.assign(new URL(url), { hostname: isIPv6(host) ? `[${host}]` : host, port: String(port) }).href;
 
-/** Connects, and turns what goes wrong into a finding. `variable` is where the address, or its password, comes from. */
+/** Connects, and turns errors into findings. `variable` is the one with the URL or its password. */
 export async function* withServer(
   { url, variable }: { url: string; variable: 'REDIS_URL' | 'REDIS_SENTINEL' },
   look: (redis: Redis) => AsyncIterable<Finding>,
@@ -51,8 +51,18 @@ function remedyFor(error: unknown, variable: string): string {
     : `${variable} must name a running server`;
 }
 
-/** `node`: of a Cluster, where replicas are looked at too. */
-export async function* serverFindings(redis: Redis, { node = false } = {}): AsyncGenerator<Finding> {
+interface Place {
+  /** True for a node of a Cluster. */
+  node?: boolean;
+  /** True for one of several servers, any of which may become a replica. */
+  inGroup?: boolean;
+  mayBeReplica?: boolean;
+}
+
+export async function* serverFindings(
+  redis: Redis,
+  { node = false, inGroup = node, mayBeReplica = node }: Place = {},
+): AsyncGenerator<Finding> {
   const info = factsIn(await redis.info());
   const version = info['redis_version'] ?? '';
   yield Number.parseFloat(version) < OLDEST
@@ -71,13 +81,18 @@ export async function* serverFindings(redis: Redis, { node = false } = {}): Asyn
   const [seconds, microseconds] = await redis.time();
   yield clockFinding({ theirs: Number(seconds) * 1000 + Number(microseconds) / 1000, asked, answered: Date.now() });
 
-  if (info['role'] === 'slave' && !node) yield problem('it is a replica', 'REDIS_URL must name the master');
-  if (info['role'] === 'slave' && info['master_link_status'] !== 'up') {
-    yield warning('it does not reach its master: it would lack sessions if it took over', 'see its log');
+  const isReplica = info['role'] === 'slave';
+  if (isReplica && !mayBeReplica) yield problem('it is a replica', 'REDIS_URL must name the master');
+  if (isReplica && info['master_link_status'] !== 'up') {
+    yield problem(
+      'it does not reach its master: it cannot take over, or would lack sessions',
+      'see its log; after a change of the password: CONFIG SET masterauth PASSWORD',
+    );
   }
+  if (inGroup) yield* masterauthFindings(redis);
   if (info['role'] === 'master' && node && info['connected_slaves'] === '0') {
     yield warning(
-      'this master has no replica: when it fails, so do the users whose keys it has',
+      'this master has no replica: when it fails, its keys are unavailable to their users',
       'add one: redis-cli --cluster add-node … --cluster-slave',
     );
   }
@@ -96,7 +111,8 @@ export async function* serverFindings(redis: Redis, { node = false } = {}): Asyn
     yield problem('it cannot write its append-only file', 'look at its disk and its log');
   } else yield ok('it keeps an append-only file');
 
-  yield await rightsFinding(redis, { node });
+  // A replica accepts no writes.
+  if (node || !isReplica) yield await rightsFinding(redis, { node });
 }
 
 function encryptionFinding({ options }: Redis): Finding {
@@ -107,7 +123,44 @@ function encryptionFinding({ options }: Redis): Finding {
     : warning('the connection is not encrypted', 'use rediss:// in REDIS_URL, and its authority in CA_FILE');
 }
 
-/** The service's own commands, on a key that is gone afterwards. */
+/**
+ * Checks that a server could follow another one with its password. A working link proves nothing: it was opened with
+ * the password of that time.
+ */
+async function* masterauthFindings(redis: Redis): AsyncGenerator<Finding> {
+  // An account may lack the right to read it.
+  const settings = await redis.call('CONFIG', 'GET', 'master*').catch(() => []);
+  const { masteruser, masterauth } = factsOf(settings as string[]);
+  if (masterauth === undefined) return;
+  yield (await opens(redis, { username: masteruser, password: masterauth }))
+    ? ok('its masterauth is the password of its group')
+    : problem(
+        'its masterauth is not the password of its group: it cannot follow another master',
+        'CONFIG SET masterauth PASSWORD, then CONFIG REWRITE',
+      );
+}
+
+/** True if a server accepts this login. */
+async function opens(server: Redis, { username, password }: Record<string, string | undefined>): Promise<boolean> {
+  const redis = server.duplicate({ username: username || undefined, password: password || undefined });
+  let refusal: unknown;
+  redis.on('error', (error) => {
+    refusal = error;
+  });
+  try {
+    await redis.connect();
+    await redis.ping();
+    return true;
+  } catch (error) {
+    const reason = isRefused(refusal) ? refusal : error;
+    if (isRefused(reason)) return false;
+    throw reason;
+  } finally {
+    redis.disconnect();
+  }
+}
+
+/** Runs the service's own commands on a temporary key. */
 async function rightsFinding(redis: Redis, { node }: { node: boolean }): Promise<Finding> {
   const key = `doctor:${randomUUID()}`;
   const commands: [name: string, ...rest: string[]][] = [
@@ -121,7 +174,7 @@ async function rightsFinding(redis: Redis, { node }: { node: boolean }): Promise
   const refused: string[] = [];
   for (const [name, ...rest] of commands) {
     await redis.call(name, ...rest).catch((error: Error) => {
-      // A node looks at the rights first, then where the key is.
+      // A node checks the rights first, then the slot of the key.
       if (!/^(?:MOVED|CLUSTERDOWN) /.test(error.message)) refused.push(`${name} (${error.message})`);
     });
   }
@@ -141,3 +194,7 @@ export const factsIn = (info: string): Record<string, string> =>
       return colon > 0 ? [[line.slice(0, colon), line.slice(colon + 1)]] : [];
     }),
   );
+
+/** A list of alternating names and values, the format of SENTINEL and CONFIG GET. */
+export const factsOf = (list: string[]): Record<string, string> =>
+  Object.fromEntries(list.flatMap((name, i) => (i % 2 === 0 ? [[name, list[i + 1] ?? '']] : [])));

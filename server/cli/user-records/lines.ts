@@ -1,5 +1,5 @@
-/** More than the longest record has. */
-const MOST_BYTES = 64 * 1024;
+/** More than the longest record. */
+const MAX_BYTES = 64 * 1024;
 
 const LF = 0x0a;
 
@@ -7,8 +7,8 @@ const LF = 0x0a;
 export type Line = { number: number; text: string } | { number: number; problem: string };
 
 /**
- * The lines of a file, without their ends (LF or CRLF); what is in memory at a time does not grow with the file, nor with a line.
- * A byte order mark counts for nothing.
+ * The lines of a file without their ends (LF or CRLF) and without a byte order mark. Memory does not grow with the file
+ * or a line.
  */
 export async function* linesOf(chunks: AsyncIterable<Buffer>): AsyncGenerator<Line> {
   let number = 1;
@@ -16,7 +16,7 @@ export async function* linesOf(chunks: AsyncIterable<Buffer>): AsyncGenerator<Li
   let length = 0;
 
   const complete = (): Line => {
-    const line = { number, ...(length > MOST_BYTES ? tooLong : decoded(Buffer.concat(parts))) };
+    const line = { number, ...(length > MAX_BYTES ? tooLong : decoded(Buffer.concat(parts))) };
     number += 1;
     parts = [];
     length = 0;
@@ -28,19 +28,19 @@ export async function* linesOf(chunks: AsyncIterable<Buffer>): AsyncGenerator<Li
     for (let end = chunk.indexOf(LF); end !== -1; end = chunk.indexOf(LF, from)) {
       const part = chunk.subarray(from, end);
       length += part.length;
-      if (length <= MOST_BYTES) parts.push(part);
+      if (length <= MAX_BYTES) parts.push(part);
       yield complete();
       from = end + 1;
     }
     const rest = chunk.subarray(from);
     length += rest.length;
-    if (length <= MOST_BYTES && rest.length > 0) parts.push(rest);
-    else if (length > MOST_BYTES) parts = [];
+    if (length <= MAX_BYTES && rest.length > 0) parts.push(rest);
+    else if (length > MAX_BYTES) parts = [];
   }
   if (length > 0) yield complete();
 }
 
-const tooLong = { problem: `is longer than ${MOST_BYTES} bytes` };
+const tooLong = { problem: `is longer than ${MAX_BYTES} bytes` };
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 

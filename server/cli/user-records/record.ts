@@ -1,22 +1,22 @@
 import { z } from 'zod';
-import * as fields from '../../../routers/fields.ts';
-import { isStorableIdentity } from '../../accounts/identity-keys.ts';
-import { readHash } from '../../accounts/password-hashes/index.ts';
-import { nameFromAddress } from '../../accounts/text-rules.ts';
-import type { ImportedIdentity, ImportedUser } from '../../accounts/user-import.ts';
+import * as fields from '../../../routers/schemas/fields.ts';
+import { readHash } from '../../accounts/credentials/index.ts';
+import type { ImportedIdentity, ImportedUser } from '../../accounts/data/index.ts';
+import { isStorableIdentity } from '../../accounts/providers/index.ts';
+import { nameFromAddress } from '../../accounts/users/index.ts';
 import { type IdentityProviderClient, providerName } from '../../config/identity-providers.ts';
+import type { ProviderName } from '../../shared/method-names.ts';
 
 /**
- * A line of the file that `npm run users:import` reads and `npm run users:export` writes, by the rules of the fields that users
- * fill in.
+ * A line of the file of `npm run users:import` and `npm run users:export`, validated by the rules of the user's fields.
  */
 
 /** The length of the column. */
-const LONGEST_HASH = 255;
-const MOST_IDENTITIES = 20;
-/** The service is newer than that, and a lower number most probably means seconds. */
+const MAX_HASH = 255;
+const MAX_IDENTITIES = 20;
+/** The service is newer; a lower number probably means seconds. */
 const EARLIEST = Date.UTC(1975, 0);
-/** How far the clocks of two machines may differ. */
+/** The maximum difference between the clocks of two machines. */
 const CLOCKS_DIFFER_MS = 10 * 60_000;
 
 const timeOfCreation = z
@@ -28,7 +28,7 @@ const timeOfCreation = z
 
 const storedHash = z
   .string()
-  .max(LONGEST_HASH, { error: `Must have at most ${LONGEST_HASH} characters`, abort: true })
+  .max(MAX_HASH, { error: `Must have at most ${MAX_HASH} characters`, abort: true })
   .superRefine((stored, check) => {
     const found = readHash(stored);
     if ('problem' in found) check.addIssue({ code: 'custom', message: `Cannot be used: ${found.problem}` });
@@ -38,14 +38,11 @@ const identity = z
   .strictObject({
     provider: providerName.optional(),
     issuer: z.string().optional(),
-    subject: z.union([z.string(), z.int().transform(String)], { error: 'Must be a text or a whole number' }),
+    subject: z.union([z.string(), z.int().transform(String)], { error: 'Must be a string or an integer' }),
     email: fields.email.nullish(),
     proven: z.boolean().default(true),
   })
-  .refine(
-    ({ provider, issuer }) => provider !== undefined || issuer !== undefined,
-    'Must have a provider or an issuer',
-  );
+  .refine(({ provider, issuer }) => provider !== undefined || issuer !== undefined, 'Requires a provider or an issuer');
 
 const { name, ...optionalProfile } = fields.profile;
 
@@ -59,24 +56,24 @@ const record = z.strictObject({
   passwordProven: z.boolean().default(true),
   blocked: z.boolean().default(false),
   createdAt: timeOfCreation.nullish(),
-  identities: z.array(identity).max(MOST_IDENTITIES).nullish(),
+  identities: z.array(identity).max(MAX_IDENTITIES).nullish(),
 });
 
-/** What the export writes: the import reads it as it is. */
+/** The output of the export; the import reads it unchanged. */
 export type UserRecord = z.input<typeof record>;
 
-/** `note` says what of the line is left out. */
+/** `note` says which part of the line is ignored. */
 export type ParsedRecord = { user: ImportedUser; note?: string } | { problem: string };
 
 interface Rules {
-  /** The configured ones. */
+  /** The configured providers. */
   identityProviders: Providers;
   acceptsAvatar(address: string): boolean;
 }
 
-type Providers = ReadonlyMap<string, Pick<IdentityProviderClient, 'kind' | 'issuer'>>;
+type Providers = ReadonlyMap<ProviderName, Pick<IdentityProviderClient, 'kind' | 'issuer'>>;
 
-/** Reads lines. An avatar that is not accepted is left out. No problem that it answers quotes a value. */
+/** Reads lines. An avatar that is not accepted is ignored. Problems never quote a value. */
 export const createRecordReader =
   ({ identityProviders, acceptsAvatar }: Rules) =>
   (text: string): ParsedRecord => {
@@ -98,13 +95,13 @@ export const createRecordReader =
       const found = resolved(one, identityProviders);
       if ('problem' in found) return { problem: `identities.${i}: ${found.problem}` };
       if (identities.some(({ issuer, subject }) => issuer === found.issuer && subject === found.subject)) {
-        return { problem: `identities.${i}: Must not be given twice` };
+        return { problem: `identities.${i}: Must not be repeated` };
       }
       identities.push({ ...found, email: one.email ?? null, proven });
     }
     const isAccepted = !profile.avatar || acceptsAvatar(profile.avatar);
     return {
-      ...(!isAccepted && { note: 'avatar left out: AVATARS=own' }),
+      ...(!isAccepted && { note: 'avatar omitted: AVATARS=own' }),
       user: {
         email,
         profile: {
@@ -123,7 +120,7 @@ export const createRecordReader =
     };
   };
 
-/** An empty name is none. */
+/** An empty name counts as missing. */
 function parsedJson(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text);
@@ -136,7 +133,7 @@ function parsedJson(text: string): unknown {
 
 const sentenceOf = ({ code, path, message, ...issue }: z.core.$ZodIssue): string => {
   if (path.length === 0 && code === 'invalid_type') return 'Must be a JSON object';
-  // The names of unknown fields are of any length, and may be anything.
+  // The names of unknown fields can be any text of any length.
   const text = code === 'unrecognized_keys' && 'keys' in issue ? `Has unknown fields: ${namesOf(issue.keys)}` : message;
   return path.length === 0 ? text : `${path.join('.')}: ${text}`;
 };
@@ -144,9 +141,9 @@ const sentenceOf = ({ code, path, message, ...issue }: z.core.$ZodIssue): string
 const namesOf = (keys: readonly string[]): string =>
   keys.map((key) => (/^\w{1,32}$/.test(key) ? key : '(a name of other characters)')).join(', ');
 
-/** Names the issuer as a login through the provider will. */
+/** Resolves the issuer to that of a login through the provider. */
 function resolved(
-  { provider, issuer, subject }: { provider?: string | undefined; issuer?: string | undefined; subject: string },
+  { provider, issuer, subject }: { provider?: ProviderName | undefined; issuer?: string | undefined; subject: string },
   providers: Providers,
 ): Pick<ImportedIdentity, 'provider' | 'issuer' | 'subject'> | { problem: string } {
   const named = nameOf({ provider, issuer }, providers);
@@ -160,14 +157,14 @@ function resolved(
     : { problem: 'Issuer and subject must have 1 to 255 printable ASCII characters' };
 }
 
-/** Microsoft's addresses for users of any tenant: no ID token has them. */
+/** Microsoft's URLs for users of any tenant: no ID token has them. */
 const tenants = /^https:\/\/login\.microsoftonline\.com\/(?:common|organizations|consumers)\//;
 
 const nameOf = (
-  { provider, issuer }: { provider?: string | undefined; issuer?: string | undefined },
+  { provider, issuer }: { provider?: ProviderName | undefined; issuer?: string | undefined },
   providers: Providers,
-): string | undefined => provider ?? [...providers].find(([, client]) => issuerOf(client) === issuer)?.[0];
+): ProviderName | undefined => provider ?? [...providers].find(([, client]) => issuerOf(client) === issuer)?.[0];
 
-/** Of a provider with an API of its own, an address without a slash at its end. */
+/** A provider with its own API: its URL without a trailing slash. */
 const issuerOf = (client: Pick<IdentityProviderClient, 'kind' | 'issuer'> | undefined): string | undefined =>
   client?.kind === 'oidc' ? client.issuer : client?.issuer.replace(/\/+$/, '');

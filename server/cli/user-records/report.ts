@@ -1,7 +1,10 @@
 import type { Writable } from 'node:stream';
-import type { ImportOutcome } from '../../accounts/user-import.ts';
+import type { ImportOutcome } from '../../accounts/data/index.ts';
 
-/** What becomes of a line. A refused one has to be corrected, a skipped one has not. `note` says what of an imported one is left out. */
+/**
+ * The outcome of a line. A refused one must be corrected, a skipped one not. `note` says which part of an imported one
+ * is ignored.
+ */
 export type LineOutcome =
   | { kind: 'imported'; note?: string }
   | { kind: 'skipped'; reason: string }
@@ -9,8 +12,8 @@ export type LineOutcome =
 
 export const outcomeOf: Record<ImportOutcome, LineOutcome> = {
   imported: { kind: 'imported' },
-  exists: { kind: 'skipped', reason: 'a user has this address already' },
-  reserved: { kind: 'refused', reason: 'a user had this address until lately, and can take it back for some days' },
+  exists: { kind: 'skipped', reason: 'a user already has this address' },
+  reserved: { kind: 'refused', reason: 'a user had this address before an email change that can still be undone' },
   'identity-linked': { kind: 'refused', reason: 'an identity is linked to another user' },
 };
 
@@ -21,8 +24,8 @@ interface Range {
 }
 
 /**
- * Writes what becomes of the lines while they are read, consecutive ones of one outcome as a range, and sums at the end: nothing is
- * kept but numbers.
+ * Prints outcomes while lines are read, consecutive equal ones as a range, and totals at the end: only numbers are kept
+ * in memory.
  */
 export function createReport(output: Writable) {
   const counts = { imported: 0, skipped: 0, refused: 0 };
@@ -51,7 +54,7 @@ export function createReport(output: Writable) {
       return counts.refused > 0;
     },
 
-    /** `imported` says what became of those that were neither skipped nor refused. */
+    /** `imported` names the outcome of the lines that were neither skipped nor refused. */
     end({ imported }: { imported: string }): void {
       close();
       output.write(`${counts.imported} ${imported}, ${counts.skipped} skipped, ${counts.refused} refused\n`);

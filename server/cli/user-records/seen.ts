@@ -1,8 +1,8 @@
 import { DatabaseSync } from 'node:sqlite';
 
 /**
- * Keys, such as addresses, and the first line that has each: in a temporary file of SQLite, which it deletes by itself, as a
- * long list would fill the memory.
+ * Keys, such as addresses, with the first line of each, in a temporary SQLite file that deletes itself: a long list
+ * would fill the memory.
  */
 export function createSeen() {
   const database = new DatabaseSync('');
@@ -13,7 +13,7 @@ export function createSeen() {
   const insert = database.prepare('insert into seen (key, line) values (?, ?)');
 
   return {
-    /** The first key that an earlier line has. Without one, all of them are this line's. */
+    /** The first key that an earlier line has. If there is none, registers all of them for this line. */
     firstWith(keys: readonly string[], line: number): { key: string; line: number } | undefined {
       for (const key of keys) {
         const found = find.get(key);

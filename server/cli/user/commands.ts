@@ -1,16 +1,14 @@
 import type { Accounts } from '../../accounts/index.ts';
-import { isMailAddress, normalizeEmail } from '../../accounts/text-rules.ts';
-import { isSearchable } from '../../accounts/user-search.ts';
-import type { Account } from '../../accounts/users.ts';
+import { type Account, isMailAddress, isSearchable, normalizeEmail } from '../../accounts/users/index.ts';
 import { operator } from '../../activity/caller.ts';
 import { ServiceError } from '../../errors.ts';
 import { UsageError } from '../failure.ts';
 import { day, describe, iso, listOf, summaryOf } from './output.ts';
 
-/** The most users that one `find` lists. */
-const MOST_FOUND = 100;
+/** The maximum number of users in the result of `find`. */
+const MAX_FOUND = 100;
 
-/** What a command answers: sentences or a list for people, and the same as data for `--json`. */
+/** The result of a command: text for people, and the same as data for `--json`. */
 export interface Answer {
   text: string;
   data: unknown;
@@ -30,24 +28,24 @@ interface Command {
 
 function addressIn(argument: string): string {
   const email = normalizeEmail(argument);
-  if (!isMailAddress(email)) throw new UsageError(`${argument} is no email address`);
+  if (!isMailAddress(email)) throw new UsageError(`${argument} is not an email address`);
   return email;
 }
 
 async function userOf({ users }: Accounts, argument: string): Promise<Account> {
   const email = addressIn(argument);
   const found = await users.findCredential(email);
-  if (!found) throw new ServiceError('NOT_FOUND', { message: `There is no account of ${email}` });
+  if (!found) throw new ServiceError('NOT_FOUND', { message: `No account has the email ${email}` });
   return found.user;
 }
 
-/** What an act on an account has done: `data` is for programs, beside the account's `id` and `email`. */
+/** The result of an action on an account; `data` is for programs, in addition to the account's `id` and `email`. */
 interface Done {
   text: string;
   data?: Record<string, unknown>;
 }
 
-/** A command that does something to the account of an address. */
+/** A command that acts on the account of an address. */
 const act = (does: string, act: (accounts: Accounts, user: Account, options: Options) => Promise<Done>): Command => ({
   takes: 'EMAIL',
   does,
@@ -63,57 +61,61 @@ const act = (does: string, act: (accounts: Accounts, user: Account, options: Opt
 export const commands: Record<string, Command> = {
   find: {
     takes: '[PREFIX]',
-    does: `lists accounts whose name or email starts so (at most ${MOST_FOUND}), or the newest`,
-    async run({ managedUsers }, q) {
-      if (q !== '' && !isSearchable(q)) throw new UsageError(`There is nothing to search for in ${q}`);
-      const { users, nextCursor } = await managedUsers.find({ q, limit: MOST_FOUND });
-      const more = nextCursor === undefined ? '' : '… and more: a longer prefix finds fewer\n';
+    does: `lists accounts whose name or email starts with a text (at most ${MAX_FOUND}), or the newest`,
+    async run({ administration }, q) {
+      if (q !== '' && !isSearchable(q)) throw new UsageError(`${q} has no searchable character`);
+      const { users, nextCursor } = await administration.users.find({ q, limit: MAX_FOUND });
+      const more = nextCursor === undefined ? '' : '… and more: use a longer prefix\n';
       return { text: listOf(users) + more, data: users.map(summaryOf) };
     },
   },
   show: {
     takes: 'EMAIL',
-    does: 'shows an account: state, ways to log in, sessions',
+    does: 'shows an account: state, login methods, sessions',
     async run(accounts, argument) {
       const { id } = await userOf(accounts, argument);
-      const shown = await accounts.managedUsers.show(id);
+      const shown = await accounts.administration.users.show(id);
       if (!shown) throw new ServiceError('NOT_FOUND');
       return describe(shown);
     },
   },
   unlock: {
-    ...act('lifts the limits on wrong passwords and codes', async (accounts, { id, email }, options) => {
-      await accounts.unlockUser(id, options, operator);
-      const there = options.address === undefined ? '' : `, and those from ${options.address}`;
-      return { text: `Failed logins of ${email}${there} count anew.\n` };
+    ...act('resets the limits on wrong passwords and codes', async (accounts, { id, email }, options) => {
+      await accounts.administration.acts.unlockUser(id, options, operator);
+      const there = options.address === undefined ? '' : `, and of ${options.address},`;
+      return { text: `The login limits of ${email}${there} were reset.\n` };
     }),
     takes: 'EMAIL [--address IP]',
   },
-  block: act('ends every session, and refuses every login', async (accounts, { id, email }) => {
-    await accounts.blockUser(id, operator);
-    return { text: `${email} is blocked, and every session has ended.\n` };
+  block: act('ends every session and refuses every login', async (accounts, { id, email }) => {
+    await accounts.administration.acts.blockUser(id, operator);
+    return { text: `${email} is blocked, and all sessions were ended.\n` };
   }),
   unblock: act('lets the user log in again', async (accounts, { id, email }) => {
-    await accounts.unblockUser(id, operator);
+    await accounts.administration.acts.unblockUser(id, operator);
     return { text: `${email} can log in again.\n` };
   }),
   'make-admin': act('makes the user an administrator', async (accounts, { id, email }) => {
-    await accounts.setRole(id, 'admin', operator);
+    await accounts.administration.acts.setRole(id, 'admin', operator);
     return { text: `${email} is an administrator.\n` };
   }),
   invite: {
     takes: 'EMAIL',
     does: 'mails a link to create an account, which works once and for 7 days',
     async run(accounts, argument) {
-      const { id: invitation, email, expiresAt } = await accounts.inviteAsOperator(addressIn(argument));
+      const {
+        id: invitation,
+        email,
+        expiresAt,
+      } = await accounts.lifecycle.invitations.inviteAsOperator(addressIn(argument));
       return {
         text: `${email} is invited until ${day(expiresAt)}.\n`,
         data: { invitation, email, expiresAt: iso(expiresAt) },
       };
     },
   },
-  delete: act('deletes the account; for a while its user can restore it', async (accounts, { id, email }) => {
-    const { removedAfter } = await accounts.deleteAccountOf(id, operator);
+  delete: act('deletes the account; the user can restore it for some days', async (accounts, { id, email }) => {
+    const { removedAfter } = await accounts.administration.acts.deleteAccountOf(id, operator);
     return {
       text: `${email} is deleted. A login can restore the account until ${day(removedAfter)}.\n`,
       data: { removedAfter: iso(removedAfter) },

@@ -1,8 +1,8 @@
+import type { ManagedUser } from '../../accounts/administration/index.ts';
 import type { Accounts } from '../../accounts/index.ts';
-import { inUtc } from '../../accounts/mail-words.ts';
-import type { ManagedUser } from '../../accounts/managed-users.ts';
+import { inUtc } from '../../accounts/mail/index.ts';
 
-type Shown = NonNullable<Awaited<ReturnType<Accounts['managedUsers']['show']>>>;
+type Shown = NonNullable<Awaited<ReturnType<Accounts['administration']['users']['show']>>>;
 
 /** `2026-11-22`. */
 export const day = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
@@ -12,8 +12,8 @@ export const iso = (ms: number): string => new Date(ms).toISOString();
 
 const maybeIso = (ms: number | null) => (ms === null ? null : iso(ms));
 
-/** Names and devices are other people's text: control characters would reach the terminal. */
-const plain = (text: string): string => text.replace(/\p{C}/gu, '�');
+/** Names and devices are untrusted text: control characters would reach the terminal. */
+export const plain = (text: string): string => text.replace(/\p{C}/gu, '�');
 
 type Summary = Pick<
   ManagedUser,
@@ -41,8 +41,8 @@ const stateOf = ({ emailVerified, blockedAt, deletedAt }: Summary): string =>
     .filter(Boolean)
     .join(', ');
 
-/** Columns as wide as what is in them. */
-function table(rows: string[][]): string {
+/** Columns as wide as their content. */
+export function table(rows: string[][]): string {
   const widths = rows[0]?.map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0))) ?? [];
   const lines = rows.map((row) =>
     row
@@ -79,7 +79,7 @@ export function describe({ user, hasPassword, identities, totp, passkeys, sessio
     ['Logs in by', waysIn.join(', ') || 'nothing'],
     ['Second factor', hasSecondFactor ? `authenticator app, ${totp.recoveryCodesLeft} recovery codes left` : 'none'],
     ['Sessions', String(sessions.length)],
-    // Of the last use only the hour is stored, which may have begun before the login.
+    // Only the hour of the last use is stored; it may have begun before the login.
     ...sessions.map(({ createdAt, lastUsedAt, address, device, method }) => [
       '',
       `${plain(device)}, from ${address}, by ${method}, last used about ${inUtc(Math.max(createdAt, lastUsedAt))}`,

@@ -2,22 +2,19 @@ import { readFile } from 'node:fs/promises';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Router from '@koa/router';
-import type { Accounts } from '../../accounts/index.ts';
 import type { Config } from '../../config/index.ts';
-import { lazy } from '../../lazy.ts';
+import { lazy } from '../../lib/lazy.ts';
 import { memoryFile } from '../web/memory-file.ts';
+import type { ParameterLists } from './rest.ts';
 
 /**
- * /openapi.json, and /docs, which shows it and lets users log in and try each call. All of it comes from this service, each
- * file made or read when it is first asked for.
+ * Serves /openapi.json and /docs, the page that shows it and sends calls. All files come from this service; each is
+ * created or read at its first request.
  */
-export function docs(
-  config: Pick<Config, 'appUrl' | 'publicUsers'>,
-  accounts: Pick<Accounts, 'identityProviders'>,
-): Router {
+export function docs(config: Pick<Config, 'appUrl' | 'publicUsers'>, lists: ParameterLists): Router {
   const document = async () => {
     const { openApiDocument } = await import('./openapi.ts');
-    return JSON.stringify(openApiDocument(config, accounts));
+    return JSON.stringify(openApiDocument(config, lists));
   };
   const files = {
     '/openapi.json': lazy(async () => ownFile('json', await document())),
@@ -39,7 +36,7 @@ export function docs(
 const ownFile = (type: string, content: string) =>
   memoryFile({ type, content: Buffer.from(content), cacheControl: 'no-store' });
 
-/** A part of Swagger UI that the page loads, straight from its package. Its address stays when its content changes. */
+/** A file of Swagger UI, straight from its package. Its URL does not change with its content. */
 const swaggerUi = async (asset: string) =>
   memoryFile({
     type: extname(asset),
@@ -47,8 +44,8 @@ const swaggerUi = async (asset: string) =>
     cacheControl: 'public, max-age=86400',
   });
 
-// Calls go to the origin of the page itself, so that they send the cookie of a login made here. The buttons to enter a
-// cookie by hand are left out: a page cannot send one that way.
+// Calls go to the origin of the page, so they send its session cookie. The buttons to enter a cookie are left out: a
+// page cannot set that header.
 const page = `<!doctype html>
 <html lang="en">
 <head>

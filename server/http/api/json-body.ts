@@ -1,6 +1,6 @@
 import type { Context } from 'koa';
 import { ServiceError } from '../../errors.ts';
-import { lazy } from '../../lazy.ts';
+import { lazy } from '../../lib/lazy.ts';
 import { hasBody, receiveBody } from '../body.ts';
 import { toServiceError } from '../failures.ts';
 
@@ -11,15 +11,14 @@ const parser = lazy(async () => {
   return koaBody({ jsonLimit: LIMIT, multipart: false, urlencoded: false, text: false });
 });
 
-/** The JSON object in the body of a request, empty where it has no body. Rejects with ServiceError. */
+/** The JSON object in the body of a request; empty if the request has no body. Rejects with ServiceError. */
 export async function readJson(ctx: Context): Promise<object> {
   if (!hasBody(ctx.req)) return {};
   if (!ctx.is('application/json')) throw new ServiceError('UNSUPPORTED_MEDIA_TYPE');
   const parse = await parser();
   const read = () => parse(ctx, async () => undefined);
   await receiveBody(ctx.req, read).catch((error: Error & { status?: number }) => {
-    // An error without a status comes from decompression: the body is not in the encoding that its Content-Encoding
-    // names.
+    // An error without a status comes from decompression: the body does not match its Content-Encoding.
     throw error.status === undefined ? new ServiceError('VALIDATION_FAILED', { cause: error }) : toServiceError(error);
   });
   const { body } = ctx.request;

@@ -1,17 +1,14 @@
 import { ServiceError } from '../../errors.ts';
 
-/** The most rows that are collected for an answer that is not streamed. */
-const MOST_COLLECTED = 10_000;
+/** The maximum number of rows in a response that is not streamed. */
+const MAX_COLLECTED = 10_000;
 
 type Pages = AsyncIterable<unknown[]>;
 
 const isPages = (value: unknown): value is Pages =>
   typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
 
-/**
- * The JSON text of an object of which some values are rows, in pages that are read while the text is sent: in memory is one
- * page at a time.
- */
+/** The JSON text of an object with values that are streams of rows. Reads one page at a time while the text is sent. */
 export async function* jsonOf(output: object): AsyncGenerator<string> {
   let lead = '{';
   for (const [name, value] of Object.entries(output)) {
@@ -32,7 +29,7 @@ async function* arrayOf(pages: Pages): AsyncGenerator<string> {
   yield lead === '[' ? '[]' : ']';
 }
 
-/** The same object with its rows in arrays. Rejects with PAYLOAD_TOO_LARGE where there are too many for memory. */
+/** The same object with its rows in arrays. Rejects with PAYLOAD_TOO_LARGE above MAX_COLLECTED rows. */
 export async function collected(output: object): Promise<object> {
   let count = 0;
   const whole: Record<string, unknown> = {};
@@ -44,7 +41,7 @@ export async function collected(output: object): Promise<object> {
     const rows: unknown[] = [];
     for await (const page of value) {
       count += page.length;
-      if (count > MOST_COLLECTED) throw tooLarge();
+      if (count > MAX_COLLECTED) throw tooLarge();
       rows.push(...page);
     }
     whole[name] = rows;
@@ -53,4 +50,6 @@ export async function collected(output: object): Promise<object> {
 }
 
 const tooLarge = () =>
-  new ServiceError('PAYLOAD_TOO_LARGE', { message: 'This is too much for one answer: over REST it is streamed' });
+  new ServiceError('PAYLOAD_TOO_LARGE', {
+    message: 'Too large for one response. Use the REST endpoint, which streams',
+  });

@@ -1,11 +1,15 @@
+/*
+ * Half of the memory for forms is reserved for users with no other form in memory, so that one user cannot fill it.
+ */
+
 import { finished } from 'node:stream';
 import { Busboy, type BusboyInstance } from '@fastify/busboy';
 import type { Context } from 'koa';
 import { ServiceError } from '../../errors.ts';
-import { imageTooLarge, MAX_IMAGE_BYTES } from '../../image-limits.ts';
+import { imageTooLarge, MAX_IMAGE_BYTES } from '../../shared/image-limits.ts';
 import { receiveBody } from '../body.ts';
 
-/** Room for the rest of a form beside the file: boundaries, headers, the other fields. */
+/** Allowance for the rest of a form besides the file: boundaries, headers, other fields. */
 const MAX_OVERHEAD_BYTES = 64 * 1024;
 const MAX_BODY_BYTES = MAX_IMAGE_BYTES + MAX_OVERHEAD_BYTES;
 const limits = {
@@ -19,27 +23,26 @@ const limits = {
 };
 
 /**
- * The pieces in which one form may arrive. Each takes some 600 bytes beside its content, and some microseconds: a
- * network makes 10,000 of the largest form at most, a chunked sender can make one of each byte.
+ * Maximum pieces (chunks) of one form. Each costs some 600 bytes and microseconds. A network makes at most 10,000 of
+ * the largest form; a chunked sender can make one per byte.
  */
 const MAX_PIECES = 20_000;
 
 /**
- * Smaller pieces of a file are joined as they come: it is read as a whole, which takes some microseconds for each piece, whatever
- * its size, and keeps all requests waiting meanwhile.
+ * Smaller pieces of a file are joined as they arrive. The file is read in one go, and each piece then blocks the event
+ * loop for some microseconds, whatever its size.
  */
 const PIECE_BYTES = 16 * 1024;
 
-/** The forms of all requests together that may be in memory at once. */
+/** Maximum bytes of all forms in memory together. */
 const MAX_HELD_BYTES = 192 * 1024 * 1024;
 let held = 0;
-/** How many forms of each user are held. */
+/** The number of forms in memory, per user. */
 const formsOf = new Map<unknown, number>();
 
 /**
- * The multipart/form-data of a request, in memory: nothing touches the disk. It stops at the first byte too many, part
- * too many, or broken line, and rejects with VALIDATION_FAILED; with SERVICE_UNAVAILABLE while too many forms are being
- * held. Half of the room is for users of whom no other form is held, so that one user cannot fill it.
+ * Reads the multipart/form-data of a request into memory, never to disk. Rejects with VALIDATION_FAILED at the first
+ * violation, and with SERVICE_UNAVAILABLE while too many forms are in memory.
  */
 export async function readForm(ctx: Context): Promise<FormData> {
   if (!ctx.is('multipart/form-data')) throw refused('Must be multipart/form-data', 'content_type');
@@ -86,10 +89,10 @@ export async function readForm(ctx: Context): Promise<FormData> {
 
   req.on('data', receive).pipe(parser);
   try {
-    return await receiveBody(req, () => promise);
+    return await receiveBody(req, () => promise, 'file');
   } finally {
     req.unpipe(parser).off('data', receive).pause();
-    // The form is held until the request is answered, or the client has disconnected.
+    // The form stays in memory until the request is answered or the client disconnects.
     finished(res, () => {
       held -= received;
       const others = (formsOf.get(user) ?? 1) - 1;
@@ -99,7 +102,7 @@ export async function readForm(ctx: Context): Promise<FormData> {
   }
 }
 
-/** The pieces of a file, all but the last of `PIECE_BYTES` at least. */
+/** Collects the pieces of a file; all but the last have at least `PIECE_BYTES`. */
 function createPieces() {
   const pieces: Buffer<ArrayBuffer>[] = [];
   let small: Buffer<ArrayBuffer>[] = [];
@@ -125,8 +128,8 @@ function createPieces() {
 }
 
 /**
- * A file in the pieces in which it was received, whose content `stream` alone reads. A `File` of Node's copies it twice: so much
- * memory more for the garbage collector, which stops all requests meanwhile.
+ * A file in the pieces in which it was received; only `stream` reads it. Node's `File` copies the content twice, and
+ * garbage collection of the copies blocks the event loop.
  */
 class ReceivedFile extends File {
   override readonly size: number;
@@ -148,7 +151,7 @@ function createParser({ headers }: Context): BusboyInstance {
     return new Busboy({
       headers: { ...headers, 'content-type': headers['content-type'] ?? '' },
       limits,
-      // Keeps the name as sent: it is only ever used as text.
+      // Keeps the name as sent: it is only used as text.
       preservePath: true,
       isPartAFile: (_field, _type, filename) => filename !== undefined,
     });
@@ -160,7 +163,7 @@ function createParser({ headers }: Context): BusboyInstance {
 const refused = (message: string, rule: string, cause?: unknown) =>
   new ServiceError('VALIDATION_FAILED', { message, details: { body: { message, rule } }, cause });
 
-/** RFC 7578 section 4.2 wants a name, which the parser's own types promise too. */
+/** RFC 7578 section 4.2 requires a name, and the parser's types promise one. */
 const nameless = () => refused('A part has no name', 'malformed');
 
 const tooLarge = () => refused(imageTooLarge, 'too_large');

@@ -1,7 +1,4 @@
-/**
- * The probes in /openapi.json, which are no procedures: an answer of theirs must not wait for, or depend on, what a call goes
- * through.
- */
+/** The probes in /openapi.json. They are not procedures: a probe must not depend on the middleware of a call. */
 
 const textOf = (...values: string[]) => ({ type: 'string', enum: values });
 
@@ -20,13 +17,14 @@ const answer = (description: string, ...bodies: Record<string, object>[]) => {
 
 const part = textOf('ok', 'unreachable', 'refused');
 
-/** By path; `errors` are the answers that every request can meet. */
+/** By path. `errors` are the responses that every request can get. */
 export const probeOperations = (errors: Record<string, object>) => ({
   '/livez': {
     get: {
       operationId: 'livez',
       summary: 'Report whether the process runs',
-      description: 'For what restarts a process that hangs. It looks at no part: a restart would bring none back.',
+      description:
+        'For supervisors that restart a hanging process. Checks no dependency: a restart would not repair one.',
       tags: ['Health'],
       responses: { ...errors, 200: answer('The process runs', { status: textOf('ok') }) },
     },
@@ -36,11 +34,15 @@ export const probeOperations = (errors: Record<string, object>) => ({
       operationId: 'readyz',
       summary: 'Report whether requests should be sent here',
       description:
-        'For load balancers: 503 from the moment at which the process begins to stop, and while a part does not answer.',
+        'For load balancers: 503 while a part does not respond, and once the shutdown of the process has begun.',
       tags: ['Health'],
       responses: {
         ...errors,
-        200: answer('Ready', { status: textOf('ok'), database: textOf('ok'), keyValueStore: textOf('ok') }),
+        200: answer('Ready; while the key-value store is `read-only`, logins fail and existing sessions work', {
+          status: textOf('ok'),
+          database: textOf('ok'),
+          keyValueStore: textOf('ok', 'read-only'),
+        }),
         503: answer(
           'A part is missing: `unreachable` may come back by itself, `refused` needs other credentials or rights; or `stopping`',
           { status: textOf('error'), database: part, keyValueStore: part },

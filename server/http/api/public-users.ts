@@ -4,14 +4,17 @@ import type { Config } from '../../config/index.ts';
 type OpenApi = NonNullable<Meta['openapi']>;
 type PublicUsers = Config['publicUsers'];
 
-/** What the contract of a public read of users becomes by PUBLIC_USERS (routers/public-users.ts). */
+/** Adapts the contract of the public reads of users to PUBLIC_USERS (routers/users/public-read.ts). */
 export function asPublicUsers(openapi: OpenApi, publicUsers: PublicUsers): OpenApi {
   if (!openapi.isPublicRead) return openapi;
   if (publicUsers === 'session') return { ...openapi, protect: true };
   return publicUsers === 'off' ? { ...openapi, errors: [...openapi.errors, 'NOT_FOUND'] } : openapi;
 }
 
-/** The same of its operation in the document. `security` is what calls with a session have, `named` the schemas by their names. */
+/**
+ * The same for one operation of the document. `security` is that of calls with a session; `named` are the schemas by
+ * name.
+ */
 export function operationAsPublicUsers<Operation extends { responses: Record<string, Record<string, unknown>> }>(
   operation: Operation,
   publicUsers: PublicUsers,
@@ -24,7 +27,7 @@ export function operationAsPublicUsers<Operation extends { responses: Record<str
   return publicUsers === 'session' || publicUsers === 'off' ? { ...operation, security } : operation;
 }
 
-/** A copy of a schema, in which no object has an `email`; the objects that it refers to by name are in its place. */
+/** Copies a schema without `email` in any object. References to named schemas are replaced by the schemas. */
 const withoutEmail = <Schema>(schema: Schema, named: Record<string, unknown>): Schema =>
   JSON.parse(JSON.stringify(schema), (key, value) => {
     if (key === 'properties') return Object.fromEntries(Object.entries(value).filter(([field]) => field !== 'email'));

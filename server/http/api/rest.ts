@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream';
 import { TRPCError, type TRPCProcedureType } from '@trpc/server';
 import type { Context, Middleware } from 'koa';
-import { restProcedures } from '../../../routers/index.ts';
+import { restProcedures } from '../../../routers/procedures.ts';
 import { serviceErrorOf } from '../../../routers/trpc.ts';
-import type { Accounts } from '../../accounts/index.ts';
+import { lazy } from '../../lib/lazy.ts';
 import type { ContextFactory } from '../context.ts';
 import { callProcedure } from './call.ts';
 import { decode } from './decode.ts';
@@ -11,35 +11,40 @@ import { readJson } from './json-body.ts';
 import { jsonOf } from './json-pages.ts';
 import { readForm } from './multipart.ts';
 
+const MAX_SEGMENTS = 8;
+
 interface Route {
   /** The procedure's name, such as `auth.login`. */
   procedure: string;
   type: TRPCProcedureType;
   path: string;
   status: number;
-  /** Whether its output is `{location}`. */
+  /** True if its output is `{location}`. */
   isRedirect: boolean;
-  parameter: string | undefined;
-  /** The only values of the parameter; undefined where it takes any. */
+  /** The names of the parameters, at most two. */
+  parameters: readonly string[];
+  /** The only allowed values of the parameter; undefined if any value is allowed. */
   values: readonly string[] | undefined;
   takesForm: boolean;
   errorField: 'only' | 'beside' | undefined;
-  /** The name of the file as which its output is sent. */
+  /** The file name under which the output is sent. */
   attachment: string | undefined;
 }
 
 interface Match {
   route: Route;
-  /** Undefined where the path has none. */
+  /** Undefined if the path has no parameters. */
   parameters?: Record<string, string>;
 }
 
 /** The values of parameters that are fixed when the process starts. */
-type ParameterLists = Pick<Accounts, 'identityProviders'>;
+export interface ParameterLists {
+  identityProviders: readonly string[];
+}
 
 /**
- * The OpenAPI adapter: every procedure that declares a method and a path is a route. A request is matched by look-up. Its
- * input is read only when the procedure asks for it, so that one may refuse before a byte of the body is received.
+ * The OpenAPI adapter: each procedure with a method and a path is a route, matched by lookup. Input is read when the
+ * procedure asks for it, so a procedure can refuse before any byte of the body is read.
  */
 export function rest(lists: ParameterLists, createContext: ContextFactory): Middleware {
   const routes = routesWith(lists);
@@ -49,7 +54,7 @@ export function rest(lists: ParameterLists, createContext: ContextFactory): Midd
     const { route, parameters } = match;
     ctx.state['route'] = route.path;
     if (route.isRedirect && ctx.method === 'HEAD') {
-      // A redirect begins or ends a login: a HEAD that did so would make the GET after it fail.
+      // A redirect begins or ends a login. A HEAD that did so would make the next GET fail.
       ctx.status = 204;
       return;
     }
@@ -59,7 +64,8 @@ export function rest(lists: ParameterLists, createContext: ContextFactory): Midd
       path: route.procedure,
       type: route.type,
       ctx: createContext(ctx),
-      getRawInput: async () => (route.takesForm ? readForm(ctx) : readInput(ctx, route.type, parameters)),
+      // A procedure may parse its input in parts, but a body can be read only once.
+      getRawInput: lazy(async () => (route.takesForm ? readForm(ctx) : readInput(ctx, route.type, parameters))),
       batchIndex: 0,
     });
     if (route.isRedirect) ctx.redirect(locationIn(await answer.catch(redirectFor)));
@@ -74,16 +80,16 @@ const routesWith = (lists: ParameterLists): Map<string, Route> =>
   new Map(
     restProcedures.map(({ name, type, openapi }) => {
       const { method, path, parameterFrom, status = 200, redirect, contentTypes, errorField, attachment } = openapi;
-      const parameter = /\{(\w+)\}/.exec(path)?.[1];
+      const parameters = [...path.matchAll(/\{(\w+)\}/g)].map(([, parameter = '']) => parameter);
       return [
-        keyOf(method, path.replace(/\{\w+\}/, '*')),
+        keyOf(method, path.replaceAll(/\{\w+\}/g, '*')),
         {
           procedure: name,
           type,
           path,
           status,
           isRedirect: redirect !== undefined,
-          parameter,
+          parameters,
           values: parameterFrom && lists[parameterFrom],
           takesForm: contentTypes !== undefined,
           errorField,
@@ -95,14 +101,14 @@ const routesWith = (lists: ParameterLists): Map<string, Route> =>
 
 const locationIn = (output: unknown): string => (output as { location: string }).location;
 
-/** A refusal that has a page of ours to show it. */
+/** Redirects a refusal that has a page to show it. */
 function redirectFor(error: unknown): { location: string } {
   const { location } = error instanceof TRPCError ? serviceErrorOf(error) : {};
   if (location === undefined) throw error;
   return { location };
 }
 
-/** A failure after the beginning breaks the answer off, so that the client sees that it is not whole. */
+/** A failure after the first byte aborts the response, so that the client sees that it is incomplete. */
 function send(ctx: Context, output: object, name: string): void {
   ctx.attachment(name);
   ctx.type = 'json';
@@ -110,25 +116,42 @@ function send(ctx: Context, output: object, name: string): void {
 }
 
 /**
- * The path itself, or the path with one of its segments taken for the parameter. Fixed values are compared undecoded: each
- * has one address only.
+ * Finds the exact path, or the path with one or two segments taken for parameters. Fixed values are compared undecoded:
+ * each has one URL only.
  */
 function find(routes: Map<string, Route>, method: string, path: string): Match | undefined {
   const exact = routes.get(keyOf(method, path));
-  if (exact) return exact.parameter ? undefined : { route: exact };
+  if (exact) return exact.parameters.length > 0 ? undefined : { route: exact };
   const segments = path.split('/');
-  if (segments.length > 8) return undefined;
-  for (let i = segments.length - 1; i > 0; i--) {
-    const route = routes.get(keyOf(method, segments.with(i, '*').join('/')));
-    const segment = segments[i] ?? '';
-    if (route?.parameter && (route.values?.includes(segment) ?? true)) {
-      return { route, parameters: { [route.parameter]: decode(segment) } };
+  if (segments.length > MAX_SEGMENTS) return undefined;
+  const last = segments.length - 1;
+  for (let i = last; i > 0; i--) {
+    const found = matching(routes, method, { segments, taken: [i] });
+    if (found) return found;
+  }
+  for (let i = last; i > 1; i--) {
+    for (let k = i - 1; k > 0; k--) {
+      const found = matching(routes, method, { segments, taken: [k, i] });
+      if (found) return found;
     }
   }
   return undefined;
 }
 
-/** The query of a read, else the JSON object in the body; with the parameters of the path, which take precedence. */
+function matching(
+  routes: Map<string, Route>,
+  method: string,
+  { segments, taken }: { segments: readonly string[]; taken: readonly number[] },
+): Match | undefined {
+  const pattern = segments.map((segment, i) => (taken.includes(i) ? '*' : segment)).join('/');
+  const route = routes.get(keyOf(method, pattern));
+  if (route?.parameters.length !== taken.length) return undefined;
+  const values = taken.map((i) => segments[i] ?? '');
+  if (!values.every((value) => route.values?.includes(value) ?? true)) return undefined;
+  return { route, parameters: Object.fromEntries(route.parameters.map((name, i) => [name, decode(values[i] ?? '')])) };
+}
+
+/** The query of a read, else the JSON body. Path parameters take precedence. */
 async function readInput(ctx: Context, type: TRPCProcedureType, parameters?: object): Promise<object> {
   const input = type === 'query' ? ctx.query : await readJson(ctx);
   return parameters ? { ...input, ...parameters } : input;

@@ -1,10 +1,15 @@
-import { getTRPCErrorFromUnknown, getTRPCErrorShape, type TRPCProcedureType } from '@trpc/server';
+/*
+ * tRPC's own HTTP adapter is not used: it makes a Request, a Response and their headers for each call, three times the
+ * CPU of the call (docs/performance.md).
+ */
+
+import { getTRPCErrorFromUnknown, type TRPCProcedureType } from '@trpc/server';
 import { getHTTPStatusCode } from '@trpc/server/http';
 import type { Context, Middleware } from 'koa';
-import { appRouter, restProcedures } from '../../../routers/index.ts';
+import { errorShapeOf, isProcedure, restProcedures } from '../../../routers/procedures.ts';
 import { serviceErrorOf } from '../../../routers/trpc.ts';
 import { ServiceError } from '../../errors.ts';
-import type { Log } from '../../log.ts';
+import type { Log } from '../../telemetry/log.ts';
 import type { ContextFactory } from '../context.ts';
 import { reportFailure } from '../failures.ts';
 import { callProcedure } from './call.ts';
@@ -14,15 +19,13 @@ import { collected } from './json-pages.ts';
 import { readForm } from './multipart.ts';
 
 const ENDPOINT = '/trpc';
-/** A client sends the calls of one tick together; a request with more calls than this is not from our client. */
-const LARGEST_BATCH = 10;
-/** A read is a GET; everything else is a POST. */
+/** The typed client batches the calls of one tick. A request with more calls is not from it. */
+const MAX_BATCH = 10;
 const typeOf: Record<string, TRPCProcedureType> = { GET: 'query', POST: 'mutation' };
 
 /**
- * The procedures for typed clients, under /trpc, with the same checks, limits, cookies and error codes as over REST: tRPC's
- * HTTP protocol (https://trpc.io/docs/rpc), without its streams. tRPC's own adapter makes a Request, a Response and their
- * headers for each call, which takes as long as all the rest of a profile read.
+ * Serves the procedures for typed clients under /trpc over tRPC's HTTP protocol (https://trpc.io/docs/rpc), without
+ * streams. Checks, limits, cookies and error codes are those of REST.
  */
 export function rpc(createContext: ContextFactory, log: Log): Middleware {
   return async (ctx, next) => {
@@ -37,8 +40,7 @@ export function rpc(createContext: ContextFactory, log: Log): Middleware {
     const fail = (thrown: unknown, path: string) => {
       const error = getTRPCErrorFromUnknown(thrown);
       reportFailure(ctx, serviceErrorOf(error), log);
-      const config = appRouter._def._config;
-      return { error: getTRPCErrorShape({ config, error, type, path, input: undefined, ctx: undefined }) };
+      return { error: errorShapeOf(error, { path, type }) };
     };
     const call = async (path: string, batchIndex: number, getRawInput: () => Promise<unknown>) => {
       try {
@@ -52,8 +54,8 @@ export function rpc(createContext: ContextFactory, log: Log): Middleware {
       const query = new URLSearchParams(ctx.querystring);
       const isBatch = query.get('batch') === '1';
       const names = namesIn(ctx.path, isBatch);
-      // Only names of our procedures go into the log: anything else may be an address or a token.
-      if (names.every(isKnown)) ctx.state['route'] = `${ENDPOINT}/${names.join(',')}`;
+      // Only names of known procedures are logged: other text may be an address or a token.
+      if (names.every(isProcedure)) ctx.state['route'] = `${ENDPOINT}/${names.join(',')}`;
       const inputOf = inputReader(ctx, { type, names, isBatch, inQuery: query.get('input') });
       const answers = await Promise.all(names.map((name, i) => call(name, i, () => inputOf(i))));
       return isBatch ? answers : (answers[0] as (typeof answers)[number]);
@@ -66,35 +68,30 @@ export function rpc(createContext: ContextFactory, log: Log): Middleware {
   };
 }
 
-/** The names of the procedures that a path calls: one, or those of a batch with commas between them. */
+/** The procedure names in a path: one, or a batch separated by commas. */
 function namesIn(path: string, isBatch: boolean): string[] {
   const text = decode(path.slice(ENDPOINT.length + 1));
   const names = isBatch ? text.split(',') : [text];
-  if (names.length > LARGEST_BATCH) {
-    throw new ServiceError('VALIDATION_FAILED', { message: `A batch has at most ${LARGEST_BATCH} calls` });
+  if (names.length > MAX_BATCH) {
+    throw new ServiceError('VALIDATION_FAILED', { message: `A batch has at most ${MAX_BATCH} calls` });
   }
   return names;
 }
 
-const isKnown = (name: string): boolean => Object.hasOwn(appRouter._def.procedures, name);
-
 const formProcedures = new Set(restProcedures.filter(({ openapi }) => openapi.contentTypes).map(({ name }) => name));
 
-/** The procedures whose output has rows that are to be read. */
+/** The procedures with rows in their output, which must be collected. */
 const attachments = new Set(restProcedures.filter(({ openapi }) => openapi.attachment).map(({ name }) => name));
 
 interface Calls {
   type: TRPCProcedureType;
   names: string[];
   isBatch: boolean;
-  /** The parameter `input`, for reads. */
+  /** The query parameter `input`, for reads. */
   inQuery: string | null;
 }
 
-/**
- * Answers the input of each call, that of a batch by its index. It is read once, when the first procedure asks for it, so
- * that one may refuse before a byte of the body is received.
- */
+/** Returns the input of each call by its index. The body is read once, when the first procedure asks for it. */
 function inputReader(ctx: Context, { type, names, isBatch, inQuery }: Calls): (index: number) => Promise<unknown> {
   const isForm = !isBatch && formProcedures.has(names[0] ?? '');
   const read = async (): Promise<unknown> => {

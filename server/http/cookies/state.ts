@@ -1,17 +1,16 @@
 import type { Context } from 'koa';
-import { STATE_LIFE_MS } from '../../accounts/login-flows.ts';
+import { STATE_LIFE_MS } from '../../accounts/providers/index.ts';
 import { readCookie, writeCookie } from './cookie.ts';
 
-/** interface.md section 5.7: `idp_oauth_state`, its prefix the provider's name. */
+/** interface.md section 5.7: `idp_oauth_state`, prefixed with the provider's name. */
 const nameOf = (provider: string) => `${provider}_oauth_state`;
 
 export const readStateCookie = (header: string | undefined, provider: string): string | undefined =>
   readCookie(header, nameOf(provider));
 
 /**
- * The cookies that tie a login flow to the browser that began it, one for each provider. SameSite=Lax: the browser must
- * send it when it comes back from the provider. Secure always, as the contract says: on localhost browsers and curl keep
- * it over plain http too.
+ * Ties a login flow to the browser that began it, one cookie per provider. SameSite=Lax: the browser must send it when
+ * it returns. Always Secure: on localhost browsers and curl keep it over plain http too.
  */
 export function stateCookies(ctx: Context) {
   const write = (provider: string, value: string, maxAgeSeconds: number) =>

@@ -1,18 +1,18 @@
 import type { Middleware } from 'koa';
 import type { Config } from '../../config/index.ts';
 import { ServiceError } from '../../errors.ts';
-import { isLoopback } from '../../loopback.ts';
+import { isLoopback } from '../../shared/loopback.ts';
 import { ownAddress } from './own-address.ts';
 
 /**
- * Lets a request under /dev through only with a Host name of ours: a page of another site whose name resolves to this
- * machine (DNS rebinding) has our origin to its browser, and would read every mail here.
+ * Requires our Host for requests under /dev. Without it a page of another site could read all mails by DNS rebinding:
+ * its name resolves to this machine, so the browser treats it as the same origin.
  */
 export function devHost(config: Pick<Config, 'appUrl' | 'host' | 'port'>): Middleware {
   const ours = [config.appUrl, ownAddress(config)].map((url) => new URL(url).host);
 
   const isOurs = (host: string) => {
-    // Nothing but a name and a port: a Host has none of the other parts of an address.
+    // Only a name and a port: a Host has no other parts of a URL.
     const url = /^[^/?#@\\]+$/.test(host) ? URL.parse(`http://${host}`) : null;
     if (!url) return false;
     return ours.includes(url.host) || (isLoopback(url.hostname) && Number(url.port || 80) === config.port);

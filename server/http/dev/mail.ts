@@ -1,16 +1,16 @@
 import Router from '@koa/router';
-import { normalizeEmail } from '../../accounts/text-rules.ts';
+import { normalizeEmail } from '../../accounts/users/index.ts';
 import type { Config } from '../../config/index.ts';
 import { ServiceError } from '../../errors.ts';
-import { escapeHtml } from '../../escape-html.ts';
+import { escapeHtml } from '../../lib/escape-html.ts';
 import { type KeptMail, readMailbox } from '../../parts/mail/mailbox.ts';
 import { devPage } from './page.ts';
 
 const SHOWN = 200;
 
 /**
- * The mailbox of the embedded mail: a page for people, JSON for programs (and curl), newest first.
- * `?to=` shows the mails to one address.
+ * The mailbox of the embedded mail: a page for people, JSON for programs such as curl, newest first. `?to=` filters by
+ * recipient.
  */
 export function devMail({ dataDir }: Pick<Config, 'dataDir'>): Router {
   const mailsTo = (to: unknown) =>
@@ -30,7 +30,7 @@ export function devMail({ dataDir }: Pick<Config, 'dataDir'>): Router {
     .get('/dev/mail/:id', async (ctx) => {
       ctx.state['route'] = '/dev/mail/{id}';
       const mail = (await mailsTo(undefined)).find(({ id }) => id === ctx.params['id']);
-      if (!mail) throw new ServiceError('NOT_FOUND', { message: 'No such mail' });
+      if (!mail) throw new ServiceError('NOT_FOUND', { message: 'Mail not found' });
       ctx.type = 'html';
       ctx.body = devPage(mail.subject, show(mail));
     });
@@ -46,7 +46,7 @@ const list = (mails: KeptMail[]) =>
         )
         .join('')}</tbody></table>`;
 
-/** The mail as a mail program shows it, in a frame of its own, and below it the text part with its links. */
+/** The mail as a mail program shows it, in an iframe; below it the text part with its links. */
 const show = ({ to, from, subject, at, text, html }: KeptMail) => `<p><a href="/dev/mail">All mails</a></p>
 <dl><dt>From</dt><dd>${escapeHtml(from)}</dd><dt>To</dt><dd>${escapeHtml(to)}</dd><dt>Subject</dt><dd>${escapeHtml(subject)}</dd><dt>Sent</dt><dd><time>${at}</time></dd></dl>
 <iframe title="The mail" sandbox="allow-top-navigation-by-user-activation" srcdoc="${escapeHtml(html.replace('<head>', '<head><base target="_top">'))}"></iframe>

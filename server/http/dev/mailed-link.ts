@@ -1,12 +1,11 @@
 import type { Middleware } from 'koa';
 import { createCaller } from '../../../routers/index.ts';
-import { pagePaths } from '../../page-paths.ts';
+import { pagePaths } from '../../shared/page-paths.ts';
 import type { ContextFactory } from '../context.ts';
 
 /**
- * For development: a program that opens the mailed link, such as curl, confirms with it and gets the answer of POST
- * /auth/verify-email. A browser gets the page with its button; in production every client does, because mail scanners
- * open links too.
+ * Development only: a program that opens the mailed link, such as curl, gets the response of POST /auth/verify-email.
+ * Browsers get the page with its button; in production all clients do, because mail scanners open links.
  */
 export const mailedLink =
   (createContext: ContextFactory): Middleware =>

@@ -1,6 +1,6 @@
-import { escapeHtml } from '../../escape-html.ts';
+import { escapeHtml } from '../../lib/escape-html.ts';
 
-/** A page of the development tools. `title` is text, `content` HTML. */
+/** A page of the development tools. `title` is text, `content` is HTML. */
 export const devPage = (title: string, content: string) => `<!doctype html>
 <html lang="en">
 <head>

@@ -1,27 +1,23 @@
+import { PassThrough } from 'node:stream';
 import Router from '@koa/router';
 import type { Context } from 'koa';
 import { ServiceError } from '../../errors.ts';
-import { typeOfName } from '../../media-types.ts';
+import { typeOfName } from '../../lib/media-types.ts';
 import type { ServedFile, ServedFiles } from '../../parts/object-storage/contract.ts';
+import { receiveBody } from '../body.ts';
 
 const ROUTE = '/uploads/{name}';
-/** The form of the names that the service makes: no other reaches the storage. */
+/** The format of generated names: no other name reaches the storage. */
 const fileName = /^[a-z0-9-]{1,64}\.[a-z0-9]{1,8}$/;
 
-/** Types that browsers show; files of other types are downloaded. */
+/** Browsers show these types; files of other types are downloaded. */
 const isMedia = (type: string) => /^(?:image|video)\//.test(type);
 
-/** The embedded object storage over HTTP, in place of S3. Every name is used for one content only. */
+/** Serves the embedded object storage over HTTP, instead of S3. A name is never reused for other content. */
 export function files(served: ServedFiles): Router {
   return new Router()
     .put('/uploads/:name', async (ctx) => {
-      await served.receive({
-        key: keyOf(ctx),
-        query: new URLSearchParams(ctx.querystring),
-        contentType: ctx.get('Content-Type'),
-        contentLength: ctx.request.length,
-        body: ctx.req,
-      });
+      await receive(ctx, served);
       ctx.status = 200;
       ctx.body = '';
     })
@@ -39,6 +35,27 @@ export function files(served: ServedFiles): Router {
     });
 }
 
+async function receive(ctx: Context, served: ServedFiles): Promise<void> {
+  const key = keyOf(ctx);
+  // Node never ends the reader of an answered request; this stream ends with the body.
+  const body = ctx.req.pipe(new PassThrough());
+  const stored = served.receive({
+    key,
+    query: new URLSearchParams(ctx.querystring),
+    contentType: ctx.get('Content-Type'),
+    contentLength: ctx.request.length,
+    body,
+  });
+  try {
+    await receiveBody(ctx.req, () => stored, 'file');
+  } catch (error) {
+    body.destroy();
+    // Fails for the same cause.
+    await stored.catch(() => undefined);
+    throw error;
+  }
+}
+
 function keyOf(ctx: Context): string {
   ctx.state['route'] = ROUTE;
   const name = ctx.path.slice('/uploads/'.length);
@@ -46,7 +63,7 @@ function keyOf(ctx: Context): string {
   return `uploads/${name}`;
 }
 
-/** Sets the headers that are the same for every answer about a file. */
+/** Sets the headers shared by every response about a file. */
 function describe(ctx: Context, key: string, { modifiedAt }: ServedFile): void {
   const type = typeOfName(key) ?? 'application/octet-stream';
   ctx.status = 200;
@@ -77,7 +94,7 @@ function sendBytes(ctx: Context, file: ServedFile, range: Range | undefined): vo
 
 type Range = { start: number; end: number };
 
-/** RFC 9110 section 14: a single range; for several, or another unit, the whole file is the answer. */
+/** RFC 9110 section 14: a single range. Several ranges, or another unit, get the whole file. */
 function rangeOf(ctx: Context, size: number): Range | 'unsatisfiable' | undefined {
   const ifRange = ctx.get('If-Range');
   if (ifRange && ifRange !== ctx.response.get('ETag')) return undefined;

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { Context } from 'koa';
-import { lazy } from '../../lazy.ts';
+import { lazy } from '../../lib/lazy.ts';
 
-/** Brotli's quality 9 is within a few percent of the best, in a tenth of its time. */
+/** Quality 9 of Brotli is within a few percent of the best, in a tenth of its time. */
 const brotli = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } };
 const encoders = {
   br: (plain: Buffer) => promisify(brotliCompress)(plain, brotli),
@@ -12,16 +12,15 @@ const encoders = {
 };
 
 interface Options {
-  /** A media type, or a file name's extension. */
+  /** A media type or a file extension. */
   type: string;
   content: Buffer;
   cacheControl: string;
 }
 
 /**
- * A file that is sent from memory: a client that requests it and reads slowly costs no file descriptor and no second
- * copy, and no request waits for libuv's threads, which password hashes keep busy. Each encoding is made once, at the
- * first request that accepts it; after a failure, at the next.
+ * A file sent from memory: a slow client costs no file descriptor, and no request waits for libuv's threads, which
+ * password hashes occupy. Each encoding is created once, at its first use; a failure is retried.
  */
 export function memoryFile({ type, content, cacheControl }: Options): (ctx: Context) => Promise<void> {
   const compressed = { br: lazy(() => encoders.br(content)), gzip: lazy(() => encoders.gzip(content)) };

@@ -4,43 +4,42 @@ import type { Middleware } from 'koa';
 import type { Brand } from '../../config/brand.ts';
 import type { BrandColors, SchemeColors } from '../../config/brand-color.ts';
 import type { Config } from '../../config/index.ts';
-import { escapeHtml } from '../../escape-html.ts';
-import { lazy } from '../../lazy.ts';
-import type { Log } from '../../log.ts';
-import { pagePaths, sessionPaths } from '../../page-paths.ts';
+import { escapeHtml } from '../../lib/escape-html.ts';
+import { lazy } from '../../lib/lazy.ts';
+import { pagePaths, sessionPaths } from '../../shared/page-paths.ts';
+import { type Language, languages } from '../../shared/texts/languages.ts';
+import type { Log } from '../../telemetry/log.ts';
 import { type Texts, textsOfParts, writer } from '../../texts/index.ts';
-import { type Language, languages } from '../../texts/languages.ts';
 import { languageOf } from '../cookies/language.ts';
 import { memoryFile } from './memory-file.ts';
 
 const BUILT = join(import.meta.dirname, '../../../client/pages/dist');
 
 const paths = new Set<string>(Object.values(pagePaths));
-/** Below these paths a missing address was requested by a program, not by a user. */
+/** Below these paths a missing URL was requested by a program, not by a user. */
 const forPrograms = /^\/(?:api|auth|trpc|assets|uploads)\//;
 
-/** The settings for the pages, in the shape of client/pages/settings.ts. */
+/** The settings of the pages, in the shape of client/pages/settings.ts. */
 interface Settings {
   appUrl: string;
   brand: Omit<Brand, 'colors'>;
-  /** Where a login may lead: see server/return-to.ts. */
+  /** The allowed origins of `returnTo`: see server/shared/return-to.ts. */
   origins: string[];
   acceptsLoopbackOrigins: boolean;
   /** The names of the identity providers. */
   providers: string[];
-  /** Those at which a user can give a credential again. */
+  /** The providers at which a user can reauthenticate. */
   reauthenticatingProviders: string[];
   registration: Config['registration'];
-  /** Of the terms that the pages link to. */
+  /** The version of the terms that the pages link to. */
   termsVersion?: string | undefined;
-  /** Where mails can be read. */
+  /** The URL where mails can be read. */
   mailbox?: string | undefined;
 }
 
 /**
- * The account pages, from memory: a shell in each language with the texts of each kind of page, the same for every user, and
- * its assets, whose names change with their content. A browser that requests any other missing address gets the shell too, as 404. Undefined,
- * with a line in the log, when the pages were not built.
+ * Serves the account pages from memory: a shell per language and kind of page, the same for every user, and its assets
+ * with content hashes in their names. Browsers get the shell also for missing URLs, as 404.
  */
 export function pages(
   { brand, ...settings }: Omit<Settings, 'brand'> & { brand: Brand },
@@ -50,15 +49,13 @@ export function pages(
 ): Middleware | undefined {
   const html = textOf(join(folder, 'index.html'));
   if (html === undefined) {
-    log.warn(
-      'the account pages are not built and not served: `npm run build` makes them, PAGES=off makes this go away',
-    );
+    log.warn('the account pages are not built and not served: run `npm run build`, or set PAGES=off');
     return undefined;
   }
   const shells = new Map(
     languages.map((language) => [
       language,
-      // Each is made for the first who asks for it: a start need not wait for all of them.
+      // Each is created at its first request: a start does not wait for all of them.
       inEachKind((parts) =>
         lazy(async () =>
           memoryFile({
@@ -79,7 +76,7 @@ export function pages(
       ctx.state['route'] = '/assets/{name}';
       return asset(ctx);
     }
-    // Typed with a slash at the end, it is the page without.
+    // A trailing slash leads to the same page.
     const path = ctx.path.replace(/(?<=.)\/$/, '');
     const isPage = paths.has(path);
     if (isPage && path !== ctx.path) return ctx.redirect(path + ctx.search);
@@ -111,6 +108,7 @@ const textParts = {
   entry: ['common', 'entry'],
   dashboard: ['common', 'dashboard'],
   admin: ['common', 'dashboard', 'admin'],
+  webhooks: ['common', 'dashboard', 'admin', 'webhooks'],
 } as const;
 
 type PageKind = keyof typeof textParts;
@@ -119,15 +117,17 @@ const inEachKind = <T>(make: (parts: readonly string[]) => T): Record<PageKind, 
   entry: make(textParts.entry),
   dashboard: make(textParts.dashboard),
   admin: make(textParts.admin),
+  webhooks: make(textParts.webhooks),
 });
 
 function kindOf(path: string): PageKind {
   if (path === pagePaths.admin) return 'admin';
+  if (path === pagePaths.webhooks) return 'webhooks';
   return (sessionPaths as readonly string[]).includes(path) ? 'dashboard' : 'entry';
 }
 
 const DEFAULT_TITLE = '<title>Accounts</title>';
-/** The colour of the icon, as the address of a picture has it. */
+/** The colour of the icon, encoded for a data URL. */
 const DEFAULT_ACCENT = '%234f46e5';
 
 interface Shell {
@@ -135,11 +135,13 @@ interface Shell {
   brand: Brand;
   language: Language;
   texts: Texts;
-  /** Of the texts. */
+  /** The parts of the texts. */
   parts: readonly string[];
 }
 
-/** The page with its texts and settings, in the colours and with the name of the brand: last, as it may be any text. */
+/**
+ * The page with its texts, settings and brand colours. The brand's name is inserted last, because it may be any text.
+ */
 function shellOf(html: string, { settings, brand: { colors, ...brand }, language, texts, parts }: Shell): string {
   const write = writer(texts, language);
   const inLanguage = html
@@ -160,11 +162,11 @@ const withColors = (shell: string, { light, dark }: BrandColors): string =>
       `<style>${styleOf(light)}@media (prefers-color-scheme:dark){${styleOf(dark)}}</style>\n</head>`,
     );
 
-/** After the style sheet, and so in place of its own colours. */
+/** Placed after the style sheet to override its colours. */
 const styleOf = ({ accent, accentStrong, onAccent, tint }: SchemeColors): string =>
   `:root{--accent:${accent};--accent-strong:${accentStrong};--on-accent:${onAccent};--tint:${tint}}`;
 
-/** JSON that cannot end its script element, whatever is in it. */
+/** JSON that cannot end its script element. */
 const forScript = (data: object) => JSON.stringify(data).replace(/</g, '\\u003c');
 
 function textOf(file: string): string | undefined {

@@ -2,9 +2,8 @@ import { MikroORM } from '@mikro-orm/sql';
 import { type Kysely, sql } from 'kysely';
 import type { Config } from '../../config/index.ts';
 import { unavailable } from '../../errors.ts';
-import type { Log } from '../../log.ts';
+import type { Log } from '../../telemetry/log.ts';
 import { retryingConflicts, withinDeadline } from '../deadline.ts';
-import { createClock } from './clock.ts';
 import type { AllTables, Database, EntityManager } from './contract.ts';
 import { migrate, pendingMigrations } from './migration.ts';
 import { databaseOptions } from './options.ts';
@@ -12,20 +11,16 @@ import { openReplicas } from './replicas.ts';
 import { createRowQueue } from './row-queue.ts';
 import type { Tables } from './tables.ts';
 
-/** The longest a request waits for the database, waiting for a connection and for its turn included. */
+/** The maximum wait of a request for the database, including the wait for a connection and for its row's turn. */
 const DEADLINE = { ms: 4000, what: 'the database' };
-const limits = { lockWaitSeconds: 2 };
-/** The longest a statement waits for a row: MySQL looks once a second for waits that have lasted too long. */
-const LONGEST_WAIT_MS = (limits.lockWaitSeconds + 1) * 1000;
-/** How far the database's clock may have stepped back since it was asked for. */
-const CLOCK_MARGIN_MS = 250;
+const limits = { lockWaitSeconds: 2, lostAfterSeconds: 15 };
 const PING_DEADLINE = { ...DEADLINE, ms: 1500 };
 
 export async function openDatabase(
   config: Pick<Config, 'databaseUrl' | 'dataDir'> & Partial<Pick<Config, 'databaseReplicaUrls'>>,
   log?: Log,
 ): Promise<Database> {
-  // Not by `init`, which loads every extension that is installed.
+  // Not by `init`, which loads every installed extension.
   const orm = new MikroORM(await databaseOptions(config, { limits, log }));
   const isMySql = Boolean(config.databaseUrl);
   const replicaUrls = config.databaseReplicaUrls ?? [];
@@ -41,10 +36,6 @@ export async function openDatabase(
   const now = isMySql
     ? sql<number>`(timestampdiff(microsecond, '1970-01-01', utc_timestamp(3)) div 1000)`
     : sql<number>`cast(unixepoch('subsec') * 1000 as integer)`;
-  const clock = createClock(async () => {
-    const { time } = await ready().selectNoFrom(now.as('time')).executeTakeFirstOrThrow();
-    return Number(time);
-  });
   const inTransaction =
     <T>(work: (em: EntityManager, tables: AllTables) => Promise<T>) =>
     async (tables: AllTables): Promise<T> => {
@@ -60,6 +51,8 @@ export async function openDatabase(
 
     // SQLite has one writer at a time: no other transaction can hold a row.
     skipLocked: isMySql ? sql`for update skip locked` : sql``,
+
+    orIgnore: isMySql ? sql`ignore` : sql`or ignore`,
 
     query: (read) => withinDeadline(DEADLINE, (signal) => retryingConflicts(signal, () => read(ready()))),
 
@@ -78,14 +71,6 @@ export async function openDatabase(
 
     transaction: (work, row) => change(row, inTransaction(work)),
 
-    attempt({ statement, otherwise, row }) {
-      const time = clock();
-      if (time === undefined) return change(row, inTransaction(otherwise));
-      // One that begins by then has ended at the deadline, also if it has to wait for its row.
-      const latest = Math.floor(time + DEADLINE.ms - LONGEST_WAIT_MS - CLOCK_MARGIN_MS);
-      return change(row, inTransaction(otherwise), (tables) => statement(tables, latest));
-    },
-
     ping: () => withinDeadline(PING_DEADLINE, () => sql`select 1`.execute(ready())).then(() => undefined),
 
     async pendingMigrations() {
@@ -95,11 +80,11 @@ export async function openDatabase(
 
     async migrate() {
       try {
-        // Not within the first transaction, which would wait for the connection that it holds itself.
+        // Not within the first transaction: it would wait for the connection that it holds itself.
         await orm.connect();
         const tables = orm.em.fork().getKysely<Tables>();
         const isUpToDate = (await pendingMigrations(tables)).length === 0;
-        const applied = isUpToDate ? [] : await migrate(config, now);
+        const applied = isUpToDate ? [] : await migrate(config, { now, log });
         shared = tables;
         return applied;
       } catch (error) {
@@ -108,7 +93,7 @@ export async function openDatabase(
       }
     },
 
-    // A connection that breaks while it is closed is closed.
+    // A connection that breaks while closing is closed.
     async close() {
       await Promise.all([replicas?.close(), orm.close(true).catch(() => undefined)]);
     },
@@ -116,23 +101,19 @@ export async function openDatabase(
 }
 
 /**
- * Transactions on the tables, each within the deadline and in the turn of its row. One that is not committed at the
- * deadline is rolled back. Where `statement`, outside a transaction, has a result, there is none.
+ * Runs transactions within the deadline and in the turn of their row. A transaction not committed by the deadline is
+ * rolled back.
  */
 const createTransactions = (ready: () => AllTables) => {
   const inTurn = createRowQueue();
 
-  return <T>(
-    row: string | undefined,
-    work: (tables: AllTables) => Promise<T>,
-    statement?: (tables: AllTables) => Promise<T | undefined>,
-  ): Promise<T> =>
+  return <T>(row: string | undefined, work: (tables: AllTables) => Promise<T>): Promise<T> =>
     withinDeadline(DEADLINE, (signal) => {
       const transact = () =>
         ready()
           .transaction()
           .execute(async (tables) => {
-            // The wait for a connection may have outlasted the deadline.
+            // The wait for a connection may have exceeded the deadline.
             signal.throwIfAborted();
             const result = await work(tables);
             signal.throwIfAborted();
@@ -140,7 +121,7 @@ const createTransactions = (ready: () => AllTables) => {
           });
       return inTurn(row, () => {
         signal.throwIfAborted();
-        return retryingConflicts(signal, async () => (await statement?.(ready())) ?? transact());
+        return retryingConflicts(signal, transact);
       });
     });
 };

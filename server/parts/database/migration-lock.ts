@@ -1,26 +1,30 @@
+/*
+ * The lock is a row with an owner and an end by the database's clock, not GET_LOCK, because the nodes of a cluster
+ * share rows only.
+ */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import { type QueryExecutorProvider, type RawBuilder, sql } from 'kysely';
 import { v7 as uuid } from 'uuid';
 import { retryingConflicts } from '../deadline.ts';
 
 const TABLE = sql.table('migration_lock');
-/** After a crash another instance takes over this much later. */
+/** After a crash another instance takes over after this time. */
 const LEASE_MS = 30_000;
 const RENEW_EVERY_MS = 5000;
-/** Longer than a lease, so that a crash is waited out. */
+/** Longer than a lease, to outlast a crash. */
 const WAIT_MS = 60_000;
 const POLL_MS = 500;
 
 interface MigrationLock {
-  /** Rejects when another instance has taken over. */
+  /** Rejects if another instance has taken over. */
   renew(): Promise<void>;
   release(): Promise<void>;
 }
 
 /**
- * The lock under which one instance at a time migrates: a row with an owner and an end by the database's clock, because a
- * cluster shares rows, and not GET_LOCK. It is renewed until it is released. Undefined as soon as `isDone`, while
- * another instance has it.
+ * The lock of the instance that migrates, renewed until it is released. Undefined if `isDone` becomes true while
+ * another instance holds it.
  */
 export async function takeMigrationLock(
   tables: QueryExecutorProvider,
@@ -49,12 +53,12 @@ export async function takeMigrationLock(
       throw new Error('another instance has taken over the migration');
     }
   };
-  // A failure is told by the renewal before the next migration.
+  // The next renewal before a migration reports a failure.
   const timer = setInterval(() => renew().catch(() => undefined), RENEW_EVERY_MS);
 
   return {
     renew,
-    /** Where it fails the lease ends by itself. */
+    /** If it fails, the lease ends by itself. */
     async release() {
       clearInterval(timer);
       const end = sql`update ${TABLE} set ends_at = 0 where id = 1 and owner = ${owner}`;

@@ -1,23 +1,25 @@
 import { MysqlDialect, type MysqlPoolConnection } from 'kysely';
 import type { PoolOptions, SslOptions } from 'mysql2';
 import { addressPerHost, type SslMode, sslModeOf } from '../../config/values.ts';
-import type { Log } from '../../log.ts';
+import { createReportLimit } from '../../lib/outage.ts';
+import type { Log } from '../../telemetry/log.ts';
 import { isRefusal } from '../sql-errors.ts';
-import { type ConnectionUse, type MysqlServer, openServer } from './mysql-connections.ts';
+import { type MysqlServer, openServer } from './mysql-connections.ts';
+import type { ConnectionUse } from './mysql-session.ts';
 
-/** The most that a process has to one server. */
+/** The maximum number of connections from a process to one server. */
 export const CONNECTIONS = 10;
 
 interface DialectOptions extends Omit<ConnectionUse, 'writes'> {
   log?: Log | undefined;
-  /** The database is not selected: it may not exist yet. */
+  /** Selects no database: it may not exist yet. */
   serverOnly?: boolean;
 }
 
-/** Kysely on the first of the hosts of `url` that can be used: it stays until it fails, then the next one takes its place. */
+/** Kysely on the first usable host of `url`. It stays with that host until it fails, then moves to the next. */
 export function mysqlDialect(url: string, { log, serverOnly = false, ...use }: DialectOptions): MysqlDialect {
   const addresses = addressPerHost(url);
-  // One that is alone still answers reads.
+  // A single server that is read-only still serves reads.
   const writes = addresses.length > 1;
   const servers = addresses.map((address) => {
     const database = serverOnly ? {} : { database: databaseName(address) };
@@ -41,11 +43,16 @@ export function mysqlDialect(url: string, { log, serverOnly = false, ...use }: D
 
 function connectToOneOf(servers: MysqlServer[], log?: Log): () => Promise<MysqlPoolConnection> {
   let current = 0;
+  const mayReport = createReportLimit();
 
   const leave = (left: number, error: Error) => {
     if (servers.length === 1 || current !== left) return;
     current = (left + 1) % servers.length;
-    log?.warn({ err: error, host: servers[left]?.name, next: servers[current]?.name }, 'a database host failed');
+    const host = servers[left]?.name;
+    // While all hosts are down, each request moves on to the next host.
+    if (mayReport(`${host} ${(error as { code?: unknown }).code}`)) {
+      log?.warn({ err: error, host, next: servers[current]?.name }, 'a database host failed');
+    }
   };
 
   return async () => {
@@ -54,7 +61,7 @@ function connectToOneOf(servers: MysqlServer[], log?: Log): () => Promise<MysqlP
       try {
         return await (servers[at] as MysqlServer).connect((error) => leave(at, error));
       } catch (error) {
-        // One without a code is the pool's own: it is full, or closed. A refusal would be the same elsewhere.
+        // An error without a code is the pool's own: it is full or closed. A refusal would be the same on every host.
         if (!(error instanceof Error && 'code' in error) || isRefusal(error)) throw error;
         leave(at, error);
         if (tries >= servers.length) throw error;
@@ -70,7 +77,7 @@ const sslOptions: Record<SslMode, SslOptions | undefined> = {
   VERIFY_IDENTITY: { verifyIdentity: true },
 };
 
-/** Of an address with one host. */
+/** For a URL with one host. */
 function optionsOf(address: string): PoolOptions {
   const url = new URL(address);
   const ssl = sslOptions[sslModeOf(address)];
@@ -87,6 +94,6 @@ function optionsOf(address: string): PoolOptions {
   };
 }
 
-/** The database that an address names, with whichever hosts. */
+/** The database name in a URL, whatever its hosts. */
 export const databaseName = (url: string): string =>
   decodeURIComponent(new URL(addressPerHost(url)[0] as string).pathname.slice(1));

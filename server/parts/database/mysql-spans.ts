@@ -7,12 +7,12 @@ const tables = new Set<string>(schemas.map(({ meta }) => meta.tableName));
 const verb = /^\s*(\w+)/;
 const afterKeyword = /(?:\bfrom|\binto|^\s*update)\s+`(\w+)`/i;
 
-/** Begins the span of a statement that a request causes. */
-export const startStatement = (sql: string, { database, host }: ConnectionOptions): EndCall | undefined =>
+/** Begins the span of a statement of a request. */
+export const startStatement = (sql: string, { database, host, port }: ConnectionOptions): EndCall | undefined =>
   startCall(() => {
     const operation = verb.exec(sql)?.[1]?.toUpperCase() ?? '';
     const table = afterKeyword.exec(sql)?.[1] ?? '';
-    // Of our own list: a value may stand in the text of a statement.
+    // Only known operation names: the text of a statement may contain a value.
     const isTable = tables.has(table);
     return {
       name: isTable ? `${operation} ${table}` : operation,
@@ -21,6 +21,7 @@ export const startStatement = (sql: string, { database, host }: ConnectionOption
         'db.operation.name': operation,
         'db.namespace': database ?? '',
         'server.address': host ?? '',
+        'server.port': port,
         ...(isTable && { 'db.collection.name': table }),
       },
     };

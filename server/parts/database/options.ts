@@ -3,23 +3,25 @@ import { type Options, SqliteDriver } from '@mikro-orm/sql';
 import { schemas } from '../../../entities/index.ts';
 import { loadMigrations } from '../../../entities/migrations/index.ts';
 import type { Config } from '../../config/index.ts';
-import type { Log } from '../../log.ts';
-import type { Limits } from './mysql-connections.ts';
+import type { Log } from '../../telemetry/log.ts';
+import type { Limits } from './mysql-session.ts';
 
-/** Where MikroORM writes the names of the migrations that were applied. */
+/** The table in which MikroORM records applied migrations. */
 export const MIGRATIONS_TABLE = 'mikro_orm_migrations';
 
 const common = {
   entities: schemas,
   /** Migrations are written by hand: the command line derives no changes from the entities. */
   schemaGenerator: { skipTables: [/.*/] },
-  /** Opening sends nothing to the server, which may not be up yet: `migrate` creates the database. */
+  /** Opening sends nothing to the server, which may be down: `migrate` creates the database. */
   ensureDatabase: false,
   /** Writes use short-lived forks: a shared identity map would grow without limit. */
   allowGlobalContext: false,
 } satisfies Options;
 
-/** MikroORM on MySQL or MariaDB where DATABASE_URL names one, else on a SQLite file in DATA_DIR. Only the driver that is used is loaded. */
+/**
+ * MikroORM on MySQL or MariaDB if DATABASE_URL is set, else on a SQLite file in DATA_DIR. Loads only the driver in use.
+ */
 export async function databaseOptions(
   { databaseUrl, dataDir }: Pick<Config, 'databaseUrl' | 'dataDir'>,
   { limits, log }: { limits?: Limits; log?: Log | undefined } = {},
@@ -42,7 +44,7 @@ export async function databaseOptions(
   }) as Options;
 }
 
-/** The same with the migrations, whose library a start on an up-to-date schema does not load. */
+/** The same with the migrations; a start on an up-to-date schema does not load their library. */
 export async function migrationOptions(config: Pick<Config, 'databaseUrl' | 'dataDir'>): Promise<Options> {
   const [{ Migrator }, migrationsList] = await Promise.all([import('@mikro-orm/migrations'), loadMigrations()]);
   return {

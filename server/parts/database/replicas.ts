@@ -1,24 +1,24 @@
 import { Kysely } from 'kysely';
-import type { Log } from '../../log.ts';
-import { createOutage } from '../../outage.ts';
+import { createOutage } from '../../lib/outage.ts';
+import type { Log } from '../../telemetry/log.ts';
 import { withinDeadline } from '../deadline.ts';
 import type { ReadTables } from './contract.ts';
-import type { Limits } from './mysql-connections.ts';
+import type { Limits } from './mysql-session.ts';
 import type { Tables } from './tables.ts';
 
-/** A replica that takes longer is passed over: the primary still answers in time. */
+/** A slower replica is skipped: the primary can still answer in time. */
 const DEADLINE = { ms: 1000, what: 'a database replica' };
 const PROBE_EVERY_MS = 3000;
 
 type Read<T> = (tables: ReadTables) => Promise<T>;
 
 export interface Replicas {
-  /** Asks the replicas in turn; where the one whose turn it is fails, or none can be used, `primary` answers. */
+  /** Queries the replicas in turn; falls back to `primary` if the replica fails or none is usable. */
   query<T>(read: Read<T>, primary: () => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
-/** Copies of the database that may be a little behind. One that fails is passed over until it answers what it failed on. */
+/** Replicas may lag slightly. One that fails is skipped until the query that failed succeeds on it again. */
 export async function openReplicas(
   urls: readonly string[],
   { limits, log }: { limits: Limits; log?: Log | undefined },
@@ -39,6 +39,7 @@ export async function openReplicas(
       try {
         return await replica.query(read);
       } catch {
+        // The replica's outage is logged.
         return primary();
       }
     },
@@ -60,7 +61,7 @@ function createReplica(
     ended: () => log?.info({ replica: name }, 'a database replica is back'),
   });
 
-  // The read that failed: a replica may lack just what that needs, such as a column of the latest migration.
+  // Repeats the read that failed: a replica may lack exactly what it needs, such as a column of the latest migration.
   const probe = async (read: Read<unknown>) => {
     try {
       await withinDeadline(DEADLINE, () => read(tables));
@@ -90,7 +91,8 @@ function createReplica(
       }
     },
 
-    // A connection that breaks while it is closed is closed.
+    // A connection that breaks while closing is closed.
+    // A connection that breaks while closing is closed.
     close: () => tables.destroy().catch(() => undefined),
   };
 }

@@ -7,7 +7,9 @@ type EntityTables = InferKyselyDB<(typeof schemas)[number]>;
 /** Distributes over `null`, so that a nullable column stays nullable. */
 type Stored<Value> = Value extends boolean ? number : Value;
 
-/** Kysely's view of the entities' tables: rows as the drivers give them, booleans as 0 or 1, times in milliseconds. */
+/**
+ * Kysely's types of the entities' tables: rows as the drivers return them, booleans as 0 or 1, times in milliseconds.
+ */
 export type Tables = {
   [Table in keyof EntityTables]: {
     [Column in keyof EntityTables[Table]]: Stored<EntityTables[Table][Column]>;
@@ -20,14 +22,14 @@ type ColumnOf<Field extends string> = Field extends SnakeCase<Field> ? Field : `
 const naming = new UnderscoreNamingStrategy();
 const columns = new Map<string, string>();
 
-/** Kept: the rule takes as long as all else that is done for a field of a row. */
+/** Cached: the rule takes as long as all other work on a field of a row. */
 function columnOf(field: string): string {
   const column = columns.get(field) ?? naming.propertyToColumnName(field);
   columns.set(field, column);
   return column;
 }
 
-/** Selects the columns of an entity's fields, under the names of the fields: `email_verified as emailVerified`. */
+/** Selects the columns of an entity's fields under the names of the fields: `email_verified as emailVerified`. */
 export const columnsOf = <Field extends string>(fields: readonly Field[]) =>
   fields.map((field) => {
     const column = columnOf(field);

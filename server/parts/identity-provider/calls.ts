@@ -1,17 +1,17 @@
 import type { CustomFetch } from 'openid-client';
 import type { IdentityProviderClient } from '../../config/identity-providers.ts';
 
-/** Each call to a provider, its body included, ends within this time. */
+/** Each call to a provider, including its body, ends within this time. */
 export const CALL_LIMIT_SECONDS = 5;
-/** Far more than any document of a provider has. */
+/** Far more than any document of a provider. */
 const BODY_LIMIT_BYTES = 1024 * 1024;
 
-/** Plain http, which openid-client refuses by default. The configuration accepts it for this machine only. */
+/** openid-client refuses plain http by default. The configuration accepts it for this machine only. */
 export const isPlainHttp = (issuer: string): boolean => issuer.startsWith('http:');
 
 /**
- * The fetch for calls to a provider: an answer is read whole, up to a limit, so that an endless one does not fill the
- * memory. The signal of openid-client carries the time limit.
+ * The fetch for calls to a provider. Reads each response whole, up to a limit that bounds memory. The signal of
+ * openid-client carries the time limit.
  */
 export const callsTo =
   ({ issuer, address }: Pick<IdentityProviderClient, 'issuer' | 'address'>): CustomFetch =>

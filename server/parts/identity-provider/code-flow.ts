@@ -14,26 +14,24 @@ export async function beginFlow(
     redirect_uri: redirectUri,
     scope: scopes,
     state,
-    // OpenID Connect only: the nonce comes back in the ID token.
+    // OpenID Connect only: the ID token returns the nonce.
     ...(scopes.split(' ').includes('openid') && { nonce: secrets.nonce }),
     code_challenge: await oauth.calculatePKCECodeChallenge(secrets.codeVerifier),
     code_challenge_method: 'S256',
-    // OpenID Connect Core section 3.1.2.1; with max_age the ID token must state auth_time.
+    // OpenID Connect Core section 3.1.2.1; with max_age the ID token must contain auth_time.
     ...(asksLogin && { prompt: 'login', max_age: '0' }),
   });
   return { url: url.href, secrets };
 }
 
-/**
- * The address that the browser came back to, built from what the flow began with: never from what the request names.
- */
+/** The callback URL, built from the stored start of the flow, never from the Host of the request. */
 function callbackUrl(redirectUri: string, callback: CallbackParameters): URL {
   const url = new URL(redirectUri);
   for (const [name, value] of Object.entries(callback)) if (value !== undefined) url.searchParams.set(name, value);
   return url;
 }
 
-/** Exchanges the code. With `expectedNonce` there must be an ID token that carries it. */
+/** Exchanges the code. `expectedNonce` requires an ID token with this nonce. */
 export async function redeemCode(
   configuration: oauth.Configuration,
   callback: CallbackParameters,

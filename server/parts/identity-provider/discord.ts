@@ -10,7 +10,7 @@ const profile = z.object({
   /** The name of a file. */
   avatar: z.string().nullish(),
   email: z.string().nullish(),
-  /** Of the address. */
+  /** True if the address is verified. */
   verified: z.boolean().optional(),
 });
 

@@ -5,15 +5,18 @@ import type { OpenedProvider } from './contract.ts';
 import { baseOf, plainOauthProvider } from './plain-oauth.ts';
 
 const FACEBOOK = 'https://www.facebook.com';
-/** Of the Graph API; each lives for two years, and calls to an older one are answered by the oldest that lives. */
+/**
+ * The version of the Graph API. Each is supported for two years; calls to an older one get the oldest supported
+ * version.
+ */
 const VERSION = 'v23.0';
 
-/** `id` is the user's for this client alone; the address is missing where the user withholds it. */
+/** `id` is specific to this client; `email` is missing if the user withholds it. */
 const profile = z.object({ id: z.string(), name: z.string().nullish(), email: z.string().nullish() });
 
 /**
- * Facebook (“Manually build a login flow”, “Securing Graph API requests”). Not by OpenID Connect: its discovery document has
- * no token endpoint. Nothing says that an address is verified. Addresses of pictures expire, so none is taken.
+ * Facebook (“Manually build a login flow”, “Securing Graph API requests”), not OpenID Connect: its discovery has no
+ * token endpoint. Addresses count as unverified; picture URLs expire and are ignored.
  */
 export function facebookProvider(client: IdentityProviderClient): OpenedProvider {
   const base = baseOf(client);

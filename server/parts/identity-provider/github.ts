@@ -6,7 +6,7 @@ import { baseOf, plainOauthProvider } from './plain-oauth.ts';
 const GITHUB = 'https://github.com';
 
 const profile = z.object({
-  /** Unlike the login, which can change hands, the number names one account for ever. */
+  /** The id names one account forever; the login name can change hands. */
   id: z.int(),
   login: z.string(),
   name: z.string().nullish(),
@@ -14,7 +14,7 @@ const profile = z.object({
 });
 const addresses = z.array(z.object({ email: z.string(), primary: z.boolean(), verified: z.boolean() }));
 
-/** GitHub, whose API answers the user's id and verified addresses. */
+/** GitHub; its API returns the user's id and verified addresses. */
 export function githubProvider(client: IdentityProviderClient): OpenedProvider {
   const base = baseOf(client);
   const api = base === GITHUB ? 'https://api.github.com' : `${base}/api/v3`;

@@ -1,14 +1,15 @@
 import type { IdentityProviderClient } from '../../config/identity-providers.ts';
-import { lazy } from '../../lazy.ts';
+import { lazy } from '../../lib/lazy.ts';
+import type { ProviderName } from '../../shared/method-names.ts';
 import type { IdentityProvider, OpenedProvider } from './contract.ts';
 
 /**
- * By the provider's name. Makes no call yet: a provider that is down stops only the users who log in through it. Its
- * protocol is loaded with the first login.
+ * Returns the providers by name. Opens no connection: an unreachable provider affects only its own users. The protocol
+ * is loaded at the first login.
  */
 export const openIdentityProviders = (
-  clients: ReadonlyMap<string, IdentityProviderClient>,
-): ReadonlyMap<string, IdentityProvider> =>
+  clients: ReadonlyMap<ProviderName, IdentityProviderClient>,
+): ReadonlyMap<ProviderName, IdentityProvider> =>
   new Map(
     [...clients].map(([name, client]) => {
       const provider = lazy(() => open(client));

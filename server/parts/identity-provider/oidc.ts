@@ -5,10 +5,10 @@ import { CALL_LIMIT_SECONDS, callsTo, isPlainHttp } from './calls.ts';
 import { beginFlow, redeemCode } from './code-flow.ts';
 import type { OpenedProvider, ProvidedIdentity } from './contract.ts';
 
-/** How long a provider's metadata stays valid here. */
+/** How long a provider's metadata is cached. */
 const DISCOVERY_LIFE_MS = 60 * 60 * 1000;
 
-/** OpenID Connect Core 1.0 section 5.1. A claim of another type than the standard's counts as absent. */
+/** OpenID Connect Core 1.0 section 5.1. A claim of the wrong type counts as absent. */
 const claims = z.object({
   email: z.string().optional().catch(undefined),
   email_verified: z.unknown().optional(),
@@ -16,10 +16,10 @@ const claims = z.object({
   picture: z.string().optional().catch(undefined),
 });
 
-/** Claims of the ID token alone. */
+/** Claims of the ID token only. */
 const login = z.object({ auth_time: z.number().optional().catch(undefined) });
 
-/** Any OpenID Connect provider, found by its issuer (OpenID Connect Discovery 1.0) when it is first needed. */
+/** Any OpenID Connect provider, discovered by its issuer (OpenID Connect Discovery 1.0) at first use. */
 export function oidcProvider(client: IdentityProviderClient): OpenedProvider {
   const configured = discovered(client);
 
@@ -38,7 +38,7 @@ export function oidcProvider(client: IdentityProviderClient): OpenedProvider {
       const isComplete = stated.email !== undefined && stated.name !== undefined;
       if (isComplete || !configuration.serverMetadata().userinfo_endpoint) return identityOf(of, stated);
       const userInfo = claims.parse(await oauth.fetchUserInfo(configuration, tokens.access_token, subject));
-      // The address and whether it is verified are taken from one source: mixed, one could vouch for the other's.
+      // `email` and `email_verified` come from one source: mixed, one could vouch for the other's address.
       const { email, email_verified } = stated.email === undefined ? userInfo : stated;
       const { name = userInfo.name, picture = userInfo.picture } = stated;
       return identityOf(of, { email, email_verified, name, picture });
@@ -57,17 +57,17 @@ const identityOf = (
   picture: stated.picture,
 });
 
-/** The provider's metadata, fetched once and shared by all concurrent callers; a failure is forgotten. */
+/** The provider's metadata, fetched once and shared by concurrent callers; a failure is not cached. */
 function discovered(client: IdentityProviderClient): () => Promise<oauth.Configuration> {
   let known: { configuration: Promise<oauth.Configuration>; until: number } | undefined;
   return () => {
     if (known && known.until > Date.now()) return known.configuration;
-    const asked = { configuration: discover(client), until: Date.now() + DISCOVERY_LIFE_MS };
-    known = asked;
-    asked.configuration.catch(() => {
-      if (known === asked) known = undefined;
+    const discovery = { configuration: discover(client), until: Date.now() + DISCOVERY_LIFE_MS };
+    known = discovery;
+    discovery.configuration.catch(() => {
+      if (known === discovery) known = undefined;
     });
-    return asked.configuration;
+    return discovery.configuration;
   };
 }
 
@@ -83,9 +83,7 @@ const discover = (client: IdentityProviderClient): Promise<oauth.Configuration> 
     ],
   });
 
-/**
- * Sends the secret by the method that the provider states; client_secret_basic if it states none (Discovery section 3).
- */
+/** Sends the secret by the method in the provider's metadata, client_secret_basic by default (Discovery section 3). */
 function clientSecret(secret: string): oauth.ClientAuth {
   const post = oauth.ClientSecretPost(secret);
   const basic = oauth.ClientSecretBasic(secret);

@@ -5,7 +5,7 @@ import { CALL_LIMIT_SECONDS, callsTo, isPlainHttp } from './calls.ts';
 import { beginFlow, redeemCode } from './code-flow.ts';
 import type { OpenedProvider, ProvidedIdentity } from './contract.ts';
 
-/** Reads from the provider's API, as the user. */
+/** Reads from the provider's API with the user's access token. */
 export type Read = <T>(url: string, schema: z.ZodType<T>) => Promise<T>;
 
 interface Description {
@@ -14,11 +14,11 @@ interface Description {
   authorizationEndpoint: string;
   tokenEndpoint: string;
   headers?: Record<string, string>;
-  /** Who has logged in. `token` is the access token that `read` sends. */
+  /** Identifies the user. `token` is the access token that `read` sends. */
   identify(read: Read, token: string): Promise<ProvidedIdentity>;
 }
 
-/** A provider of OAuth 2.0 without ID tokens, whose own API says who has logged in. */
+/** An OAuth 2.0 provider without ID tokens; its own API identifies the user. */
 export function plainOauthProvider(
   client: IdentityProviderClient,
   { issuer, authorizationEndpoint, tokenEndpoint, headers = {}, identify }: Description,
@@ -52,5 +52,5 @@ export function plainOauthProvider(
   };
 }
 
-/** An issuer as an operator may have written it, without a slash at its end. */
+/** The issuer without a trailing slash, which an operator may have typed. */
 export const baseOf = ({ issuer }: Pick<IdentityProviderClient, 'issuer'>): string => issuer.replace(/\/+$/, '');

@@ -2,8 +2,8 @@ import { type RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible'
 import type { Counter } from './contract.ts';
 
 /**
- * Counts one use under a key; `run` runs each command. Past the allowance the library rejects, with the record that it
- * otherwise resolves to.
+ * Counts one use of a key; `run` runs each command. Beyond the allowance the library rejects with the record to which
+ * it otherwise resolves.
  */
 export const counterOf = (limiter: RateLimiterAbstract, run: <T>(command: () => Promise<T>) => Promise<T>): Counter => {
   const use = async (key: string) => {
@@ -16,7 +16,7 @@ export const counterOf = (limiter: RateLimiterAbstract, run: <T>(command: () => 
     return {
       allowed: outcome.consumedPoints <= limiter.points,
       msBeforeNext: outcome.msBeforeNext,
-      async giveBack() {
+      async refund() {
         await run(() => limiter.reward(key));
       },
     };

@@ -2,8 +2,8 @@ import { isOutage } from '../sql-errors.ts';
 import { SqliteFile } from '../sqlite.ts';
 
 /**
- * The file with its tables. A permanent error is thrown at once. A file that cannot be opened now, because it is locked
- * or the disk is full, is tried again by each operation.
+ * The file with its tables. Throws a permanent error. A temporary one (file locked, disk full) is retried by
+ * each operation.
  */
 export function openWhenPossible(path: string) {
   let opened: SqliteFile | undefined;

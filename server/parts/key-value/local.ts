@@ -1,27 +1,27 @@
 import { join } from 'node:path';
 import { RateLimiterSQLite } from 'rate-limiter-flexible';
 import { ServiceError, unavailable } from '../../errors.ts';
-import type { Log } from '../../log.ts';
-import { createOutage } from '../../outage.ts';
+import { createOutage } from '../../lib/outage.ts';
+import type { Log } from '../../telemetry/log.ts';
 import { retryingConflicts, withinDeadline } from '../deadline.ts';
 import type { SqliteFile } from '../sqlite.ts';
-import type { KeyValueStore } from './contract.ts';
+import type { TextStore } from './contract.ts';
 import { counterOf } from './counter.ts';
 import { openWhenPossible } from './local-file.ts';
 
 const SWEEP_EVERY_MS = 60_000;
-/** The longest that an operation waits for another process's lock. */
+/** The maximum wait of an operation for another process's lock. */
 const DEADLINE = { ms: 1000, what: 'the embedded key-value store' };
 
 type Run = <T>(work: (opened: SqliteFile) => T | Promise<T>) => Promise<T>;
 
-/** The embedded form: a SQLite file in DATA_DIR, so that sessions and counters outlive a restart. */
-export function localStore(dataDir: string, log: Pick<Log, 'warn'>): KeyValueStore {
+/** The embedded store: a SQLite file in DATA_DIR, so that sessions and counters survive a restart. */
+export function localStore(dataDir: string, log: Pick<Log, 'warn'>): TextStore {
   const { file, close } = openWhenPossible(join(dataDir, 'key-value.sqlite'));
 
   /**
-   * Runs one statement, or several that need not be atomic. No statement depends on input for its validity, so every
-   * error is an outage.
+   * Runs one statement, or several that need not be atomic. No statement's validity depends on input, so every error is
+   * an outage.
    */
   const run: Run = (work) =>
     withinDeadline(DEADLINE, (signal) => retryingConflicts(signal, async () => work(file()))).catch(
@@ -93,7 +93,7 @@ export function localStore(dataDir: string, log: Pick<Log, 'warn'>): KeyValueSto
 /** Deletes expired entries every minute, until the timer is cleared. */
 function startSweeper(run: Run, log: Pick<Log, 'warn'>): NodeJS.Timeout {
   const outage = createOutage({
-    began: (error) => log.warn({ err: error }, 'expired sessions and counters cannot be removed now'),
+    began: (error) => log.warn({ err: error }, 'expired sessions and counters could not be deleted'),
   });
   const sweep = () =>
     run((opened) => {

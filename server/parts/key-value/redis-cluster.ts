@@ -1,23 +1,17 @@
-import { Cluster } from 'ioredis';
+import { Cluster, type Redis } from 'ioredis';
 import type { RedisNode } from '../../config/index.ts';
 import { ServiceError, unavailable } from '../../errors.ts';
-import type { Log } from '../../log.ts';
+import type { Log } from '../../telemetry/log.ts';
 import { withinDeadline } from '../deadline.ts';
-import {
-  COMMAND_MS,
-  corking,
-  type RedisConnection,
-  reportOutage,
-  retryDelay,
-  serverOptions,
-} from './redis-connection.ts';
+import { COMMAND_MS, type RedisConnection, reportOutage, retryDelay, serverOptions } from './redis-connection.ts';
+import { checkReplies } from './redis-replies.ts';
 import { traceCommands } from './redis-spans.ts';
 
 const DEADLINE = { ms: COMMAND_MS, what: 'the Redis Cluster' };
 
 /**
- * A Redis Cluster, found by any of `nodes`. Commands go to the master of their key; redirections (MOVED, ASK), which say that
- * a command was not executed, are followed. All other failures are the caller's: nothing is sent twice.
+ * A Redis Cluster, found by any of `nodes`. Follows redirections (MOVED, ASK), which say that a command was not
+ * executed. All other failures go to the caller: nothing is sent twice.
  */
 export function connectToCluster({ url, nodes }: { url: string; nodes: RedisNode[] }, log: Log): RedisConnection {
   const { protocol, username, password } = new URL(url);
@@ -28,28 +22,31 @@ export function connectToCluster({ url, nodes }: { url: string; nodes: RedisNode
       ...(password && { password: decodeURIComponent(password) }),
       ...(protocol === 'rediss:' && { tls: {} }),
     },
-    // TLS checks names, not the addresses that they stand for.
+    // TLS verifies host names, not the addresses that they resolve to.
     dnsLookup: (host, done) => done(null, host),
     clusterRetryStrategy: retryDelay,
-    // By zero delay ioredis sends nothing again after a lost connection, whatever became of it, or in a broken cluster.
+    // With a delay of zero ioredis never resends, neither after a lost connection nor in a broken cluster.
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
     maxRedirections: 5,
     slotsRefreshInterval: 5000,
   });
-  cluster.on('+node', traceCommands);
+  cluster.on('+node', (node: Redis) => {
+    checkReplies(node);
+    traceCommands(node);
+  });
 
-  /** The nodes that were reported. */
+  /** The nodes reported as failing. */
   const failing = new Set<string>();
   let nodeError: Error | undefined;
-  // Without a listener ioredis prints it. The errors of the nodes, of which it consists, are reported below.
+  // Without a listener ioredis prints the error. The underlying errors of the nodes are reported below.
   cluster.on('error', () => undefined);
   cluster.on('node error', (error: Error, node: string) => {
     nodeError = error;
     if (!failing.has(node)) reportOutage(log, error, `Redis at ${node}`);
     failing.add(node);
   });
-  // Some node has answered, every few seconds.
+  // Some node has responded, every few seconds.
   cluster.on('refresh', () => {
     nodeError = undefined;
     const known = new Set(cluster.nodes().map(({ options }) => `${options.host}:${options.port}`));
@@ -60,7 +57,7 @@ export function connectToCluster({ url, nodes }: { url: string; nodes: RedisNode
     }
   });
 
-  /** Unlike the nodes, which queue commands while they connect, the cluster would queue them without an end. */
+  /** The cluster would queue commands without limit; nodes queue them only while they connect. */
   const requireReady = () => {
     if (cluster.status !== 'ready') throw unavailable(nodeError ?? new Error(`the Redis Cluster is ${cluster.status}`));
   };
@@ -72,21 +69,16 @@ export function connectToCluster({ url, nodes }: { url: string; nodes: RedisNode
       throw error instanceof ServiceError ? error : unavailable(error);
     });
 
-  const cork = corking(() => cluster.nodes('master'));
-
   return {
     commands: cluster,
     run,
 
-    get(key) {
-      cork();
-      return run(() => cluster.get(key));
-    },
+    get: (key) => run(() => cluster.get(key)),
 
-    /** Asks all masters: one that says that the cluster serves is enough. */
+    /** Asks all masters: one that reports `cluster_state:ok` is enough. */
     async ping() {
       const serves = async (state: Promise<unknown>) => {
-        if (!String(await state).includes('cluster_state:ok')) throw new Error('the Redis Cluster does not serve');
+        if (!String(await state).includes('cluster_state:ok')) throw new Error('the Redis Cluster is down');
       };
       await run(() => Promise.any(cluster.nodes('master').map((node) => serves(node.cluster('INFO')))));
     },

@@ -1,24 +1,24 @@
-import type { Redis, RedisCommander, RedisOptions } from 'ioredis';
-import type { Log } from '../../log.ts';
+import type { RedisCommander, RedisOptions } from 'ioredis';
+import type { Log } from '../../telemetry/log.ts';
 import { isRefused } from '../refusal.ts';
 
-/** One server, the master that Sentinels name, or a Cluster: what the store of redis.ts is made of. */
+/** One server, the master that Sentinels name, or a Cluster: the connection behind the store of redis.ts. */
 export interface RedisConnection {
   commands: RedisCommander;
-  /** Runs a command. Rejects with SERVICE_UNAVAILABLE, within half a second where there is no answer. */
+  /** Runs a command. Rejects with SERVICE_UNAVAILABLE, within half a second if there is no reply. */
   run<T>(command: () => Promise<T>): Promise<T>;
-  /** Like `run`, together with what else is read in this turn of the event loop. */
+  /** Like `run`, batched with the other reads of this turn of the event loop. */
   get(key: string): Promise<string | null>;
   ping(): Promise<void>;
   close(): void;
 }
 
-/** The longest that a command may take. */
+/** The maximum time of a command. */
 export const COMMAND_MS = 500;
 
 /**
- * ioredis waits for ever by default on a server that hangs; with these a command fails in time, and so do the steps that
- * make a connection usable.
+ * By default ioredis waits forever for a server that hangs. With these options commands and the setup of connections
+ * time out.
  */
 export const serverOptions = {
   connectTimeout: 1000,
@@ -27,34 +27,19 @@ export const serverOptions = {
   disconnectTimeout: 100,
   maxLoadingRetryTime: 500,
   keepAlive: 10_000,
-  // A command without an answer may have been executed: sent again, it would count a use twice.
+  // A command without a reply may have been executed: resent, it would count a use twice.
   autoResendUnfulfilledCommands: false,
   reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
 } satisfies RedisOptions;
 
-/** Milliseconds until the next attempt to connect. There is always one. */
+/** Milliseconds until the next attempt to connect; never gives up. */
 export const retryDelay = (attempt: number): number => Math.min(50 * attempt, 500);
 
-/** Answers a function that sends what this turn of the event loop writes in one packet to each of the servers. */
-export function corking(servers: () => readonly Redis[]): () => void {
-  let isCorked = false;
-  return () => {
-    if (isCorked) return;
-    isCorked = true;
-    const sockets = servers().map(({ stream }) => stream);
-    for (const socket of sockets) socket?.cork();
-    setImmediate(() => {
-      isCorked = false;
-      for (const socket of sockets) socket?.uncork();
-    });
-  };
-}
-
-/** Reports that a server does not answer, or refuses us. */
+/** Reports that a server does not respond, or refuses the service. */
 export function reportOutage(log: Log, error: unknown, server: string): void {
   if (error instanceof Error && isRefused(error)) {
     log.warn(
-      `${server} refuses us (${error.message}), it is retried: check user and password in REDIS_URL, or REDIS_SENTINEL`,
+      `${server} refuses the connection (${error.message}), it is retried: check user and password in REDIS_URL, or REDIS_SENTINEL`,
     );
-  } else log.warn({ err: error }, `${server} does not answer, it is retried`);
+  } else log.warn({ err: error }, `${server} does not answer, retrying`);
 }

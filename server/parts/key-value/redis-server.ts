@@ -1,23 +1,17 @@
 import { Redis } from 'ioredis';
-import { inBatches } from '../../batches.ts';
 import type { RedisSentinel } from '../../config/index.ts';
 import { unavailable } from '../../errors.ts';
-import type { Log } from '../../log.ts';
-import { createOutage } from '../../outage.ts';
-import {
-  COMMAND_MS,
-  corking,
-  type RedisConnection,
-  reportOutage,
-  retryDelay,
-  serverOptions,
-} from './redis-connection.ts';
+import { inBatches } from '../../lib/batch-loader.ts';
+import { createOutage } from '../../lib/outage.ts';
+import type { Log } from '../../telemetry/log.ts';
+import { COMMAND_MS, type RedisConnection, reportOutage, retryDelay, serverOptions } from './redis-connection.ts';
+import { checkReplies } from './redis-replies.ts';
 import { traceCommands } from './redis-spans.ts';
 
-/** The most keys of one MGET. */
-const MOST_KEYS = 100;
+/** The maximum number of keys in one MGET. */
+const MAX_KEYS = 100;
 
-/** One server; with `sentinel` the one that Sentinels name as master, asked for anew with each connection. */
+/** One server; with `sentinel` the master that Sentinels name, looked up again for each connection. */
 export function connectToServer(
   { url, sentinel }: { url: string; sentinel?: RedisSentinel | undefined },
   log: Log,
@@ -29,12 +23,13 @@ export function connectToServer(
     maxRetriesPerRequest: 0,
     retryStrategy: retryDelay,
   });
+  checkReplies(redis);
   traceCommands(redis);
   const outage = createOutage({
     began: (error) => reportOutage(log, error, 'Redis'),
     ended: () => log.info('Redis is back'),
   });
-  /** Why there is no connection: the error of a command only says that there is none. */
+  /** Why there is no connection: the error of a command does not contain the cause. */
   let connectionError: Error | undefined;
   redis.on('ready', () => {
     outage.succeeded();
@@ -45,28 +40,24 @@ export function connectToServer(
     connectionError = error;
   };
   redis.on('error', failed);
-  // Of one Sentinel: it refuses us, or knows no such master.
+  // An error of one Sentinel: it refuses the service, or knows no such master.
   redis.on('sentinelError', failed);
 
   const run: RedisConnection['run'] = (command) =>
     command().catch((error: unknown) => {
       throw unavailable(connectionError ?? error);
     });
-  const cork = corking(() => [redis]);
 
   return {
     commands: redis,
-    run(command) {
-      cork();
-      return run(command);
-    },
-    get: inBatches((keys) => run(() => redis.mget(...keys)), { most: MOST_KEYS }),
+    run,
+    get: inBatches((keys) => run(() => redis.mget(...keys)), { most: MAX_KEYS }),
     ping: async () => void (await run(() => redis.ping())),
     close: () => redis.disconnect(),
   };
 }
 
-/** A demoted master is noticed by its READONLY, and by Sentinel closing our connections to it. */
+/** A demoted master is detected by READONLY replies, or because Sentinel closes the connections to it. */
 const sentinelOptions = ({ nodes, master, username, password }: RedisSentinel, url: string) => ({
   sentinels: nodes,
   name: master,

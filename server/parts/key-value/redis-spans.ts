@@ -2,8 +2,8 @@ import type { Redis } from 'ioredis';
 import { isTracing, startCall } from '../../telemetry/traces.ts';
 
 /**
- * Spans of the commands that requests send to a server. Their keys are left out: a session's is the hash of its token. Not by
- * ioredis' tracing channel, which costs every command the same, also those of which there is no span.
+ * Spans of the Redis commands of requests, without keys: a session's key is the hash of its token. ioredis' tracing
+ * channel is not used: it slows down every command, with or without a span.
  */
 export function traceCommands(server: Redis): void {
   if (!isTracing()) return;
@@ -24,6 +24,7 @@ function describe(name: string, { options }: Redis) {
       'db.operation.name': operation,
       'db.namespace': String(options.db ?? 0),
       'server.address': options.host ?? '',
+      'server.port': options.port,
     },
   };
 }

@@ -1,10 +1,10 @@
 import { RateLimiterRedis } from 'rate-limiter-flexible';
-import type { KeyValueStore } from './contract.ts';
+import type { TextStore } from './contract.ts';
 import { counterOf } from './counter.ts';
 import type { RedisConnection } from './redis-connection.ts';
 
-/** The store in Redis. No command depends on input for its validity, so every rejection is an outage. */
-export function redisStore({ commands, run, get, ping, close }: RedisConnection): KeyValueStore {
+/** The store in Redis. No command's validity depends on input, so every rejection is an outage. */
+export function redisStore({ commands, run, get, ping, close }: RedisConnection): TextStore {
   return {
     get,
 

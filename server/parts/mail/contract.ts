@@ -1,8 +1,8 @@
-/** The most mails that one process delivers at once, each on a connection of its own. */
+/** The maximum number of concurrent deliveries of one process, each on its own connection. */
 export const DELIVERIES_AT_ONCE = 10;
 
 export interface Mail {
-  /** Unique, and the same when a mail is sent twice, so that the recipient can recognize it. */
+  /** Unique, and the same if a mail is sent twice, so that the recipient's server can deduplicate it. */
   id: string;
   to: { address: string };
   subject: string;
@@ -10,18 +10,23 @@ export interface Mail {
   html: string;
 }
 
-/** Whom mails come from; the name may be empty. */
+/** The sender of mails; the name may be empty. */
 export interface Sender {
   name: string;
   address: string;
 }
 
-/** The mail server refuses this recipient for good. After any other error of `send` a retry may succeed. */
+/** The mail server permanently refuses this recipient. After any other error of `send` a retry may succeed. */
 export class MailRefused extends Error {
   override name = 'MailRefused';
 }
 
-/** The mail server refuses this recipient for now; mails to others may go through. */
+/** The mail server refuses this recipient, and perhaps all others. */
+export class MailRejected extends Error {
+  override name = 'MailRejected';
+}
+
+/** The mail server temporarily refuses this recipient; mails to others may go through. */
 export class MailDeferred extends Error {
   override name = 'MailDeferred';
 }

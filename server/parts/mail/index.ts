@@ -1,7 +1,7 @@
 import type { Config } from '../../config/index.ts';
 import type { MailTransport } from './contract.ts';
 
-/** SMTP where SMTP_URL names a server, else a mailbox in DATA_DIR. Only the one that is used is loaded. */
+/** SMTP if SMTP_URL is set, else a mailbox in DATA_DIR. Loads only the one in use. */
 export async function openMail({
   smtpUrl,
   mailFrom,

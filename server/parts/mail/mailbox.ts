@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Mail, MailTransport, Sender } from './contract.ts';
 
-/** A mail as it is stored, and when it was sent (ISO 8601). */
+/** A stored mail with the time at which it was sent (ISO 8601). */
 export interface KeptMail extends Omit<Mail, 'to'> {
   to: string;
   from: string;
@@ -11,7 +11,7 @@ export interface KeptMail extends Omit<Mail, 'to'> {
 
 const folder = (dataDir: string) => join(dataDir, 'mail');
 
-/** The embedded form: each mail a JSON file in DATA_DIR/mail. */
+/** The embedded form: each mail is a JSON file in DATA_DIR/mail. */
 export const mailbox = (dataDir: string, { name, address }: Sender): MailTransport => ({
   async send({ to, ...mail }) {
     const kept: KeptMail = {
@@ -22,14 +22,14 @@ export const mailbox = (dataDir: string, { name, address }: Sender): MailTranspo
     };
     await mkdir(folder(dataDir), { recursive: true, mode: 0o700 });
     const file = join(folder(dataDir), `${mail.id}.json`);
-    // A reader sees a whole mail or none.
+    // Readers see a whole mail or none.
     await writeFile(`${file}.part`, JSON.stringify(kept), { mode: 0o600 });
     await rename(`${file}.part`, file);
   },
   close: () => undefined,
 });
 
-/** The kept mails, newest first, at most `limit`; only those to one normalized address if it is given. */
+/** The stored mails, newest first, at most `limit`; only those to the normalized address `to`, if given. */
 export async function readMailbox(dataDir: string, { to, limit }: { to?: string | undefined; limit: number }) {
   const names = await readdir(folder(dataDir)).catch(() => []);
   // Ids are time-ordered, so the names sort by age.

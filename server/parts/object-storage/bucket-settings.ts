@@ -2,26 +2,27 @@ import { createHash } from 'node:crypto';
 import { text } from 'node:stream/consumers';
 import type { Client } from 'minio';
 import type { Config } from '../../config/index.ts';
+import { escapeHtml } from '../../lib/escape-html.ts';
 import { hasCode } from './s3-client.ts';
 
 /**
- * What a bucket must let others do, and nothing beyond it: everyone reads uploads/*, the pages of our origins send files to
+ * The access that a bucket must grant, and no more: everyone reads uploads/*, pages of allowed origins PUT files to
  * presigned addresses.
  */
 export interface BucketSetting {
   name: 'policy' | 'CORS';
-  /** What is set: statements of a policy, or rules. Empty where nothing is. */
+  /** The current settings: statements of a policy, or rules. May be empty. */
   read(): Promise<Entry[]>;
-  /** A line for each difference between what is set and what has to be; none where nothing has to change. */
+  /** A line for each difference between the current and the required settings; empty if nothing must change. */
   differences(entries: Entry[]): string[];
-  /** What is set, with these differences made; what concerns others stays. */
+  /** The current settings with these differences applied; entries of others stay. */
   wanted(entries: Entry[]): Entry[];
-  /** In JSON, as `aws s3api put-bucket-…` takes it. */
+  /** The JSON for `aws s3api put-bucket-…`. */
   document(entries: Entry[]): object;
   write(entries: Entry[]): Promise<void>;
 }
 
-/** A statement, or a rule, by the names that S3 gives their fields. */
+/** A statement or a rule, with S3's field names. */
 export type Entry = Record<string, unknown>;
 
 interface Wanted {
@@ -34,7 +35,7 @@ export const bucketSettings = (minio: Client, wanted: Wanted): BucketSetting[] =
   corsOf(minio, wanted),
 ];
 
-/** Whether a storage has no such setting. */
+/** True if a storage does not implement this setting. */
 export const isNotImplemented = (error: unknown): boolean => hasCode(error, ['NotImplemented', 'MethodNotAllowed']);
 
 function policyOf(minio: Client, { bucket }: Wanted): BucketSetting {
@@ -69,14 +70,14 @@ function policyOf(minio: Client, { bucket }: Wanted): BucketSetting {
   };
 }
 
-/** One with a condition, such as a network of their own, is for the operator to judge. */
+/** A statement with a condition, such as a private network, is left to the operator. */
 function isForEveryone({ Effect, Principal, Condition }: Entry): boolean {
   const principals = isEntry(Principal) ? Principal['AWS'] : Principal;
   return Effect === 'Allow' && Condition === undefined && listOf(principals).includes('*');
 }
 
 const METHOD = 'PUT';
-/** The only one of a presigned address that browsers ask for leave to send. */
+/** The only header of a presigned address that needs a CORS preflight. */
 const HEADER = 'content-type';
 
 function corsOf(minio: Client, { bucket, origins }: Wanted): BucketSetting {
@@ -109,7 +110,7 @@ function corsOf(minio: Client, { bucket, origins }: Wanted): BucketSetting {
 
 const pagesOf = (origin: string) => `pages of ${origin} may send files`;
 
-/** Whether a rule is one that was written here: it may have other origins by now. */
+/** True for a rule written by this service, perhaps with former origins. */
 const isOurs = ({ AllowedMethods, AllowedHeaders }: Entry): boolean =>
   String(listOf(AllowedMethods)) === METHOD && String(listOf(AllowedHeaders)).toLowerCase() === HEADER;
 
@@ -118,14 +119,14 @@ const lets = ({ AllowedOrigins, AllowedMethods, AllowedHeaders }: Entry, origin:
   listOf(AllowedOrigins).some((pattern) => matchesPattern(String(pattern), origin)) &&
   listOf(AllowedHeaders).some((pattern) => matchesPattern(String(pattern).toLowerCase(), HEADER));
 
-/** With at most one `*`, as S3 takes them. */
+/** Patterns have at most one `*`, as in S3. */
 function matchesPattern(pattern: string, value: string): boolean {
   const [start = '', end] = pattern.split('*');
   if (end === undefined) return value === pattern;
   return value.length >= start.length + end.length && value.startsWith(start) && value.endsWith(end);
 }
 
-/** The fields of a rule: in XML, in JSON, and whether there may be several. */
+/** The fields of a rule: in XML, in JSON, and whether they are lists. */
 const ruleFields = [
   ['ID', 'ID', false],
   ['AllowedOrigin', 'AllowedOrigins', true],
@@ -135,12 +136,13 @@ const ruleFields = [
   ['MaxAgeSeconds', 'MaxAgeSeconds', false],
 ] as const;
 
-/** Values stay as they are written in XML. */
 const rulesIn = (xml: string): Entry[] =>
   [...xml.matchAll(/<CORSRule>(.*?)<\/CORSRule>/gs)].map(([, rule = '']) =>
     Object.fromEntries(
       ruleFields.flatMap(([tag, name, isList]): [string, unknown][] => {
-        const values = [...rule.matchAll(new RegExp(`<${tag}>([^<]*)</${tag}>`, 'g'))].map(([, value]) => value);
+        const values = [...rule.matchAll(new RegExp(`<${tag}>([^<]*)</${tag}>`, 'g'))].map(([, value = '']) =>
+          unescapeXml(value),
+        );
         return values.length > 0 ? [[name, isList ? values : values[0]]] : [];
       }),
     ),
@@ -148,10 +150,20 @@ const rulesIn = (xml: string): Entry[] =>
 
 function corsConfiguration(rules: Entry[]): string {
   const ruleOf = (rule: Entry) =>
-    ruleFields.flatMap(([tag, name]) => listOf(rule[name]).map((value) => `<${tag}>${value}</${tag}>`)).join('');
+    ruleFields
+      .flatMap(([tag, name]) => listOf(rule[name]).map((value) => `<${tag}>${escapeHtml(String(value))}</${tag}>`))
+      .join('');
   const content = rules.map((rule) => `<CORSRule>${ruleOf(rule)}</CORSRule>`).join('');
   return `<CORSConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/">${content}</CORSConfiguration>`;
 }
+
+const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
+
+const unescapeXml = (text: string): string =>
+  text.replace(/&(?:#x([\da-f]{1,6})|#(\d{1,7})|(\w+));/gi, (reference, hex, decimal, name: string) => {
+    if (name) return entities[name] ?? reference;
+    return String.fromCodePoint(hex ? Number.parseInt(hex, 16) : Number(decimal));
+  });
 
 const orNothing = (code: string, read: () => Promise<Entry[]>): Promise<Entry[]> =>
   read().catch((error: unknown) => (hasCode(error, [code]) ? [] : Promise.reject(error)));
@@ -159,5 +171,5 @@ const orNothing = (code: string, read: () => Promise<Entry[]>): Promise<Entry[]>
 const isEntry = (value: unknown): value is Entry =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** S3 writes a list of one as its only value. */
+/** S3 writes a list of one as a single value. */
 const listOf = <T>(value: T | T[] | undefined): T[] => (value === undefined ? [] : ([value].flat() as T[]));

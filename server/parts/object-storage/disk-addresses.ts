@@ -5,7 +5,7 @@ import type { IncomingFile, PutAddress } from './contract.ts';
 
 type Signed = Pick<PutAddress, 'key' | 'contentType' | 'size'> & { expires: number };
 
-/** Addresses of the service itself, each for one PUT, signed with an HMAC over the same fields as those of S3. */
+/** Presigned addresses of the service itself, for one PUT each, signed with an HMAC over the same fields as S3's. */
 export function diskAddresses({ appUrl, secrets }: { appUrl: string; secrets: Secrets }) {
   const signaturesOf = ({ key, contentType, size, expires }: Signed) =>
     secrets.derive(`put-object\n${[key, contentType, size, expires].join('\n')}`);
@@ -18,7 +18,7 @@ export function diskAddresses({ appUrl, secrets }: { appUrl: string; secrets: Se
       return `${appUrl}/${key}?${query}`;
     },
 
-    /** Answers the size that the request must have. Throws FORBIDDEN where the address was not made for it. */
+    /** Returns the size that the request must have. Throws FORBIDDEN if the request does not match its address. */
     verify({ key, query, contentType, contentLength }: IncomingFile): number {
       const size = Number(query.get('size'));
       const expires = Number(query.get('expires'));

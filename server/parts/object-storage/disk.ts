@@ -14,8 +14,8 @@ interface Options {
 }
 
 /**
- * The embedded form: files in DATA_DIR/objects. A file appears whole or not at all, and never replaces another; drafts
- * that a crash left are deleted at start.
+ * The embedded form: files in DATA_DIR/objects. A file appears whole or not at all and never replaces another. Drafts
+ * left by a crash are deleted at start.
  */
 export function diskStorage({ dataDir, appUrl, secrets }: Options): ObjectStorage {
   const addresses = diskAddresses({ appUrl, secrets });
@@ -25,13 +25,13 @@ export function diskStorage({ dataDir, appUrl, secrets }: Options): ObjectStorag
   mkdirSync(unfinished, { recursive: true, mode: 0o700 });
 
   /**
-   * Answers false, and keeps the older file, where the name is taken. The draft has the file's name, so that of several
-   * requests at once only one is received, and takes disk space; when that is cut off, the name is free again.
+   * Resolves to false, and keeps the existing file, if the name is taken. The draft reserves the name: only one of
+   * several concurrent requests is received. After an abort the name is free again.
    */
   const store = async (key: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, size: number) => {
     const draft = join(unfinished, basename(key));
     const file = await open(draft, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
-      throw error.code === 'EEXIST' ? forbidden('The address is being used') : unavailable(error);
+      throw error.code === 'EEXIST' ? forbidden('The address is in use') : unavailable(error);
     });
     try {
       await writeAll(file, chunks, size);
@@ -101,10 +101,10 @@ export function diskStorage({ dataDir, appUrl, secrets }: Options): ObjectStorag
   };
 }
 
-/** The chunks of a request's body. The connection stays open when reading stops: the answer must be sent on it. */
+/** The chunks of a request's body. */
 async function* chunksOf(body: Readable): AsyncGenerator<Uint8Array> {
   try {
-    yield* body.iterator({ destroyOnReturn: false });
+    yield* body;
   } catch (error) {
     throw forbidden('The body was cut off', error);
   }

@@ -2,10 +2,7 @@ import type { Config } from '../../config/index.ts';
 import type { Secrets } from '../../secrets.ts';
 import type { ObjectStorage } from './contract.ts';
 
-/**
- * S3 where the configuration names one, else a directory in DATA_DIR. `secrets` sign the addresses of the latter. Only the
- * one that is used is loaded.
- */
+/** S3 if configured, else a directory in DATA_DIR with addresses signed by `secrets`. Loads only the one in use. */
 export async function openObjectStorage(
   config: Pick<Config, 's3' | 'production' | 'origins' | 'dataDir' | 'appUrl'>,
   secrets: Secrets,

@@ -4,21 +4,21 @@ import https from 'node:https';
 import { urlToHttpOptions } from 'node:url';
 import type { Client } from 'minio';
 import type { Config } from '../../config/index.ts';
-import { lazy } from '../../lazy.ts';
+import { lazy } from '../../lib/lazy.ts';
 import { presigner } from './s3-addresses.ts';
 
 export type S3Config = NonNullable<Config['s3']>;
 
-/** The longest one exchange with the storage may take: two of them still fit into a client's time limit. */
+/** The maximum time of one exchange with the storage: two of them still fit into a client's time limit. */
 const EXCHANGE_MS = 6000;
 const CONNECTIONS = 50;
 const IDLE_CONNECTION_MS = 3000;
 
-/** How the service itself talks to the storage, with time limits. */
+/** The service's own connection to the storage, with time limits. */
 export interface S3Connection {
-  /** minio, which is loaded with the first call. */
+  /** minio, loaded at the first call. */
   minio(): Promise<Client>;
-  /** Asked of the storage without minio: every start does. */
+  /** Checked without minio, because every start does it. */
   bucketExists(): Promise<boolean>;
   close(): void;
 }
@@ -39,7 +39,8 @@ export function connectS3(s3: S3Config): S3Connection {
         useSSL: isSecure,
         accessKey: s3.accessKey,
         secretKey: s3.secretKey,
-        // Set, so that minio does not ask for it over the network.
+        ...(s3.sessionToken && { sessionToken: s3.sessionToken }),
+        // Set, so that minio does not request it over the network.
         region: s3.region,
         transportAgent: agent,
         transport: { request },
@@ -48,9 +49,9 @@ export function connectS3(s3: S3Config): S3Connection {
     }),
 
     async bucketExists() {
-      const address = presign({ method: 'HEAD', path: `/${s3.bucket}`, headers: {}, expiresInSeconds: 60 });
-      const asked = request({ ...urlToHttpOptions(new URL(address)), method: 'HEAD', agent }).end();
-      const [answer] = (await once(asked, 'response')) as [http.IncomingMessage];
+      const address = await presign({ method: 'HEAD', path: `/${s3.bucket}`, headers: {}, expiresInSeconds: 60 });
+      const headRequest = request({ ...urlToHttpOptions(new URL(address)), method: 'HEAD', agent }).end();
+      const [answer] = (await once(headRequest, 'response')) as [http.IncomingMessage];
       answer.resume();
       if (answer.statusCode === 404) return false;
       if (answer.statusCode === 200) return true;
@@ -61,11 +62,11 @@ export function connectS3(s3: S3Config): S3Connection {
   };
 }
 
-/** Whether an error of minio or of the network has one of these codes. */
+/** True if an error of minio or of the network has one of these codes. */
 export const hasCode = (error: unknown, codes: readonly unknown[]): boolean =>
   error instanceof Error && 'code' in error && codes.includes(error.code);
 
-/** minio itself would wait for ever. `request` is called in this one of its forms only. */
+/** minio itself would wait forever. It calls `request` in this one of its forms only. */
 const withinTime = (request: typeof http.request) =>
   ((options: http.RequestOptions, answered?: (response: http.IncomingMessage) => void) =>
     request({ ...options, signal: AbortSignal.timeout(EXCHANGE_MS) }, answered)) as typeof http.request;

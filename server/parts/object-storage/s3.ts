@@ -9,7 +9,7 @@ import { connectS3, hasCode, type S3Config } from './s3-client.ts';
 
 const YEAR_SECONDS = 31_536_000;
 
-/** S3, or a storage with its protocol. Outside production a bucket that is not there is created. */
+/** S3 or a compatible storage. Outside production a missing bucket is created. */
 export function s3Storage(
   s3: S3Config,
   { production, origins }: Pick<Config, 'production' | 'origins'>,
@@ -19,7 +19,7 @@ export function s3Storage(
   const presignUpload = presigner(s3, s3.uploadEndpoint);
 
   return {
-    presignPut: async ({ key, contentType, size, expiresInSeconds }) =>
+    presignPut: ({ key, contentType, size, expiresInSeconds }) =>
       presignUpload({
         method: 'PUT',
         path: `/${bucket}/${key}`,
@@ -40,9 +40,11 @@ export function s3Storage(
     find: (key, startBytes) =>
       exchange('GetObject', async () => {
         try {
-          const { size } = await (await minio()).statObject(bucket, key);
-          if (size === 0) return { size, start: Buffer.alloc(0) };
-          return { size, start: await buffer(await (await minio()).getPartialObject(bucket, key, 0, startBytes)) };
+          const client = await minio();
+          const { size, etag } = await client.statObject(bucket, key);
+          const version = etag || undefined;
+          if (size === 0) return { size, start: Buffer.alloc(0), version };
+          return { size, start: await buffer(await client.getPartialObject(bucket, key, 0, startBytes)), version };
         } catch (error) {
           if (isMissing(error)) return undefined;
           throw error;
@@ -58,7 +60,7 @@ export function s3Storage(
       if (production) throw new ConfigError([`S3_BUCKET names no bucket: there is no "${bucket}" at ${s3.endpoint}`]);
       const client = await minio();
       await exchange('CreateBucket', () => client.makeBucket(bucket, s3.region));
-      // A storage that has no such setting lets everyone read, and pages send, by other means.
+      // A storage without this setting grants access to readers and pages by other means.
       for (const { wanted, write } of bucketSettings(client, { bucket, origins }))
         await write(wanted([])).catch(() => undefined);
     },
@@ -67,7 +69,7 @@ export function s3Storage(
   };
 }
 
-/** Retries once where the connection had died meanwhile: every exchange here may be repeated. */
+/** Retries once after a dead connection: every exchange here is idempotent. */
 async function exchange<T>(operation: string, work: () => Promise<T>): Promise<T> {
   const attempt = () => inSpan(`S3 ${operation}`, { kind: 'client', attributes: attributesOf(operation) }, work);
   try {

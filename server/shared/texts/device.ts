@@ -1,6 +1,6 @@
 import type { Write } from './template.ts';
 
-/** A device as `server/activity/devices.ts` names it, in the words of a language. */
+/** Translates a device name from `server/activity/devices.ts`. */
 export function deviceLabel(device: string, write: Write): string {
   const [, browser, system] = /^(.+) on (.+)$/.exec(device) ?? [];
   if (browser && system) return write('common.device.browserOnSystem', { browser, system });

@@ -1,4 +1,7 @@
-/** The languages of the pages and mails, by their tags (BCP 47); the first is the default. A new one is an entry here and a file beside this one. */
+/**
+ * The languages of pages and mails as BCP 47 tags; the first is the default. A new one needs an entry here and a file
+ * of texts.
+ */
 export const languages = ['en', 'de', 'fr', 'es'] as const;
 
 export type Language = (typeof languages)[number];
@@ -15,5 +18,5 @@ export const defaultLanguage: Language = languages[0];
 
 export const isLanguage = (tag: unknown): tag is Language => (languages as readonly unknown[]).includes(tag);
 
-/** The cookie with the language that was chosen in this browser; the pages write it. */
+/** The cookie with the language chosen in this browser; the pages write it. */
 export const LANGUAGE_COOKIE = 'auth_language';

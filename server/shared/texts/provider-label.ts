@@ -6,7 +6,10 @@ const labels = new Map([
   ['linkedin', 'LinkedIn'],
 ]);
 
-/** A provider's name in mails and on the pages: `google` is Google. `idp`, which has no name of its own, is a single sign-on. */
+/**
+ * A provider's name in mails and on pages: `google` becomes Google. `idp` has no name of its own and becomes "single
+ * sign-on".
+ */
 export function providerLabel(name: string, write: Write): string {
   if (name === 'idp') return write('common.singleSignOn');
   return (
@@ -15,13 +18,13 @@ export function providerLabel(name: string, write: Write): string {
   );
 }
 
-/** The name of a provider where a sentence begins with it. */
+/** The name of a provider at the beginning of a sentence. */
 export function providerLabelFirst(name: string, write: Write): string {
   const label = providerLabel(name, write);
   return label.charAt(0).toUpperCase() + label.slice(1);
 }
 
-/** How the user logged in, in words: `method` is `password`, `passkey`, or the name of a provider. */
+/** The login method in words: `method` is `password`, `passkey`, or the name of a provider. */
 export const wayIn = (method: string, write: Write): string =>
   method === 'password' || method === 'passkey'
     ? write(`common.wayIn.${method}`)

@@ -1,9 +1,9 @@
-import type en from './en.json';
+import type en from '../../texts/en.json';
 import type { Language } from './languages.ts';
 
 /**
- * A text of the pages or mails. `{name}` stands for a value, `<name>label</name>` for an element around a label. A text that
- * depends on the value `count` has a form for each plural category of its language (https://unicode.org/reports/tr35/tr35-numbers.html#Language_Plural_Rules).
+ * A text of the pages or mails: `{name}` is a value, `<name>label</name>` an element around a label. Texts with `count`
+ * have one form per plural category (https://unicode.org/reports/tr35/tr35-numbers.html#Language_Plural_Rules).
  */
 export type Text = string | ({ other: string } & Partial<Record<Intl.LDMLPluralRule, string>>);
 
@@ -11,16 +11,16 @@ type KeysIn<Tree> = {
   [Name in keyof Tree & string]: Tree[Name] extends Text ? Name : `${Name}.${KeysIn<Tree[Name]>}`;
 }[keyof Tree & string];
 
-/** The address of a text in en.json: `common.form.show`. Its first name is the part of the pages, or of the mails, that it is for. */
+/** The key of a text in en.json: `common.form.show`. Its first name is the group of pages, or the mails. */
 export type TextKey = KeysIn<typeof en>;
 
-/** Numbers are written as the language writes them. */
+/** Numbers are formatted in the language of the text. */
 export type TextValues = Readonly<Record<string, string | number>>;
 
 /** Writes a text in a language. */
 export type Write = (key: TextKey, values?: TextValues) => string;
 
-/** The text of a key that is made of a name which the service, maybe a newer one, has sent: undefined where there is none. */
+/** The text of a key built from a name that the service, maybe a newer one, has sent. Undefined for an unknown key. */
 export function textIfAny(write: Write, key: string, values?: TextValues): string | undefined {
   const written = write(key as TextKey, values);
   return written === key ? undefined : written;
@@ -31,7 +31,7 @@ export type Piece = { words: string } | { value: string } | { element: string; l
 
 const pattern = /\{(\w+)\}|<(\w+)>(.*?)<\/\2>/gs;
 
-/** The form of a text for `count`. */
+/** The plural form of a text for `count`. */
 export const formOf = (text: Text, language: Language, count: unknown): string => {
   if (typeof text === 'string') return text;
   const category = typeof count === 'number' ? new Intl.PluralRules(language).select(count) : 'other';
@@ -50,8 +50,7 @@ export function* piecesOf(form: string): Generator<Piece> {
 }
 
 /**
- * The text with its values, for a text without elements; numbers as `locale` writes them. A value that is not given stays a
- * placeholder.
+ * A text without elements, with its values; numbers are formatted for `locale`. A missing value leaves its placeholder.
  */
 export const fill = (text: Text, language: Language, values: TextValues, locale: string = language): string =>
   formOf(text, language, values['count']).replace(/\{(\w+)\}/g, (placeholder, name: string) => {

@@ -5,8 +5,8 @@ import Koa from 'koa';
 import { createPool, type RowDataPacket } from 'mysql2/promise';
 
 /**
- * Reads written by hand, and nothing else: no log, no headers, no limits, no schemas, no time limits. It answers the
- * service's own sessions from the service's own rows, byte for byte.
+ * Hand-written reads and nothing else: no log, headers, limits, schemas or timeouts. It serves the service's sessions
+ * from the service's rows, with identical bytes.
  */
 const { PORT, REDIS_URL = '', DATABASE_URL = '' } = process.env;
 const redis = new Redis(REDIS_URL);

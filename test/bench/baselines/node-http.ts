@@ -10,10 +10,10 @@ import { RateLimiterRedis } from 'rate-limiter-flexible';
 import { v7 as uuidv7 } from 'uuid';
 
 /**
- * What hashes and what writes, by hand on node:http, and nothing else: no log, no headers, no schemas, no time limits, and
- * a mail that is lost if the process ends before it is sent. It shares sessions, users and limits with the service, and does
- * the same durable work: each change, and the row of a session, in one transaction with its event. With
- * HASHING_NICE its hashing threads have that priority (Linux).
+ * Hand-written hashing and writes on node:http and nothing else: no log, headers, schemas or timeouts, and a mail is lost
+ * if the process ends before sending it. It shares sessions, users and limits with the service, and does the same
+ * durable work: each change, and each session row, in one transaction with its event. HASHING_NICE sets the priority of
+ * its hashing threads (Linux).
  */
 const { PORT, REDIS_URL = '', DATABASE_URL = '', SMTP_URL = '', HASHING_NICE } = process.env;
 const redis = new Redis(REDIS_URL);
@@ -185,7 +185,7 @@ function verificationMail(to: string, link: string) {
   };
 }
 
-/** The row of the user whose session the request carries. */
+/** The row of the user of the request's session. */
 async function currentUser(request: IncomingMessage): Promise<RowDataPacket> {
   const token = /(?:^|; )auth_session=([^;]+)/.exec(request.headers.cookie ?? '')?.[1] ?? '';
   const stored = await redis.get(`session:${sha256(token)}`);
@@ -241,7 +241,7 @@ const handlers: Record<string, Handler> = {
   'PUT /api/profile': changeProfile,
 };
 
-// libuv starts its threads with the first work for them.
+// libuv starts its threads with their first task.
 if (HASHING_NICE) {
   const before = new Set(readdirSync('/proc/self/task'));
   await Promise.all(Array.from({ length: 8 }, () => derive('', '', ITERATIONS, 32, 'sha256')));

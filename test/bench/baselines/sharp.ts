@@ -1,20 +1,20 @@
 import { availableParallelism, constants, setPriority } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import pLimit from 'p-limit';
-import { MAX_PIXELS } from '../../../server/image-limits.ts';
+import { MAX_PIXELS } from '../../../server/shared/image-limits.ts';
 import { EFFORT } from '../../../server/uploads/conversion.ts';
 import { loadSharp } from '../../../server/uploads/sharp.ts';
 
-/** An image, to be converted so many times. */
+/** An image and the number of conversions. */
 export interface Batch {
   bytes: Buffer;
   amount: number;
 }
 
-// As the service's conversions, and before sharp starts its threads.
+// As in the service, and before sharp starts its threads.
 setPriority(constants.priority.PRIORITY_LOW);
 
-/** sharp alone: the same settings as the service's, as many at once, in a process of the same priority. Answers milliseconds. */
+/** sharp alone: same settings, concurrency and process priority as the service. Returns milliseconds. */
 process.on('message', async ({ bytes, amount }: Batch) => {
   const sharp = await loadSharp();
   const limit = pLimit(availableParallelism());

@@ -1,19 +1,19 @@
-import { clientAddress, freshEmail } from '../../rig/address.ts';
+import { clientAddress, freshEmail } from '../../rig/servers/address.ts';
 import type { Case, Result } from '../case.ts';
 import { call } from '../client.ts';
 import { duration, median } from '../measure.ts';
 import type { Parts, Production } from '../parts.ts';
 import { addPeople, personEmail } from '../people.ts';
 
-/** Twenty of the larger bursts: what else the machine does meets some of them. */
+/** Twenty of the larger bursts, because other work on the machine affects some of them. */
 const SAMPLES = 1000;
 const BURST = 50;
 const SLOW_MS = 50;
 const PEOPLE = 3;
 
 /**
- * How long forgot-password takes for addresses that have an account and for those that have none: a few at once, in
- * bursts, and with a slow database. Each address has its turn beside one of the other kind.
+ * The time of forgot-password for emails with and without an account: a few at once, in bursts, and with a slow
+ * database. Emails of both kinds alternate.
  */
 export const enumeration: Case = {
   name: 'enumeration',
@@ -33,7 +33,7 @@ async function measured(parts: Parts, { slowDatabase }: { slowDatabase: boolean 
 async function compared({ service, database }: Production, isSlow: boolean): Promise<Result[]> {
   await addPeople(database, PEOPLE);
   const known = await Promise.all(Array.from({ length: SAMPLES }, (_, n) => personEmail(database, n)));
-  // Of the same form, so that nothing but the account differs.
+  // Of the same form, so that only the account differs.
   const unknown = known.map((email) => email.replace('@', 'x@'));
   const ask = (email: string) =>
     duration(() =>
@@ -47,12 +47,12 @@ async function compared({ service, database }: Production, isSlow: boolean): Pro
   const inBurstsOf = async (size: number) => {
     const times: { known: number[]; unknown: number[] } = { known: [], unknown: [] };
     for (let from = 0; from < SAMPLES; from += size) {
-      // In turn the one or the other comes first.
+      // Both kinds take turns to be first.
       const kinds = (from / size) % 2 ? (['known', 'unknown'] as const) : (['unknown', 'known'] as const);
       for (const kind of kinds) {
         const emails = (kind === 'known' ? known : unknown).slice(from, from + size);
         times[kind].push(...(await Promise.all(emails.map(ask))));
-        // What is mailed to the one kind must not be in the other's time.
+        // The mails to one kind must not slow the other down.
         await database.query("delete from outbox where state = 'pending'");
       }
     }

@@ -1,7 +1,7 @@
 import { randomBytes, randomInt } from 'node:crypto';
-import { clientAddress, freshEmail } from '../../rig/address.ts';
-import { startRedis } from '../../rig/redis.ts';
-import type { SmtpSink } from '../../rig/smtp.ts';
+import { clientAddress, freshEmail } from '../../rig/servers/address.ts';
+import { startRedis } from '../../rig/servers/redis.ts';
+import type { SmtpSink } from '../../rig/servers/smtp.ts';
 import type { Case, Result } from '../case.ts';
 import { type Answer, call } from '../client.ts';
 import { duration, median } from '../measure.ts';
@@ -10,16 +10,16 @@ import { addPeople, COMMON, OLD, PASSWORD, personEmail, personId, RARE } from '.
 import { addSessions } from '../stored-sessions.ts';
 
 const ROUNDS = 300;
-/** Of what hashes a password. */
+/** Requests that hash a password. */
 const SLOW_ROUNDS = 60;
-/** Before the rounds that count: a part of their number. */
+/** Warm-up rounds, as a share of the measured ones. */
 const WARM_UP = 1 / 3;
-/** Users who are logged in, at random among all. */
+/** Logged-in users, chosen at random. */
 const LOGGED_IN = 32;
 const PAGE = 20;
-/** The addresses of many begin with this, and no name does. */
+/** The prefix of many emails and of no name. */
 const BY_ADDRESS = 'ada.';
-/** The cursor of a search: in the middle of those whose name begins with COMMON. */
+/** The cursor of a search: in the middle of the users whose names start with COMMON. */
 const MIDDLE = Buffer.from(JSON.stringify({ name: `${COMMON}lan`, id: '' })).toString('base64url');
 
 /** Powers of ten, the largest first. */
@@ -27,8 +27,8 @@ const SIZES = [6, 5, 3];
 const QUICK_SIZES = [5, 4, 3];
 
 /**
- * The service with a million users and ten times as many sessions, to the same with a hundred thousand and with a thousand: what a
- * request costs must not depend on their number.
+ * The service with a million users and ten million sessions, compared with a hundredth and a thousandth of that: the
+ * cost of a request must not depend on their number.
  */
 export const growth: Case = {
   name: 'growth',
@@ -75,7 +75,7 @@ async function requests(services: Populated[]): Promise<Result[]> {
     await page('any page', ({ people }) => `&cursor=${personId(randomInt(PAGE, people))}`),
     await page(`q=${COMMON}, a tenth of all`, () => `&q=${COMMON}`),
     await page(`q=${COMMON}, a page in the middle`, () => `&q=${COMMON}&cursor=${MIDDLE}`),
-    // Of a thousand nobody is called so: a full page beside an empty one.
+    // Among a thousand users nobody has this name: a full page compared with an empty one.
     await page(`q=${RARE}, one in 10,000`, () => `&q=${RARE}`, { entries: 'any', atMost: Number.POSITIVE_INFINITY }),
     await page(`q=${OLD}, the oldest fiftieth`, () => `&q=${OLD}`),
     await page(`q=${BY_ADDRESS}, by address only`, () => `&q=${BY_ADDRESS}`),
@@ -83,7 +83,7 @@ async function requests(services: Populated[]): Promise<Result[]> {
   ];
 }
 
-/** The last user before page 10,000 of a million, or before a page as far from the newest in proportion. */
+/** The last user before page 10,000 of a million, or before a page at the same relative position. */
 const pageTenThousand = (people: number): number => people - Math.floor((people * 9_999 * PAGE) / 1_000_000);
 
 function sizes({ bytesOfUser, bytesOfRow, bytesOfKey }: Populated): Result[] {
@@ -96,7 +96,7 @@ function sizes({ bytesOfUser, bytesOfRow, bytesOfKey }: Populated): Result[] {
 }
 
 interface PageCheck {
-  /** How many a page must have: a full one unless given. */
+  /** The expected rows of a page; a full page by default. */
   entries?: number | 'any';
   atMost?: number;
 }
@@ -104,7 +104,7 @@ interface PageCheck {
 interface Populated {
   url: string;
   people: number;
-  /** One of those who are logged in. */
+  /** A logged-in user. */
   anyone(): { email: string; cookie: string };
   bytesOfUser: number;
   bytesOfRow: number;
@@ -112,7 +112,7 @@ interface Populated {
   stop(): Promise<void>;
 }
 
-/** A service with 10 to the power of `exponent` users and their sessions. Its Redis writes no file: only memory counts here. */
+/** A service with 10 to the power of `exponent` users and their sessions. Its Redis writes no file: only memory counts. */
 async function startWith(parts: Parts, { url: SMTP_URL }: SmtpSink, exponent: number): Promise<Populated> {
   const redis = await startRedis({ settings: { appendonly: 'no' } });
   try {
@@ -135,7 +135,7 @@ async function startWith(parts: Parts, { url: SMTP_URL }: SmtpSink, exponent: nu
   }
 }
 
-/** What a row takes on disk, with its part of the indexes; as the statistics, which this brings up to date, know it. */
+/** The disk size of a row with its share of the indexes, from statistics that this refreshes. */
 async function bytesOf({ query }: Production['database'], table: string): Promise<number> {
   await query(`analyze table ${table}`);
   const [row] = await query<{ bytes: string | number }>(
@@ -155,12 +155,12 @@ const logIn = (url: string, email: string): Promise<Answer> =>
 const register = ({ url }: Populated): Promise<Answer> =>
   call(`${url}/auth/register`, {
     headers: { 'X-Forwarded-For': clientAddress() },
-    // Anywhere in the index of addresses.
+    // At random positions in the index of emails.
     body: { name: 'Ada Newcomer', email: freshEmail(randomBytes(3).toString('hex')), password: PASSWORD },
     status: 201,
   });
 
-/** One request at a time, of each service in turn; which one begins changes from round to round. */
+/** One request at a time to each service in turn; the first one changes from round to round. */
 async function inTurn(
   what: string,
   services: Populated[],

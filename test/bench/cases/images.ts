@@ -3,21 +3,21 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import sharp from 'sharp';
 import { createImages, type SentImage } from '../../../server/uploads/images.ts';
-import { photograph, png } from '../../uploads/corpus.ts';
+import { photograph, png } from '../../contract/uploads/corpus.ts';
 import type { Batch } from '../baselines/sharp.ts';
 import type { Case } from '../case.ts';
 import { duration, median } from '../measure.ts';
 
 interface Conversion {
   name: string;
-  /** Images a second. */
+  /** Images per second. */
   ours: number;
   bare: number;
-  /** Of ours to bare, the median of the rounds. */
+  /** Ours divided by bare sharp, the median of the rounds. */
   ratio: number;
 }
 
-/** The pieces in which a socket gives the bytes. */
+/** The sizes of the pieces that a socket delivers. */
 const PIECE_BYTES = 65_536;
 
 const asReceived = (bytes: Buffer, type: string): SentImage => ({
@@ -28,7 +28,7 @@ const asReceived = (bytes: Buffer, type: string): SentImage => ({
   },
 });
 
-/** Conversion as an upload meets it (checks, header, queue), against sharp alone. */
+/** The conversion of an upload (checks, header, queue), compared with sharp alone. */
 async function conversions(rounds: number): Promise<Conversion[]> {
   const images = createImages();
   const bareSharp = startBareSharp();
@@ -47,7 +47,7 @@ async function conversions(rounds: number): Promise<Conversion[]> {
     await ours();
     await bare();
     const times: [ours: number[], bare: number[]] = [[], []];
-    // In turns, so that whatever else the machine does hits both.
+    // Alternating, so that other work on the machine affects both.
     for (let round = 0; round < rounds; round++) {
       times[0].push(await ours());
       times[1].push(await bare());
@@ -77,7 +77,7 @@ function startBareSharp() {
   };
 }
 
-/** Conversion against bare sharp. */
+/** Compares the conversion with bare sharp. */
 export const images: Case = {
   name: 'images',
   async run({ quick }) {

@@ -16,8 +16,8 @@ const IMAGES = 16;
 const PER_SECOND = 200;
 
 /**
- * One kind of work does not starve another. Load generator, databases and service share the cores, so that part of each wait
- * is the machine's: the same server at the same load without the other work is what it is compared with.
+ * One kind of work must not starve another. Load generator, databases and service share the cores, so part of each wait
+ * is the machine's: the baseline is the same server under the same load without the other work.
  */
 export const isolation: Case = {
   name: 'isolation',
@@ -114,8 +114,8 @@ const latencyOf = (rounds: Latency[]) =>
   ({ p50: median(rounds.map(({ p50 }) => p50)), p99: median(rounds.map(({ p99 }) => p99)) }) satisfies Figures;
 
 /**
- * Runs the work while processes of the lowest priority, which do nothing else, keep all cores busy: what the machine itself
- * adds to a wait, whoever hashes or converts.
+ * Runs the work while idle-priority processes keep all cores busy: the share of a wait that the machine adds, whoever
+ * hashes or converts.
  */
 async function withBusyCores<T>(work: () => Promise<T>): Promise<T> {
   const script = `os.setPriority(${constants.priority.PRIORITY_LOW}); console.log('busy'); for (;;);`;
@@ -130,7 +130,7 @@ async function withBusyCores<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Always so many at once, each followed by the next, until it is stopped. Resolves once the first is done. */
+/** A constant number of concurrent requests until it is stopped. Resolves once the first is done. */
 async function inFlight(atOnce: number, work: (n: number) => Promise<unknown>) {
   const first = Promise.withResolvers<void>();
   let stopped = false;
@@ -153,7 +153,7 @@ async function inFlight(atOnce: number, work: (n: number) => Promise<unknown>) {
   };
 }
 
-/** The same of uploads of pictures, by a process of its own: their bytes would keep this one from measuring. */
+/** The same with picture uploads, from a separate process: their bytes would disturb the measurement here. */
 async function imagesInFlight(images: ImageLoad) {
   const child = fork(join(import.meta.dirname, '../image-load.ts'), { serialization: 'advanced' });
   const ended = once(child, 'exit');
@@ -182,7 +182,7 @@ async function oneByOne(work: (n: number) => Promise<unknown>, seconds: number):
   return { p50: percentile(times, 0.5), p99: percentile(times, 0.99) };
 }
 
-/** Sends one request beside those of `load`; rejects if its answer is another than it must be. */
+/** Sends one request beside `load`; rejects on an unexpected answer. */
 async function send(url: string, { path, headers = {}, body, isRight }: Ask): Promise<void> {
   const answer = await call(url + path, { headers, body });
   if (!isRight(answer.body)) throw new Error(`${url}${path} answered ${answer.body}`);

@@ -8,7 +8,7 @@ import { type Person, startServers } from '../servers.ts';
 
 const IMAGES = 100;
 const AT_ONCE = 16;
-/** How long after the last image memory may be returned. */
+/** The time after the last image in which memory may be returned. */
 const RETURNED_WITHIN_MS = 60_000;
 
 /** Resident memory in MB of all processes of a service: idle, after images, and over many requests. */

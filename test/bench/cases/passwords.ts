@@ -1,16 +1,16 @@
-import { clientAddress, freshEmail } from '../../rig/address.ts';
-import type { SmtpSink } from '../../rig/smtp.ts';
+import { clientAddress, freshEmail } from '../../rig/servers/address.ts';
+import type { SmtpSink } from '../../rig/servers/smtp.ts';
 import type { Case } from '../case.ts';
 import { type Extent, figures, inTurn, ratio } from '../compare.ts';
 import type { Ask } from '../load.ts';
 import { PASSWORD } from '../people.ts';
 import type { Person } from '../servers.ts';
 
-/** Multiples of the connections: otherwise the last of a round are hashed alone. */
+/** Multiples of the connections: otherwise the last hashes of a round run alone. */
 const extent = (quick: boolean): Extent =>
   quick ? { warmUp: 1, rounds: 3, amount: 96 } : { warmUp: 1, rounds: 7, amount: 256 };
 
-/** Each from an address of its own. */
+/** Each from its own address. */
 export const logInAs = (people: Person[], n: number): Ask => {
   const { email, device } = people[n % people.length] as Person;
   return {
@@ -61,7 +61,7 @@ export const login: Case = {
   },
 };
 
-/** Until the last mail of the round is at the mail server. */
+/** Until the mail server has the last mail of the round. */
 export const register: Case = {
   name: 'register',
   async run({ servers, quick }) {

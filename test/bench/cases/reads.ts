@@ -7,7 +7,7 @@ import type { Person } from '../servers.ts';
 
 const extent = (quick: boolean): Extent => (quick ? { rounds: 5, amount: 3000 } : { rounds: 5, amount: 5000 });
 
-/** Asks as each of the people in turn; the answer must be the one that the user was first given. */
+/** Requests as each user in turn; the answer must equal that user's first one. */
 export async function readAs(people: Person[], url: string, path: string): Promise<(n: number) => Ask> {
   const asks = await Promise.all(
     people.map(async ({ email, cookie }): Promise<Ask> => {
@@ -23,7 +23,7 @@ export async function readAs(people: Person[], url: string, path: string): Promi
 const BATCH = 2;
 const batchPath = `/trpc/${Array(BATCH).fill('profile.get').join(',')}?batch=1&input=%7B%7D`;
 
-/** The request behind every page: session from the cookie, one look into Redis, one row, as JSON. */
+/** The request behind every page: session from the cookie, one Redis lookup, one row, as JSON. */
 export const profile: Case = {
   name: 'profile',
   async run({ servers, quick }) {

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { temporaryDirectory } from '../../rig/custodian.ts';
-import { freePort } from '../../rig/port.ts';
-import { spawnGroup, whenGone } from '../../rig/process-group.ts';
-import type { Service } from '../../rig/service.ts';
+import { spawnGroup, whenGone } from '../../rig/process/process-group.ts';
+import type { Service } from '../../rig/process/service.ts';
+import { temporaryDirectory } from '../../rig/servers/custodian.ts';
+import { freePort } from '../../rig/servers/port.ts';
 import { until } from '../../rig/until.ts';
 import type { Case, Result } from '../case.ts';
 import { call } from '../client.ts';
@@ -11,14 +11,14 @@ import { median, memory, memoryOfTree } from '../measure.ts';
 
 const root = join(import.meta.dirname, '../../..');
 const byHand = join(import.meta.dirname, '../baselines');
-/** It has given back by then what only its start needed. */
+/** By then it has released the memory that only its start needed. */
 const IDLE_MS = 5_000;
 
 type Env = Record<string, string>;
 
 /**
- * From `npm start` to the first answer, with a schema that is there already, and the memory of a process that has only
- * started. Each beside a server by hand that loads Koa and the two drivers, and neither with a cache of compiled code but its own.
+ * From `npm start` to the first answer with an existing schema, and the memory of a process that has only started. Each
+ * compared with a hand-written server that loads Koa and both drivers, with its own cache of compiled code.
  */
 export const start: Case = {
   name: 'start',
@@ -70,17 +70,17 @@ export const start: Case = {
 
 interface Started {
   ms: number;
-  /** Resident, in MB, of all its processes but npm's. */
+  /** Resident memory in MB of all its processes except npm's. */
   memory: number;
 }
 
-/** What the rig gives the service, but its cache of compiled code; the port is that of each start. */
+/** The rig's environment without its cache of compiled code; each start has a port of its own. */
 function settingsOf({ env }: Service): Env {
   const { NODE_COMPILE_CACHE: _cache, PORT: _port, APP_URL: _url, ...settings } = env;
   return settings;
 }
 
-/** Starts, asks until the first answer, idles, stops. */
+/** Starts, requests until the first answer, idles, stops. */
 async function startOnce(cwd: string, env: Env, idleMs = 0): Promise<Started> {
   const port = await freePort();
   const url = `http://localhost:${port}`;

@@ -1,5 +1,5 @@
-import { startCollector } from '../../rig/otlp.ts';
-import { freePort } from '../../rig/port.ts';
+import { startCollector } from '../../rig/servers/otlp.ts';
+import { freePort } from '../../rig/servers/port.ts';
 import type { Case, Result } from '../case.ts';
 import { type Contender, type Extent, figures, inTurn } from '../compare.ts';
 import type { Parts, Production } from '../parts.ts';
@@ -7,15 +7,15 @@ import { addPeople } from '../people.ts';
 import { logIn, PEOPLE } from '../servers.ts';
 import { readAs } from './reads.ts';
 
-/** Short rounds, and many: what else the machine does, which is more than the difference, meets all alike. */
+/** Many short rounds, because the machine's noise exceeds the difference. */
 const extent = (quick: boolean): Extent => ({ warmUp: 10, rounds: quick ? 10 : 50, amount: 500 });
 
-/** Of each kind: two processes of one kind differ by some percent for as long as they run, by what was compiled when. */
+/** Processes per kind: two of one kind differ by some percent, depending on what was compiled when. */
 const PROCESSES = 3;
 
 const PATH = '/api/profile';
 
-/** What it costs a profile read that metrics and traces are collected: the same service with and without, on the same data. */
+/** The cost of metrics and traces for a profile read: the same service with and without, on the same data. */
 export const telemetry: Case = {
   name: 'telemetry',
   async run({ parts, quick }) {
@@ -61,7 +61,7 @@ type Rounds = Parameters<typeof figures>[0];
 
 const total = (rounds: Rounds): number => rounds.reduce((sum, { cpu }) => sum + cpu, 0);
 
-/** A further process on the same parts. */
+/** Another process on the same parts. */
 async function another(parts: Parts, { service: { env } }: Production, changes: Record<string, string>) {
   const { DATABASE_URL = '', REDIS_URL = '', APP_SECRET = '' } = env;
   return (await parts.startProduction({ DATABASE_URL, REDIS_URL, APP_SECRET, ...changes })).service;

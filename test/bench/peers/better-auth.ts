@@ -8,8 +8,8 @@ import { Redis } from 'ioredis';
 import { createPool } from 'mysql2/promise';
 
 /**
- * better-auth as its documentation sets it up for production: MySQL, sessions in Redis, the handler for Node. As ours: the
- * same hash, by the same function of Node, and no cache of sessions in the cookie, which would let an ended session in.
+ * better-auth as its documentation sets it up for production: MySQL, sessions in Redis, the Node handler. Like ours, it
+ * uses the same hash from Node, and no session cache in the cookie, which would accept an ended session.
  * In its favour: no limits, no log, no telemetry.
  */
 const { PORT, REDIS_URL = '', DATABASE_URL = '' } = process.env;

@@ -7,7 +7,7 @@ declare global {
   }
 }
 
-/** Of a page of the service itself. */
+/** On a page of the service. */
 const client = createClient({ url: '' });
 
 const ending = (call: Promise<unknown>) =>
@@ -27,7 +27,7 @@ const passkeys = {
     return { added: passkey.name, again, listed: data.map(({ name }) => name), supported: supportsPasskeys() };
   },
 
-  /** Who is logged in; out again afterwards. */
+  /** The logged-in user; logs out afterwards. */
   async logIn(autofill: boolean) {
     if (autofill && !(await supportsPasskeyAutofill())) return 'no autofill';
     const { user } = await logInWithPasskey(client, { autofill });
@@ -37,7 +37,7 @@ const passkeys = {
 
   abortAtOnce: () => ending(logInWithPasskey(client, { signal: AbortSignal.abort('over') })),
 
-  /** Ends an offer when the page is left. */
+  /** Aborts the autofill when the page is left. */
   abort() {
     const controller = new AbortController();
     const waiting = ending(logInWithPasskey(client, { autofill: true, signal: controller.signal }));

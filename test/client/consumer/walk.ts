@@ -15,13 +15,13 @@ import {
 export interface Start {
   url: string;
   person: LoginInput;
-  /** A server beside the service: under /silent it never answers, under /half it never ends, under /proxy it answers HTML. */
+  /** A faulty server: /silent never answers, /half never ends, /proxy answers HTML. */
   strange: string;
   /** Nothing listens there. */
   nowhere: string;
 }
 
-/** How a call ended, the same words in Node and in browsers. */
+/** The outcome of a call, in the same words in Node and browsers. */
 type Ending = ErrorCode | 'answered' | 'network' | 'timeout' | 'aborted' | string;
 
 const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
@@ -38,7 +38,7 @@ async function ending(call: Promise<unknown>): Promise<Ending> {
   }
 }
 
-/** Whether it begins with nothing, ends with all of it, and never goes back. */
+/** Whether progress starts at 0, ends at the total, and never decreases. */
 const courseOf = (seen: number[], size: number) => ({
   starts: seen[0],
   ends: seen.at(-1) === size,
@@ -46,8 +46,8 @@ const courseOf = (seen: number[], size: number) => ({
 });
 
 /**
- * What a front end does with the client, from a wrong password to the last logout. Answers what came of each step. Images are
- * sent by `imageFetch`, or by what the platform has for that.
+ * The account flow of a front end with the client, from a wrong password to the last logout. Returns the outcome of each
+ * step. Images are sent by `imageFetch`, or by the platform's means.
  */
 export async function walk(
   { url, person, strange, nowhere }: Start,
@@ -122,7 +122,7 @@ export async function walk(
     afterLogout: await ending(client.profile.get.query()),
     noService: await ending(client.service.users.query({ ids: [user.id] })),
     nowhere: await ending(createClient({ url: nowhere, fetch }).health.query()),
-    // Only a page can have been refused for its origin.
+    // Only in a page can the origin be refused.
     hint: await createClient({ url: nowhere, fetch })
       .health.query()
       .catch((error: unknown) => /ALLOWED_ORIGINS/.test(String(error)) === isBrowser),

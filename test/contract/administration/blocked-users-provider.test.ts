@@ -1,13 +1,13 @@
 import { afterAll, expect, test } from 'vitest';
-import { Browser } from '../provider/browser.ts';
-import { type Claims, environmentFor, startHostileProvider } from '../provider/hostile.ts';
-import { atInstance, begin, loginsThrough, profileOf, somebody, usersWith } from '../provider/login.ts';
-import type { Stack } from '../rig/stack.ts';
-import { type Call, callerOf } from './callers.ts';
-import { refusalsOf } from './passkey-scenario.ts';
-import { administrator, onBothStacks, verified } from './scenario.ts';
+import { Browser } from '../../provider/browser.ts';
+import { type Claims, environmentFor, startHostileProvider } from '../../provider/hostile.ts';
+import { atInstance, begin, loginsThrough, profileOf, somebody, usersWith } from '../../provider/login.ts';
+import type { Stack } from '../../rig/stack.ts';
+import { type Call, callerOf } from '../rig/callers.ts';
+import { refusalsOf } from '../rig/passkey-scenario.ts';
+import { administrator, onBothStacks, verified } from '../rig/scenario.ts';
 
-/** A blocked user does not come in through a provider either, and a browser is led to a page that says why. */
+/** A blocked user cannot log in through a provider, and the browser is sent to a page with the reason. */
 const provider = await startHostileProvider();
 const logInThrough = loginsThrough(provider);
 afterAll(() => provider.close());
@@ -26,7 +26,7 @@ onBothStacks(
       expect((await call('users.block', { id }, { session })).status).toBe(200);
     };
 
-    test('by a linked identity', async () => {
+    test('with a linked identity', async () => {
       const claims = somebody();
       const { id } = await profileOf(stack(), (await logInThrough(stack(), claims)).session);
       await block(id);
@@ -37,23 +37,23 @@ onBothStacks(
         });
       }
       expect(await refusalsOf(stack(), id, 2)).toEqual([{ reason: 'blocked' }, { reason: 'blocked' }]);
-      // Also with another address than the account's.
+      // Also with an email other than the account's.
       const moved = await logInThrough(stack(), { ...claims, email: somebody().email });
       expect(moved.location).toBe('/login?error=account_blocked');
     });
 
-    test('by the address, which links no identity then', async () => {
+    test('with the email, and no identity is linked', async () => {
       const { id, email } = await verified({ stack: stack(), call });
       await block(id);
       const claims = somebody({ email });
       expect((await logInThrough(stack(), claims)).location).toBe('/login?error=account_blocked');
       expect(await stack().database('select id from identities where user_id = ?', [id])).toEqual([]);
-      // A provider that does not vouch for the address is told nothing.
+      // A provider that does not verify the email learns nothing.
       const other = await logInThrough(stack(), somebody({ email, email_verified: false }));
       expect(other.location).toBe('/login?error=email_unverified');
     });
 
-    test('by an identity whose mistyped address becomes that of a blocked user', async () => {
+    test('with an identity that changes from a mistyped email to that of a blocked user', async () => {
       const { id, email } = await verified({ stack: stack(), call });
       await block(id);
       const typo = somebody({ email_verified: false });

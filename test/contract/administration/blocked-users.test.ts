@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { freshEmail } from '../rig/address.ts';
-import { until } from '../rig/until.ts';
-import { refusalsOf, tryPasskey, withPasskey } from './passkey-scenario.ts';
+import { freshEmail } from '../../rig/servers/address.ts';
+import { until } from '../../rig/until.ts';
+import { refusalsOf, tryPasskey, withPasskey } from '../rig/passkey-scenario.ts';
 import {
   administrator,
   eventsOf,
   everywhere,
   expectRefusal,
+  inBrowser,
   isAlive,
   loggedIn,
   logIn,
@@ -15,10 +16,10 @@ import {
   PASSWORD,
   registered,
   sessionIn,
-} from './scenario.ts';
-import { codeOf, firstStep, pendingIn, withApp } from './totp-scenario.ts';
+} from '../rig/scenario.ts';
+import { codeOf, firstStep, pendingIn, withApp } from '../rig/totp-scenario.ts';
 
-/** A blocked user has no session and opens none, by whatever credential; only a right one is told. */
+/** A blocked user has no session and opens none with any credential; only a right one reveals the block. */
 
 const WRONG = `${PASSWORD}!`;
 const SERVICE_TOKEN = 'billing-token';
@@ -37,7 +38,7 @@ everywhere(
       return (await eventsOf(scenario().stack, id, 'login-refused')).map(({ reason }) => reason);
     };
 
-    test('every session ends, and the right password is told so; a wrong one is only wrong', async () => {
+    test('a block ends every session; only the right password reveals the block', async () => {
       const { call } = scenario();
       const { session, ...person } = await loggedIn(scenario());
       const other = await logIn(call, person);
@@ -56,7 +57,7 @@ everywhere(
       expect(await isAlive(call, await logIn(call, person))).toBe(true);
     });
 
-    test('the user is told by mail, and so of the end of the block', async () => {
+    test('the user gets a mail about the block and about its end', async () => {
       const { stack } = scenario();
       const { id, email } = await loggedIn(scenario());
       await block(id);
@@ -65,7 +66,7 @@ everywhere(
       await stack.waitForMail({ to: email, subject: 'is no longer blocked' });
     });
 
-    test('the mail that an account was not asked for removes no blocked one, whose address would be free', async () => {
+    test('“This was not me” in a verification mail does not remove a blocked account or free its email', async () => {
       const { call, stack } = scenario();
       const { id, email } = await registered(scenario());
       const token = await mailedToken(stack, email, 'verify-email');
@@ -77,13 +78,13 @@ everywhere(
       expectRefusal(again, 409, 'EMAIL_TAKEN');
     });
 
-    test('a change of address that is undone restores no blocked account', async () => {
+    test('undoing an email change does not restore a blocked account', async () => {
       const { call, stack } = scenario();
       const { id, email, session } = await loggedIn(scenario());
       const next = freshEmail();
-      await call('account.changeEmail', { email: next }, { session });
+      await call('account.changeEmail', { email: next }, inBrowser(session));
       const confirmation = await mailedToken(stack, next, 'confirm-email');
-      await call('account.confirmEmail', { token: confirmation }, { session });
+      await call('account.confirmEmail', { token: confirmation }, inBrowser(session));
       const token = await mailedToken(stack, email, 'undo-email-change');
       await block(id);
       const { session: admin } = await administrator(scenario());
@@ -93,7 +94,7 @@ everywhere(
       expect(row).toEqual({ email, deleted_at: expect.any(Number) });
     });
 
-    test('a passkey is refused where it is right', async () => {
+    test('a blocked user cannot use a valid passkey', async () => {
       const { call } = scenario();
       const { authenticator, id } = await withPasskey(scenario());
       await block(id);
@@ -102,7 +103,7 @@ everywhere(
       expect(await reasonsOf(id, 1)).toEqual(['blocked']);
     });
 
-    test('a login that waits for its second factor ends; no other begins', async () => {
+    test('a block ends a pending login, and no new one starts', async () => {
       const { call } = scenario();
       const { secret, ...person } = await withApp(scenario());
       const [pending, another] = [await firstStep(call, person), await firstStep(call, person)];
@@ -113,13 +114,13 @@ everywhere(
       expectRefusal(await call('auth.beginPasskey', { purpose: 'second-factor' }, { pending: another }), ...blocked);
       expectRefusal(await call('auth.login', { email: person.email, password: PASSWORD }), ...blocked);
       expect(await reasonsOf(person.id, 3)).toEqual(['blocked', 'blocked', 'blocked']);
-      // It was begun before the block: it is over.
+      // It started before the block, so it has ended.
       await act('unblock', person.id);
       const later = await call('auth.secondFactor', { code: codeOf(secret) }, { pending });
       expectRefusal(later, 401, 'UNAUTHENTICATED');
     });
 
-    test('a login that waits, and is void for another reason too, is told of no block', async () => {
+    test('a pending login that is void for another reason does not reveal the block', async () => {
       const { call } = scenario();
       const { secret, session, ...person } = await withApp(scenario());
       const pending = await firstStep(call, person);
@@ -129,7 +130,7 @@ everywhere(
       expectRefusal(reply, 401, 'UNAUTHENTICATED');
     });
 
-    test('a new password is set, and opens nothing', async () => {
+    test('a password reset sets the password, but opens no session', async () => {
       const { call, stack } = scenario();
       const { email, id } = await loggedIn(scenario());
       await block(id);
@@ -140,7 +141,7 @@ everywhere(
       expectRefusal(await call('auth.login', { email, password: PASSWORD }), 401, 'INVALID_CREDENTIALS');
     });
 
-    test('neither does it matter that the address is unverified, or the account being deleted', async () => {
+    test('an unverified email or a pending deletion does not change the answer', async () => {
       const { call, stack } = scenario();
       const unverified = await registered(scenario());
       await block(unverified.id);
@@ -153,13 +154,13 @@ everywhere(
         }
       }
       expect(await stack.database('select user_id from removals where user_id = ?', [leaver.id])).toHaveLength(1);
-      // An address that was never verified may be a stranger's.
+      // An unverified address may be a stranger's.
       expect(
         await stack.database("select id from outbox where email = ? and kind = 'account-blocked'", [unverified.email]),
       ).toEqual([]);
     });
 
-    test('what the user has published stays, and other services are told of no session', async () => {
+    test('the public profile stays, and other services learn of no session', async () => {
       const { call, stack } = scenario();
       const { id, email, session } = await loggedIn(scenario());
       await block(id);
@@ -174,14 +175,14 @@ everywhere(
       expect(await response.json()).toEqual({ result: { data: null } });
     });
 
-    test('a session that an instance of the release before has opened is none', async () => {
+    test('a session opened by the previous release is invalid during a block', async () => {
       const { call, stack } = scenario();
       const { id, session } = await loggedIn(scenario());
       await stack.database('update users set blocked_at = 1 where id = ?', [id]);
       expect(await isAlive(call, session)).toBe(false);
     });
 
-    test('of logins that race with the block none has a session afterwards', async () => {
+    test('no login that races with a block has a session afterwards', async () => {
       const { call, stack } = scenario();
       const admin = await administrator(scenario());
       const { session: _, email, id } = await loggedIn(scenario());
@@ -192,10 +193,10 @@ everywhere(
       expect((await isBlocked).status).toBe(200);
       const sessions = replies.map(sessionIn).filter((session) => session !== undefined);
       expect(replies.filter(({ status }) => status !== 403)).toHaveLength(sessions.length);
-      // Each refusal is recorded, also where the block came after the password was checked.
+      // Each refusal is recorded, even if the block followed the password check.
       const refused = replies.length - sessions.length;
       expect(await reasonsOf(id, refused)).toEqual(Array.from({ length: refused }, () => 'blocked'));
-      // Neither does the end of the block bring one of them to life: the epoch has ended those that were stored after it.
+      // Unblocking does not revive a session: the epoch has ended those that were stored later.
       for (const isOver of [false, true]) {
         if (isOver) await act('unblock', id);
         for (const session of sessions) expect(await isAlive(call, session)).toBe(false);

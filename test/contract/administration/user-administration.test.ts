@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { clientAddress, freshEmail } from '../rig/address.ts';
-import { until } from '../rig/until.ts';
-import type { Call, Reply } from './callers.ts';
-import { withPasskey } from './passkey-scenario.ts';
+import { clientAddress, freshEmail } from '../../rig/servers/address.ts';
+import { until } from '../../rig/until.ts';
+import type { Call, Reply } from '../rig/callers.ts';
+import { withPasskey } from '../rig/passkey-scenario.ts';
 import {
   administrator,
   deviceIn,
@@ -18,29 +18,34 @@ import {
   registered,
   type Scenario,
   verified,
-} from './scenario.ts';
-import { codeOf, firstStep, withApp, wrongCode } from './totp-scenario.ts';
+} from '../rig/scenario.ts';
+import { codeOf, firstStep, withApp, wrongCode } from '../rig/totp-scenario.ts';
 
-/** What administrators see of users and do to them, and what nobody else does. */
+/** What administrators see of users and do to them, and nobody else. */
 
 const WRONG = `${PASSWORD}!`;
 const UNKNOWN = 'user_00000000-0000-7000-8000-000000000000';
 const NOW = () => Math.floor(Date.now() / 1000);
 
-/** The acts of administrators on a user, with what each wants beside the id, and the event that it leaves. */
+/** The actions of administrators on a user, with their inputs beside the id, and the resulting event. */
 const acts: [procedure: string, input: object, event: { kind: string; details?: object }, mail?: string][] = [
   ['users.block', {}, { kind: 'blocked' }, 'is blocked'],
   ['users.unlock', {}, { kind: 'unlocked' }],
   ['users.unlock', { address: '203.0.113.7' }, { kind: 'unlocked', details: { address: '203.0.113.7' } }],
-  ['users.setRole', { role: 'admin' }, { kind: 'role-changed', details: { to: 'admin' } }, 'You are an administrator'],
+  [
+    'users.setRole',
+    { role: 'admin' },
+    { kind: 'role-changed', details: { to: 'admin' } },
+    'You are now an administrator',
+  ],
   ['users.sendReset', {}, { kind: 'reset-sent' }, 'Reset your password'],
   ['users.delete', {}, { kind: 'deletion-requested', details: { removedAfter: expect.any(String) } }, 'being deleted'],
   ['users.endSessions', {}, { kind: 'sessions-ended' }],
   ['users.unblock', {}, { kind: 'unblocked' }, 'no longer blocked'],
-  ['users.removeSecondFactors', {}, { kind: 'second-factors-removed' }, 'Codes are no longer asked for'],
+  ['users.removeSecondFactors', {}, { kind: 'second-factors-removed' }, 'no longer takes a code'],
 ];
 
-/** To whom an act happens that does nothing to most users. */
+/** Users for the actions that do nothing to most users. */
 const targets: Record<string, (scenario: Scenario) => Promise<{ id: string; email: string }>> = {
   'users.removeSecondFactors': withApp,
   'users.unblock': async (scenario) => {
@@ -68,31 +73,28 @@ everywhere(
         [id, kind],
       );
 
-    test.each(acts)(
-      '%s %j is for administrators alone, who have given a credential lately',
-      async (procedure, input) => {
-        const { stack } = scenario();
-        const [target, stranger] = [await loggedIn(scenario()), await loggedIn(scenario())];
-        const attempt = (session?: string, id = target.id) => call(procedure, { ...input, id }, { session });
-        expectRefusal(await attempt(), 401, 'UNAUTHENTICATED');
-        expectRefusal(await attempt(stranger.session), 403, 'FORBIDDEN');
-        expectRefusal(await attempt(target.session), 403, 'FORBIDDEN');
-        const admin = await administrator(scenario());
-        await growOld(stack, admin.id);
-        expectRefusal(await attempt(admin.session), 403, 'REAUTHENTICATION_REQUIRED');
-        expect(await isAlive(call, target.session)).toBe(true);
-        await call('auth.reauthenticate', { password: PASSWORD }, { session: admin.session });
-        for (const id of ['user_', freshEmail(), UNKNOWN]) {
-          expectRefusal(await attempt(admin.session, id), 404, 'NOT_FOUND', 'User not found');
-        }
-        expect(
-          await stack.database("select id from activity where user_id = ? and actor <> 'user'", [target.id]),
-        ).toEqual([]);
-      },
-    );
+    test.each(acts)('%s %j requires an administrator with a recent credential', async (procedure, input) => {
+      const { stack } = scenario();
+      const [target, stranger] = [await loggedIn(scenario()), await loggedIn(scenario())];
+      const attempt = (session?: string, id = target.id) => call(procedure, { ...input, id }, { session });
+      expectRefusal(await attempt(), 401, 'UNAUTHENTICATED');
+      expectRefusal(await attempt(stranger.session), 403, 'FORBIDDEN');
+      expectRefusal(await attempt(target.session), 403, 'FORBIDDEN');
+      const admin = await administrator(scenario());
+      await growOld(stack, admin.id);
+      expectRefusal(await attempt(admin.session), 403, 'REAUTHENTICATION_REQUIRED');
+      expect(await isAlive(call, target.session)).toBe(true);
+      await call('auth.reauthenticate', { password: PASSWORD }, { session: admin.session });
+      for (const id of ['user_', freshEmail(), UNKNOWN]) {
+        expectRefusal(await attempt(admin.session, id), 404, 'NOT_FOUND', 'User not found');
+      }
+      expect(
+        await stack.database("select id from activity where user_id = ? and actor <> 'user'", [target.id]),
+      ).toEqual([]);
+    });
 
     test.each(acts)(
-      '%s %j is an event of the user, by the administrator; the user is told where that matters',
+      '%s %j creates an event by the administrator, and a mail where required',
       async (procedure, input, { kind, details }, subject) => {
         const { stack } = scenario();
         const admin = await administrator(scenario());
@@ -113,7 +115,7 @@ everywhere(
       },
     );
 
-    test.each(readings)('%s is for administrators alone', async (procedure) => {
+    test.each(readings)('%s requires an administrator', async (procedure) => {
       const { id, session } = await loggedIn(scenario());
       expectRefusal(await call(procedure, { id }), 401, 'UNAUTHENTICATED');
       expectRefusal(await call(procedure, { id }, { session }), 403, 'FORBIDDEN');
@@ -122,7 +124,7 @@ everywhere(
       expectRefusal(await asAdmin(procedure, { id: 'user_' }), 404, 'NOT_FOUND', 'User not found');
     });
 
-    test('what holds already is no event, and no mail', async () => {
+    test('an action without effect creates no event and no mail', async () => {
       const { stack } = scenario();
       const { id, email } = await loggedIn(scenario());
       await succeed('users.unblock', { id });
@@ -140,7 +142,7 @@ everywhere(
       expect(await stack.mailsTo(email)).toHaveLength(3);
     });
 
-    test('all users are found, newest first, in pages, with what holds for them', async () => {
+    test('lists all users in pages, newest first, with their state', async () => {
       const { session } = await administrator(scenario());
       const prefix = `find${Math.random().toString(36).slice(2)}`;
       const emails = ['a', 'b', 'c', 'd'].map((letter) => `${prefix}-${letter}@example.test`);
@@ -192,7 +194,7 @@ everywhere(
       expectRefusal(await call('users.find', { cursor: 'x' }, { session }), 400, 'VALIDATION_FAILED');
     });
 
-    test('one user is shown with sessions, ways to log in and uploads, and without secrets', async () => {
+    test('shows a user with sessions, login methods and uploads, without secrets', async () => {
       const { stack } = scenario();
       const { id, email, session } = await withPasskey(scenario());
       const other = await administrator(scenario());
@@ -242,7 +244,7 @@ everywhere(
       expect(uploads).toMatchObject({ used: 1234, files: 1, newest: [{ contentType: 'image/png', state: 'pending' }] });
     });
 
-    test('an unlock lets guesses at the account begin anew: by unknown devices, known ones, codes', async () => {
+    test('unlocking resets the limits on guesses from unknown devices, from known devices and at codes', async () => {
       const { secret, ...person } = await withApp(scenario());
       const pending = await firstStep(call, person);
       const login = await call('auth.secondFactor', { code: codeOf(secret) }, { pending });
@@ -266,7 +268,7 @@ everywhere(
       expect(await codes()).toBe('RATE_LIMITED');
       await succeed('users.unlock', { id: person.id });
       expect(await codes()).toBe('INVALID_CODE');
-      // Others are guessed at as before.
+      // Limits of others still apply.
       const stranger = await verified(scenario());
       for (let i = 0; i < 2; i++) await call('auth.login', { email: stranger.email, password: WRONG });
       await succeed('users.unlock', { id: person.id });
@@ -274,7 +276,7 @@ everywhere(
       expectRefusal(refused, 429, 'RATE_LIMITED');
     });
 
-    test.each(['203.0.113.9', '2001:db8:77::1'])('with an address, %s can log in again too', async (shared) => {
+    test.each(['203.0.113.9', '2001:db8:77::1'])('unlocking with an address lets %s log in again', async (shared) => {
       const address = shared.includes(':')
         ? `2001:db8:${(clientAddress().split('.')[0] ?? '').padStart(4, '1')}::1`
         : clientAddress();
@@ -289,7 +291,7 @@ everywhere(
       expectRefusal(await asAdmin('users.unlock', { id: person.id, address: 'nowhere' }), 400, 'VALIDATION_FAILED');
     });
 
-    test('nobody becomes an administrator with an email, or a password, that may be another’s', async () => {
+    test('a user with an unproven email or password cannot become an administrator', async () => {
       const { call, stack } = scenario();
       const { id, email } = await registered(scenario());
       const promote = () => asAdmin('users.setRole', { id, role: 'admin' });
@@ -303,7 +305,7 @@ everywhere(
       expect((await promote()).status).toBe(200);
     });
 
-    test('a new administrator logs in anew; one who is none any more has no rights at once', async () => {
+    test('a new administrator must log in again; a former one loses the rights immediately', async () => {
       const { id, email, session, ...person } = await loggedIn(scenario());
       await succeed('users.setRole', { id, role: 'admin' });
       expect(await isAlive(call, session)).toBe(false);
@@ -316,7 +318,7 @@ everywhere(
       expectRefusal(await asAdmin('users.setRole', { id, role: 'god' }), 400, 'VALIDATION_FAILED');
     });
 
-    test('the link that is mailed sets a new password', async () => {
+    test('the mailed reset link sets a new password', async () => {
       const { id, email } = await verified(scenario());
       await succeed('users.sendReset', { id });
       const token = await mailedToken(scenario().stack, email, 'reset-password');
@@ -324,7 +326,7 @@ everywhere(
       await logIn(call, { email, password: WRONG, name: '' });
     });
 
-    test('a user whom an administrator deletes is hidden, and may come back', async () => {
+    test('a user deleted by an administrator is hidden and can restore the account', async () => {
       const { stack } = scenario();
       const { id, email, session } = await loggedIn(scenario());
       const { deletedAt, removedAfter } = await succeed('users.delete', { id });
@@ -334,21 +336,21 @@ everywhere(
       expect((await call('users.get', { id })).status).toBe(404);
       expectRefusal(await call('auth.login', { email, password: PASSWORD }), 403, 'ACCOUNT_DELETED');
       const { text } = await stack.waitForMail({ to: email, subject: 'is being deleted' });
-      expect(text).toContain('was deleted by the people who run the site');
+      expect(text).toContain('was deleted by the operator of the site');
       expect((await succeed('users.show', { id })).user).toMatchObject({ id, deletedAt });
       await succeed('users.endSessions', { id });
       expect((await call('account.restore', { email, password: PASSWORD })).status).toBe(200);
       expect((await call('users.get', { id })).status).toBe(200);
     });
 
-    /** Ends the time of all administrators of the tests before. */
+    /** Demotes all administrators of the tests before. */
     const dismissAll = () => scenario().stack.database("update users set role = 'user' where role = 'admin'");
 
     test('the last administrator keeps the role and the account', async () => {
       const { stack } = scenario();
       await dismissAll();
       const { id, session } = await administrator(scenario());
-      // Those who cannot log in do not count.
+      // Administrators who cannot log in do not count.
       const others = [await loggedIn(scenario()), await registered(scenario()), await loggedIn(scenario())];
       for (const other of others) await stack.database("update users set role = 'admin' where id = ?", [other.id]);
       await stack.database('update users set blocked_at = 1 where id = ?', [others[0]?.id ?? '']);
@@ -363,7 +365,7 @@ everywhere(
       for (const [procedure, input] of attempts) expectRefusal(await call(procedure, input, { session }), ...last);
       expect((await call('users.setRole', { id, role: 'admin' }, { session })).status).toBe(200);
       expect((await call('users.find', {}, { session })).status).toBe(200);
-      // Those others may be dealt with.
+      // Actions on those others are allowed.
       for (const { id: other } of others.slice(0, 2)) {
         expect((await call('users.setRole', { id: other, role: 'user' }, { session })).status).toBe(200);
       }
@@ -376,7 +378,7 @@ everywhere(
       ['each other the role', 'users.setRole', { role: 'user' }],
       ['each other’s logins', 'users.block', {}],
       ['each other’s accounts', 'users.delete', {}],
-    ])('of two last administrators who take %s at once, one stays', async (_, procedure, input) => {
+    ])('if two last administrators take %s concurrently, one remains', async (_, procedure, input) => {
       const { stack } = scenario();
       await dismissAll();
       const [one, other] = [await administrator(scenario()), await administrator(scenario())];
@@ -385,7 +387,7 @@ everywhere(
         call(procedure, { ...input, id: one.id }, { session: other.session }),
       ]);
       const statuses = replies.map(({ status }) => status).sort();
-      // The one that comes second may find its session ended, its role gone, or itself the last.
+      // The second one may find its session ended, its role removed, or itself the last.
       expect(statuses[0]).toBe(200);
       expect([401, 403, 409]).toContain(statuses[1]);
       const left = await stack.database<{ id: string }>(

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { costlyHashes, foreignVectors, unknownHashes } from '../rig/foreign-hashes.ts';
-import type { Stack } from '../rig/stack.ts';
-import { everywhere, expectRefusal, growOld, loggedIn, logIn, PASSWORD, sessionIn, verified } from './scenario.ts';
+import { costlyHashes, foreignVectors, unknownHashes } from '../../rig/foreign-hashes.ts';
+import type { Stack } from '../../rig/stack.ts';
+import { everywhere, expectRefusal, growOld, loggedIn, logIn, PASSWORD, sessionIn, verified } from '../rig/scenario.ts';
 
-/** Users whose password hash another product has made. */
+/** Users with a password hash of another product. */
 
 const WRONG = 'Analytical-Engine-1844';
 const NEW_PASSWORD = 'Difference-Engine-1822';
@@ -23,7 +23,7 @@ const vectorOf = (from: string) => {
 };
 
 everywhere((scenario) => {
-  test.each(foreignVectors)('a hash of $from logs in, and is replaced by the first right password', async (vector) => {
+  test.each(foreignVectors)('a hash of $from logs in, and the first right password replaces it', async (vector) => {
     const { call, stack } = scenario();
     const person = { ...(await verified(scenario())), password: vector.password };
     await storeHash(stack, person.id, vector.hash);
@@ -37,7 +37,7 @@ everywhere((scenario) => {
     expect(await storedHash(stack, person.id)).toBe(renewed);
   });
 
-  test('a password is given again in a session, and changed, by whichever hash is stored', async () => {
+  test('reauthentication and password changes accept every stored hash', async () => {
     const { call, stack } = scenario();
     const { id, session, email } = await loggedIn(scenario());
     const { hash, password } = vectorOf('argon2id');
@@ -53,7 +53,7 @@ everywhere((scenario) => {
     await logIn(call, { email, password: NEW_PASSWORD, name: '' });
   });
 
-  test('an unverified account with one is told so by the right password only', async () => {
+  test('an unverified account with a foreign hash is reported only for the right password', async () => {
     const { call, stack } = scenario();
     const person = await verified(scenario());
     const { hash, password } = vectorOf('bcrypt 2y');
@@ -68,7 +68,7 @@ everywhere((scenario) => {
     ['a form of ours that is damaged', `1000:${'x'.repeat(20)}`],
     ['an empty one', ' '],
     ['one that would take hours', costlyHashes['the dearest bcrypt'] ?? ''],
-  ])('of a hash of %s every password is wrong, which the log tells once', async (_, hash) => {
+  ])('no password matches a hash of %s, and the log says so once', async (_, hash) => {
     const { call, stack } = scenario();
     const { id, session, ...person } = await loggedIn(scenario());
     await storeHash(stack, id, hash);
@@ -78,10 +78,10 @@ everywhere((scenario) => {
     expectRefusal(await call('auth.reauthenticate', { password: PASSWORD }, { session }), 401, 'INVALID_CREDENTIALS');
     expect(await storedHash(stack, id)).toBe(hash);
     const output = stack.services.map((service) => service.output()).join('');
-    const told = output.split('\n').filter((line) => line.includes('cannot be used') && line.includes(id));
-    expect(told).toHaveLength(1);
+    const warnings = output.split('\n').filter((line) => line.includes('cannot be used') && line.includes(id));
+    expect(warnings).toHaveLength(1);
     if (hash.trim()) expect(output).not.toContain(hash);
-    // The way out is the one of all users without a password.
+    // They recover like any user without a password.
     await call('auth.forgotPassword', { email: person.email });
     await stack.waitForMail({ to: person.email, subject: 'Reset' });
   });

@@ -1,62 +1,89 @@
 import { afterAll, expect, test } from 'vitest';
-import type { Browser } from '../provider/browser.ts';
-import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
-import { freshSubject, identitiesOf, loginsThrough, somebody, usersWith } from '../provider/login.ts';
-import { clientAddress, freshEmail } from '../rig/address.ts';
-import type { Stack } from '../rig/stack.ts';
-import { until } from '../rig/until.ts';
-import { callerOf } from './callers.ts';
+import { Browser } from '../../provider/browser.ts';
+import { environmentFor, startHostileProvider } from '../../provider/hostile.ts';
+import {
+  atInstance,
+  begin,
+  expectStateRefused,
+  freshSubject,
+  fromAnotherSite,
+  identitiesOf,
+  loginsThrough,
+  somebody,
+  usersWith,
+} from '../../provider/login.ts';
+import { clientAddress, freshEmail } from '../../rig/servers/address.ts';
+import type { Stack } from '../../rig/stack.ts';
+import { until } from '../../rig/until.ts';
+import { callerOf } from '../rig/callers.ts';
 import {
   browserIn,
+  deviceIn,
   expectRefusal,
+  inBrowser,
   isAlive,
   loggedIn,
   logIn,
   mailedToken,
   onBothStacks,
-  overBoth,
+  overSurfaces,
   PASSWORD,
   registered,
   verified,
-} from './scenario.ts';
+} from '../rig/scenario.ts';
 
-/** Who has added the ways into an account, and what becomes of those that the owner of the inbox has not. */
+/** Who added the login methods of an account, and what happens to those that the owner of the inbox did not add. */
 const provider = await startHostileProvider();
 const logInAs = loginsThrough(provider);
 afterAll(() => provider.close());
 
-// How costly a hash is changes nothing here.
+// The cost of a hash does not matter here.
 const env = environmentFor(provider);
 const NEW_PASSWORD = 'Difference-Engine-1822';
+const DAY_MS = 24 * 60 * 60_000;
+const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0';
 
 /**
- * An account, in letters: its password (p) and an identity (i), a capital where it is proven; `?` while its address is not
- * verified. Beside the first two, after an event: `n` a new password, `o` another subject at the same provider; `s` the
- * session from before is alive, `c` the profile was cleared, `m` the owner is told what was removed, `t` the terms that were
- * accepted before are accepted no more; `x` no account is left.
+ * An account in letters: its password (p) and identity (i), upper case if proven; `?` while its address is unverified.
+ * After an event: `n` a new password, `o` another subject at the same provider; `s` the earlier session is valid, `c`
+ * the profile was cleared, `m` a mail lists what was removed, `t` the earlier consent is removed; `x` no account is
+ * left.
  *
- * Left out, for they cannot be: an account without any method (it is deleted with its last one), and a method that is
- * proven while the address is not verified (what proves the one verifies the other).
+ * Impossible, so omitted: an account without any method (it is deleted with its last one), and a proven method with an
+ * unverified address (what proves the one verifies the other).
  */
-const events = ['click here', 'click elsewhere', 'reset', 'vouched', 'unvouched', 'other subject', 'not me'] as const;
+const events = [
+  'click here',
+  'click elsewhere',
+  'reset',
+  'vouched',
+  'unvouched',
+  'other subject',
+  'not me',
+  // The result of another person's cookies in the owner's browser.
+  'planted callback',
+  'planted session',
+  // The identity is younger than the reported login.
+  'late reset',
+] as const;
 type Event = (typeof events)[number];
 
 const table: [state: string, ...outcomes: string[]][] = [
-  //        click here, elsewhere, reset, vouched, unvouched, other subject, not me
-  ['p', 'P s', 'p s', 'N t', 'I mt', 'p s', 'O mt', 'x'],
-  ['P', 'P s', 'P s', 'N', 'PI s', 'P s', 'PO s', 'P'],
-  ['i', 'I s', 'i s', 'N mt', 'I s', 'i s', 'O mt', 'x'],
-  ['I', 'I s', 'I s', 'NI', 'I s', 'I s', 'IO s', 'I'],
-  ['pi', 'PI s', 'pi s', 'N mt', 'I mt', 'pi s', 'O mt', 'x'],
-  ['pI', 'PI s', 'pI s', 'NI t', 'I mt', 'pI s', 'IO mt', 'I mt'],
-  ['Pi', 'PI s', 'Pi s', 'N mt', 'PI s', 'Pi s', 'PO mt', 'P mt'],
-  ['PI', 'PI s', 'PI s', 'NI', 'PI s', 'PI s', 'PIO s', 'PI'],
-  ['?p', 'P', 'p', 'N ct', 'I cmt', '?p', 'O cmt', 'x'],
-  ['?i', 'I', 'i', 'N cmt', 'I', '?i', 'O cmt', 'x'],
-  ['?pi', 'PI', 'pi', 'N cmt', 'I cmt', '?pi', 'O cmt', 'x'],
+  //        click here, elsewhere, reset, vouched, unvouched, other subject, not me, planted callback, planted session, late reset
+  ['p', 'P s', 'p s', 'N t', 'I mt', 'p s', 'O mt', 'x', 'p s', 'p s', 'N t'],
+  ['P', 'P s', 'P s', 'N', 'PI s', 'P s', 'PO s', 'P', 'P s', 'P s', 'N'],
+  ['i', 'I s', 'i s', 'N mt', 'I s', 'i s', 'O mt', 'x', 'i s', 'i s', 'N mt'],
+  ['I', 'I s', 'I s', 'NI', 'I s', 'I s', 'IO s', 'I', 'I s', 'I s', 'N m'],
+  ['pi', 'PI s', 'pi s', 'N mt', 'I mt', 'pi s', 'O mt', 'x', 'pi s', 'pi s', 'N mt'],
+  ['pI', 'PI s', 'pI s', 'NI t', 'I mt', 'pI s', 'IO mt', 'I mt', 'pI s', 'pI s', 'N mt'],
+  ['Pi', 'PI s', 'Pi s', 'N mt', 'PI s', 'Pi s', 'PO mt', 'P mt', 'Pi s', 'Pi s', 'N mt'],
+  ['PI', 'PI s', 'PI s', 'NI', 'PI s', 'PI s', 'PIO s', 'PI', 'PI s', 'PI s', 'N m'],
+  ['?p', 'P', 'p', 'N ct', 'I cmt', '?p', 'O cmt', 'x', '?p', '?p', 'N ct'],
+  ['?i', 'I', 'i', 'N cmt', 'I', '?i', 'O cmt', 'x', '?i', '?i', 'N cmt'],
+  ['?pi', 'PI', 'pi', 'N cmt', 'I cmt', '?pi', 'O cmt', 'x', '?pi', '?pi', 'N cmt'],
 ];
 
-/** Both methods of a state were asked for in the same browser. What no procedure leads to yet is made in the database. */
+/** Both methods were requested in the same browser. States that no procedure reaches are created in the database. */
 async function make(stack: Stack, state: string) {
   const call = callerOf('rest', stack.url);
   const account = await registered({ stack, call }, { name: 'Mallory' });
@@ -69,9 +96,10 @@ async function make(stack: Stack, state: string) {
   const isVerified = !state.startsWith('?');
   if (/i/i.test(state)) {
     await stack.database(
+      // Added a day before the login: a reset removes what was added since a reported login.
       `insert into identities (id, user_id, issuer, subject, provider, proven, browser, created_at)
-       select ?, id, ?, ?, 'acme', ?, password_browser, created_at from users where id = ?`,
-      [freshSubject(), provider.url, identity.sub, state.includes('I') ? 1 : 0, account.id],
+       select ?, id, ?, ?, 'acme', ?, password_browser, created_at - ? from users where id = ?`,
+      [freshSubject(), provider.url, identity.sub, state.includes('I') ? 1 : 0, DAY_MS, account.id],
     );
   }
   await stack.database("update users set bio = 'Mine', email_verified = ?, password_proven = ? where id = ?", [
@@ -113,9 +141,26 @@ const happen: Record<Event, (stack: Stack, account: Made) => Promise<unknown>> =
   unvouched: (stack, { identity }) => logInAs(stack, { ...identity, email_verified: false }),
   'other subject': (stack, { other }) => logInAs(stack, other),
   'not me': (_, { call, token }) => call('account.notMe', { token }),
+  async 'planted callback'(stack, { other }) {
+    const { browser, request } = await begin(stack);
+    const victim = new Browser();
+    victim.cookies.set('acme_oauth_state', browser.cookies.get('acme_oauth_state') ?? '');
+    await expectStateRefused(victim, atInstance(stack, provider.authorize(request, other)));
+  },
+  async 'planted session'(stack, { call, session }) {
+    if (!session) return;
+    const email = freshEmail();
+    expect((await call('account.changeEmail', { email }, inBrowser(session))).status).toBe(200);
+    const token = await mailedToken(stack, email, 'confirm-email');
+    expectRefusal(await call('account.confirmEmail', { token }, { session }), 403, 'FORBIDDEN');
+  },
+  async 'late reset'(stack, account) {
+    await stack.database('update identities set created_at = ? where user_id = ?', [Date.now(), account.id]);
+    await happen.reset(stack, account);
+  },
 };
 
-/** In the letters of the table, each method tried as well as read. */
+/** In the letters of the table; each method is both tried and read. */
 async function outcomeFor(stack: Stack, { id, call, email, identity, other, session }: Made): Promise<string> {
   const [user] = await stack.database<{ email_verified: number; password_proven: number; bio: string | null }>(
     'select email_verified, password_proven, bio from users where id = ?',
@@ -125,16 +170,19 @@ async function outcomeFor(stack: Stack, { id, call, email, identity, other, sess
     'select subject, proven from identities where user_id = ?',
     [id],
   );
-  const told = await stack.database("select id from outbox where user_id = ? and kind = 'login-methods-removed'", [id]);
+  const sent = await stack.database("select id from outbox where user_id = ? and kind = 'login-methods-removed'", [id]);
   const isAliveNow = session !== undefined && (await isAlive(call, session));
   if (!user) {
     expect([links, isAliveNow]).toEqual([[], false]);
     return 'x';
   }
-  // With what was removed goes every token that may have been asked for by it.
-  if (told.length > 0)
+  // All tokens that may have been requested with the removed method are void too.
+  if (sent.length > 0)
     expect(
-      await stack.database("select id from one_time_tokens where user_id = ? and purpose <> 'new-device'", [id]),
+      await stack.database(
+        "select id from one_time_tokens where user_id = ? and purpose <> 'new-device' and used = 0",
+        [id],
+      ),
     ).toEqual([]);
 
   const passwordOpens = async (password: string) =>
@@ -155,25 +203,30 @@ async function outcomeFor(stack: Stack, { id, call, email, identity, other, sess
     await letterOf('o', other),
   ].join('');
   const consents = await stack.database('select id from consents where user_id = ?', [id]);
-  const changes = `${user.bio === null ? 'c' : ''}${told.length > 0 ? 'm' : ''}${consents.length === 0 ? 't' : ''}`;
+  const changes = `${user.bio === null ? 'c' : ''}${sent.length > 0 ? 'm' : ''}${consents.length === 0 ? 't' : ''}`;
   const rest = `${isAliveNow ? 's' : ''}${changes}`;
   return `${methods} ${rest}`.trim();
 }
 
 onBothStacks(
-  (stack) => {
-    test.each(table)('%s: what is left of an account after each event', async (state, ...outcomes) => {
-      const found = await Promise.all(
-        events.map(async (event) => {
-          const account = await make(stack(), state);
-          await happen[event](stack(), account);
-          return [event, await outcomeFor(stack(), account)];
-        }),
-      );
-      expect(Object.fromEntries(found)).toEqual(Object.fromEntries(events.map((event, i) => [event, outcomes[i]])));
-    });
+  (stack, name) => {
+    // checks: 12
+    test.each(table)(
+      '%s: the account keeps the expected login methods after each event',
+      async (state, ...outcomes) => {
+        const found = await Promise.all(
+          events.map(async (event) => {
+            const account = await make(stack(), state);
+            await happen[event](stack(), account);
+            return [event, await outcomeFor(stack(), account)];
+          }),
+        );
+        expect(Object.fromEntries(found)).toEqual(Object.fromEntries(events.map((event, i) => [event, outcomes[i]])));
+      },
+    );
 
-    test('an attacker’s identity, let in because the owner clicked, ends with the owner’s reset', async () => {
+    // checks: 12
+    test('the owner’s reset removes an attacker’s identity that the owner’s click verified', async () => {
       const call = callerOf('rest', stack().url);
       const attacker = somebody({ email_verified: false, name: 'Mallory' });
       const { email } = attacker;
@@ -195,7 +248,7 @@ onBothStacks(
       expect(mail.text).toContain('through Acme');
     });
 
-    test('an attacker’s password, let in because the owner clicked, ends with the owner’s login by a provider', async () => {
+    test('the owner’s login through a provider removes an attacker’s password that the owner’s click verified', async () => {
       const call = callerOf('rest', stack().url);
       const attacker = await registered({ stack: stack(), call });
       const token = await mailedToken(stack(), attacker.email, 'verify-email');
@@ -211,10 +264,10 @@ onBothStacks(
       const again = { token: reset, email: attacker.email, password: NEW_PASSWORD };
       expectRefusal(await call('auth.resetPassword', again), 400, 'INVALID_TOKEN');
       const mail = await stack().waitForMail({ to: attacker.email, subject: 'were removed' });
-      expect(mail.text).toContain('by a password');
+      expect(mail.text).toContain('with a password');
     });
 
-    test('the browser that comes from the provider is known when it confirms', async () => {
+    test('the browser that returns from the provider is recognized at the confirmation', async () => {
       const call = callerOf('rest', stack().url);
       const person = somebody({ email_verified: false });
       const { browser } = await logInAs(stack(), person);
@@ -227,7 +280,113 @@ onBothStacks(
       expect(data).toEqual({ success: true, message: expect.any(String) });
     });
 
-    test('an identity that nobody vouches for belongs to the browser that came last', async () => {
+    // checks: 68
+    test('a callback fails if its state cookie was planted in another browser', async () => {
+      const call = callerOf('rest', stack().url);
+      const attacker = somebody({ email_verified: false });
+      const { email } = attacker;
+      for (const victim of [new Browser(), (await begin(stack())).browser]) {
+        const { browser, request } = await begin(stack());
+        const callback = atInstance(stack(), provider.authorize(request, attacker));
+        victim.cookies.set('acme_oauth_state', browser.cookies.get('acme_oauth_state') ?? '');
+        await expectStateRefused(victim, callback);
+        // The token is used up, even in the attacker's browser.
+        await expectStateRefused(browser, callback);
+      }
+      expect(await usersWith(stack(), email)).toEqual([]);
+      expect(await identitiesOf(stack(), attacker.sub)).toEqual([]);
+
+      // After the owner's proof and reset, only the owner gets in, whatever was planted.
+      const { browser } = await logInAs(stack(), attacker);
+      const token = await mailedToken(stack(), email, 'verify-email');
+      const own = (await begin(stack())).browser.cookies.get('auth_browser');
+      expect(own).not.toBe(browser.cookies.get('auth_browser'));
+      expect((await call('auth.verifyEmail', { token }, { browser: own })).data.unproven).toHaveLength(1);
+      await happen.reset(stack(), { call, email } as Made);
+      expect((await logInAs(stack(), attacker)).location).toBe('/login?error=email_unverified');
+    });
+
+    // checks: 70
+    test('an identity from a login that another site started stays unproven, even if the same browser confirms the mail', async () => {
+      const call = callerOf('rest', stack().url);
+      // The browser is logged in at the provider as the attacker, and the provider asks nothing.
+      const attacker = somebody({ email_verified: false });
+      const { email } = attacker;
+      const { browser } = await logInAs(stack(), attacker, { headers: fromAnotherSite });
+      const token = await mailedToken(stack(), email, 'verify-email');
+      const { data } = await call('auth.verifyEmail', { token }, { browser: browser.cookies.get('auth_browser') });
+      expect(data.unproven).toEqual([{ method: 'acme', addedAt: expect.any(Number) }]);
+      await happen.reset(stack(), { call, email } as Made);
+      expect((await logInAs(stack(), attacker)).location).toBe('/login?error=email_unverified');
+    });
+
+    // checks: 70
+    test('a reset removes what was added since a reported login, and nothing older', async () => {
+      const call = callerOf('rest', stack().url);
+      const { id, ...owner } = await loggedIn({ stack: stack(), call });
+      const [own, foreign] = [somebody(), somebody()];
+      const linkIn = async (session: string, claims: typeof own) => {
+        const browser = new Browser();
+        browser.cookies.set('auth_session', session);
+        const { request } = await begin(stack(), browser, 'acme?link=1');
+        browser.cookies.delete('auth_session');
+        const location = await browser.redirectOf(atInstance(stack(), provider.authorize(request, claims)));
+        expect(location).toBe('/dashboard/security?notice=linked');
+      };
+      await linkIn(owner.session, own);
+      await stack().database('update identities set created_at = created_at - 3600000 where user_id = ?', [id]);
+      const thief = await logIn(call, owner);
+      await mailedToken(stack(), owner.email, 'not-me');
+      await linkIn(thief, foreign);
+      await happen.reset(stack(), { call, email: owner.email } as Made);
+      expect((await logInAs(stack(), foreign)).browser.session).not.toBe(undefined);
+      expect(await identitiesOf(stack(), foreign.sub)).not.toEqual([expect.objectContaining({ user_id: id })]);
+      expect(await identitiesOf(stack(), own.sub)).toEqual([expect.objectContaining({ user_id: id })]);
+      const { text } = await stack().waitForMail({ to: owner.email, subject: 'were removed' });
+      expect(text).toContain('through Acme');
+    });
+
+    test('a reset keeps what was added since a login that was reported more than a week ago', async () => {
+      const call = callerOf('rest', stack().url);
+      const { id, email, ...person } = await loggedIn({ stack: stack(), call });
+      await logIn(call, { ...person, email });
+      await mailedToken(stack(), email, 'not-me');
+      const longAgo = (Date.now() - 8 * DAY_MS).toString(16).padStart(12, '0');
+      const logins = "select id from activity where user_id = ? and kind = 'logged-in'";
+      for (const row of await stack().database<{ id: string }>(logins, [id])) {
+        const aged = `${longAgo.slice(0, 8)}-${longAgo.slice(8)}${row.id.slice(13)}`;
+        await stack().database('update activity set id = ? where id = ?', [aged, row.id]);
+      }
+      const own = freshSubject();
+      await stack().database(
+        `insert into identities (id, user_id, issuer, subject, provider, proven, created_at)
+         select ?, id, ?, ?, 'acme', 1, ? from users where id = ?`,
+        [freshSubject(), provider.url, own, Date.now(), id],
+      );
+      await happen.reset(stack(), { call, email } as Made);
+      expect(await identitiesOf(stack(), own)).toHaveLength(1);
+    });
+
+    test('the owner’s login through a provider makes an attacker’s devices unknown', async () => {
+      const call = callerOf('rest', stack().url);
+      const attacker = await registered({ stack: stack(), call });
+      const { email } = attacker;
+      await call('auth.verifyEmail', { token: await mailedToken(stack(), email, 'verify-email') });
+      const device = deviceIn(await call('auth.login', attacker)) ?? '';
+      const owner = somebody({ email });
+      expect((await logInAs(stack(), owner)).location).toBe('/dashboard');
+      const isNews = async () => {
+        const reports = "select id from outbox where kind = 'new-device' and email = ?";
+        const before = (await stack().database(reports, [email])).length;
+        const browser = new Browser();
+        browser.cookies.set('auth_device', device);
+        await logInAs(stack(), owner, { browser, headers: { 'user-agent': FIREFOX } });
+        return (await stack().database(reports, [email])).length > before;
+      };
+      expect(await isNews()).toBe(true);
+    });
+
+    test('an unverified identity belongs to the browser that returned last', async () => {
       const call = callerOf('rest', stack().url);
       const person = somebody({ email_verified: false });
       const first = await logInAs(stack(), person);
@@ -239,7 +398,7 @@ onBothStacks(
       expect(await unprovenIn(second.browser)).toBeUndefined();
     });
 
-    test('a first login by a provider is told by mail, and ends no session if there was nothing to remove', async () => {
+    test('a first login through a provider is mailed, and ends no session if nothing was removed', async () => {
       const call = callerOf('rest', stack().url);
       const { session, email } = await loggedIn({ stack: stack(), call });
       const person = somebody({ email });
@@ -250,7 +409,7 @@ onBothStacks(
       expect(mails.filter(({ subject }) => !subject.startsWith('New login'))).toHaveLength(2);
     });
 
-    test('two who wait and whose addresses change places at once both get in', async () => {
+    test('two unverified users who swap emails concurrently both get in', async () => {
       const [one, two] = [somebody({ email_verified: false }), somebody({ email_verified: false })];
       await Promise.all([one, two].map((person) => logInAs(stack(), person)));
       const ends = await Promise.all([
@@ -261,8 +420,8 @@ onBothStacks(
       for (const { sub } of [one, two]) expect(await identitiesOf(stack(), sub)).toHaveLength(1);
     });
 
-    overBoth(stack, (scenario) => {
-      test('confirmed elsewhere, the answer says by what the account was asked for; the right browser may still prove it', async () => {
+    overSurfaces(stack, name, (scenario) => {
+      test('a confirmation in another browser names the login methods; the right browser can still prove them', async () => {
         const { call, stack } = scenario();
         const person = await registered(scenario(), { name: 'Mallory' });
         const token = await mailedToken(stack, person.email, 'verify-email');
@@ -282,7 +441,7 @@ onBothStacks(
         expect((await call('auth.verifyEmail', { token })).data).toEqual(here);
       });
 
-      test('a token past its life proves nothing any more', async () => {
+      test('an expired token proves nothing', async () => {
         const { call, stack } = scenario();
         const person = await registered(scenario());
         const token = await mailedToken(stack, person.email, 'verify-email');
@@ -297,7 +456,7 @@ onBothStacks(
         ]);
       });
 
-      test('a browser keeps its cookie, only whose hash is stored, and two of them are none', async () => {
+      test('a browser keeps its cookie, only the hash is stored, and two cookies count as none', async () => {
         const { call, stack } = scenario();
         const first = await call('auth.register', { name: 'Ada', email: freshEmail(), password: PASSWORD });
         const browser = browserIn(first) ?? '';
@@ -316,21 +475,21 @@ onBothStacks(
         expect(JSON.stringify(await stack.database('select * from users'))).not.toContain(browser);
       });
 
-      test('“this was not me” deletes what nobody has proven, with its sessions, and the address is free', async () => {
+      test('“This was not me” deletes an account without proven methods, with its sessions, and frees the email', async () => {
         const { call, stack } = scenario();
         const person = await registered(scenario());
         const token = await mailedToken(stack, person.email, 'verify-email');
         await call('auth.verifyEmail', { token });
         const session = await logIn(call, person);
         const reply = await call('account.notMe', { token });
-        expect([reply.status, reply.data]).toEqual([200, { success: true, message: 'The account is deleted.' }]);
+        expect([reply.status, reply.data]).toEqual([200, { success: true, message: 'The account was deleted.' }]);
         expect(await usersWith(stack, person.email)).toEqual([]);
         expect(await isAlive(call, session)).toBe(false);
         expectRefusal(await call('account.notMe', { token }), 400, 'INVALID_TOKEN', 'Invalid or expired token');
         await registered(scenario(), { email: person.email });
       });
 
-      test('“this was not me” before the address is confirmed deletes the account as well', async () => {
+      test('“This was not me” before verification also deletes the account', async () => {
         const { call, stack } = scenario();
         const person = await registered(scenario());
         const token = await mailedToken(stack, person.email, 'verify-email');
@@ -339,7 +498,7 @@ onBothStacks(
         expectRefusal(await call('auth.verifyEmail', { token }), 400, 'INVALID_TOKEN');
       });
 
-      test('the files of a deleted account go too, and cannot come back', async () => {
+      test('the files of a deleted account are deleted and cannot come back', async () => {
         const { call, stack } = scenario();
         const person = await registered(scenario());
         const token = await mailedToken(stack, person.email, 'verify-email');
@@ -353,7 +512,7 @@ onBothStacks(
         await call('account.notMe', { token });
         const isGone = async () => (await fetch(data.publicUrl)).status === 404;
         await until(isGone, { what: 'the deletion of the file' });
-        // As long as its address works the row stays, so that the job looks again.
+        // The row stays while its URL works, so that the job checks again.
         const isKept = () =>
           stack.database(
             "select state from uploads where object_key = ? and state = 'doomed' and due_at > expires_at",
@@ -363,14 +522,14 @@ onBothStacks(
       });
 
       test.each([undefined, '', 'x'.repeat(43), ['x'], 1, 'x'.repeat(90_000)])(
-        '“this was not me” with the token %j is refused',
+        '“This was not me” refuses the token %j',
         async (token) => {
           const reply = await scenario().call('account.notMe', { token });
           expectRefusal(reply, 400, 'INVALID_TOKEN', 'Invalid or expired token');
         },
       );
 
-      test('guessing tokens of “this was not me” has the limit of all tokens', async () => {
+      test('“This was not me” has the common limit on wrong tokens', async () => {
         const { call } = scenario();
         const address = clientAddress();
         const token = 'x'.repeat(43);
@@ -381,7 +540,7 @@ onBothStacks(
         expectRefusal(await call('auth.verifyEmail', { token }, { address }), 429, 'RATE_LIMITED');
       });
 
-      test('a reset token says nothing about who asked for the account', async () => {
+      test('a reset token does not reveal who created the account', async () => {
         const { call, stack } = scenario();
         const { email } = await verified(scenario());
         await call('auth.forgotPassword', { email });
@@ -389,7 +548,7 @@ onBothStacks(
         expectRefusal(await call('account.notMe', { token }), 400, 'INVALID_TOKEN');
       });
 
-      test('of “this was not me” and confirmations at once, the account is gone or whole', async () => {
+      test('concurrent confirmations and “This was not me” leave the account deleted or complete', async () => {
         const { call, stack } = scenario();
         const person = await registered(scenario());
         const token = await mailedToken(stack, person.email, 'verify-email');
@@ -400,7 +559,7 @@ onBothStacks(
         );
         const users = await usersWith(stack, person.email);
         const isProven = replies.some(({ status }, i) => i % 3 !== 0 && status === 200);
-        // A confirmed address stays, and the link works again; a deleted account is deleted once, and its link with it.
+        // A confirmed address stays, and the link works again; a deleted account is deleted once, with its link.
         const counts = [200, 400].map((wanted) => replies.filter(({ status }) => status === wanted).length);
         expect(counts).toEqual(isProven ? [12, 0] : [1, 11]);
         expect(users).toHaveLength(isProven ? 1 : 0);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Cbor, Lies } from '../rig/authenticator.ts';
+import type { Cbor, Lies } from '../../rig/client/authenticator.ts';
 import {
   addPasskey,
   authenticatorFor,
@@ -9,10 +9,10 @@ import {
   logInByPasskey,
   passkeyRows,
   withPasskey,
-} from './passkey-scenario.ts';
-import { eventsOf, everywhere, expectRefusal, loggedIn, logIn } from './scenario.ts';
+} from '../rig/passkey-scenario.ts';
+import { eventsOf, everywhere, expectRefusal, loggedIn, logIn } from '../rig/scenario.ts';
 
-/** What is taken as a new passkey, and how often. */
+/** What is accepted as a new passkey, and how often. */
 
 const env = { LIMIT_PASSKEY_START: '10000/900' };
 const REFUSED = 'This passkey was not accepted, please try again';
@@ -25,7 +25,7 @@ const cose = (...pairs: [number, Cbor][]) => new Map<number, Cbor>(pairs);
 
 everywhere(
   (scenario) => {
-    test('the options ask for a discoverable passkey with user verification and without attestation', async () => {
+    test('the options request a discoverable passkey with user verification and no attestation', async () => {
       const { call, stack } = scenario();
       const { id, email, name, session, authenticator } = await withPasskey(scenario());
       const { options } = await beginRegistration(call, session);
@@ -58,12 +58,12 @@ everywhere(
         'a key of 3 kB',
         { publicKey: cose([1, 3], [3, -257], [-1, Buffer.alloc(3000, 1)], [-2, Buffer.from([1, 0, 1])]) },
       ],
-      ['a key that is none', { publicKey: 'key' }],
+      ['an invalid key', { publicKey: 'key' }],
       ['an unknown attestation', { attestation: { fmt: 'apple-of-eden', attStmt: new Map() } }],
       ['an attestation that was not asked for', { attestation: { fmt: 'apple', attStmt: certified } }],
       ['a self attestation with certificates', { attestation: { fmt: 'packed', attStmt: certified } }],
       ['a self attestation by another key', { attestation: { fmt: 'packed', attStmt: signedElsewhere } }],
-    ])('%s is refused, and adds nothing', async (_, lie) => {
+    ])('%s is refused and adds nothing', async (_, lie) => {
       const { call, stack } = scenario();
       const { id, session } = await loggedIn(scenario());
       const { options, browser } = await beginRegistration(call, session);
@@ -74,7 +74,7 @@ everywhere(
       expect(await eventsOf(stack, id, 'passkey-added')).toEqual([]);
     });
 
-    test('a challenge is answered once, in its session and browser, and for what it was made', async () => {
+    test('a challenge works once, in its session and browser, and for its purpose', async () => {
       const { call, stack } = scenario();
       const { id, session, ...person } = await loggedIn(scenario());
       const other = await loggedIn(scenario());
@@ -87,7 +87,7 @@ everywhere(
       for (const elsewhere of [{ session: other.session }, { session: sibling }, { browser: 'x'.repeat(43) }]) {
         const { options, browser, made } = await fresh();
         await refuse(made.register(options), { session, browser, ...elsewhere });
-        // It is spent by that.
+        // That has used it up.
         await refuse(made.register(options), { session, browser });
       }
       const { options, browser, made } = await fresh();
@@ -97,13 +97,13 @@ everywhere(
       await refuse(authenticatorFor(stack).register(options), { session, browser });
 
       const login = await beginLogin(call);
-      const asked = { challenge: login.options.challenge, rp: { id: login.options.rpId }, user: options.user };
-      await refuse(authenticatorFor(stack).register(asked), { session, browser: login.browser });
+      const creation = { challenge: login.options.challenge, rp: { id: login.options.rpId }, user: options.user };
+      await refuse(authenticatorFor(stack).register(creation), { session, browser: login.browser });
       expect(await passkeyRows(stack, id)).toHaveLength(1);
       expect(await passkeyRows(stack, other.id)).toEqual([]);
     });
 
-    test('under a session that ended meanwhile nothing is added', async () => {
+    test('a session that ended during the registration adds no passkey', async () => {
       const { call, stack } = scenario();
       const { id, session, ...person } = await loggedIn(scenario());
       const other = await logIn(call, person);
@@ -118,7 +118,7 @@ everywhere(
       expect(await passkeyRows(stack, id)).toEqual([]);
     });
 
-    test('a credential is registered once, by one user', async () => {
+    test('a credential can be registered once, by one user', async () => {
       const { call, stack } = scenario();
       const { authenticator, id, session } = await withPasskey(scenario());
       const thief = await loggedIn(scenario());
@@ -132,7 +132,7 @@ everywhere(
       await logInByPasskey(call, authenticator);
     });
 
-    test('a user has ten at most, also when two are added at once', async () => {
+    test('a user has at most ten passkeys, even if two are added concurrently', async () => {
       const { call, stack } = scenario();
       const { id, session } = await loggedIn(scenario());
       for (let i = 0; i < 9; i++) await addPasskey(call, session, authenticatorFor(stack));
@@ -150,10 +150,10 @@ everywhere(
       expect(await passkeyRows(stack, id)).toHaveLength(10);
       expect(await eventsOf(stack, id, 'passkey-added')).toHaveLength(10);
       const late = await call('passkeys.beginRegistration', undefined, { session });
-      expectRefusal(late, 400, 'VALIDATION_FAILED', 'You have 10 passkeys: remove one first');
+      expectRefusal(late, 400, 'VALIDATION_FAILED', 'You already have 10 passkeys. Remove one first');
     });
 
-    test('of many finishes of one challenge at once, one adds a passkey', async () => {
+    test('only one of many concurrent finishes of a challenge adds a passkey', async () => {
       const { call, stack } = scenario();
       const { id, session } = await loggedIn(scenario());
       const { options, browser } = await beginRegistration(call, session);
@@ -166,7 +166,7 @@ everywhere(
       expect(await passkeyRows(stack, id)).toHaveLength(1);
     });
 
-    test('fields that are none of the caller’s are ignored', async () => {
+    test('fields that the caller may not set are ignored', async () => {
       const { call, stack } = scenario();
       const { id, session } = await loggedIn(scenario());
       const other = await loggedIn(scenario());
@@ -182,7 +182,7 @@ everywhere(
       expect(await passkeyRows(stack, id)).toEqual([{ ...row, name: 'Mine' }]);
     });
 
-    test('self attestation, which browsers let through, is taken', async () => {
+    test('self attestation is accepted', async () => {
       const { call, stack } = scenario();
       const { session } = await loggedIn(scenario());
       const { options, browser } = await beginRegistration(call, session);

@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from 'vitest';
-import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
-import { loginsThrough, somebody, usersWith } from '../provider/login.ts';
-import { remainsOf } from '../rig/remains.ts';
-import { until } from '../rig/until.ts';
+import { environmentFor, startHostileProvider } from '../../provider/hostile.ts';
+import { loginsThrough, somebody, usersWith } from '../../provider/login.ts';
+import { remainsOf } from '../../rig/observe/remains.ts';
+import { until } from '../../rig/until.ts';
 import {
   addPasskey,
   authenticatorFor,
@@ -14,7 +14,7 @@ import {
   passkeysOf,
   tryPasskey,
   withPasskey,
-} from './passkey-scenario.ts';
+} from '../rig/passkey-scenario.ts';
 import {
   eventsOf,
   everywhere,
@@ -24,9 +24,9 @@ import {
   loggedIn,
   mailedToken,
   mailsSettled,
-} from './scenario.ts';
+} from '../rig/scenario.ts';
 
-/** Passkeys of a user: added, listed, named and removed. */
+/** A user's passkeys: added, listed, renamed and removed. */
 const provider = await startHostileProvider();
 const logInThrough = loginsThrough(provider);
 afterAll(() => provider.close());
@@ -36,7 +36,7 @@ const now = () => Math.floor(Date.now() / 1000);
 
 everywhere(
   (scenario, surface) => {
-    test('a passkey is added, named after its authenticator, and a mail and an event tell of it', async () => {
+    test('a new passkey is named after its authenticator and reported by mail and event', async () => {
       const { call, stack } = scenario();
       const { id, email, session } = await loggedIn(scenario());
       expect(await passkeysOf(call, session)).toEqual([]);
@@ -47,7 +47,7 @@ everywhere(
       const listed = { id: expect.any(String), name: 'Bitwarden', createdAt: expect.any(Number), lastUsedAt: null };
       expect(reply.data).toEqual({
         success: true,
-        message: 'You can log in with this passkey now.',
+        message: 'You can now log in with this passkey.',
         passkey: listed,
       });
       expect(reply.status).toBe(surface === 'rest' ? 201 : 200);
@@ -60,15 +60,16 @@ everywhere(
           proven: 1,
         },
       ]);
-      expect(await eventsOf(stack, id, 'passkey-added')).toEqual([{ name: 'Bitwarden' }]);
+      expect(await eventsOf(stack, id, 'passkey-added')).toEqual([{ name: 'Bitwarden', id: expect.any(String) }]);
       const mail = await stack.waitForMail({ to: email, subject: 'A new passkey' });
-      expect(mail.text).toContain('Bitwarden');
+      expect(mail.text).toContain('with a new passkey');
+      expect(mail.text).not.toContain('Bitwarden');
       await logInByPasskey(call, authenticator);
       const [used] = await passkeysOf(call, session);
       expect(Math.abs((used?.lastUsedAt ?? 0) - now())).toBeLessThan(60);
     });
 
-    test('its user names it', async () => {
+    test('a user can rename a passkey', async () => {
       const { call, stack } = scenario();
       const { session } = await loggedIn(scenario());
       const { id } = await addPasskey(call, session, authenticatorFor(stack), '  Work laptop ');
@@ -83,7 +84,7 @@ everywhere(
       expect(await passkeysOf(call, session)).toMatchObject([{ id, name: longest }, { name: 'Passkey' }]);
     });
 
-    test('it is for one’s own, from our own pages, in a session with a recent credential', async () => {
+    test('changes require the owner, an own page, and a session with a recent credential', async () => {
       const { call, stack } = scenario();
       const { id, session, passkey } = await withPasskey(scenario());
       const other = await withPasskey(scenario());
@@ -101,13 +102,13 @@ everywhere(
         expectRefusal(await call(procedure, input, { session, browser, headers }), 403, 'ORIGIN_MISMATCH');
       }
       expectRefusal(await call('passkeys.list'), 401, 'UNAUTHENTICATED');
-      for (const foreign of [other.passkey.id, 'unknown', '\u0080', "x' or '1'='1", id]) {
+      for (const otherId of [other.passkey.id, 'unknown', '\u0080', "x' or '1'='1", id]) {
         for (const [procedure, input] of [
           ['passkeys.remove', {}],
           ['passkeys.rename', { name: 'Mine' }],
         ] as const) {
-          const reply = await call(procedure, { ...input, id: foreign }, { session });
-          expectRefusal(reply, 404, 'NOT_FOUND', 'You have no such passkey');
+          const reply = await call(procedure, { ...input, id: otherId }, { session });
+          expectRefusal(reply, 404, 'NOT_FOUND', 'Passkey not found');
         }
       }
       await growOld(stack, id);
@@ -125,25 +126,25 @@ everywhere(
       }
     });
 
-    test('removing it ends the sessions that passkeys opened but for the one here, and tells of it', async () => {
+    test('removing a passkey ends its other sessions, and is reported by mail and event', async () => {
       const { call, stack } = scenario();
       const { id, email, session: byPassword, authenticator, passkey } = await withPasskey(scenario());
       const [here, elsewhere] = [await logInByPasskey(call, authenticator), await logInByPasskey(call, authenticator)];
       const reply = await call('passkeys.remove', { id: passkey.id }, { session: here });
-      expect([reply.status, reply.data]).toEqual([200, { success: true, message: 'The passkey is removed.' }]);
+      expect([reply.status, reply.data]).toEqual([200, { success: true, message: 'The passkey was removed.' }]);
       expect(await Promise.all([here, elsewhere, byPassword].map((one) => isAlive(call, one)))).toEqual([
         true,
         false,
         true,
       ]);
       expect(await passkeyRows(stack, id)).toEqual([]);
-      expect(await eventsOf(stack, id, 'passkey-removed')).toEqual([{ name: 'Passkey' }]);
+      expect(await eventsOf(stack, id, 'passkey-removed')).toEqual([{ name: 'Passkey', id: passkey.id }]);
       await stack.waitForMail({ to: email, subject: 'was removed' });
       expectRefusal(await tryPasskey(call, authenticator), 401, 'INVALID_CREDENTIALS');
       expectRefusal(await call('passkeys.remove', { id: passkey.id }, { session: here }), 404, 'NOT_FOUND');
     });
 
-    test('the last way in stays', async () => {
+    test('the last login method cannot be removed', async () => {
       const { call, stack } = scenario();
       const { id, session, authenticator, passkey } = await withPasskey(scenario());
       await forgetPassword(stack, id);
@@ -157,7 +158,7 @@ everywhere(
       expectRefusal(await call('passkeys.remove', { id: last?.id }, { session }), 409, 'LAST_LOGIN_METHOD');
     });
 
-    test('an identity and a passkey are each other’s way in; of both, removed at once, one stays', async () => {
+    test('with an identity and a passkey, either can be removed; if both are removed concurrently, one is refused', async () => {
       const { call, stack } = scenario();
       for (let round = 0; round < 5; round++) {
         const identity = somebody();
@@ -175,7 +176,7 @@ everywhere(
       }
     });
 
-    test('it is in the export, without its key', async () => {
+    test('the export contains the passkey without its key', async () => {
       const { call, stack } = scenario();
       const { id, session, authenticator } = await withPasskey(scenario());
       const { data } = await call('account.export', undefined, { session });
@@ -192,7 +193,7 @@ everywhere(
       expect(JSON.stringify(data)).not.toContain(row?.['public_key']);
     });
 
-    test('a removed account leaves nothing of it', async () => {
+    test('removing the account removes its passkeys', async () => {
       const { call, stack } = scenario();
       const { id, email, session, authenticator } = await withPasskey(scenario());
       await logInByPasskey(call, authenticator);
@@ -201,11 +202,11 @@ everywhere(
       expect((await call('account.delete', undefined, { session })).status).toBe(200);
       await mailsSettled(stack, email);
       await stack.database('update removals set due_at = 1 where user_id = ?', [id]);
-      await until(async () => (await passkeyRows(stack, id)).length === 0, { within: 15_000 });
+      await until(async () => (await passkeyRows(stack, id)).length === 0);
       expect(await remainsOf(stack, [credential])).toEqual([]);
     });
 
-    test('added in an account with an unproven method it is unproven, and a reset removes it', async () => {
+    test('a passkey in an account with an unproven method is unproven, and a reset removes it', async () => {
       const { call, stack } = scenario();
       const { id, email, session, passkey } = await withPasskey(scenario());
       await stack.database('update users set password_proven = 0 where id = ?', [id]);

@@ -3,6 +3,8 @@ import {
   eventsOf,
   everywhere,
   expectRefusal,
+  growOld,
+  inBrowser,
   isAlive,
   kindsOf,
   loggedIn,
@@ -10,14 +12,14 @@ import {
   mailedToken,
   PASSWORD,
   sessionIn,
-} from './scenario.ts';
-import { codeOf, firstStep, pendingIn, setUpApp, withApp, wrongCode } from './totp-scenario.ts';
+} from '../rig/scenario.ts';
+import { codeOf, firstStep, pendingIn, setUpApp, withApp, wrongCode } from '../rig/totp-scenario.ts';
 
-/** What changes an account goes round no second factor, and what ends its sessions ends a login that waits. */
+/** Account changes do not bypass the second factor, and what ends the sessions also ends a pending login. */
 
 everywhere(
   (scenario) => {
-    test('a login that waits is void once all sessions are ended, the password changed or the account deleted', async () => {
+    test('a pending login ends when all sessions end, the password changes or the account is deleted', async () => {
       const { call, stack } = scenario();
       const ends: ((person: { id: string; email: string; session: string }) => Promise<unknown>)[] = [
         ({ session }) => call('auth.logoutAll', undefined, { session }),
@@ -41,7 +43,7 @@ everywhere(
       }
     });
 
-    test('a reset of the password goes round nothing', async () => {
+    test('a password reset does not bypass the second factor', async () => {
       const { call, stack } = scenario();
       const { secret, email, ...person } = await withApp(scenario());
       await call('auth.forgotPassword', { email });
@@ -53,14 +55,33 @@ everywhere(
       expect((await call('auth.secondFactor', { code: codeOf(secret) }, { pending })).status).toBe(200);
     });
 
-    test('a change of the address goes round nothing, and neither does undoing it', async () => {
+    test('a password change does not bypass the second factor: it requires a recent session as well', async () => {
       const { call, stack } = scenario();
       const { session, secret, ...person } = await withApp(scenario());
-      await stack.database('update totps set created_at = created_at - 3600000 where user_id = ?', [person.id]);
+      await growOld(stack, person.id);
+      const change = { currentPassword: PASSWORD, newPassword: `${PASSWORD}!` };
+      // The answer does not reveal whether the password is right.
+      for (const input of [change, { ...change, currentPassword: 'Wrong-1' }]) {
+        const reply = await call('account.changePassword', input, { session });
+        expectRefusal(reply, 403, 'REAUTHENTICATION_REQUIRED');
+      }
+      await firstStep(call, person);
+      expect((await call('auth.reauthenticate', { code: codeOf(secret) }, { session })).status).toBe(200);
+      const wrong = await call('account.changePassword', { ...change, currentPassword: 'Wrong-1' }, { session });
+      expectRefusal(wrong, 401, 'INVALID_CREDENTIALS');
+      expect((await call('account.changePassword', change, { session })).status).toBe(200);
+      await firstStep(call, { ...person, password: `${PASSWORD}!` });
+    });
+
+    test('an email change and its undo do not bypass the second factor', async () => {
+      const { call, stack } = scenario();
+      const { session, secret, ...person } = await withApp(scenario());
+      // Older than what an undo removes.
+      await stack.database('update totps set created_at = created_at - 691200000 where user_id = ?', [person.id]);
       const email = `new-${person.email}`;
-      expect((await call('account.changeEmail', { email }, { session })).status).toBe(200);
+      expect((await call('account.changeEmail', { email }, inBrowser(session))).status).toBe(200);
       const token = await mailedToken(stack, email, 'confirm-email');
-      expect((await call('account.confirmEmail', { token }, { session })).status).toBe(200);
+      expect((await call('account.confirmEmail', { token }, inBrowser(session))).status).toBe(200);
       const pending = await firstStep(call, { ...person, email });
       expect((await call('auth.secondFactor', { code: codeOf(secret) }, { pending })).status).toBe(200);
 
@@ -72,7 +93,7 @@ everywhere(
       await firstStep(call, person);
     });
 
-    test('a deleted account is restored after the second step only', async () => {
+    test('a deleted account is restored only after the second step', async () => {
       const { call, stack } = scenario();
       const { session, secret, ...person } = await withApp(scenario());
       expect((await call('account.delete', undefined, { session })).status).toBe(200);
@@ -88,7 +109,7 @@ everywhere(
       expect((await kindsOf(stack, person.id)).slice(-2)).toEqual(['deletion-undone', 'logged-in']);
     });
 
-    test('"this was not me" removes an app that was set up since', async () => {
+    test('“This was not me” removes an app that was set up since', async () => {
       const { call, stack } = scenario();
       const { id, ...owner } = await loggedIn(scenario());
       const session = await logIn(call, owner);
@@ -100,7 +121,7 @@ everywhere(
       expect(await eventsOf(stack, id, 'not-me')).toEqual([{ methods: 'password,totp,recovery' }]);
     });
 
-    test('it removes recovery codes that were made since, too, and leaves an app from before', async () => {
+    test('“This was not me” removes recovery codes created since, and keeps an older app', async () => {
       const { call, stack } = scenario();
       const { id, secret, session: own, ...owner } = await withApp(scenario());
       const ago = 'set created_at = created_at - 3600000 where user_id = ?';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { clientAddress, freshEmail } from '../rig/address.ts';
-import { until } from '../rig/until.ts';
+import { clientAddress, freshEmail } from '../../rig/servers/address.ts';
+import { until } from '../../rig/until.ts';
 import {
   deviceIn,
   eventsOf,
@@ -13,16 +13,16 @@ import {
   logIn,
   PASSWORD,
   sessionIn,
-} from './scenario.ts';
-import { codeOf, firstStep, forgetLastCode, pendingIn, setUpApp, withApp, wrongCode } from './totp-scenario.ts';
+} from '../rig/scenario.ts';
+import { codeOf, firstStep, forgetLastCode, pendingIn, setUpApp, withApp, wrongCode } from '../rig/totp-scenario.ts';
 
-/** Setting up an authenticator app, its recovery codes, and what removes them. */
+/** Authenticator apps: set-up, recovery codes, removal. */
 
 everywhere((scenario) => {
   const appsOf = (id: string) => scenario().stack.database('select * from totps where user_id = ?', [id]);
   const statusOf = async (session: string) => (await scenario().call('totp.status', undefined, { session })).data;
 
-  test('an app is on after its first right code, and the user is told by mail', async () => {
+  test('the first right code turns the app on, and the user gets a mail', async () => {
     const { call, stack } = scenario();
     const { session, ...person } = await loggedIn(scenario());
     expect(await statusOf(session)).toEqual({ enabled: false, recoveryCodesLeft: 0 });
@@ -43,7 +43,7 @@ everywhere((scenario) => {
       digits: '6',
       period: '30',
     });
-    // Nothing in it that the Content-Security-Policy could forbid.
+    // Contains nothing that the Content-Security-Policy forbids.
     expect(data.qr).toMatch(/^<svg [^>]*>.*<\/svg>$/s);
     expect(data.qr).not.toMatch(/style|script|href|on\w+=/);
     expect(await statusOf(session)).toMatchObject({ enabled: false });
@@ -53,22 +53,34 @@ everywhere((scenario) => {
 
     const reply = await call('totp.enable', { code: codeOf(data.secret) }, { session });
     expect(reply.data).toEqual({ success: true, message: expect.any(String), recoveryCodes: expect.any(Array) });
-    // No code was asked for when the other sessions were opened.
+    // No code was required when the other sessions were opened.
     const own = sessionIn(reply) ?? '';
     expect(await Promise.all([own, session, elsewhere].map((one) => isAlive(call, one)))).toEqual([true, false, false]);
     expect(await statusOf(own)).toEqual({ enabled: true, enabledAt: expect.any(Number), recoveryCodesLeft: 10 });
     expect(await eventsOf(stack, person.id, 'totp-enabled')).toEqual([null]);
-    await stack.waitForMail({ to: person.email, subject: 'Codes are asked for' });
+    await stack.waitForMail({ to: person.email, subject: 'now takes a code' });
     const [row] = await appsOf(person.id);
     expect(JSON.stringify(row)).not.toContain(data.secret);
-    // The first code was its use.
+    // The first code is now used.
     const pending = await firstStep(call, person);
     expectRefusal(await call('auth.secondFactor', { code: codeOf(data.secret) }, { pending }), 401, 'INVALID_CODE');
     const again = await call('totp.enable', { code: codeOf(data.secret, 1) }, { session: own });
     expectRefusal(again, 401, 'INVALID_CODE');
   });
 
-  test('no login that was begun before an app was set up opens a session after it', async () => {
+  // checks: 72
+  test('creating secrets is limited per user', async () => {
+    const { call } = scenario();
+    const [{ session }, other] = [await loggedIn(scenario()), await loggedIn(scenario())];
+    const begin = (session: string) => call('totp.begin', undefined, { session });
+    for (let i = 0; i < 20; i++) expect((await begin(session)).status).toBe(200);
+    const refused = await begin(session);
+    expectRefusal(refused, 429, 'RATE_LIMITED');
+    expect(refused.headers.get('ratelimit-limit')).toBe('20');
+    expect((await begin(other.session)).status).toBe(200);
+  });
+
+  test('a login started before the app was set up opens no session after it', async () => {
     const { call } = scenario();
     const { session, ...person } = await loggedIn(scenario());
     const { secret } = (await call('totp.begin', undefined, { session })).data;
@@ -81,7 +93,7 @@ everywhere((scenario) => {
     expect(await Promise.all(opened.map((one) => isAlive(call, one)))).toEqual(opened.map(() => false));
   });
 
-  test('a secret waits in the session that asked for it, the last one only, and one call turns it on', async () => {
+  test('only the newest secret of its own session can be confirmed, once', async () => {
     const { call, stack } = scenario();
     const { session, ...person } = await loggedIn(scenario());
     const other = await logIn(call, person);
@@ -98,20 +110,20 @@ everywhere((scenario) => {
     expect(await eventsOf(stack, person.id, 'totp-enabled')).toHaveLength(1);
   });
 
-  test('another app takes the place of the first, with its recovery codes', async () => {
+  test('a new app replaces the former one and its recovery codes', async () => {
     const { call, stack } = scenario();
     const first = await withApp(scenario());
     const second = await setUpApp(scenario(), first);
     const refused = [{ code: codeOf(first.secret) }, { recoveryCode: first.recoveryCodes[0] }];
     const pending = await firstStep(call, first);
-    for (const given of refused)
-      expectRefusal(await call('auth.secondFactor', given, { pending }), 401, 'INVALID_CODE');
+    for (const factor of refused)
+      expectRefusal(await call('auth.secondFactor', factor, { pending }), 401, 'INVALID_CODE');
     expect((await call('auth.secondFactor', { code: codeOf(second.secret) }, { pending })).status).toBe(200);
     expect(await appsOf(first.id)).toHaveLength(1);
     expect(await kindsOf(stack, first.id)).toContain('totp-enabled');
   });
 
-  test('turning it off removes the recovery codes too; new codes make the former ones void', async () => {
+  test('turning the app off removes the recovery codes; new codes replace the former ones', async () => {
     const { call, stack } = scenario();
     const { session, recoveryCodes, ...person } = await withApp(scenario());
     const { data } = await call('recoveryCodes.renew', undefined, { session });
@@ -127,13 +139,13 @@ everywhere((scenario) => {
     expect(await statusOf(session)).toEqual({ enabled: false, recoveryCodesLeft: 0 });
     expect(await stack.database('select id from recovery_codes where user_id = ?', [person.id])).toEqual([]);
     expect(await eventsOf(stack, person.id, 'totp-disabled')).toEqual([null]);
-    await stack.waitForMail({ to: person.email, subject: 'Codes are no longer asked for' });
+    await stack.waitForMail({ to: person.email, subject: 'no longer takes a code' });
     await logIn(call, person);
     expectRefusal(await call('totp.disable', undefined, { session }), 404, 'NOT_FOUND');
     expectRefusal(await call('recoveryCodes.renew', undefined, { session }), 404, 'NOT_FOUND');
   });
 
-  test('all of it takes a session in which a credential was given lately, from our own pages', async () => {
+  test('every change requires an own page and a session with a recent credential', async () => {
     const { call, stack } = scenario();
     const { session, secret, ...person } = await withApp(scenario());
     const calls: [string, unknown][] = [
@@ -156,7 +168,7 @@ everywhere((scenario) => {
     expect([await appsOf(person.id), await kindsOf(stack, person.id)]).toEqual(before);
   });
 
-  test('fields that are not asked for change nothing', async () => {
+  test('unknown fields change nothing', async () => {
     const { call } = scenario();
     const [victim, { session, id }] = [await loggedIn(scenario()), await loggedIn(scenario())];
     const { secret } = (await call('totp.begin', { userId: victim.id, secret: 'A'.repeat(32) }, { session })).data;
@@ -166,7 +178,7 @@ everywhere((scenario) => {
     expect(await appsOf(id)).toHaveLength(1);
   });
 
-  test('in an account with an unproven login method there is no app: a reset would remove it, or keep its owner out', async () => {
+  test('an account with an unproven login method cannot set up an app', async () => {
     const { call, stack } = scenario();
     const { session, id } = await loggedIn(scenario());
     const { secret } = (await call('totp.begin', undefined, { session })).data;
@@ -179,7 +191,7 @@ everywhere((scenario) => {
     expect(await isAlive(call, session)).toBe(true);
   });
 
-  test('where there is an app, the password alone confirms nothing', async () => {
+  test('with an app, the password alone does not confirm an identity', async () => {
     const { call, stack } = scenario();
     const { session, id } = await withApp(scenario());
     await growOld(stack, id);
@@ -189,7 +201,7 @@ everywhere((scenario) => {
     expectRefusal(await call('totp.disable', undefined, { session }), 403, 'REAUTHENTICATION_REQUIRED');
   });
 
-  test('a code is a credential that is given again; a recovery code, a used or a wrong one is none', async () => {
+  test('a right code confirms an identity; a recovery, used or wrong code does not', async () => {
     const { call, stack } = scenario();
     const { session, secret, recoveryCodes, ...person } = await withApp(scenario());
     await growOld(stack, person.id);
@@ -210,7 +222,7 @@ everywhere((scenario) => {
     expectRefusal(refused, 401, 'INVALID_CODE');
   });
 
-  test('wrong codes are limited per user, from whatever address, but shut out no known device, session or other factor', async () => {
+  test('wrong codes are limited per user across addresses, but lock out no known device, session or other factor', async () => {
     const { call, stack } = scenario();
     const { session, secret, recoveryCodes, ...person } = await withApp(scenario());
     const right = { code: codeOf(secret) };
@@ -234,7 +246,7 @@ everywhere((scenario) => {
     expect((await call('auth.reauthenticate', right, { session })).status).toBe(200);
     const recovery = { pending: await firstStep(call, person) };
     expect((await call('auth.secondFactor', { recoveryCode: recoveryCodes[0] }, recovery)).status).toBe(200);
-    // Ten of a session too, and the right ones do not count.
+    // A session has ten too, and right ones do not count.
     await forgetLastCode(stack, person.id);
     for (let attempt = 0; attempt < 10; attempt++) {
       expectRefusal(await call('auth.reauthenticate', { code }, { session }), 401, 'INVALID_CODE');
@@ -243,13 +255,13 @@ everywhere((scenario) => {
     expect(await stack.database('select last_step from totps where user_id = ?', [person.id])).toEqual([
       { last_step: 0 },
     ]);
-    // The limit is nobody else's.
+    // The limit affects nobody else.
     const other = await withApp(scenario());
     const own = { pending: await firstStep(call, other) };
     expect((await call('auth.secondFactor', { code: codeOf(other.secret) }, own)).status).toBe(200);
   });
 
-  test('an administrator removes the app of a user who has lost it', async () => {
+  test('an administrator can remove the app of a user who has lost it', async () => {
     const { call, stack } = scenario();
     const [target, admin] = [await withApp(scenario()), await loggedIn(scenario())];
     const remove = (id: string, session?: string) => call('users.removeSecondFactors', { id }, { session });
@@ -272,12 +284,12 @@ everywhere((scenario) => {
       [target.id],
     );
     expect(events).toEqual([{ actor: 'administrator', actor_id: admin.id }]);
-    await stack.waitForMail({ to: target.email, subject: 'Codes are no longer asked for' });
+    await stack.waitForMail({ to: target.email, subject: 'no longer takes a code' });
     expect(await isAlive(call, target.session)).toBe(true);
     await logIn(call, target);
   });
 
-  test('the export shows the app without its secret; the removal of the account leaves nothing', async () => {
+  test('the export shows the app without its secret; removing the account removes it', async () => {
     const { call, stack } = scenario();
     const { session, secret, recoveryCodes, ...person } = await withApp(scenario());
     const pending = await firstStep(call, person);
@@ -290,11 +302,11 @@ everywhere((scenario) => {
     for (const hidden of [secret, 'codeHash', 'lastStep']) expect(text).not.toContain(hidden);
     expect((await call('account.delete', undefined, { session })).status).toBe(200);
     await stack.database('update removals set due_at = 0 where user_id = ?', [person.id]);
-    await until(async () => (await appsOf(person.id)).length === 0, { within: 20_000, what: 'the removal' });
+    await until(async () => (await appsOf(person.id)).length === 0, { what: 'the removal' });
     expect(await stack.database('select id from recovery_codes where user_id = ?', [person.id])).toEqual([]);
   });
 
-  test('a wrong password says nothing of an app', async () => {
+  test('a wrong password does not reveal whether there is an app', async () => {
     const { call, stack } = scenario();
     const person = await withApp(scenario());
     const reply = await call('auth.login', { email: person.email, password: `${PASSWORD}!` });

@@ -1,17 +1,18 @@
 import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { expect, test } from 'vitest';
-import type { Stack } from '../rig/stack.ts';
-import { until } from '../rig/until.ts';
-import { callerOf } from './callers.ts';
-import { everywhere, expectRefusal, growOld, loggedIn, onBothStacks } from './scenario.ts';
+import type { Stack } from '../../rig/stack.ts';
+import { until } from '../../rig/until.ts';
+import { callerOf } from '../rig/callers.ts';
+import { everywhere, expectRefusal, growOld, loggedIn, onBothProcesses } from '../rig/scenario.ts';
 
-/** A user gets all that is stored about the account. */
+/** Users can export all data stored about their account. */
 
 const hex = (n: number) => n.toString(16).padStart(12, '0');
 
 everywhere((scenario, surface) => {
-  test('the document has everything, and no secret', async () => {
+  // checks: 37
+  test('the export contains all data of the user and no secrets', async () => {
     const { call, stack } = scenario();
     const { session, ...person } = await loggedIn(scenario());
     await stack.database(
@@ -44,7 +45,7 @@ everywhere((scenario, surface) => {
       'logged-in',
       'profile-changed',
     ]);
-    expect(reply.data.activity[2].details).toEqual({ method: 'password' });
+    expect(reply.data.activity[2].details).toEqual({ method: 'password', session: expect.any(String) });
     const [user] = await stack.database<Record<string, unknown>>('select * from users where id = ?', [person.id]);
     const [row] = await stack.database<Record<string, unknown>>('select * from sessions where user_id = ?', [
       person.id,
@@ -58,7 +59,8 @@ everywhere((scenario, surface) => {
     expect(reply.headers.get('cache-control')).toBe('no-store');
   });
 
-  test('nothing of others is in it', async () => {
+  // checks: 49
+  test('the export contains no data of others', async () => {
     const { call } = scenario();
     const { session } = await loggedIn(scenario());
     const other = await loggedIn(scenario());
@@ -67,7 +69,8 @@ everywhere((scenario, surface) => {
     expect(JSON.stringify(data)).not.toContain(other.email);
   });
 
-  test('it takes a session with a recent credential, ten times an hour', async () => {
+  // checks: 49
+  test('the export requires a session with a recent credential, and is limited to ten an hour', async () => {
     const { call, stack } = scenario();
     const { session, id } = await loggedIn(scenario());
     expectRefusal(await call('account.export'), 401, 'UNAUTHENTICATED');
@@ -82,7 +85,7 @@ everywhere((scenario, surface) => {
 const EVENTS = 100_000;
 const UPLOADS = 10_000;
 
-/** Puts in so many events and uploads of a user. */
+/** Inserts this many events and uploads of a user. */
 async function giveMuch({ database }: Stack, userId: string): Promise<void> {
   const rows = async (most: number, insert: (from: number, to: number) => Promise<unknown>) => {
     for (let from = 0; from < most; from += 1000) await insert(from, from + 1000);
@@ -111,11 +114,11 @@ async function giveMuch({ database }: Stack, userId: string): Promise<void> {
   );
 }
 
-onBothStacks((stack) => {
+onBothProcesses((stack) => {
   const memoryMb = () =>
     Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${stack().services[0]?.pid}/status`, 'utf8'))?.[1]) / 1024;
 
-  /** The answer piece by piece: `onText` may wait. Rejects where it breaks off. */
+  /** The answer in pieces: `onText` may wait. Rejects if it breaks off. */
   const read = (session: string, onText: (text: string) => Promise<void> | void): Promise<void> =>
     new Promise((resolve, reject) => {
       const headers = { cookie: `auth_session=${session}` };
@@ -130,7 +133,7 @@ onBothStacks((stack) => {
       sent.on('error', reject).end();
     });
 
-  test('100,000 events and 10,000 uploads are streamed in bounded memory, and too much for tRPC', async () => {
+  test('100,000 events and 10,000 uploads are streamed in bounded memory; tRPC refuses them as too large', async () => {
     const scenario = { stack: stack(), call: callerOf('rest', stack().url) };
     const { session, id } = await loggedIn(scenario);
     await read(session, () => undefined);
@@ -147,12 +150,12 @@ onBothStacks((stack) => {
     expect(document.uploads).toHaveLength(UPLOADS);
     expect(new Set(document.uploads.map(({ objectKey }: { objectKey: string }) => objectKey)).size).toBe(UPLOADS);
     console.log(`an export of ${Math.round(text.length / 1e6)} MB: memory +${Math.round(most - before)} MB`);
-    // What the collector leaves lying about differs between machines; all rows and their text at once take 130.
+    // Uncollected garbage differs between machines; all rows and their text at once take 130.
     expect(most - before).toBeLessThan(100);
     const refused = await callerOf('trpc', stack().url)('account.export', undefined, { session });
     expectRefusal(refused, 413, 'PAYLOAD_TOO_LARGE');
 
-    // A failure after the answer has begun.
+    // A failure after the answer has started.
     let isBegun = false;
     const resumed = Promise.withResolvers<void>();
     const broken = read(session, async () => {
@@ -168,5 +171,5 @@ onBothStacks((stack) => {
     expect(await broken).toBe('broken off');
     await stack().database('alter table uploads_away rename to uploads');
     expect((await scenario.call('profile.get', undefined, { session })).status).toBe(200);
-  }, 120_000);
+  });
 });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { clientAddress } from '../rig/address.ts';
-import { callerOf } from './callers.ts';
-import { loggedIn, onBothStacks } from './scenario.ts';
+import { clientAddress } from '../../rig/servers/address.ts';
+import { callerOf } from '../rig/callers.ts';
+import { loggedIn, onBothStacks } from '../rig/scenario.ts';
 
 onBothStacks((stack) => {
   const session = async () => {
@@ -21,7 +21,7 @@ onBothStacks((stack) => {
     });
   const input = (value: unknown) => `input=${encodeURIComponent(JSON.stringify(value))}`;
 
-  test('each call of a batch has its own answer, under a status of its own where they differ', async () => {
+  test('each call of a batch has its own answer; different statuses give 207', async () => {
     const { cookie, id, email } = await session();
     const both = await send(`profile.get,users.get?batch=1&${input({ 1: { id: 'nobody' } })}`, cookie);
     expect(both).toMatchObject({
@@ -38,13 +38,13 @@ onBothStacks((stack) => {
     });
   });
 
-  test('a batch of one is a batch, and its input is that of its index', async () => {
+  test('a batch of one is a batch, with its input at index 0', async () => {
     const { cookie } = await session();
     const answer = await post('profile.update?batch=1', cookie, { 0: { bio: 'first' }, 1: { bio: 'nobody’s' } });
     expect(answer).toMatchObject({ status: 200, body: [{ result: { data: { user: { bio: 'first' } } } }] });
   });
 
-  test('the changes of a batch are all made, each with its own input', async () => {
+  test('all changes of a batch are made, each with its own input', async () => {
     const { cookie, id } = await session();
     const answer = await post('profile.update,profile.update?batch=1', cookie, {
       0: { bio: 'B' },
@@ -56,7 +56,7 @@ onBothStacks((stack) => {
     ]);
   });
 
-  test('a change is no read, nor a read a change, in a batch either', async () => {
+  test('a mutation by GET and a query by POST are 404, in a batch too', async () => {
     const { cookie, id } = await session();
     const read = await send(`profile.get,profile.update?batch=1&${input({ 1: { bio: 'changed' } })}`, cookie);
     expect(read).toMatchObject({ status: 207, body: [{ result: {} }, { error: { data: { code: 'NOT_FOUND' } } }] });
@@ -64,7 +64,7 @@ onBothStacks((stack) => {
     expect(await stack().database('select bio from users where id = ?', [id])).toEqual([{ bio: null }]);
   });
 
-  test.each(['{', '%7B', 'null x'])('an input in the address that is no JSON is refused (%s)', async (text) => {
+  test.each(['{', '%7B', 'null x'])('an input in the URL that is not JSON is refused (%s)', async (text) => {
     for (const path of ['users.list?', 'users.list?batch=1&']) {
       const { status, body } = await send(`${path}input=${text}`, '');
       expect(status).toBe(400);
@@ -72,19 +72,19 @@ onBothStacks((stack) => {
     }
   });
 
-  test('a form is the input of one call, never of a batch', async () => {
+  test('a form is the input of a single call, never of a batch', async () => {
     const { cookie } = await session();
     const body = new FormData();
     body.set('type', 'avatar');
     expect((await send('upload.image?batch=1', cookie, { method: 'POST', body })).status).toBe(415);
   });
 
-  test('a batch that is too large is refused as a whole', async () => {
+  test('a batch beyond the limit is refused as a whole', async () => {
     const refused = await send(`${Array(11).fill('health').join(',')}?batch=1`, '');
     expect(refused).toMatchObject({ status: 400, body: { error: { data: { code: 'VALIDATION_FAILED' } } } });
   });
 
-  test('a path that cannot be decoded names no procedure', async () => {
+  test('a path that cannot be decoded is 404', async () => {
     expect(await send('%zz', '')).toMatchObject({ status: 404, body: { error: { data: { code: 'NOT_FOUND' } } } });
   });
 });

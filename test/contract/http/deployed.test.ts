@@ -1,20 +1,46 @@
 import { describe, expect, test } from 'vitest';
-import { freshEmail } from '../rig/address.ts';
-import { ask } from '../rig/raw.ts';
-import { noS3 } from '../rig/s3.ts';
-import { callerOf } from './callers.ts';
-import { devPaths } from './dev-paths.ts';
-import { frontEnds, loginFrom } from './front-ends.ts';
-import { expectRefusal, onStack, PASSWORD, registered, verified } from './scenario.ts';
+import { ask } from '../../rig/client/raw.ts';
+import { freshEmail } from '../../rig/servers/address.ts';
+import { noS3 } from '../../rig/servers/s3.ts';
+import type { Stack } from '../../rig/stack.ts';
+import { callerOf } from '../rig/callers.ts';
+import { devPaths } from '../rig/dev-paths.ts';
+import { frontEnds, loginFrom } from '../rig/front-ends.ts';
+import { expectRefusal, onStack, PASSWORD, registered, verified } from '../rig/scenario.ts';
 
-/** What holds only where others reach the service. */
+/** Rules for a service that others can reach. */
+
+const cookiesAreSafe = (stack: () => Stack) =>
+  // checks: 68
+  test('browser cookies are Secure and __Host-, so other hosts cannot plant them', async () => {
+    const call = callerOf('rest', stack().url);
+    const reply = await call('auth.register', { name: 'Ada', email: freshEmail(), password: PASSWORD });
+    expect(reply.setCookies).toEqual([
+      expect.stringMatching(/^__Host-auth_browser=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=86400; Secure$/),
+    ]);
+    const login = await call('auth.login', await verified({ stack: stack(), call }));
+    expect(login.setCookies.sort()).toEqual([
+      expect.stringMatching(
+        /^__Host-auth_device=[\w-]{43}\.[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=34560000; Secure$/,
+      ),
+      expect.stringMatching(/^auth_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=604800; Secure$/),
+    ]);
+    // Without the prefix they may be another host's.
+    const cookies = login.setCookies.map((line) => line.split(';', 1)[0]).join('; ');
+    const change = { currentPassword: PASSWORD, newPassword: PASSWORD };
+    const changed = await call('account.changePassword', change, {
+      headers: { cookie: cookies.replace('__Host-', '') },
+    });
+    expect(changed.setCookies).toEqual([expect.stringMatching(/^auth_session=/)]);
+  });
+
 describe('in production', () => {
   onStack(
     'real',
     (stack) => {
       const call = () => callerOf('rest', stack().url);
 
-      test('the stored hash has the documented form', async () => {
+      test('the stored hash has the documented format', async () => {
         const { id } = await registered({ stack: stack(), call: call() });
         const [row] = await stack().database('select password_hash from users where id = ?', [id]);
         const [iterations, salt = '', hash = ''] = String(row?.['password_hash']).split(':');
@@ -23,30 +49,18 @@ describe('in production', () => {
         expect(Buffer.from(hash, 'base64')).toHaveLength(32);
       });
 
-      test('the start says who can create an account, and who can read of users', async () => {
+      test('the start says who can register and who can read users', async () => {
         const output = () => stack().services[0]?.output();
-        // Requests are answered before the start has said all.
+        // Requests are answered before the start has logged everything.
         await expect.poll(output, { timeout: 10_000 }).toContain('"msg":"ready"');
         expect(output()).toContain('PUBLIC_USERS is full: everyone can read the names and addresses of all users');
         expect(output()).toContain('REGISTRATION is open: everyone can create an account');
       });
 
-      test('no other host can plant the cookies of the browser and of the device', async () => {
-        const reply = await call()('auth.register', { name: 'Ada', email: freshEmail(), password: PASSWORD });
-        expect(reply.setCookies).toEqual([
-          expect.stringMatching(
-            /^__Host-auth_browser=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=86400; Secure$/,
-          ),
-        ]);
-        const login = await call()('auth.login', await verified({ stack: stack(), call: call() }));
-        expect(login.setCookies).toContainEqual(
-          expect.stringMatching(
-            /^__Host-auth_device=[\w-]{43}\.[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=34560000; Secure$/,
-          ),
-        );
-      });
+      cookiesAreSafe(stack);
 
-      test('opening the mailed link confirms nothing, whatever opens it', async () => {
+      // checks: 10
+      test('opening a mailed link confirms nothing', async () => {
         const person = await registered({ stack: stack(), call: call() });
         const { text } = await stack().waitForMail({ to: person.email, subject: 'Verify your email' });
         const { pathname, search } = new URL(text.match(/https?:\/\/\S+/)?.[0] ?? '');
@@ -57,7 +71,7 @@ describe('in production', () => {
         expectRefusal(await call()('auth.login', person), 403, 'EMAIL_NOT_VERIFIED');
       });
 
-      test.each(frontEnds)('%s is foreign', async (origin) => {
+      test.each(frontEnds)('requests from %s are refused as cross-site', async (origin) => {
         expect(await loginFrom(stack(), origin)).toMatchObject({ code: 'ORIGIN_MISMATCH', allowed: null });
       });
     },
@@ -69,11 +83,13 @@ describe('at a public APP_URL', () => {
   onStack(
     'real',
     (stack) => {
-      test.each(frontEnds)('%s is foreign', async (origin) => {
+      cookiesAreSafe(stack);
+
+      test.each(frontEnds)('requests from %s are refused as cross-site', async (origin) => {
         expect(await loginFrom(stack(), origin)).toMatchObject({ code: 'ORIGIN_MISMATCH', allowed: null });
       });
 
-      test('no development tool is served, to whichever name, nor a login through the embedded provider', async () => {
+      test('development tools and the embedded provider are not served, under any host name', async () => {
         for (const path of [...devPaths, '/auth/idp', '/auth/idp/callback?code=x&state=y']) {
           for (const host of ['accounts.example.test', `localhost:${stack().services[0]?.port}`]) {
             expect((await ask(stack().url + path, { headers: { host } })).status).toBe(404);

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { clientAddress } from '../rig/address.ts';
-import { ask } from '../rig/raw.ts';
-import { startService } from '../rig/service.ts';
-import type { Stack } from '../rig/stack.ts';
-import { callerOf } from './callers.ts';
-import { devPaths } from './dev-paths.ts';
-import { expectRefusal, logIn, onBothStacks, registered } from './scenario.ts';
+import { ask } from '../../rig/client/raw.ts';
+import { startService } from '../../rig/process/service.ts';
+import { clientAddress } from '../../rig/servers/address.ts';
+import type { Stack } from '../../rig/stack.ts';
+import { callerOf } from '../rig/callers.ts';
+import { devPaths } from '../rig/dev-paths.ts';
+import { expectRefusal, logIn, onBothStacks, registered } from '../rig/scenario.ts';
 
-/** A GET of the mailed link, as curl and as browsers send it. */
+/** A GET of the mailed link, as sent by curl and by browsers. */
 const browserAccepts = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
 
 async function linkTo(stack: Stack, email: string): Promise<string> {
@@ -33,7 +33,7 @@ describe('development tools', () => {
       (await ask(stack().url + path, { method, headers: { host } })).status;
 
     test.each(['localhost', '127.0.0.1', '127.1.2.3', '[::1]', 'accounts.localhost', 'LOCALHOST'])(
-      'they answer to %s',
+      'answer requests to %s',
       async (name) => {
         const host = `${name}:${stack().services[0]?.port}`;
         expect(await statusOf('/dev/mail', host)).toBe(200);
@@ -49,19 +49,19 @@ describe('development tools', () => {
       'localhost.evil.test:PORT',
       '127.0.0.1.evil.test:PORT',
       '10.0.0.1:PORT',
-    ])('they do not answer to %s', async (name) => {
+    ])('do not answer requests to %s', async (name) => {
       const host = name.replace('PORT', String(stack().services[0]?.port));
       for (const path of devPaths) {
         for (const method of ['GET', 'HEAD', 'POST']) expect(await statusOf(path, host, method)).toBe(404);
       }
     });
 
-    test('X-Forwarded-Host names nothing', async () => {
+    test('X-Forwarded-Host is ignored', async () => {
       const headers = { host: 'evil.test', 'x-forwarded-host': new URL(stack().appUrl).host };
       expect((await ask(`${stack().url}/dev/mail`, { headers })).status).toBe(404);
     });
 
-    test('a program that opens the mailed link confirms, and gets the answer of POST /auth/verify-email', async () => {
+    test('a program that opens the mailed link confirms it, with the answer of POST /auth/verify-email', async () => {
       const call = callerOf('rest', stack().url);
       for (const accept of ['*/*', 'application/json']) {
         const person = await registered({ stack: stack(), call });
@@ -75,14 +75,15 @@ describe('development tools', () => {
       }
     });
 
-    test('without the browser’s cookie it confirms elsewhere', async () => {
+    test('without the cookie of the browser it confirms as another browser', async () => {
       const call = callerOf('rest', stack().url);
       const { email } = await registered({ stack: stack(), call });
       const { body } = await open(await linkTo(stack(), email));
       expect(JSON.parse(body).unproven).toEqual([{ method: 'password', addedAt: expect.any(Number) }]);
     });
 
-    test('a browser gets the page, and neither that nor a HEAD confirms', async () => {
+    // checks: 10
+    test('a browser gets the page; neither that nor HEAD confirms', async () => {
       const call = callerOf('rest', stack().url);
       const person = await registered({ stack: stack(), call });
       const link = await linkTo(stack(), person.email);
@@ -92,7 +93,7 @@ describe('development tools', () => {
       expectRefusal(await call('auth.login', person), 403, 'EMAIL_NOT_VERIFIED');
     });
 
-    test('a wrong token is refused and counted as everywhere', async () => {
+    test('a wrong token is refused and counted', async () => {
       const address = clientAddress();
       const wrong = () => open(`${stack().url}/verify-email?token=${'x'.repeat(43)}`, { address });
       const first = await wrong();
@@ -107,7 +108,7 @@ describe('development tools', () => {
 });
 
 describe('at a public APP_URL', () => {
-  test('embedded parts that give no power do without DEV_TOOLS', async () => {
+  test('harmless embedded parts work without DEV_TOOLS', async () => {
     const env = {
       APP_URL: 'https://accounts.example.test',
       SMTP_URL: 'smtps://127.0.0.1:9',
@@ -119,12 +120,12 @@ describe('at a public APP_URL', () => {
     expect(service.output()).not.toContain('/dev');
   });
 
-  test('without a mail server there is no start', async () => {
+  test('without a mail server the service does not start', async () => {
     const start = startService({ env: { APP_URL: 'https://accounts.example.test' } });
     await expect(start).rejects.toThrow(/SMTP_URL is missing[\s\S]*MAIL_FROM is missing/);
   });
 
-  test('DEV_TOOLS=on serves them under its name, and the log warns', async () => {
+  test('DEV_TOOLS=on serves them under the public name, and the log warns', async () => {
     const service = await startService({ env: { APP_URL: 'http://accounts.example.test', DEV_TOOLS: 'on' } });
     for (const [host, status] of Object.entries({ 'accounts.example.test': 200, 'evil.test': 404 })) {
       expect((await ask(`${service.url}/dev/mail`, { headers: { host } })).status).toBe(status);

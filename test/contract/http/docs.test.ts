@@ -1,8 +1,8 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { callerOf } from './contract/callers.ts';
-import { onStack, verified } from './contract/scenario.ts';
-import { startChromium } from './rig/chromium.ts';
+import { startChromium } from '../../rig/client/chromium.ts';
+import { callerOf } from '../rig/callers.ts';
+import { onStack, verified } from '../rig/scenario.ts';
 
 let browser: Browser;
 beforeAll(async () => {
@@ -10,7 +10,7 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(() => browser?.close());
 
-/** Opens one operation, fills its body if there is one, sends it, and answers what the page shows as the real response. */
+/** Opens an operation, fills its body if any, sends it, and returns the response that the page shows. */
 async function tryOut(page: Page, method: string, path: string, body?: object) {
   const operation = page.locator(`.opblock-${method}`, { has: page.locator(`[data-path="${path}"]`) });
   await operation.locator('.opblock-summary-control').click();
@@ -23,7 +23,7 @@ async function tryOut(page: Page, method: string, path: string, body?: object) {
 
 describe('the page at /docs', () => {
   onStack('embedded', (stack) => {
-    test('lets one log in and call, under the documented CSP, and loads nothing from elsewhere', async () => {
+    test('can log in and send requests under the documented CSP, and loads nothing from other hosts', async () => {
       const { email, password, id } = await verified({ stack: stack(), call: callerOf('rest', stack().url) });
       const page = await browser.newPage();
       const complaints: string[] = [];
@@ -49,12 +49,16 @@ describe('the page at /docs', () => {
     });
 
     test('shows every operation of the document', async () => {
-      const document = (await (await fetch(`${stack().url}/openapi.json`)).json()) as { paths: Record<string, object> };
+      const document = (await (await fetch(`${stack().url}/openapi.json`)).json()) as {
+        paths: Record<string, object>;
+        webhooks: object;
+      };
       const operations = Object.values(document.paths).flatMap((methods) => Object.keys(methods));
+      const webhooks = Object.keys(document.webhooks);
       const page = await browser.newPage();
       await page.goto(`${stack().appUrl}/docs`);
       await page.locator('.opblock').first().waitFor();
-      expect(await page.locator('.opblock').count()).toBe(operations.length);
+      expect(await page.locator('.opblock').count()).toBe(operations.length + webhooks.length);
       await page.close();
     });
   });

@@ -1,8 +1,9 @@
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { expect, test } from 'vitest';
-import { paths } from './callers.ts';
-import { documentOf, expectDocumented } from './document.ts';
-import { onBothStacks } from './scenario.ts';
+import { eventTypes, schemaNameOf } from '../../../server/events/catalogue.ts';
+import { paths } from '../rig/callers.ts';
+import { documentOf, expectDocumented } from '../rig/document.ts';
+import { onBothStacks } from '../rig/scenario.ts';
 
 const rules = {
   'operation-tag-defined': 'error',
@@ -12,14 +13,14 @@ const rules = {
   'operation-2xx-response': 'off',
 } as const;
 
-/** Documented beside the procedures. */
+/** Documented in addition to the procedures. */
 const probes = ['/livez', '/readyz'];
 
-/** That real answers are as documented is asserted with each call over REST: see callers.ts. */
+/** Every REST call in the tests is checked against the document: see callers.ts. */
 onBothStacks((stack) => {
   const load = () => documentOf(stack().url);
 
-  test('the document is OpenAPI 3.1, and a linter finds nothing', async () => {
+  test('the document is valid OpenAPI 3.1 without lint findings', async () => {
     const document = await load();
     expect(document.openapi).toMatch(/^3\.1\./);
     const config = await createConfig({ extends: ['recommended'], rules });
@@ -27,7 +28,7 @@ onBothStacks((stack) => {
     expect(findings.map(({ ruleId, message, location }) => [ruleId, location[0]?.pointer, message])).toEqual([]);
   });
 
-  test('it has every path of the contract, and no other', async () => {
+  test('the document has exactly the paths of the contract', async () => {
     const document = await load();
     const documented = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
@@ -39,7 +40,7 @@ onBothStacks((stack) => {
     );
   });
 
-  test.each(probes)('%s answers as it is documented, as does a request to it that is malformed', async (path) => {
+  test.each(probes)('%s answers as documented, even to a malformed request', async (path) => {
     const { url } = stack();
     for (const [query, status] of [
       ['', 200],
@@ -51,11 +52,16 @@ onBothStacks((stack) => {
     }
   });
 
-  test('every error body is ours', async () => {
+  test('every documented error has the standard error body', async () => {
     const { paths: documented, components } = await load();
     const errors = ['Error', 'PresignError', 'UploadError'];
-    const users = ['ManagedAccount', 'ManagedUser', 'Profile', 'User'];
-    expect(Object.keys(components.schemas).sort()).toEqual([...errors, ...users].sort());
+    const events = ['PublicEvent', ...eventTypes.map(schemaNameOf)];
+    const users = ['Application', 'Grant', 'ManagedAccount', 'ManagedUser', 'Profile', 'User'];
+    const keys = ['AccessKey'];
+    const webhooks = ['Webhook', 'WebhookDelivery'];
+    expect(Object.keys(components.schemas).sort()).toEqual(
+      [...errors, ...events, ...keys, ...users, ...webhooks].sort(),
+    );
     for (const [path, methods] of Object.entries(documented)) {
       if (probes.includes(path)) continue;
       for (const [method, { responses }] of Object.entries(methods)) {

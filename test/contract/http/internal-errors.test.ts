@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest';
-import { clientAddress } from '../rig/address.ts';
-import { until } from '../rig/until.ts';
-import { onBothStacks } from './scenario.ts';
+import { clientAddress } from '../../rig/servers/address.ts';
+import { until } from '../../rig/until.ts';
+import { onBothStacks } from '../rig/scenario.ts';
 
 onBothStacks((stack) => {
-  test('an error of our own is answered without its cause, which is in the log under the id of the request', async () => {
+  // checks: 65
+  test('an internal error is answered without its cause; the log has the cause under the request id', async () => {
     const ask = async (path: string) => {
       const response = await fetch(stack().url + path, { headers: { 'x-forwarded-for': clientAddress() } });
       return { status: response.status, id: response.headers.get('x-request-id') ?? '', body: await response.json() };
@@ -21,7 +22,7 @@ onBothStacks((stack) => {
       expect(rpc.body).toEqual({ error: { message, code: -32603, data } });
       for (const { id } of [rest, rpc]) {
         const logged = () => stack().services[0]?.output().split(id).length ?? 0;
-        // Its line of the request, and the error with its stack.
+        // The request's log line, and the error with its stack.
         await until(() => logged() >= 3, { what: 'the error in the log' });
       }
       expect(stack().services[0]?.output()).toMatch(/avatar[\s\S]*\n\s+at /);

@@ -1,45 +1,43 @@
 import { describe, expect, test } from 'vitest';
-import { Browser } from '../provider/browser.ts';
-import { profileOf } from '../provider/login.ts';
-import { freshEmail } from '../rig/address.ts';
-import { ask } from '../rig/raw.ts';
-import type { Stack } from '../rig/stack.ts';
-import { frontEnds, loginFrom } from './front-ends.ts';
-import { onBothStacks } from './scenario.ts';
+import { Browser } from '../../provider/browser.ts';
+import { profileOf } from '../../provider/login.ts';
+import { ask } from '../../rig/client/raw.ts';
+import { freshEmail } from '../../rig/servers/address.ts';
+import type { Stack } from '../../rig/stack.ts';
+import { frontEnds, loginFrom } from '../rig/front-ends.ts';
+import { onBothStacks } from '../rig/scenario.ts';
 
 const portOf = (stack: Stack) => stack.services[0]?.port;
 
 describe('with APP_URL unset', () => {
   onBothStacks(
     (stack) => {
-      test.each(['localhost', '127.0.0.1'])(
-        'a login through the provider that began at %s ends there',
-        async (name) => {
-          const base = `http://${name}:${portOf(stack())}`;
-          const browser = new Browser();
-          const request = new URL(await browser.redirectOf(`${base}/auth/idp`));
-          expect(request.searchParams.get('redirect_uri')).toBe(`${base}/auth/idp/callback`);
-          const page = new URL(await browser.redirectOf(request), request);
-          const email = freshEmail();
-          const resume = await browser.redirectOf(page, {
-            method: 'POST',
-            headers: { origin: page.origin },
-            body: new URLSearchParams({ email, name: 'Ada', verified: 'yes', action: 'login' }),
-          });
-          const callback = new URL(await browser.redirectOf(resume));
-          expect(callback.origin).toBe(base);
-          expect(await browser.redirectOf(callback)).toBe('/dashboard');
-          expect(await profileOf(stack(), browser.session)).toMatchObject({ email });
-        },
-      );
+      test.each(['localhost', '127.0.0.1'])('a provider login started at %s ends there', async (name) => {
+        const base = `http://${name}:${portOf(stack())}`;
+        const browser = new Browser();
+        const request = new URL(await browser.redirectOf(`${base}/auth/idp`));
+        expect(request.searchParams.get('redirect_uri')).toBe(`${base}/auth/idp/callback`);
+        const page = new URL(await browser.redirectOf(request), request);
+        const email = freshEmail();
+        const resume = await browser.redirectOf(page, {
+          method: 'POST',
+          headers: { origin: page.origin },
+          body: new URLSearchParams({ email, name: 'Ada', verified: 'yes', action: 'login' }),
+        });
+        const callback = new URL(await browser.redirectOf(resume));
+        expect(callback.origin).toBe(base);
+        expect(await browser.redirectOf(callback)).toBe('/dashboard');
+        expect(await profileOf(stack(), browser.session)).toMatchObject({ email });
+      });
 
+      // checks: 42
       test.each([
         ['[::1]:PORT', '[::1]:PORT'],
         ['evil.test', 'localhost:PORT'],
         ['evil.test:PORT', 'localhost:PORT'],
         ['127.0.0.2:PORT', 'localhost:PORT'],
         ['localhost:1', 'localhost:PORT'],
-      ])('a request to the name %s is sent back to %s', async (asked, expected) => {
+      ])('a request to %s is redirected to %s', async (asked, expected) => {
         const named = (host: string) => host.replace('PORT', String(portOf(stack())));
         const { headers } = await ask(`${stack().url}/auth/idp`, { headers: { host: named(asked) } });
         const redirectUri = new URL(String(headers['location'])).searchParams.get('redirect_uri');
@@ -47,7 +45,7 @@ describe('with APP_URL unset', () => {
       });
 
       test.each(['http://localhost:PORT', 'http://127.0.0.1:PORT', 'http://[::1]:PORT'])(
-        'pages of %s are ours',
+        'pages of %s count as own pages',
         async (address) => {
           const origin = address.replace('PORT', String(portOf(stack())));
           expect(await loginFrom(stack(), origin)).toMatchObject({ code: 'INVALID_CREDENTIALS', allowed: origin });
@@ -60,7 +58,8 @@ describe('with APP_URL unset', () => {
 
 describe('a front end on another port of this machine', () => {
   onBothStacks((stack) => {
-    test.each(frontEnds)('%s may call with credentials', async (origin) => {
+    // checks: 24
+    test.each(frontEnds)('%s may send requests with credentials', async (origin) => {
       expect(await loginFrom(stack(), origin)).toEqual({
         code: 'INVALID_CREDENTIALS',
         allowed: origin,
@@ -82,7 +81,7 @@ describe('a front end on another port of this machine', () => {
       'ftp://localhost:5173',
       'http://localhost:5173/',
       'http://user@localhost:5173',
-    ])('but not %s', async (origin) => {
+    ])('%s may not', async (origin) => {
       expect(await loginFrom(stack(), origin)).toMatchObject({ code: 'ORIGIN_MISMATCH', allowed: null });
     });
   });

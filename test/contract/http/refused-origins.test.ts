@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { foreignOriginWarning } from '../../server/http/foreign-origins.ts';
-import { callerOf } from './callers.ts';
-import { expectRefusal, onBothStacks } from './scenario.ts';
+import { foreignOriginWarning } from '../../../server/http/foreign-origins.ts';
+import { callerOf } from '../rig/callers.ts';
+import { expectRefusal, onBothStacks } from '../rig/scenario.ts';
 
 onBothStacks((stack) => {
   const preflight = (origin: string, path = '/trpc/auth.login') =>
@@ -15,12 +15,13 @@ onBothStacks((stack) => {
       .filter((line) => line.includes('ALLOWED_ORIGINS') && line.includes(origin));
 
   describe('a front end that is not allowed', () => {
+    // checks: 67
     test.each([
       'https://shop.example.test',
       'http://shop.example.test:8080',
       'http://[2001:db8::1]:81',
       'capacitor://app',
-    ])('a preflight of %s is refused, and told why', async (origin) => {
+    ])('a preflight of %s is refused with the reason', async (origin) => {
       for (const path of ['/trpc/auth.login', '/auth/login', '/api/profile', '/nowhere']) {
         const answer = await preflight(origin, path);
         expect([answer.status, await answer.json()]).toEqual([
@@ -35,7 +36,7 @@ onBothStacks((stack) => {
     });
 
     test.each(['null', 'https://<script>', 'https://a b', 'x', `https://${'x'.repeat(300)}.test`, 'https://a/\u00e9'])(
-      'one that no browser sends is refused without its name: %j',
+      'an origin that no browser sends is refused without its name: %j',
       async (origin) => {
         const answer = await preflight(origin);
         expect([answer.status, await answer.json()]).toEqual([
@@ -45,7 +46,7 @@ onBothStacks((stack) => {
       },
     );
 
-    test('is in the log, once', async () => {
+    test('is logged once', async () => {
       const origin = 'https://logged.example.test';
       await fetch(`${stack().url}/api/users`, { headers: { origin } });
       for (let i = 0; i < 5; i++) await preflight(origin);
@@ -54,7 +55,7 @@ onBothStacks((stack) => {
       await expect.poll(() => warnings(origin)).toHaveLength(1);
     });
 
-    test('is not told of where it is allowed', async () => {
+    test('does not learn which origins are allowed', async () => {
       const { origin } = new URL(stack().appUrl);
       expect((await preflight(origin)).status).toBe(204);
       expect((await preflight('http://localhost:5173')).status).toBe(204);
@@ -63,7 +64,7 @@ onBothStacks((stack) => {
   });
 });
 
-test('the log names an origin once an hour, and at most a hundred in an hour', () => {
+test('the log names each origin once an hour, and at most a hundred origins an hour', () => {
   let now = 0;
   const said: unknown[] = [];
   const warn = foreignOriginWarning({ warn: (about: unknown) => said.push(about) }, () => now);

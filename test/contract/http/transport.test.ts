@@ -1,13 +1,13 @@
 import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { clientAddress, freshEmail } from '../rig/address.ts';
-import { ask } from '../rig/raw.ts';
-import { inTime } from '../rig/until.ts';
-import { callerOf, paths } from './callers.ts';
-import { isAlive, loggedIn, onBothStacks, onStack, PASSWORD } from './scenario.ts';
+import { ask } from '../../rig/client/raw.ts';
+import { clientAddress, freshEmail } from '../../rig/servers/address.ts';
+import { inTime, until } from '../../rig/until.ts';
+import { callerOf, paths } from '../rig/callers.ts';
+import { isAlive, loggedIn, onBothStacks, onStack, PASSWORD } from '../rig/scenario.ts';
 
-/** interface.md section 5, to the letter. */
+/** interface.md section 5, exactly. */
 const securityHeaders = (apiHost: string) => ({
   'content-security-policy': `default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data: https:; font-src 'self'; connect-src 'self' ${apiHost}; frame-ancestors 'none'; base-uri 'self'; form-action 'self'`,
   'x-content-type-options': 'nosniff',
@@ -27,7 +27,7 @@ onBothStacks((stack) => {
   const person = () => ({ name: 'Ada Lovelace', email: freshEmail(), password: PASSWORD });
   const countUsers = async () => (await stack().database('select count(*) as n from users'))[0]?.['n'];
 
-  /** Sends bytes as they are and resolves to all that comes back until the connection closes. */
+  /** Sends raw bytes and resolves to everything received until the connection closes. */
   const sendRaw = (bytes: string) =>
     inTime(
       new Promise<string>((resolve, reject) => {
@@ -42,6 +42,7 @@ onBothStacks((stack) => {
       { within: 5000, what: 'the end of the connection' },
     );
 
+  // checks: 65
   test.each<[string, string, string, number, { headers?: Record<string, string>; body?: string; times?: number }?]>([
     ['an answer', 'GET', '/api/users', 200],
     ['health', 'GET', '/api/health', 200],
@@ -76,7 +77,7 @@ onBothStacks((stack) => {
     ['an unknown procedure', 'GET', '/trpc/nope', 404],
     ['an odd method', 'DELETE', '/api/profile', 404],
   ])(
-    '%s carries every security header and says nothing of what it is made of',
+    '%s carries every security header and reveals no software',
     async (_, method, path, status, { headers: own, body, times = 1 } = {}) => {
       const { origin, host } = new URL(stack().appUrl);
       const address = clientAddress();
@@ -94,13 +95,14 @@ onBothStacks((stack) => {
       for (const name of ['x-powered-by', 'server', 'via']) expect(headers).not.toHaveProperty(name);
       const text = await response.text();
       if (/^[[{]/.test(text)) expect(headers['content-type']).toBe('application/json; charset=utf-8');
-      // A page is no error of its own.
+      // A page is not an error.
       if (status < 400 || own?.['accept']) return;
       expect(Object.keys(JSON.parse(text))).not.toContain('stack');
       expect(text).not.toMatch(/node_modules|\bat \S+:\d+/);
     },
   );
 
+  // checks: 66
   test.each([
     [
       'a content length and chunks',
@@ -121,7 +123,7 @@ onBothStacks((stack) => {
     ['a target that is no address', 'GET http://[/ HTTP/1.1\r\nHost: x\r\n\r\n', 400],
     ['20 kB of headers', `GET /api/health HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
     ['no HTTP at all', 'hello\r\n\r\n', 400],
-  ])('a request with %s is refused and its connection closed', async (_, bytes, status) => {
+  ])('a request with %s is refused and its connection is closed', async (_, bytes, status) => {
     const answer = await sendRaw(bytes);
     expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
     for (const [name, value] of Object.entries(securityHeaders(new URL(stack().appUrl).host))) {
@@ -130,6 +132,59 @@ onBothStacks((stack) => {
     expect((await send('/api/health')).status).toBe(200);
   });
 
+  /** The status of each answer on a connection. */
+  const statusesOf = (answers: string) =>
+    [...answers.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
+  const rawPost = (path: string, fields: object) => {
+    const body = JSON.stringify(fields);
+    return `POST ${path} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: ${clientAddress()}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  };
+  const brokenBody =
+    'POST /auth/register HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n';
+
+  test.each<[string, string, number[]]>([
+    ['what is no HTTP', 'hello\r\n\r\n', [400]],
+    ['what is no HTTP, in pieces', 'hello\r\n\r\n'.repeat(10_000), [400]],
+    ['20 kB of headers', `GET /livez HTTP/1.1\r\nX-Long: ${'x'.repeat(20_000)}\r\n\r\n`, [431]],
+    ['CONNECT', 'CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n', [404]],
+    ['a request with a broken body', brokenBody, [400]],
+    ['a request, and what is no HTTP', 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\nhello\r\n\r\n', [200, 400]],
+  ])('a request followed by %s gets its own answer, and the next one gets its own too', async (_, next, statuses) => {
+    for (const [path, status] of [
+      ['/auth/register', 201],
+      ['/trpc/auth.register', 200],
+    ] as const) {
+      const account = person();
+      const answers = await sendRaw(rawPost(path, account) + next);
+      expect(statusesOf(answers)).toEqual([status, ...statuses]);
+      expect(await stack().database('select email from users where email = ?', [account.email])).toHaveLength(1);
+    }
+  });
+
+  test('a body that breaks before its turn stops the request; one that breaks later gets the answer in progress', async () => {
+    const call = callerOf('rest', stack().url);
+    const { session } = await loggedIn({ stack: stack(), call });
+    const logout = brokenBody
+      .replace('/auth/register', '/auth/logout')
+      .replace('Host: x', `Host: x\r\nCookie: auth_session=${session}`);
+    expect(statusesOf(await sendRaw(logout))).toEqual([400]);
+    expect(await isAlive(call, session)).toBe(true);
+
+    const [head = '', broken = ''] = logout.split(/(?<=\r\n\r\n)/);
+    const socket = connect(stack().services[0]?.port ?? 0, '127.0.0.1');
+    let answers = '';
+    socket.on('data', (data) => {
+      answers += data;
+    });
+    const closed = new Promise((resolve) => socket.once('close', resolve));
+    socket.write(head);
+    await until(async () => !(await isAlive(call, session)));
+    socket.write(broken);
+    await closed;
+    expect(statusesOf(answers)).toEqual([200]);
+  });
+
+  // checks: 24
   test.each<Record<string, string>>([
     { origin: 'https://evil.test' },
     { origin: 'null' },
@@ -137,7 +192,7 @@ onBothStacks((stack) => {
     { origin: 'http://localhost' },
     { 'sec-fetch-site': 'cross-site' },
     { 'sec-fetch-site': 'same-site' },
-  ])('nothing changes for a page of another site, with the cookie or without (%j)', async (foreign) => {
+  ])('a request from another site changes nothing, with or without the cookie (%j)', async (foreign) => {
     const { session } = await loggedIn({ stack: stack(), call: callerOf('rest', stack().url) });
     const everything = async () => ({
       users: await stack().database('select * from users'),
@@ -163,7 +218,8 @@ onBothStacks((stack) => {
     expect(await isAlive(callerOf('rest', stack().url), session)).toBe(true);
   });
 
-  test('a logout from another site fails, and so does any request that a browser calls cross-site or same-site', async () => {
+  // checks: 24
+  test('a logout, like any cross-site or same-site request, fails from another site', async () => {
     const call = callerOf('rest', stack().url);
     const { session } = await loggedIn({ stack: stack(), call });
     for (const headers of [
@@ -179,7 +235,8 @@ onBothStacks((stack) => {
     expect((await call('auth.logout', undefined, { session, headers: own })).status).toBe(200);
   });
 
-  test('reading is open to nobody’s scripts but ours', async () => {
+  // checks: 67
+  test('other origins cannot read answers', async () => {
     const response = await send('/api/users', { headers: { origin: 'https://evil.test' } });
     expect(response.headers.get('access-control-allow-origin')).toBeNull();
     const preflight = await send('/auth/login', {
@@ -193,8 +250,9 @@ onBothStacks((stack) => {
     expect(own.headers.get('access-control-allow-credentials')).toBe('true');
   });
 
+  // checks: 25
   test.each(['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', '', undefined])(
-    'JSON that comes as %j is not read',
+    'JSON sent as %j is refused',
     async (type) => {
       const before = await countUsers();
       const statusOf = async (path: string, fields: object = person(), method = 'POST', cookie = '') => {
@@ -210,12 +268,12 @@ onBothStacks((stack) => {
       expect(await statusOf('/auth/login')).toBe(415);
       expect(await change()).toBe(415);
       expect(await stack().database('select name from users where id = ?', [id])).toEqual([{ name }]);
-      // The one that is logged in.
+      // The logged-in one.
       expect(await countUsers()).toBe(Number(before) + 1);
     },
   );
 
-  test('a charset with the content type is no offence', async () => {
+  test('a content type may have a charset', async () => {
     const response = await send('/auth/register', {
       method: 'POST',
       headers: { 'content-type': 'application/json; charset=utf-8' },
@@ -242,7 +300,7 @@ onBothStacks((stack) => {
     }
   });
 
-  test('a list in place of an object is named as that, and a path that cannot be decoded is no path', async () => {
+  test('a list instead of an object is refused as such, and an undecodable path is 404', async () => {
     const list = await send('/auth/register', { method: 'POST', headers: json, body: '[]' });
     expect(await list.json()).toMatchObject({
       code: 'VALIDATION_FAILED',
@@ -252,25 +310,27 @@ onBothStacks((stack) => {
     expect([path.status, await path.json()]).toEqual([404, { message: 'Not found', code: 'NOT_FOUND' }]);
   });
 
-  /** Beside the fields of a registration that is right in itself. */
+  /** Added to an otherwise valid registration. */
   const besideARegistration = async (path: string, more: string) => {
-    const asked = person();
-    const body = `${more.slice(0, -1)},${JSON.stringify(asked).slice(1)}`;
+    const account = person();
+    const body = `${more.slice(0, -1)},${JSON.stringify(account).slice(1)}`;
     const { status } = await send(path, { method: 'POST', headers: json, body });
-    const rows = await stack().database('select role, email_verified from users where email = ?', [asked.email]);
+    const rows = await stack().database('select role, email_verified from users where email = ?', [account.email]);
     return { status, rows };
   };
   const plainUser = [{ role: 'user', email_verified: 0 }];
 
+  // checks: 6
   test.each([
     ['10,000 keys', `{${Array.from({ length: 10_000 }, (_, i) => `"k${i}":1`).join()}}`],
     ['a constructor', '{"constructor":{"prototype":{"emailVerified":true,"role":"admin"}}}'],
-  ])('%s beside what is asked for change nothing', async (_, more) => {
+  ])('%s beside the documented fields change nothing', async (_, more) => {
     expect(await besideARegistration('/auth/register', more)).toEqual({ status: 201, rows: plainUser });
     expect(await besideARegistration('/trpc/auth.register', more)).toEqual({ status: 200, rows: plainUser });
   });
 
-  test('a prototype beside what is asked for is refused', async () => {
+  // checks: 6
+  test('a prototype property beside the documented fields is refused', async () => {
     const prototype = '{"__proto__":{"emailVerified":true,"role":"admin"}}';
     for (const path of ['/auth/register', '/trpc/auth.register']) {
       expect(await besideARegistration(path, prototype)).toEqual({ status: 400, rows: [] });
@@ -287,11 +347,12 @@ onBothStacks((stack) => {
     expect(await sendWith('POST', '/trpc/upload.presign', file)).toBe(400);
     const rows = await stack().database('select bio, role from users where id = ?', [id]);
     expect(rows).toEqual([{ bio: null, role: 'user' }]);
-    // Nor anything for the next request.
+    // Nor is the next request affected.
     expect(await besideARegistration('/auth/register', '{"k":1}')).toEqual({ status: 201, rows: plainUser });
   });
 
-  test('more than 100 kB is refused, announced or not, packed or not', async () => {
+  // checks: 33
+  test('a body over 100 kB is refused, announced or not, compressed or not', async () => {
     const body = JSON.stringify({ ...person(), bio: 'x'.repeat(200_000) });
     const chunks = async function* () {
       for (let i = 0; i < body.length; i += 10_000) yield new TextEncoder().encode(body.slice(i, i + 10_000));
@@ -310,33 +371,41 @@ onBothStacks((stack) => {
     }
   });
 
-  test.each(['gzip', 'br', 'deflate'])('a body that is no %s is refused', async (encoding) => {
+  test.each(['gzip', 'br', 'deflate'])('a body that is not %s is refused', async (encoding) => {
     const headers = { ...json, 'content-encoding': encoding };
     const response = await send('/auth/login', { method: 'POST', headers, body: 'nothing packed' });
     expect(response.status).toBe(400);
     expect(await response.json()).toMatchObject({ code: 'VALIDATION_FAILED' });
   });
 
-  test('what is not ours is not written into the log', async () => {
+  test('text of the caller is not written into the log', async () => {
     await send('/trpc/ada@example.test');
     await send('/ada@example.test?token=secret-token');
     await send('/livez');
     expect(stack().services[0]?.output()).not.toMatch(/ada@example|secret-token/);
   });
 
-  test('an answer to one origin is not kept for another', async () => {
+  test('an Accept header over 500 characters is ignored', async () => {
+    const typeFor = async (accept: string) =>
+      (await send('/nope', { headers: { accept } })).headers.get('content-type');
+    expect(await typeFor('text/html'.padEnd(500, ','))).toBe('text/html; charset=utf-8');
+    expect(await typeFor('text/html'.padEnd(501, ','))).toBe('application/json; charset=utf-8');
+  });
+
+  test('an answer for one origin is not cached for another', async () => {
     for (const path of ['/api/health', '/trpc/health']) {
       expect((await send(path)).headers.get('vary')).toContain('Origin');
     }
   });
 
-  test('a call cannot ask for a stream, whose refusals would look like answers', async () => {
+  test('a call cannot request a stream, where refusals would look like answers', async () => {
     const response = await send('/trpc/profile.get', { headers: { 'trpc-accept': 'application/jsonl' } });
     expect(response.status).toBe(401);
     expect(await response.json()).toMatchObject({ error: { data: { code: 'UNAUTHENTICATED' } } });
   });
 
-  test('two hundred logins in one batch are no login', async () => {
+  // checks: 17
+  test('two hundred logins in one batch are refused', async () => {
     const { email, password } = person();
     const names = Array(200).fill('auth.login').join(',');
     const input = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [i, { email, password }]));
@@ -349,7 +418,8 @@ onBothStacks((stack) => {
     expect(await response.text()).not.toMatch(/INVALID_CREDENTIALS|RATE_LIMITED/);
   });
 
-  test('in a batch each login counts by itself', async () => {
+  // checks: 17
+  test('each login of a batch counts', async () => {
     const { email, password } = person();
     const names = Array(10).fill('auth.login').join(',');
     const input = Object.fromEntries(Array.from({ length: 10 }, (_, i) => [i, { email, password }]));
@@ -363,13 +433,14 @@ onBothStacks((stack) => {
     expect(codes).toEqual([...Array(5).fill('INVALID_CREDENTIALS'), ...Array(5).fill('RATE_LIMITED')]);
   });
 
+  // checks: 67
   test.each(['TRACE', 'DELETE', 'PATCH', 'PUT', 'HEAD', 'GET', 'POST'])(
-    '%s does nothing at a path of another method',
+    '%s with another method changes nothing',
     async (method) => {
       const call = callerOf('rest', stack().url);
       const { session, id } = await loggedIn({ stack: stack(), call });
       const own = Object.values(paths).filter(([of]) => of === method.replace('HEAD', 'GET'));
-      // Also where a word stands in place of a parameter.
+      // Also with a word instead of a parameter.
       const patterns = own.map(([, path]) => new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`));
       const others = Object.values(paths).filter(([, path]) => !patterns.some((pattern) => pattern.test(path)));
       const before = await stack().database('select * from users order by id');
@@ -393,7 +464,8 @@ onBothStacks((stack) => {
     expect(await response.text()).toBe('');
   });
 
-  test('a request that changes something is not made by reading', async () => {
+  // checks: 67
+  test('a GET cannot make a change', async () => {
     const before = await countUsers();
     const input = encodeURIComponent(JSON.stringify(person()));
     for (const path of [`/trpc/auth.register?input=${input}`, `/auth/register?${new URLSearchParams(person())}`]) {
@@ -402,7 +474,7 @@ onBothStacks((stack) => {
     expect(await countUsers()).toBe(before);
   });
 
-  test('a client that leaves in the middle of its body costs nothing', async () => {
+  test('a client that disconnects in the middle of its body holds no resources', async () => {
     await Promise.all(
       Array.from({ length: 20 }, async (_, i) => {
         const path = i % 2 ? '/auth/register' : '/trpc/auth.register';
@@ -418,7 +490,7 @@ onBothStacks((stack) => {
     expect((await send('/api/health')).status).toBe(200);
   });
 
-  test('each request has an id of its own, which its log line carries', async () => {
+  test('each request has a unique id, which the log contains', async () => {
     const first = await send('/api/health');
     const second = await send('/api/health');
     const id = first.headers.get('x-request-id') ?? '';
@@ -427,7 +499,7 @@ onBothStacks((stack) => {
     expect(stack().services[0]?.output()).toContain(id);
   });
 
-  test('the probes tell whether it lives and whether it can work', async () => {
+  test('the probes report liveness and readiness', async () => {
     expect(await (await send('/livez')).json()).toEqual({ status: 'ok' });
     expect(await (await send('/readyz')).json()).toEqual({ status: 'ok', database: 'ok', keyValueStore: 'ok' });
   });
@@ -437,7 +509,7 @@ describe('further front ends', () => {
   onStack(
     'embedded',
     (stack) => {
-      test('may call us from their pages, with the cookie', async () => {
+      test('may send requests with the cookie from their pages', async () => {
         const origin = 'https://app.example.test';
         const preflight = await fetch(`${stack().url}/auth/login`, {
           method: 'OPTIONS',
@@ -464,7 +536,8 @@ describe('further front ends', () => {
         expect(reply.headers.get('access-control-allow-origin')).toBe(origin);
       });
 
-      test('the cookie is shared with the configured domain, and one of this host alone is cleared after it', async () => {
+      // checks: 20
+      test('the cookie is shared with the configured domain, and the cookie of the host is cleared', async () => {
         const call = callerOf('rest', stack().url);
         const shared = 'auth_session=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0; Domain=example.test';
         const former = 'auth_session=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0';

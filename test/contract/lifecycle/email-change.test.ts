@@ -1,13 +1,15 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, describe, expect, test } from 'vitest';
-import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
-import { loginsThrough, somebody } from '../provider/login.ts';
-import { clientAddress, freshEmail } from '../rig/address.ts';
-import type { Stack } from '../rig/stack.ts';
-import { until } from '../rig/until.ts';
+import { environmentFor, startHostileProvider } from '../../provider/hostile.ts';
+import { freshSubject, loginsThrough, somebody } from '../../provider/login.ts';
+import { clientAddress, freshEmail } from '../../rig/servers/address.ts';
+import type { Stack } from '../../rig/stack.ts';
+import { until } from '../../rig/until.ts';
 import {
   everywhere,
   expectRefusal,
   growOld,
+  inBrowser,
   isAlive,
   loggedIn,
   logIn,
@@ -17,9 +19,9 @@ import {
   registered,
   verified,
   visibleIn,
-} from './scenario.ts';
+} from '../rig/scenario.ts';
 
-/** Another address: asked for, confirmed by a link to the new one, undone by a link to the old one. */
+/** An email change: requested, confirmed by a link to the new address, undone by a link to the former one. */
 const provider = await startHostileProvider();
 const logInThrough = loginsThrough(provider);
 afterAll(() => provider.close());
@@ -41,40 +43,40 @@ const subjectsTo = async (stack: Stack, email: string) => {
 
 everywhere(
   (scenario) => {
-    /** Changes the address of a session's user, who has had `former`. Answers the new one and the tokens of both mails. */
+    /** Changes the email of a session's user from `former`. Returns the new one and the tokens of both mails. */
     const change = async (session: string, former: string) => {
       const { call, stack } = scenario();
       const email = freshEmail();
-      expect((await call('account.changeEmail', { email }, { session })).status).toBe(200);
+      expect((await call('account.changeEmail', { email }, inBrowser(session))).status).toBe(200);
       const token = await mailedToken(stack, email, 'confirm-email');
-      expect((await call('account.confirmEmail', { token }, { session })).status).toBe(200);
+      expect((await call('account.confirmEmail', { token }, inBrowser(session))).status).toBe(200);
       return { email, token, undo: await mailedToken(stack, former, 'undo-email-change') };
     };
 
-    /** A user who has another address since just now. */
+    /** A user with a just changed email. */
     const changed = async () => {
       const { email: former, ...person } = await loggedIn(scenario());
       return { ...person, former, ...(await change(person.session, former)) };
     };
 
-    test('nothing changes before the link is used; then the address does, and the old one is told', async () => {
+    test('the email changes when the link is used, and the former email gets a mail', async () => {
       const { call, stack } = scenario();
       const { session, ...person } = await loggedIn(scenario());
       const other = await logIn(call, person);
       await call('auth.forgotPassword', { email: person.email });
       const reset = await mailedToken(stack, person.email, 'reset-password');
       const email = freshEmail();
-      const asked = await call('account.changeEmail', { email: email.toUpperCase() }, { session });
-      expect(asked).toMatchObject({
+      const requested = await call('account.changeEmail', { email: email.toUpperCase() }, inBrowser(session));
+      expect(requested).toMatchObject({
         status: 200,
         data: { success: true, message: expect.any(String) },
-        setCookies: [],
+        setCookies: [expect.stringMatching(/^auth_browser=B{43}; .*Max-Age=86400$/)],
       });
       const token = await mailedToken(stack, email, 'confirm-email');
       expect(await addressOf(stack, person.id)).toBe(person.email);
       expect(await subjectsTo(stack, person.email)).not.toContain('The email of your account');
 
-      const reply = await call('account.confirmEmail', { token }, { session });
+      const reply = await call('account.confirmEmail', { token }, inBrowser(session));
       expect(reply).toMatchObject({
         status: 200,
         data: { success: true, message: expect.any(String) },
@@ -84,7 +86,7 @@ everywhere(
       expect(profile.data.user).toMatchObject({ id: person.id, email });
       expect(await isAlive(call, other)).toBe(true);
       const { text } = await stack.waitForMail({ to: person.email, subject: 'The email of your account' });
-      expect(text).toContain(`is ${email} now`);
+      expect(text).toContain(`is now ${email}`);
       expectRefusal(await call('auth.login', person), 401, 'INVALID_CREDENTIALS');
       await logIn(call, { ...person, email });
       for (const at of [person.email, email]) {
@@ -100,60 +102,64 @@ everywhere(
       );
     });
 
-    test('a repeated link is no error, until the address has changed again', async () => {
+    test('a repeated link succeeds until the email changes again', async () => {
       const { call } = scenario();
       const { session, token, email } = await changed();
-      expect((await call('account.confirmEmail', { token }, { session })).status).toBe(200);
+      expect((await call('account.confirmEmail', { token }, inBrowser(session))).status).toBe(200);
       await change(session, email);
-      expectRefusal(await call('account.confirmEmail', { token }, { session }), 400, 'INVALID_TOKEN');
+      expectRefusal(await call('account.confirmEmail', { token }, inBrowser(session)), 400, 'INVALID_TOKEN');
     });
 
-    test('asking takes a recent session of a browser of ours, and an address that is another', async () => {
+    test('a change requires a recent session, an own page and a different email', async () => {
       const { call, stack } = scenario();
       const { session, id, email } = await loggedIn(scenario());
       const input = { email: freshEmail() };
       expectRefusal(await call('account.changeEmail', input), 401, 'UNAUTHENTICATED');
       const headers = { origin: 'https://evil.test' };
-      expectRefusal(await call('account.changeEmail', input, { session, headers }), 403, 'ORIGIN_MISMATCH');
+      expectRefusal(
+        await call('account.changeEmail', input, { ...inBrowser(session), headers }),
+        403,
+        'ORIGIN_MISMATCH',
+      );
       for (const one of ['', 'x', `${freshEmail()}, ${freshEmail()}`, 'é@example.test', 1, null, undefined]) {
-        expectRefusal(await call('account.changeEmail', { email: one }, { session }), 400, 'VALIDATION_FAILED');
+        expectRefusal(await call('account.changeEmail', { email: one }, inBrowser(session)), 400, 'VALIDATION_FAILED');
       }
-      const same = await call('account.changeEmail', { email: email.toUpperCase() }, { session });
+      const same = await call('account.changeEmail', { email: email.toUpperCase() }, inBrowser(session));
       expectRefusal(same, 400, 'VALIDATION_FAILED');
-      expect(same.details).toEqual({ email: { message: 'This is your email already', rule: 'unchanged' } });
+      expect(same.details).toEqual({ email: { message: 'This is already your email', rule: 'unchanged' } });
       await growOld(stack, id);
-      expectRefusal(await call('account.changeEmail', input, { session }), 403, 'REAUTHENTICATION_REQUIRED');
+      expectRefusal(await call('account.changeEmail', input, inBrowser(session)), 403, 'REAUTHENTICATION_REQUIRED');
       expect(await stack.database('select id from outbox where email = ?', [input.email])).toEqual([]);
       await call('auth.reauthenticate', { password: PASSWORD }, { session });
-      expect((await call('account.changeEmail', { ...input, userId: 'user_1', former: 'x' }, { session })).status).toBe(
-        200,
-      );
+      expect(
+        (await call('account.changeEmail', { ...input, userId: 'user_1', former: 'x' }, inBrowser(session))).status,
+      ).toBe(200);
       await mailedToken(stack, input.email, 'confirm-email');
     });
 
-    test('the link works in a session of its account only, once it is the newest, for a day', async () => {
+    test('only the newest link works, for a day, in a session of its account', async () => {
       const { call, stack } = scenario();
       const { session, id, email: former } = await loggedIn(scenario());
       const stranger = await loggedIn(scenario());
       const email = freshEmail();
-      await call('account.changeEmail', { email }, { session });
+      await call('account.changeEmail', { email }, inBrowser(session));
       const older = await mailedToken(stack, email, 'confirm-email');
-      await call('account.changeEmail', { email }, { session });
+      await call('account.changeEmail', { email }, inBrowser(session));
       const token = await mailedToken(stack, email, 'confirm-email', 2);
-      const confirm = (token: unknown, options: object = { session }) =>
+      const confirm = (token: unknown, options: object = inBrowser(session)) =>
         call('account.confirmEmail', { token }, options);
       expectRefusal(await confirm(older), 400, 'INVALID_TOKEN');
       expectRefusal(await confirm(token, {}), 401, 'UNAUTHENTICATED');
       expectRefusal(await confirm(token, { session: stranger.session }), 400, 'INVALID_TOKEN');
       expectRefusal(
-        await confirm(token, { session, headers: { origin: 'https://evil.test' } }),
+        await confirm(token, { ...inBrowser(session), headers: { origin: 'https://evil.test' } }),
         403,
         'ORIGIN_MISMATCH',
       );
       for (const one of [undefined, null, 1, '', token.slice(1), `${token}A`, [token], { $ne: '' }]) {
         expectRefusal(await confirm(one), 400, 'INVALID_TOKEN');
       }
-      // The undoing token of the change, which is not made yet, is another one.
+      // The token that undoes the change is another one.
       expectRefusal(await call('account.undoEmailChange', { token }), 400, 'INVALID_TOKEN');
       await expire(stack, id, DAY_MS + 1000);
       expectRefusal(await confirm(token), 400, 'INVALID_TOKEN');
@@ -161,29 +167,80 @@ everywhere(
       expect(await subjectsTo(stack, former)).not.toContain('The email of your account');
     });
 
-    test('refused tokens count, per client address', async () => {
+    test('the link works only in the browser that requested it; elsewhere it stays valid', async () => {
+      const { call, stack } = scenario();
+      const { session, id, email: former } = await loggedIn(scenario());
+      const email = freshEmail();
+      await call('account.changeEmail', { email }, inBrowser(session));
+      const token = await mailedToken(stack, email, 'confirm-email');
+      const refusal = 'Please open the link in the browser in which you requested it';
+      const address = clientAddress();
+      for (const browser of [undefined, 'C'.repeat(43), 'B'.repeat(42)]) {
+        const reply = await call('account.confirmEmail', { token }, { session, browser, address });
+        expectRefusal(reply, 403, 'FORBIDDEN', refusal);
+      }
+      expect(await addressOf(stack, id)).toBe(former);
+      expect(await subjectsTo(stack, former)).not.toContain('The email of your account');
+      expect((await call('account.confirmEmail', { token }, inBrowser(session))).status).toBe(200);
+      expect(await addressOf(stack, id)).toBe(email);
+      expectRefusal(await call('account.confirmEmail', { token }, { session }), 403, 'FORBIDDEN', refusal);
+    });
+
+    // checks: 68
+    test('a click of an owner with a planted session does not give the email to the attacker', async () => {
+      const { call, stack } = scenario();
+      const identity = somebody();
+      const attacker = await logInThrough(stack, identity);
+      const victim = freshEmail();
+      const own = attacker.browser.cookies.get('auth_browser');
+      const session = attacker.session ?? '';
+      expect((await call('account.changeEmail', { email: victim }, { session, browser: own })).status).toBe(200);
+      const token = await mailedToken(stack, victim, 'confirm-email');
+      expectRefusal(await call('account.confirmEmail', { token }, inBrowser(session)), 403, 'FORBIDDEN');
+
+      // The owner can register the address, and nothing of the attacker works there.
+      const { id, ...owner } = await verified(scenario(), { email: victim });
+      expectRefusal(await call('account.confirmEmail', { token }, { session, browser: own }), 409, 'EMAIL_TAKEN');
+      await call('auth.forgotPassword', { email: victim });
+      const reset = {
+        token: await mailedToken(stack, victim, 'reset-password'),
+        email: victim,
+        password: NEW_PASSWORD,
+      };
+      expect((await call('auth.resetPassword', reset)).status).toBe(200);
+      await logIn(call, { ...owner, password: NEW_PASSWORD });
+      expect(await stack.database('select subject from identities where user_id = ?', [id])).toEqual([]);
+      expect(await subjectsTo(stack, identity.email)).not.toContain('The email of your account');
+    });
+
+    test('wrong tokens count per client address', async () => {
       const { call } = scenario();
       const { session } = await loggedIn(scenario());
       const address = clientAddress();
       const guess = (i: number) => ({ token: `${i}`.padEnd(43, 'A') });
       for (let i = 0; i < 50; i++) {
         const reply = await (i % 2
-          ? call('account.confirmEmail', guess(i), { session, address })
+          ? call('account.confirmEmail', guess(i), { ...inBrowser(session), address })
           : call('account.undoEmailChange', guess(i), { address }));
         expectRefusal(reply, 400, 'INVALID_TOKEN');
       }
       expectRefusal(await call('account.undoEmailChange', guess(50), { address }), 429, 'RATE_LIMITED');
-      expectRefusal(await call('account.confirmEmail', guess(50), { session, address }), 429, 'RATE_LIMITED');
+      expectRefusal(
+        await call('account.confirmEmail', guess(50), { ...inBrowser(session), address }),
+        429,
+        'RATE_LIMITED',
+      );
     });
 
-    test('an address that is another’s is not revealed, and its owner is told', async () => {
+    // checks: 29
+    test('a taken email is not revealed, and its owner gets a mail', async () => {
       const { call, stack } = scenario();
       const { session, id } = await loggedIn(scenario());
       const owner = await verified(scenario());
-      const free = await call('account.changeEmail', { email: freshEmail() }, { session });
-      const taken = await call('account.changeEmail', { email: owner.email }, { session });
+      const free = await call('account.changeEmail', { email: freshEmail() }, inBrowser(session));
+      const taken = await call('account.changeEmail', { email: owner.email }, inBrowser(session));
       expect(visibleIn(taken)).toEqual(visibleIn(free));
-      const { text } = await stack.waitForMail({ to: owner.email, subject: 'was given for another account' });
+      const { text } = await stack.waitForMail({ to: owner.email, subject: 'was entered for another account' });
       expect(text).not.toMatch(/confirm-email|token/);
       const outbox = await stack.database<{ kind: string; user_id: string; state: string }>(
         "select kind, user_id, state from outbox where user_id = ? and kind = 'confirm-email' order by id",
@@ -197,49 +254,81 @@ everywhere(
       expect(await addressOf(stack, id)).not.toBe(owner.email);
     });
 
-    test('an address whose account was never verified is free for who proves it', async () => {
+    test('the email of an unverified account goes to the user who proves it', async () => {
       const { call, stack } = scenario();
       const { session, id } = await loggedIn(scenario());
       const squatter = await registered(scenario());
-      await call('account.changeEmail', { email: squatter.email }, { session });
+      await call('account.changeEmail', { email: squatter.email }, inBrowser(session));
       const token = await mailedToken(stack, squatter.email, 'confirm-email');
-      expect((await call('account.confirmEmail', { token }, { session })).status).toBe(200);
+      expect((await call('account.confirmEmail', { token }, inBrowser(session))).status).toBe(200);
       expect(await addressOf(stack, id)).toBe(squatter.email);
       expect(await stack.database('select id from users where id = ?', [squatter.id])).toEqual([]);
     });
 
-    test('who verifies the address in between has it', async () => {
+    test('the email of an account that was blocked before its verification stays taken', async () => {
+      const { call, stack } = scenario();
+      const { session, id, email: former } = await loggedIn(scenario());
+      const holder = await registered(scenario());
+      await stack.database('update users set blocked_at = 1 where id = ?', [holder.id]);
+      await call('account.changeEmail', { email: holder.email }, inBrowser(session));
+      const token = await mailedToken(stack, holder.email, 'confirm-email');
+      expectRefusal(await call('account.confirmEmail', { token }, inBrowser(session)), 409, 'EMAIL_TAKEN');
+      expect(await addressOf(stack, id)).toBe(former);
+      expect(await addressOf(stack, holder.id)).toBe(holder.email);
+    });
+
+    test('a password change cancels the pending email change, and no other mail', async () => {
+      const { call, stack } = scenario();
+      const { session, id, email } = await loggedIn(scenario());
+      // Due in a hundred years.
+      for (const kind of ['confirm-email', 'identity-linked']) {
+        await stack.database(
+          `insert into outbox (id, kind, email, inbox, user_id, detail, state, attempts, due_at, expires_at, created_at)
+           values (?, ?, ?, ?, ?, 'acme', 'pending', 0, 4900000000000, 4900000000000, 1)`,
+          [randomUUID(), kind, email, email, id],
+        );
+      }
+      const passwords = { currentPassword: PASSWORD, newPassword: NEW_PASSWORD };
+      expect((await call('account.changePassword', passwords, { session })).status).toBe(200);
+      const waiting = await stack.database('select kind from outbox where user_id = ? and created_at = 1', [id]);
+      expect(waiting).toEqual([{ kind: 'identity-linked' }]);
+      await stack.database('delete from outbox where user_id = ? and created_at = 1', [id]);
+    });
+
+    test('the first to verify the email keeps it', async () => {
       const { call, stack } = scenario();
       const { session, id, email: former } = await loggedIn(scenario());
       const email = freshEmail();
-      await call('account.changeEmail', { email }, { session });
+      await call('account.changeEmail', { email }, inBrowser(session));
       const token = await mailedToken(stack, email, 'confirm-email');
       await verified(scenario(), { email });
-      expectRefusal(await call('account.confirmEmail', { token }, { session }), 409, 'EMAIL_TAKEN');
+      expectRefusal(await call('account.confirmEmail', { token }, inBrowser(session)), 409, 'EMAIL_TAKEN');
       expect(await addressOf(stack, id)).toBe(former);
     });
 
-    test('no inbox and no client’s network is flooded by changes', async () => {
+    test('requests are limited per inbox and per client address', async () => {
       const { call, stack } = scenario();
-      const { session } = await loggedIn(scenario());
+      const [{ session }, other] = [await loggedIn(scenario()), await loggedIn(scenario())];
       const victim = freshEmail();
-      for (let i = 0; i < 12; i++) {
-        expect((await call('account.changeEmail', { email: victim }, { session })).status).toBe(200);
+      for (let i = 0; i < 6; i++) {
+        for (const one of [session, other.session]) {
+          expect((await call('account.changeEmail', { email: victim }, inBrowser(one))).status).toBe(200);
+        }
       }
       const pending = () => stack.database("select id from outbox where email = ? and state = 'pending'", [victim]);
-      await until(async () => (await pending()).length === 0, { what: 'the last mail', within: 20_000 });
+      await until(async () => (await pending()).length === 0, { what: 'the last mail' });
       const admitted = 'select id from outbox where email = ? and token_id is not null';
       expect(await stack.database(admitted, [victim])).toHaveLength(10);
-      // One whose link was replaced before it was sent is not sent at all.
+      // A mail whose link was replaced before sending is not sent.
       expect((await stack.mailsTo(victim)).length).toBeLessThanOrEqual(10);
       const address = clientAddress();
       for (let i = 0; i < 100; i++) await call('auth.forgotPassword', { email: 'nobody@example.test' }, { address });
-      const reply = await call('account.changeEmail', { email: freshEmail() }, { session, address });
+      const reply = await call('account.changeEmail', { email: freshEmail() }, { ...inBrowser(session), address });
       expectRefusal(reply, 429, 'RATE_LIMITED');
     });
 
     describe('the link to the old address', () => {
-      test('puts it back, ends every session, and leaves no way in but a mailed one', async () => {
+      test('restores the former email, ends all sessions and removes every login method but a mailed link', async () => {
         const { call, stack } = scenario();
         const { session, id, former, email, undo, ...person } = await changed();
         const thief = await logIn(call, { ...person, email });
@@ -255,7 +344,7 @@ everywhere(
           expectRefusal(refused, 400, 'INVALID_TOKEN');
         }
         for (const to of [former, email]) {
-          const { text } = await stack.waitForMail({ to, subject: 'was put back' });
+          const { text } = await stack.waitForMail({ to, subject: 'was restored' });
           expect(text).toContain(`it is ${former} again`);
         }
         expectRefusal(await call('account.undoEmailChange', { token: undo }), 400, 'INVALID_TOKEN');
@@ -273,12 +362,12 @@ everywhere(
         );
       });
 
-      test('works after further changes, which it undoes with their own links', async () => {
+      test('works after further changes, and undoes them and their links', async () => {
         const { call, stack } = scenario();
         const { session, id, former, email, undo } = await changed();
         const second = await change(session, email);
         const third = await change(session, second.email);
-        await call('account.changeEmail', { email: freshEmail() }, { session });
+        await call('account.changeEmail', { email: freshEmail() }, inBrowser(session));
         expect((await call('account.undoEmailChange', { token: undo })).status).toBe(200);
         expect(await addressOf(stack, id)).toBe(former);
         for (const token of [undo, second.undo, third.undo]) {
@@ -287,7 +376,7 @@ everywhere(
         expect(await stack.database('select id from email_changes where user_id = ?', [id])).toEqual([]);
       });
 
-      test('of a later change leaves that of an earlier one', async () => {
+      test('of a later change leaves the link of an earlier one valid', async () => {
         const { call, stack } = scenario();
         const { session, id, former, email, undo } = await changed();
         const second = await change(session, email);
@@ -297,7 +386,7 @@ everywhere(
         expect(await addressOf(stack, id)).toBe(former);
       });
 
-      test('is another than the one to the new address, and works for seven days', async () => {
+      test('differs from the link to the new email, and works for seven days', async () => {
         const { call, stack } = scenario();
         const { id, email, token, undo } = await changed();
         expectRefusal(await call('account.undoEmailChange', { token }), 400, 'INVALID_TOKEN');
@@ -317,31 +406,74 @@ everywhere(
         expect(await addressOf(stack, id)).toBe(email);
       });
 
-      test('removes identities that were linked since, and keeps those from before', async () => {
+      // checks: 69
+      test('removes login methods added since seven days before the request, and reports older ones', async () => {
         const { call, stack } = scenario();
         const owner = somebody();
         const { session = '' } = await logInThrough(stack, owner);
         const { data } = await call('profile.get', undefined, { session });
-        await stack.database('update identities set created_at = created_at - ? where user_id = ?', [
-          HOUR_MS,
-          data.user.id,
-        ]);
+        const { id } = data.user;
+        const link = (subject: string, beforeMs: number) =>
+          stack.database(
+            `insert into identities (id, user_id, issuer, subject, provider, proven, browser, created_at)
+             values (?, ?, ?, ?, 'acme', 1, null, ?)`,
+            [crypto.randomUUID(), id, provider.url, subject, Date.now() - beforeMs],
+          );
+        const [older, newer] = [somebody().sub, somebody().sub];
+        await link(older, 7 * DAY_MS + HOUR_MS);
+        await link(newer, 7 * DAY_MS - HOUR_MS);
         const email = freshEmail();
-        await call('account.changeEmail', { email }, { session });
+        await call('account.changeEmail', { email }, inBrowser(session));
         const token = await mailedToken(stack, email, 'confirm-email');
-        await call('account.confirmEmail', { token }, { session });
+        // Confirmed a day after the request and undone almost seven days later: neither moves the period.
+        const pass = (ms: number) =>
+          Promise.all([
+            stack.database('update identities set created_at = created_at - ? where user_id = ?', [ms, id]),
+            stack.database(
+              'update email_changes set created_at = created_at - ?, confirmed_at = confirmed_at - ? where user_id = ?',
+              [ms, ms, id],
+            ),
+          ]);
+        await pass(DAY_MS - HOUR_MS / 2);
+        await call('account.confirmEmail', { token }, inBrowser(session));
         const undo = await mailedToken(stack, owner.email, 'undo-email-change');
-        // The provider vouches for the new address: its identity is linked.
+        await pass(7 * DAY_MS - HOUR_MS / 2);
+        // The provider verifies the new address, so its identity is linked.
         await logInThrough(stack, somebody({ email }));
-        const identities = () => stack.database('select subject from identities where user_id = ?', [data.user.id]);
-        expect(await identities()).toHaveLength(2);
-        expect((await call('account.undoEmailChange', { token: undo })).status).toBe(200);
-        expect(await identities()).toEqual([{ subject: owner.sub }]);
+        const identities = () => stack.database('select subject from identities where user_id = ?', [id]);
+        expect(await identities()).toHaveLength(4);
+        const reply = await call('account.undoEmailChange', { token: undo });
+        expect(reply).toMatchObject({ code: undefined, status: 200 });
+        expect(await identities()).toEqual([{ subject: older }]);
+        expect(reply.data.kept).toEqual([{ method: 'acme', addedAt: expect.any(Number) }]);
+        const [former, other] = await Promise.all(
+          [owner.email, email].map((to) => stack.waitForMail({ to, subject: 'was restored' })),
+        );
+        expect(former?.text).toContain('You can still log in through Acme. This was added earlier');
+        expect(other?.text).not.toContain('Acme');
       });
     });
 
-    describe('a former address is kept for its user while the change can be undone:', () => {
-      test('nobody registers it, and nobody comes with it from a provider', async () => {
+    test('the undo removes login methods added between request and confirmation', async () => {
+      const { call, stack } = scenario();
+      const { session, id, email: former } = await loggedIn(scenario());
+      const email = freshEmail();
+      await call('account.changeEmail', { email }, inBrowser(session));
+      const token = await mailedToken(stack, email, 'confirm-email');
+      await stack.database('update email_changes set created_at = created_at - ? where user_id = ?', [3 * HOUR_MS, id]);
+      await stack.database(
+        `insert into identities (id, user_id, issuer, subject, provider, proven, created_at)
+         select ?, id, ?, ?, 'acme', 1, ? from users where id = ?`,
+        [randomUUID(), provider.url, freshSubject(), Date.now() - 2 * HOUR_MS, id],
+      );
+      expect((await call('account.confirmEmail', { token }, inBrowser(session))).status).toBe(200);
+      const undo = await mailedToken(stack, former, 'undo-email-change');
+      expect((await call('account.undoEmailChange', { token: undo })).status).toBe(200);
+      expect(await stack.database('select id from identities where user_id = ?', [id])).toEqual([]);
+    });
+
+    describe('the former email is reserved while the change can be undone:', () => {
+      test('nobody can register it or bring it from a provider', async () => {
         const { call, stack } = scenario();
         const { id, former } = await changed();
         const person = { name: 'Mallory', email: former, password: PASSWORD };
@@ -352,33 +484,33 @@ everywhere(
         expect(await call('auth.register', person)).toMatchObject({ code: undefined, data: { success: true } });
       });
 
-      test('nobody changes to it, which is not revealed; its user does', async () => {
+      test('nobody else can change to it, and this is not revealed; its user can', async () => {
         const { call, stack } = scenario();
         const { session, id, former } = await changed();
         const other = await loggedIn(scenario());
-        const free = await call('account.changeEmail', { email: freshEmail() }, { session: other.session });
-        const kept = await call('account.changeEmail', { email: former }, { session: other.session });
-        expect(visibleIn(kept)).toEqual(visibleIn(free));
-        await stack.waitForMail({ to: former, subject: 'was given for another account' });
-        await call('account.changeEmail', { email: former }, { session });
+        const free = await call('account.changeEmail', { email: freshEmail() }, inBrowser(other.session));
+        const reserved = await call('account.changeEmail', { email: former }, inBrowser(other.session));
+        expect(visibleIn(reserved)).toEqual(visibleIn(free));
+        await stack.waitForMail({ to: former, subject: 'was entered for another account' });
+        await call('account.changeEmail', { email: former }, inBrowser(session));
         const token = await mailedToken(stack, former, 'confirm-email');
-        expect((await call('account.confirmEmail', { token }, { session })).status).toBe(200);
+        expect((await call('account.confirmEmail', { token }, inBrowser(session))).status).toBe(200);
         expect(await addressOf(stack, id)).toBe(former);
       });
 
-      test('who asked for it before it was given up does not get it', async () => {
+      test('a change to it that was requested before does not succeed', async () => {
         const { call, stack } = scenario();
         const other = await loggedIn(scenario());
         const email = freshEmail();
-        await call('account.changeEmail', { email }, { session: other.session });
+        await call('account.changeEmail', { email }, inBrowser(other.session));
         const token = await mailedToken(stack, email, 'confirm-email');
         const { session } = await loggedIn(scenario(), { email });
         await change(session, email);
-        expectRefusal(await call('account.confirmEmail', { token }, { session: other.session }), 409, 'EMAIL_TAKEN');
+        expectRefusal(await call('account.confirmEmail', { token }, inBrowser(other.session)), 409, 'EMAIL_TAKEN');
       });
     });
 
-    test('neither table nor queue has a token', async () => {
+    test('no token is stored in a table or in the queue', async () => {
       const { stack } = scenario();
       const { id, token, undo } = await changed();
       const tables = ['email_changes', 'outbox', 'activity', 'sessions'];

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { clientAddress } from '../rig/address.ts';
-import { restoreEntries, sessionEntry } from '../rig/key-value-view.ts';
-import type { Stack } from '../rig/stack.ts';
+import { restoreEntries, sessionEntry } from '../../rig/observe/key-value-view.ts';
+import { clientAddress } from '../../rig/servers/address.ts';
+import type { Stack } from '../../rig/stack.ts';
 import {
   everywhere,
   expectRefusal,
@@ -12,9 +12,9 @@ import {
   mailedToken,
   PASSWORD,
   sessionIn,
-} from './scenario.ts';
+} from '../rig/scenario.ts';
 
-/** A new password, set by a logged-in user. */
+/** Password changes by logged-in users. */
 
 const NEW_PASSWORD = 'Difference-Engine-1822';
 
@@ -23,7 +23,7 @@ const change = { currentPassword: PASSWORD, newPassword: NEW_PASSWORD };
 const removePassword = ({ database }: Stack, userId: string) =>
   database('update users set password_hash = null, password_proven = 0 where id = ?', [userId]);
 
-/** What a refused change must leave as it was. */
+/** What a refused change must not touch. */
 const stored = async ({ database }: Stack, userId: string) => ({
   user: await database('select password_hash, password_proven, session_epoch from users where id = ?', [userId]),
   sessions: await database('select id, epoch from sessions where user_id = ? order by id', [userId]),
@@ -31,7 +31,8 @@ const stored = async ({ database }: Stack, userId: string) => ({
 });
 
 everywhere((scenario) => {
-  test('all other sessions end, this one goes on under a new token, and a mail tells', async () => {
+  // checks: 35
+  test('a change ends all other sessions, renews the token of this one and sends a mail', async () => {
     const { call, stack } = scenario();
     const { session, ...person } = await loggedIn(scenario());
     const other = await logIn(call, person);
@@ -54,14 +55,14 @@ everywhere((scenario) => {
     expectRefusal(await call('auth.login', person), 401, 'INVALID_CREDENTIALS');
     await logIn(call, { ...person, password: NEW_PASSWORD });
     const { text } = await stack.waitForMail({ to: person.email, subject: 'was changed' });
-    expect(text).toContain('every other device was logged out');
+    expect(text).toContain('you were logged out on all other devices');
     const events = await call('activity.list', undefined, { session: next });
     expect(events.data.data).toContainEqual(
       expect.objectContaining({ kind: 'password-changed', details: { by: 'user' }, actor: 'user' }),
     );
   });
 
-  test('what has ended stays ended when the store comes back as it was before', async () => {
+  test('ended sessions stay ended when the store is restored from a snapshot', async () => {
     const { call, stack } = scenario();
     const { session, ...person } = await loggedIn(scenario());
     const other = await logIn(call, person);
@@ -71,7 +72,7 @@ everywhere((scenario) => {
     expect(await Promise.all([session, other, next].map((one) => isAlive(call, one)))).toEqual([false, false, true]);
   });
 
-  test('a mailed link that would set another password dies', async () => {
+  test('a change invalidates mailed reset links', async () => {
     const { call, stack } = scenario();
     const { session, email } = await loggedIn(scenario());
     await call('auth.forgotPassword', { email });
@@ -81,7 +82,7 @@ everywhere((scenario) => {
     expectRefusal(reset, 400, 'INVALID_TOKEN');
   });
 
-  test('refused, it changes nothing', async () => {
+  test('a refused change changes nothing', async () => {
     const { call, stack } = scenario();
     const { session, id } = await loggedIn(scenario());
     const without = await loggedIn(scenario());
@@ -98,7 +99,7 @@ everywhere((scenario) => {
       [change, 401, 'UNAUTHENTICATED', { session: undefined }],
       [change, 401, 'UNAUTHENTICATED', { session: 'A'.repeat(43) }],
       [change, 403, 'ORIGIN_MISMATCH', { headers: { origin: 'https://evil.test' } }],
-      // The password of another account, and one for an account without any.
+      // Another account's password, and one for an account without any.
       [change, 401, 'INVALID_CREDENTIALS', { session: without.session }],
     ];
     for (const [input, status, code, options] of cases) {
@@ -116,7 +117,7 @@ everywhere((scenario) => {
     });
   });
 
-  test('attempts count together with logins, per client address', async () => {
+  test('attempts share the limit of logins, per client address', async () => {
     const { call } = scenario();
     const { session, ...person } = await loggedIn(scenario());
     const address = clientAddress();
@@ -129,7 +130,7 @@ everywhere((scenario) => {
     expect(await isAlive(call, session)).toBe(true);
   });
 
-  test('a first password takes a recent session, and is as proven as the login methods that are there', async () => {
+  test('a first password requires a recent session, and is as proven as the other login methods', async () => {
     const { call, stack } = scenario();
     const { session, ...person } = await loggedIn(scenario());
     await removePassword(stack, person.id);

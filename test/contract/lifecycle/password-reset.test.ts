@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { clientAddress, freshEmail } from '../rig/address.ts';
-import { entriesOf } from '../rig/key-value-view.ts';
-import { ask } from '../rig/raw.ts';
-import { until } from '../rig/until.ts';
-import { callerOf, paths, type Reply } from './callers.ts';
+import { ask } from '../../rig/client/raw.ts';
+import { entriesOf } from '../../rig/observe/key-value-view.ts';
+import { clientAddress, freshEmail } from '../../rig/servers/address.ts';
+import { until } from '../../rig/until.ts';
+import { callerOf, paths, type Reply } from '../rig/callers.ts';
 import {
   expectRefusal,
   isAlive,
@@ -13,25 +13,26 @@ import {
   mailedToken,
   mailsSettled,
   onBothStacks,
-  overBoth,
+  overSurfaces,
   PASSWORD,
   registered,
   sessionIn,
   verified,
   visibleIn,
-} from './scenario.ts';
+} from '../rig/scenario.ts';
 
 const NEW_PASSWORD = 'Difference-Engine-1822';
 
-onBothStacks((stack) => {
-  overBoth(stack, (scenario, surface) => {
+onBothStacks((stack, name) => {
+  overSurfaces(stack, name, (scenario, surface) => {
     const askFor = async (email: string, count = 1) => {
       const { call, stack } = scenario();
       expect((await call('auth.forgotPassword', { email })).status).toBe(200);
       return mailedToken(stack, email, 'reset-password', count);
     };
 
-    test('a reset sets the password, ends every session, logs nobody in and mails a notice', async () => {
+    // checks: 35
+    test('a reset sets the password, ends all sessions, sends a mail and does not log in', async () => {
       const { call, stack } = scenario();
       const { session, ...person } = await loggedIn(scenario());
       const { email } = person;
@@ -53,37 +54,43 @@ onBothStacks((stack) => {
       );
     });
 
-    test('every address gets the same answer; mail goes to those of accounts, and to the stored address only', async () => {
+    // checks: 29, 30
+    test('every email gets the same answer; mails go to stored emails only', async () => {
       const { call, stack } = scenario();
       const person = await verified(scenario(), { email: freshEmail('kit') });
       const waiting = await registered(scenario());
       const external = await verified(scenario());
       await stack.database("update users set password_hash = null, provider = 'acme' where id = ?", [external.id]);
       const unknown = freshEmail();
-      const asked = [person.email.toUpperCase(), waiting.email, external.email, unknown];
-      const answers = await Promise.all(asked.map((email) => call('auth.forgotPassword', { email })));
+      const addresses = [person.email.toUpperCase(), waiting.email, external.email, unknown];
+      const answers = await Promise.all(addresses.map((email) => call('auth.forgotPassword', { email })));
       const message = 'If an account exists for this email, a password reset link has been sent.';
       for (const answer of answers) {
         expect(visibleIn(answer)).toEqual(visibleIn(answers[0] as Reply));
         expect(answer).toMatchObject({ status: 200, data: { success: true, message } });
       }
-      // Equal to the stored address in some collations and case foldings.
-      for (const email of [person.email.replace('i', 'ı'), person.email.replace('k', '\u212a')]) {
-        expectRefusal(await call('auth.forgotPassword', { email }), 400, 'VALIDATION_FAILED');
+      // Equal to the stored address in some collations and case foldings, or not an address.
+      const texts = [person.email.replace('i', 'ı'), person.email.replace('k', '\u212a'), ` ${person.email} `, '', 'x'];
+      for (const email of [...texts, `${person.email}\r\nBcc: x@example.test`, 'x'.repeat(10_000)]) {
+        expect(visibleIn(await call('auth.forgotPassword', { email }))).toEqual(visibleIn(answers[0] as Reply));
+      }
+      for (const input of [{}, { email: null }, { mail: person.email }]) {
+        expectRefusal(await call('auth.forgotPassword', input), 400, 'VALIDATION_FAILED');
       }
       for (const { email } of [person, waiting, external]) {
         const { to, text } = await stack.waitForMail({ to: email, subject: 'Reset' });
         expect(to).toEqual([email]);
         expect(text).toContain(`${stack.appUrl}/reset-password?token=`);
       }
-      await Promise.all(asked.map((email) => mailsSettled(stack, email.toLowerCase())));
-      for (const [i, email] of asked.entries()) {
+      await Promise.all(addresses.map((email) => mailsSettled(stack, email.toLowerCase())));
+      for (const [i, email] of addresses.entries()) {
         const resets = (await stack.mailsTo(email)).filter(({ subject }) => subject.startsWith('Reset'));
         expect(resets).toHaveLength(i < 3 ? 1 : 0);
       }
     });
 
-    test('a newer link kills the older; ten an hour are mailed, and the newest mailed one stays good', async () => {
+    // checks: 31, 33
+    test('a newer link invalidates the older; ten are mailed per hour, and the newest mailed link stays valid', async () => {
       const { call, stack } = scenario();
       const { email } = await verified(scenario());
       const first = await askFor(email);
@@ -104,14 +111,29 @@ onBothStacks((stack) => {
       expect(answers.filter((status) => status === 200)).toHaveLength(1);
     });
 
-    test('without a token the token is what is wrong, whatever else is missing', async () => {
+    // checks: 33
+    test('a missing token is refused as invalid, whatever else is missing', async () => {
       const { call } = scenario();
       for (const input of [{}, { email: 'not an address' }, { token: null, password: 'weak' }]) {
         expectRefusal(await call('auth.resetPassword', input), 400, 'INVALID_TOKEN', 'Invalid or expired token');
       }
     });
 
-    test('a weak password costs the link nothing', async () => {
+    test('a wrong token is refused before the password is checked, and counts', async () => {
+      const { call } = scenario();
+      const { email } = await verified(scenario());
+      const address = clientAddress();
+      for (let i = 0; i < 50; i++) {
+        const input = { token: 'A'.repeat(43), email, ...(i > 0 && { password: i % 2 ? 'weak' : NEW_PASSWORD }) };
+        const reply = await call('auth.resetPassword', input, { address });
+        expectRefusal(reply, 400, 'INVALID_TOKEN', 'Invalid or expired token');
+      }
+      const late = { token: 'A'.repeat(43), email, password: 'weak' };
+      expectRefusal(await call('auth.resetPassword', late, { address }), 429, 'RATE_LIMITED');
+    });
+
+    // checks: 34
+    test('a weak password does not use up the link', async () => {
       const { call } = scenario();
       const { email } = await verified(scenario());
       const token = await askFor(email);
@@ -121,7 +143,7 @@ onBothStacks((stack) => {
       expect((await call('auth.resetPassword', { token, email, password: NEW_PASSWORD })).status).toBe(200);
     });
 
-    test('without the address the token was mailed to, that is what is wrong', async () => {
+    test('another email than that of the token is refused as an invalid token', async () => {
       const { call } = scenario();
       const { email } = await verified(scenario());
       const token = await askFor(email);
@@ -133,7 +155,8 @@ onBothStacks((stack) => {
       expect((await call('auth.resetPassword', { token, email, password: NEW_PASSWORD })).status).toBe(200);
     });
 
-    test('no other token does, and none of them changes anything', async () => {
+    // checks: 5, 33
+    test('any other token is refused and changes nothing', async () => {
       const { call, stack } = scenario();
       const person = await verified(scenario());
       const other = await verified(scenario());
@@ -161,7 +184,8 @@ onBothStacks((stack) => {
       await logIn(call, person);
     });
 
-    test('a token does the work that it was mailed for, and no other', async () => {
+    // checks: 33
+    test('a token works only for its own purpose', async () => {
       const { call, stack } = scenario();
       const person = await registered(scenario());
       const { email } = person;
@@ -178,7 +202,8 @@ onBothStacks((stack) => {
       expect((await call('auth.resetPassword', { token: reset, email, password })).status).toBe(200);
     });
 
-    test('guessing ends after fifty wrong tokens, while a right one still works', async () => {
+    // checks: 38
+    test('wrong tokens are limited to fifty, and a right one still works', async () => {
       const { call } = scenario();
       const { email } = await verified(scenario());
       const token = await askFor(email);
@@ -195,7 +220,8 @@ onBothStacks((stack) => {
       );
     });
 
-    test('who registered an address that is not his loses it to whoever owns the inbox', async () => {
+    // checks: 12
+    test('a registrant loses the account to the owner of the inbox', async () => {
       const { call, stack } = scenario();
       const squatted = await registered(scenario(), { name: 'Mallory' });
       const { email } = squatted;
@@ -214,7 +240,8 @@ onBothStacks((stack) => {
       expect(data.user).toMatchObject({ emailVerified: true, name, bio: '', location: '', website: '', avatar: '' });
     });
 
-    test('nothing that is stored or logged opens anything, and no two tokens are the same', async () => {
+    // checks: 37
+    test('stored and logged values do not work as tokens, and tokens never repeat', async () => {
       const { call, stack } = scenario();
       const person = await registered(scenario());
       const { email } = person;
@@ -234,28 +261,29 @@ onBothStacks((stack) => {
       const login = await call('auth.login', { email, password: NEW_PASSWORD });
       const output = () => stack.services.map((service) => service.output()).join();
       await until(() => output().includes(login.headers.get('x-request-id') ?? '?'), { what: 'the line of the login' });
-      const kept = before + (await stored()) + output();
-      for (const secret of [verification, first, second, PASSWORD, NEW_PASSWORD]) expect(kept).not.toContain(secret);
+      const state = before + (await stored()) + output();
+      for (const secret of [verification, first, second, PASSWORD, NEW_PASSWORD]) expect(state).not.toContain(secret);
       expect(output()).not.toContain(email);
       expect(new Set([verification, first, second]).size).toBe(3);
       expect(Buffer.from(second, 'base64url')).toHaveLength(32);
     });
 
+    // checks: 28
     test.each<[name: string, headers: Record<string, string>, status: number]>([
       ['Host: evil.test', { host: 'evil.test' }, 200],
       ['X-Forwarded-Host: evil.test', { 'x-forwarded-host': 'evil.test', forwarded: 'host=evil.test' }, 200],
       ['Host: app.test:x@evil.test', { host: 'app.test:x@evil.test' }, 400],
-    ])('links start with the configured address, whatever the request calls us: %s', async (_, headers, status) => {
+    ])('links start with APP_URL, whatever the Host of the request: %s', async (_, headers, status) => {
       const { stack } = scenario();
       const [forgetful, waiting, fresh] = [await verified(scenario()), await registered(scenario()), freshEmail()];
       await stack.waitForMail({ to: waiting.email });
-      const asked: [procedure: string, to: string, mails: number][] = [
+      const requests: [procedure: string, to: string, mails: number][] = [
         ['auth.forgotPassword', forgetful.email, 2],
         ['auth.resendVerification', waiting.email, 2],
         ['auth.register', fresh, 1],
       ];
-      const request = async ([procedure, email, count]: (typeof asked)[number]) => {
-        // Not by fetch, which sends the Host of the address whatever it is given.
+      const request = async ([procedure, email, count]: (typeof requests)[number]) => {
+        // Not by fetch, which always sends the Host of the URL.
         const reply = await ask(stack.url + (surface === 'rest' ? paths[procedure]?.[1] : `/trpc/${procedure}`), {
           method: 'POST',
           headers: { 'content-type': 'application/json', 'x-forwarded-for': clientAddress(), ...headers },
@@ -273,11 +301,12 @@ onBothStacks((stack) => {
           expect(link.startsWith(`${stack.appUrl}/`)).toBe(true);
         expect(text).toContain(`${stack.appUrl}/`);
       };
-      await Promise.all(asked.map(request));
+      await Promise.all(requests.map(request));
     });
   });
 
-  test('a token in the address of a request is not taken, and its page is read by no other site', async () => {
+  // checks: 39
+  test('a token in a query is refused, and its page cannot be read by another site', async () => {
     const call = callerOf('rest', stack().url);
     const { email, ...person } = await registered({ stack: stack(), call });
     const verification = await mailedToken(stack(), email, 'verify-email');
@@ -309,7 +338,7 @@ onBothStacks((stack) => {
     for (const path of [`/reset-password?${query}`, `/verify-email?token=${verification}`]) {
       const page = await fetch(stack().url + path, { headers: { accept: 'text/html' } });
       expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
-      // interface.md section 5; the script of the page takes the token out of the address before it asks for anything.
+      // interface.md section 5; the script of the page removes the token from the URL before any request.
       expect(page.headers.get('referrer-policy')).toBe('strict-origin-when-cross-origin');
     }
     expectRefusal(await call('auth.login', { ...person, email }), 403, 'EMAIL_NOT_VERIFIED');

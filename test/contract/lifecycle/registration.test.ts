@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { freshEmail } from '../rig/address.ts';
-import type { Reply } from './callers.ts';
+import { freshEmail } from '../../rig/servers/address.ts';
+import type { Reply } from '../rig/callers.ts';
 import {
   everywhere,
   expectRefusal,
@@ -12,9 +12,9 @@ import {
   sessionIn,
   verified,
   visibleIn,
-} from './scenario.ts';
+} from '../rig/scenario.ts';
 
-/** HTML as it is read. */
+/** HTML as displayed. */
 const readable = (html: string) =>
   html.replace(
     /&(lt|gt|quot|#39|amp);/g,
@@ -24,7 +24,8 @@ const readable = (html: string) =>
 everywhere((scenario, surface) => {
   const valid = () => ({ name: 'Ada Lovelace', email: freshEmail(), password: PASSWORD });
 
-  test('registration answers who was registered and mails one link, nobody is logged in', async () => {
+  // checks: 49
+  test('a registration returns the user and mails one link, without logging in', async () => {
     const { call, stack } = scenario();
     const person = valid();
     const reply = await call('auth.register', person);
@@ -41,7 +42,8 @@ everywhere((scenario, surface) => {
     expect(await stack.mailsTo(person.email)).toHaveLength(1);
   });
 
-  test('an address is registered once, whatever its case', async () => {
+  // checks: 2
+  test('an email can be registered once, whatever its case', async () => {
     const { call } = scenario();
     const person = await registered(scenario());
     for (const email of [person.email, person.email.toUpperCase()]) {
@@ -49,6 +51,7 @@ everywhere((scenario, surface) => {
     }
   });
 
+  // checks: 2, 3
   test.each([
     ['a list of two', 'v@example.test, evil@example.test'],
     ['a header in it', 'v@example.test\r\nBcc: evil@example.test'],
@@ -67,7 +70,7 @@ everywhere((scenario, surface) => {
     ['two dots', 'a..b@example.test'],
     ['nothing', ''],
     ['100 kB of nothing', 'a'.repeat(90_000)],
-  ])('an email with %s is refused and nothing is mailed', async (_, email) => {
+  ])('an email with %s is refused, and no mail is sent', async (_, email) => {
     const { call, stack } = scenario();
     const mails = () => stack.database('select id, email from outbox');
     const before = await mails();
@@ -77,6 +80,7 @@ everywhere((scenario, surface) => {
     expect(await mails()).toEqual(before);
   });
 
+  // checks: 7
   test.each([
     ['Aa1!aaa', 'too_short'],
     [`Aa1!${'a'.repeat(125)}`, 'too_long'],
@@ -96,13 +100,14 @@ everywhere((scenario, surface) => {
     ['analytical', ['uppercase', 'digit', 'symbol']],
     ['Analytical1843', ['symbol']],
     ['x'.repeat(129), ['too_long']],
-  ])('every rule that the password %s breaks is told', async (password, rules) => {
+  ])('all rules that the password %s breaks are reported', async (password, rules) => {
     const reply = await scenario().call('auth.register', { ...valid(), name: 'x', password });
     expectRefusal(reply, 400, 'VALIDATION_FAILED');
     expect(reply.details).toMatchObject({ password: { rule: rules[0], rules }, name: { rules: ['too_short'] } });
   });
 
-  test('a password logs in exactly as it was given, at both ends of the allowed length', async () => {
+  // checks: 7
+  test('passwords of the shortest and the longest length log in exactly as given', async () => {
     const passwords = [
       'Aa1!aaaa',
       `Aa1!${'a'.repeat(124)}`,
@@ -122,6 +127,7 @@ everywhere((scenario, surface) => {
     await Promise.all(passwords.map(tryAll));
   });
 
+  // checks: 8
   test.each([
     ['one visible character', ' a ', 'too_short'],
     ['101 characters', 'a'.repeat(101), 'too_long'],
@@ -135,7 +141,8 @@ everywhere((scenario, surface) => {
     expect(reply.details).toHaveProperty('name.rule', rule);
   });
 
-  test('a name is stored as it is answered, and in no mail, also once the owner has confirmed the address', async () => {
+  // checks: 8
+  test('a name is stored as returned, and appears in no mail', async () => {
     const { call, stack } = scenario();
     const names: [name: string, stored: string][] = [
       ['  Ada Lovelace ', 'Ada Lovelace'],
@@ -161,7 +168,8 @@ everywhere((scenario, surface) => {
     await Promise.all(names.map(followName));
   });
 
-  test('what a caller may not decide is not taken from him', async () => {
+  // checks: 4
+  test('fields that the caller may not set are ignored', async () => {
     const { call, stack } = scenario();
     const person = valid();
     const { data } = await call('auth.register', {
@@ -186,6 +194,7 @@ everywhere((scenario, surface) => {
     expectRefusal(await call('auth.login', person), 403, 'EMAIL_NOT_VERIFIED');
   });
 
+  // checks: 5
   test.each([
     { email: 0 },
     { email: ['a@b.test'] },
@@ -209,7 +218,8 @@ everywhere((scenario, surface) => {
     }
   });
 
-  test('a mailed token verifies its account, once and again, and logs nobody in', async () => {
+  // checks: 10
+  test('a token verifies its account without logging in; a repeated use succeeds', async () => {
     const { call, stack } = scenario();
     const { browser, ...person } = await registered(scenario());
     const other = await registered(scenario());
@@ -224,6 +234,7 @@ everywhere((scenario, surface) => {
     expectRefusal(await call('auth.login', other), 403, 'EMAIL_NOT_VERIFIED');
   });
 
+  // checks: 5, 10
   test.each([
     ['missing', undefined],
     ['empty', ''],
@@ -236,6 +247,7 @@ everywhere((scenario, surface) => {
     expectRefusal(reply, 400, 'INVALID_TOKEN', 'Invalid or expired token');
   });
 
+  // checks: 10
   test('a truncated, an expired and a reset token verify nothing', async () => {
     const { call, stack } = scenario();
     const person = await registered(scenario());
@@ -252,7 +264,8 @@ everywhere((scenario, surface) => {
     expectRefusal(await call('auth.login', person), 403, 'EMAIL_NOT_VERIFIED');
   });
 
-  test('twenty confirmations at once verify the account, fail none and log nobody in', async () => {
+  // checks: 10
+  test('twenty concurrent confirmations all verify the account, without logging in', async () => {
     const { call, stack } = scenario();
     const person = await registered(scenario());
     const token = await mailedToken(stack, person.email, 'verify-email');
@@ -262,7 +275,8 @@ everywhere((scenario, surface) => {
     await logIn(call, person);
   });
 
-  test('asking again mails the unverified a newer link and tells nobody anything', async () => {
+  // checks: 11
+  test('a repeated request mails a newer link to unverified users, with the same answer for all', async () => {
     const { call, stack } = scenario();
     const { browser, ...waiting } = await registered(scenario());
     const done = await verified(scenario());
@@ -283,7 +297,8 @@ everywhere((scenario, surface) => {
     expect(await stack.mailsTo(unknown)).toEqual([]);
   });
 
-  test('an address gets ten links an hour; past that the newest stays good', async () => {
+  // checks: 11
+  test('allows ten links per hour and address; afterwards the newest link stays valid', async () => {
     const { call, stack } = scenario();
     const person = await registered(scenario());
     const ask = async () => expect((await call('auth.resendVerification', { email: person.email })).status).toBe(200);

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
-import { freshEmail } from '../rig/address.ts';
-import { until } from '../rig/until.ts';
-import type { Call, CallOptions, Reply } from './callers.ts';
+import { freshEmail } from '../../rig/servers/address.ts';
+import { until } from '../../rig/until.ts';
+import type { Call, CallOptions, Reply } from '../rig/callers.ts';
 import {
+  administrator,
   deviceIn,
   eventsOf,
   everywhere,
@@ -11,13 +12,20 @@ import {
   mailedToken,
   PASSWORD,
   type Person,
+  type Scenario,
   sessionIn,
   verified,
-} from './scenario.ts';
+} from '../rig/scenario.ts';
+import { codeOf, firstStep, forgetLastCode, withApp, wrongCode } from '../rig/totp-scenario.ts';
 
-/** Wrong passwords for one account, each from an address of its own, and what its owner still can do. */
+/** Wrong passwords for one account, each from its own address, and what its owner can still do. */
 const OF_ACCOUNT = 3;
 const OF_DEVICE = 2;
+/** The shared allowance of an account's known devices and sessions, relative to that of one. */
+const KNOWN_TIMES = 4;
+const OF_KNOWN_DEVICES = KNOWN_TIMES * OF_DEVICE;
+const OF_CODE = 3;
+const OF_KNOWN_CODES = KNOWN_TIMES * OF_CODE;
 const WRONG = 'Analytical-Engine-1844';
 const NEW_PASSWORD = 'Difference-Engine-1822';
 
@@ -26,7 +34,7 @@ type Guess = { email: string };
 const guess = (call: Call, { email }: Guess, options?: CallOptions) =>
   call('auth.login', { email, password: WRONG }, options);
 
-/** As many wrong passwords as one more than unknown devices may give; answers the last refusal. */
+/** One more wrong password than unknown devices may try; returns the last refusal. */
 async function exhaust(call: Call, account: Guess): Promise<Reply> {
   for (let i = 0; i < OF_ACCOUNT; i++) expectRefusal(await guess(call, account), 401, 'INVALID_CREDENTIALS');
   const refused = await guess(call, account);
@@ -43,6 +51,29 @@ function expectLimited(reply: Reply, points: number, seconds: number): void {
   expect(reply.setCookies).toEqual([]);
 }
 
+/** What a user or administrator does when another person may know the password. Returns the reply. */
+const actsOfAnOwner: [string, (scenario: Scenario, user: { id: string }, own: CallOptions) => Promise<Reply>][] = [
+  [
+    'a change of the password',
+    ({ call }, _, own) => call('account.changePassword', { currentPassword: PASSWORD, newPassword: PASSWORD }, own),
+  ],
+  ['a logout of all devices', ({ call }, _, own) => call('auth.logoutAll', undefined, own)],
+  [
+    'a new authenticator app',
+    async ({ call }, _, own) => {
+      const { secret } = (await call('totp.begin', undefined, own)).data;
+      return call('totp.enable', { code: codeOf(secret) }, own);
+    },
+  ],
+  [
+    'an end of all sessions by an administrator',
+    async (scenario, { id }) => {
+      const { session } = await administrator(scenario);
+      return scenario.call('users.endSessions', { id }, { session });
+    },
+  ],
+];
+
 async function open(call: Call, { email, password }: Pick<Person, 'email' | 'password'>, options?: CallOptions) {
   const reply = await call('auth.login', { email, password }, options);
   expect(reply).toMatchObject({ code: undefined, status: 200 });
@@ -51,25 +82,26 @@ async function open(call: Call, { email, password }: Pick<Person, 'email' | 'pas
 
 everywhere(
   (scenario) => {
-    test('wrong passwords are counted per account, whether there is one or not, with the same answers', async () => {
+    // checks: 13
+    test('wrong passwords count per email, with and without an account, with the same answers', async () => {
       const { call, stack } = scenario();
       const person = await loggedIn(scenario());
       const [known, unknown] = [await exhaust(call, person), await exhaust(call, { email: freshEmail() })];
       const { status, message, code, details } = known;
       expect(unknown).toMatchObject({ status, message, code, details });
       expect([...unknown.headers.keys()]).toEqual([...known.headers.keys()]);
-      // The right password is looked at no more, at a restoration neither.
+      // The right password is not checked either, not even to restore an account.
       const right = { email: person.email, password: PASSWORD };
       for (const procedure of ['auth.login', 'account.restore'])
         expectLimited(await call(procedure, right), OF_ACCOUNT, 3600);
-      // Other accounts have counts of their own.
+      // Other accounts have their own limits.
       await loggedIn(scenario());
       const reasons = async () => (await eventsOf(stack, person.id, 'login-refused')).map(({ reason }) => reason);
       const isRecorded = async () => (await reasons()).includes('limited');
       await until(isRecorded, { what: 'the record of a refusal' });
     });
 
-    test('an address is one account, however it is written', async () => {
+    test('spellings of an email count as one account', async () => {
       const { call } = scenario();
       const email = freshEmail();
       const spellings = [email, email.toUpperCase(), email.replace('example', 'Example')];
@@ -89,7 +121,7 @@ everywhere(
       await exhaust(call, person);
     });
 
-    test('of fifty guesses at once no more are looked at', async () => {
+    test('fifty concurrent guesses do not exceed the limit', async () => {
       const { call } = scenario();
       const person = await verified(scenario());
       const replies = await Promise.all(Array.from({ length: 50 }, () => guess(call, person)));
@@ -99,7 +131,7 @@ everywhere(
       ]);
     });
 
-    test('a device that has logged in before has a count of its own', async () => {
+    test('a device that has logged in before has a limit of its own', async () => {
       const { call } = scenario();
       const person = await loggedIn(scenario());
       const { device } = await open(call, person);
@@ -114,7 +146,7 @@ everywhere(
       await open(call, person, other);
     });
 
-    test('a session has a count of its own, in which its user gives the password and changes it', async () => {
+    test('a session has a limit of its own for reauthentication and password changes', async () => {
       const { call } = scenario();
       const { session, ...person } = await loggedIn(scenario());
       const other = await open(call, person);
@@ -135,7 +167,8 @@ everywhere(
       expect((await call('account.changePassword', change, { session })).status).toBe(200);
     });
 
-    test('no cookie but that of a device of this account is a known one', async () => {
+    // checks: 13
+    test('only the cookie of a device of this account is known', async () => {
       const { call } = scenario();
       const [ada, bob] = [await loggedIn(scenario()), await loggedIn(scenario())];
       const [one, other] = [await open(call, ada), await open(call, bob)];
@@ -152,11 +185,11 @@ everywhere(
       ];
       const right = { email: ada.email, password: PASSWORD };
       for (const device of cookies) expectLimited(await call('auth.login', right, { device }), OF_ACCOUNT, 3600);
-      // Beside the mark of another user it is one, as in a browser that both use.
+      // Beside the mark of another user it is known, as in a browser that both use.
       await open(call, ada, { device: `${one.device}.${otherMark}` });
     });
 
-    test('the cookie of a known device is of no use for other accounts', async () => {
+    test('the cookie of a known device does not work for other accounts', async () => {
       const { call } = scenario();
       const { device } = await open(call, await loggedIn(scenario()));
       for (const account of [await loggedIn(scenario()), { email: freshEmail() }]) {
@@ -165,7 +198,7 @@ everywhere(
       }
     });
 
-    test('a reset makes all devices unknown but its own, from which its user can log in', async () => {
+    test('a reset makes all devices unknown except its own, which can log in', async () => {
       const { call, stack } = scenario();
       const person = await loggedIn(scenario());
       const { device } = await open(call, person);
@@ -180,7 +213,73 @@ everywhere(
       await open(call, right, { device: deviceIn(reset) });
     });
 
-    test('“this was not me” makes all devices unknown', async () => {
+    test.each(actsOfAnOwner)('%s makes all other devices unknown', async (title, act) => {
+      const { call } = scenario();
+      const { id, email } = await loggedIn(scenario());
+      const person = { email, password: PASSWORD };
+      const [own, other] = [await open(call, person), await open(call, person)];
+      const reply = await act(scenario(), { id }, own);
+      expect(reply).toMatchObject({ code: undefined, status: 200 });
+      await exhaust(call, person);
+      const isOfAdministrator = title.includes('administrator');
+      const unknown = isOfAdministrator ? [own, other] : [own, other, {}];
+      for (const { device } of unknown as { device?: string }[]) {
+        expectLimited(await call('auth.login', person, { device }), OF_ACCOUNT, 3600);
+      }
+      expect(deviceIn(reply) === undefined).toBe(isOfAdministrator);
+      if (isOfAdministrator) return;
+      const { status } = await call('auth.login', person, { device: deviceIn(reply) });
+      expect(status).toBe(title.includes('app') ? 403 : 200);
+    });
+
+    test('a change in a session on an unknown device does not make it known', async () => {
+      const { call } = scenario();
+      const { session } = await loggedIn(scenario());
+      const change = { currentPassword: PASSWORD, newPassword: NEW_PASSWORD };
+      const reply = await call('account.changePassword', change, { session, device: 'x'.repeat(43) });
+      expect([reply.status, deviceIn(reply)]).toEqual([200, undefined]);
+    });
+
+    // checks: 71
+    test('all known devices and sessions of an account share four times the guesses of one', async () => {
+      const { call } = scenario();
+      const person = await loggedIn(scenario());
+      const known = [];
+      for (let i = 0; i < 2 * KNOWN_TIMES; i++) known.push(await open(call, person));
+      const statuses = [];
+      for (const [i, { device, session }] of known.entries()) {
+        for (let j = 0; j < OF_DEVICE; j++) {
+          const inSession = () => call('auth.reauthenticate', { password: WRONG }, { session });
+          statuses.push((await (i % 2 ? inSession() : guess(call, person, { device }))).status);
+        }
+      }
+      expect(statuses).toEqual([...Array(OF_KNOWN_DEVICES).fill(401), ...Array(OF_KNOWN_DEVICES).fill(429)]);
+      // Unknown devices have their own limit.
+      await open(call, person);
+    });
+
+    // checks: 71
+    test('all known devices and sessions of a user share four times the codes of one', async () => {
+      const { call, stack } = scenario();
+      const { id, secret, ...person } = await withApp(scenario());
+      const devices = [];
+      for (let i = 0; i < 2 * KNOWN_TIMES; i++) {
+        const pending = await firstStep(call, person);
+        devices.push(deviceIn(await call('auth.secondFactor', { code: codeOf(secret) }, { pending })));
+        await forgetLastCode(stack, id);
+      }
+      const statuses = [];
+      for (const device of devices) {
+        const pending = await firstStep(call, person);
+        for (let j = 0; j < OF_CODE; j++) {
+          const reply = await call('auth.secondFactor', { code: wrongCode(secret) }, { pending, device });
+          statuses.push(reply.status);
+        }
+      }
+      expect(statuses).toEqual([...Array(OF_KNOWN_CODES).fill(401), ...Array(OF_KNOWN_CODES).fill(429)]);
+    });
+
+    test('“This was not me” makes all devices unknown', async () => {
       const { call, stack } = scenario();
       const person = await loggedIn(scenario());
       const { device } = await open(call, person);
@@ -191,7 +290,7 @@ everywhere(
       expectLimited(await guess(call, person, { device }), OF_ACCOUNT, 3600);
     });
 
-    test('a reset before the first login makes its device known too', async () => {
+    test('a reset before the first login also makes its device known', async () => {
       const { call, stack } = scenario();
       const { email } = await verified(scenario());
       await exhaust(call, { email });
@@ -202,5 +301,5 @@ everywhere(
       await open(call, { email, password: NEW_PASSWORD }, { device: deviceIn(reset) });
     });
   },
-  { env: { LIMIT_ACCOUNT: `${OF_ACCOUNT}/3600`, LIMIT_DEVICE: `${OF_DEVICE}/900` } },
+  { env: { LIMIT_ACCOUNT: `${OF_ACCOUNT}/3600`, LIMIT_DEVICE: `${OF_DEVICE}/900`, LIMIT_CODE: `${OF_CODE}/3600` } },
 );

@@ -1,23 +1,23 @@
 import { afterAll, expect, test } from 'vitest';
-import { Browser } from '../provider/browser.ts';
-import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
-import { atInstance, begin, somebody } from '../provider/login.ts';
-import { clientAddress } from '../rig/address.ts';
-import { entriesOf } from '../rig/key-value-view.ts';
-import type { Stack } from '../rig/stack.ts';
-import { callerOf } from './callers.ts';
-import { expectRefusal, onBothStacks } from './scenario.ts';
+import { Browser } from '../../provider/browser.ts';
+import { environmentFor, startHostileProvider } from '../../provider/hostile.ts';
+import { atInstance, begin, somebody } from '../../provider/login.ts';
+import { entriesOf } from '../../rig/observe/key-value-view.ts';
+import { clientAddress } from '../../rig/servers/address.ts';
+import type { Stack } from '../../rig/stack.ts';
+import { callerOf } from '../rig/callers.ts';
+import { expectRefusal, onBothStacks } from '../rig/scenario.ts';
 
 const provider = await startHostileProvider();
 afterAll(() => provider.close());
 
-/** How many logins the service remembers as begun. */
+/** The number of pending logins that the service stores. */
 const openFlows = async (stack: Stack): Promise<number> =>
   (await entriesOf(stack)).filter(({ key }) => key.startsWith('login-flow:')).length;
 
 onBothStacks(
   (stack) => {
-    test.each(['rest', 'trpc'] as const)('one address begins so many logins over %s, and no more', async (surface) => {
+    test.each(['rest', 'trpc'] as const)('starts of logins over %s are limited per address', async (surface) => {
       const address = clientAddress();
       const before = await openFlows(stack());
       const start = async () =>
@@ -34,7 +34,7 @@ onBothStacks(
       await begin(stack(), new Browser());
     });
 
-    test('HEAD begins no login and counts as none', async () => {
+    test('HEAD starts no login and does not count', async () => {
       const browser = new Browser();
       const before = await openFlows(stack());
       for (let i = 0; i < 5; i++) {
@@ -47,7 +47,7 @@ onBothStacks(
       await begin(stack(), browser);
     });
 
-    test('HEAD ends no login', async () => {
+    test('HEAD completes no login', async () => {
       const { browser, request } = await begin(stack());
       const callback = atInstance(stack(), provider.authorize(request, somebody()));
       for (const url of [callback, `${stack().url}/trpc/auth.idp.callback`]) {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { clientAddress } from '../rig/address.ts';
-import type { Authenticator } from '../rig/authenticator.ts';
-import { callerOf, refusalsOfBatch } from './callers.ts';
+import type { Authenticator } from '../../rig/client/authenticator.ts';
+import { clientAddress } from '../../rig/servers/address.ts';
+import { callerOf, refusalsOfBatch } from '../rig/callers.ts';
 import {
   addPasskey,
   authenticatorFor,
@@ -11,16 +11,16 @@ import {
   sessionsOf,
   tryPasskey,
   withPasskey,
-} from './passkey-scenario.ts';
-import { expectRefusal, loggedIn, onBothStacks, onStack } from './scenario.ts';
+} from '../rig/passkey-scenario.ts';
+import { expectRefusal, loggedIn, onBothStacks, onStack } from '../rig/scenario.ts';
 
-/** Many logins by passkey: the limits, and two instances at once. */
+/** Many logins by passkey: limits, and two instances. */
 
-const MANY = { env: { LIMIT_LOGIN: '10000/900', LIMIT_PASSKEY_START: '10000/900' } };
+const MANY = { env: { LIMIT_LOGIN: '10000/900', LIMIT_PASSKEY_START: '10000/900', LIMIT_CHANGE: '10000/3600' } };
 
 onBothStacks(
   (stack) => {
-    test('begins and finishes of one address are limited; finishes count with logins', async () => {
+    test('starts and finishes are limited per address; finishes count with logins', async () => {
       const call = callerOf('rest', stack().url);
       const { authenticator, email, password } = await withPasskey({ stack: stack(), call });
       const [address, other] = [clientAddress(), clientAddress()];
@@ -43,7 +43,7 @@ onBothStacks(
 );
 
 onBothStacks((stack) => {
-  test('a batch over /trpc tries as many passkeys as the limit allows', async () => {
+  test('a batch over /trpc tries no more passkeys than the limit allows', async () => {
     const call = callerOf('rest', stack().url);
     const { authenticator } = await withPasskey({ stack: stack(), call });
     const { browser } = await beginLogin(call);
@@ -63,7 +63,7 @@ onStack(
   (stack) => {
     const callers = () => stack().services.map(({ url }) => callerOf('rest', url));
 
-    test('a challenge that one instance gave is answered once, at any of them', async () => {
+    test('a challenge of one instance works once, at any instance', async () => {
       const [first, second] = callers() as [ReturnType<typeof callerOf>, ReturnType<typeof callerOf>];
       const { authenticator } = await withPasskey({ stack: stack(), call: first });
       for (let round = 0; round < 10; round++) {
@@ -76,7 +76,7 @@ onStack(
       }
     });
 
-    test('of two copies used at once with one count, at two instances, one logs in', async () => {
+    test('of two copies used concurrently with the same counter, at two instances, one logs in', async () => {
       const [first] = callers();
       if (!first) throw new Error('no instance');
       const { authenticator, id } = await withPasskey({ stack: stack(), call: first }, { signCount: 1 });
@@ -93,7 +93,7 @@ onStack(
       }
     });
 
-    test('a login beside the removal of its passkey leaves no session, twenty times', async () => {
+    test('a login that races with the removal of its passkey leaves no session, twenty times', async () => {
       const [first, second] = callers() as [ReturnType<typeof callerOf>, ReturnType<typeof callerOf>];
       const { id: userId, session } = await loggedIn({ stack: stack(), call: first });
       for (let round = 0; round < 20; round++) {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { Lies } from '../rig/authenticator.ts';
-import { entriesOf } from '../rig/key-value-view.ts';
-import { ask } from '../rig/raw.ts';
+import type { Lies } from '../../rig/client/authenticator.ts';
+import { ask } from '../../rig/client/raw.ts';
+import { entriesOf } from '../../rig/observe/key-value-view.ts';
 import {
   authenticatorFor,
   beginLogin,
@@ -14,16 +14,16 @@ import {
   sessionsOf,
   tryPasskey,
   withPasskey,
-} from './passkey-scenario.ts';
-import { eventsOf, everywhere, expectRefusal, isAlive, mailedToken, sessionIn } from './scenario.ts';
+} from '../rig/passkey-scenario.ts';
+import { eventsOf, everywhere, expectRefusal, isAlive, mailedToken, sessionIn } from '../rig/scenario.ts';
 
-/** Logins by passkey, and what does not pass for one. */
+/** Logins by passkey, and refused imitations. */
 
 const REFUSED = 'This passkey was not accepted';
 const MANY = { env: { LIMIT_LOGIN: '10000/900', LIMIT_PASSKEY_START: '10000/900' } };
 
 everywhere((scenario) => {
-  test('a passkey logs its user in, as a password does', async () => {
+  test('a passkey logs in like a password', async () => {
     const { call, stack } = scenario();
     const { authenticator, session: former, ...person } = await withPasskey(scenario());
     const reply = await tryPasskey(call, authenticator, {}, {});
@@ -45,11 +45,11 @@ everywhere((scenario) => {
     );
     const [row] = await passkeyRows(stack, person.id);
     expect(Math.abs(Number(row?.['last_used_at']) - Date.now())).toBeLessThan(60_000);
-    // It is as recent as any login.
+    // The session is recent, as after any login.
     await beginRegistration(call, session);
   });
 
-  test('the options name nobody, demand user verification, and are bound to this browser for five minutes', async () => {
+  test('the options name no user, require user verification, and work for five minutes in this browser', async () => {
     const { call, stack } = scenario();
     const before = (await entriesOf(stack)).map(({ key }) => key);
     const { options, browser } = await beginLogin(call);
@@ -70,7 +70,7 @@ everywhere((scenario) => {
     expect(JSON.stringify(made)).not.toContain(browser);
   });
 
-  test('the session that the request carried ends', async () => {
+  test('a login ends the session that the request carried', async () => {
     const { call } = scenario();
     const { authenticator, session } = await withPasskey(scenario());
     const reply = await tryPasskey(call, authenticator, {}, { session });
@@ -85,7 +85,7 @@ everywhere((scenario) => {
     ['another user', { userHandle: Buffer.from('user_01893b2e-7f5a-7c3d-9a52-1f0f6b6f3c11').toString('base64url') }],
     ['an unknown credential', { id: 'AAAAAAAAAAAAAAAAAAAAAA' }],
     ['a backup of what cannot be backed up', { backupEligible: false, backedUp: true }],
-  ])('%s is refused, with one sentence, and leaves nothing', async (_, lie) => {
+  ])('%s is refused with the common message, and leaves nothing', async (_, lie) => {
     const { call, stack } = scenario();
     const { authenticator, id } = await withPasskey(scenario());
     const reply = await tryPasskey(call, authenticator, lie);
@@ -96,17 +96,17 @@ everywhere((scenario) => {
     await logInByPasskey(call, authenticator);
   });
 
-  test('the Host of the request does not choose the RP id', async () => {
+  test('the Host header does not choose the RP id', async () => {
     const { call, stack } = scenario();
     const rpId = new URL(stack.appUrl).hostname;
     const headers = { 'x-forwarded-host': 'evil.test', 'x-forwarded-proto': 'https' };
     expect((await call('auth.beginPasskey', undefined, { headers })).data.rpId).toBe(rpId);
-    // fetch sends no other Host than the address's.
+    // fetch always sends the Host of the URL.
     const { body } = await ask(`${stack.url}/auth/passkey/options`, { method: 'POST', headers: { host: 'evil.test' } });
     expect(JSON.parse(body).rpId).toBe(rpId);
   });
 
-  test('another user’s credential, with a key or a user handle of one’s own, is refused', async () => {
+  test('the credential of another user, with an own key or user handle, is refused', async () => {
     const { call, stack } = scenario();
     const [victim, thief] = [await withPasskey(scenario()), await withPasskey(scenario())];
     const id = victim.authenticator.credentialId.toString('base64url');
@@ -118,7 +118,7 @@ everywhere((scenario) => {
     expect(await eventsOf(stack, victim.id, 'login-refused')).toEqual([]);
   });
 
-  test('a challenge is answered once, by the browser that asked for it, and for what it was made', async () => {
+  test('a challenge works once, in the browser that requested it, and for its purpose', async () => {
     const { call } = scenario();
     const { authenticator, session } = await withPasskey(scenario());
     const { options, browser } = await beginLogin(call);
@@ -134,15 +134,15 @@ everywhere((scenario) => {
       expectRefusal(stolen, 401, 'INVALID_CREDENTIALS', REFUSED);
     }
     const registration = await beginRegistration(call, session);
-    const asked = { challenge: registration.options.challenge, rpId: registration.options.rp.id };
-    const reply = await call('auth.finishPasskey', authenticator.assert(asked), {
+    const request = { challenge: registration.options.challenge, rpId: registration.options.rp.id };
+    const reply = await call('auth.finishPasskey', authenticator.assert(request), {
       browser: registration.browser,
       session,
     });
     expectRefusal(reply, 401, 'INVALID_CREDENTIALS', REFUSED);
   });
 
-  test('of many finishes of one challenge at once, one logs in', async () => {
+  test('only one of many concurrent finishes of a challenge logs in', async () => {
     const { call, stack } = scenario();
     const { authenticator, id } = await withPasskey(scenario());
     const { options, browser } = await beginLogin(call);
@@ -158,7 +158,7 @@ everywhere((scenario) => {
     ['a count that stands still', 7],
     ['a count that steps back', 6],
     ['a count of 0 after another', 0],
-  ])('%s comes from a copy: refused, and told of in the activity', async (_, signCount) => {
+  ])('%s indicates a copy: refused and recorded in the activity', async (_, signCount) => {
     const { call, stack } = scenario();
     const { authenticator, id } = await withPasskey(scenario(), { signCount: 6 });
     await logInByPasskey(call, authenticator);
@@ -171,7 +171,7 @@ everywhere((scenario) => {
     expect(await passkeyRows(stack, id)).toMatchObject([{ sign_count: 42 }]);
   });
 
-  test('a step back that is not signed by the passkey is no copy', async () => {
+  test('a lower counter without a valid signature does not indicate a copy', async () => {
     const { call, stack } = scenario();
     const { authenticator, id } = await withPasskey(scenario(), { signCount: 6 });
     const forger = authenticatorFor(stack);
@@ -181,12 +181,12 @@ everywhere((scenario) => {
       signCount: 1,
     };
     expectRefusal(await tryPasskey(call, forger, lies), 401, 'INVALID_CREDENTIALS', REFUSED);
-    // One that is a copy is recorded; only that.
+    // Only a copy is recorded.
     await tryPasskey(call, authenticator, { signCount: 1 });
     expect(await refusalsOf(stack, id, 1)).toHaveLength(1);
   });
 
-  test('the backup flags follow the passkey', async () => {
+  test('the backup flags are updated from the passkey', async () => {
     const { call, stack } = scenario();
     const { authenticator, id } = await withPasskey(scenario());
     expect(await passkeyRows(stack, id)).toMatchObject([{ backup_eligible: 1, backed_up: 1, sign_count: 0 }]);
@@ -194,7 +194,7 @@ everywhere((scenario) => {
     expect(await passkeyRows(stack, id)).toMatchObject([{ backup_eligible: 1, backed_up: 0 }]);
   });
 
-  test('a deleted account is told of to the owner of the passkey only', async () => {
+  test('only the owner of the passkey learns that the account is deleted', async () => {
     const { call, stack } = scenario();
     const { authenticator, id, session } = await withPasskey(scenario());
     expect((await call('account.delete', undefined, { session })).status).toBe(200);
@@ -203,7 +203,7 @@ everywhere((scenario) => {
     expectRefusal(await tryPasskey(call, authenticator, { userVerified: false }), 401, 'INVALID_CREDENTIALS', REFUSED);
   });
 
-  test('a user can live without a password', async () => {
+  test('an account can exist without a password', async () => {
     const { call, stack } = scenario();
     const { authenticator, id, email, password } = await withPasskey(scenario());
     await forgetPassword(stack, id);
@@ -224,7 +224,7 @@ everywhere((scenario) => {
   });
 }, MANY);
 
-/** Values in place of each field of a response. */
+/** Replacements for each field of a response. */
 const junk: unknown[] = [
   null,
   7,
@@ -243,7 +243,7 @@ const junk: unknown[] = [
 const clientDataOf = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
 everywhere((scenario) => {
-  test('whatever is sent in place of a response is 400 or 401', async () => {
+  test('any malformed response is 400 or 401', async () => {
     const { call } = scenario();
     const { authenticator, session } = await withPasskey(scenario());
     const { options, browser } = await beginLogin(call);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { clientAddress } from '../rig/address.ts';
-import type { Stack } from '../rig/stack.ts';
-import { until } from '../rig/until.ts';
+import { clientAddress } from '../../rig/servers/address.ts';
+import type { Stack } from '../../rig/stack.ts';
+import { until } from '../../rig/until.ts';
 import {
   eventsOf,
   everywhere,
@@ -12,17 +12,17 @@ import {
   logIn,
   PASSWORD,
   sessionIn,
-} from './scenario.ts';
+} from '../rig/scenario.ts';
 
-/** A credential that is given again in a session, before sensitive changes. */
+/** Reauthentication before sensitive changes. */
 
-/** How many sessions of the user are recent. */
+/** The number of the user's recent sessions. */
 const recentOf = async ({ database }: Stack, userId: string) =>
   (await database('select id from sessions where user_id = ? and authenticated_at > created_at - ?', [userId, 1000]))
     .length;
 
 everywhere((scenario) => {
-  test('the password makes this session recent, and no other', async () => {
+  test('the right password makes this session recent, and no other', async () => {
     const { call, stack } = scenario();
     const { session, ...person } = await loggedIn(scenario());
     const other = await logIn(call, person);
@@ -34,7 +34,7 @@ everywhere((scenario) => {
     expect(await Promise.all([session, other].map((one) => isAlive(call, one)))).toEqual([true, true]);
   });
 
-  test('a wrong password, and any where the account has none, is refused alike and recorded', async () => {
+  test('a wrong password, or an account without one, gets the same refusal and event', async () => {
     const { call, stack } = scenario();
     const wrong = await loggedIn(scenario());
     const without = await loggedIn(scenario());
@@ -50,7 +50,8 @@ everywhere((scenario) => {
     }
   });
 
-  test('attempts count together with logins, per client address', async () => {
+  // checks: 13
+  test('attempts share the limit of logins, per client address', async () => {
     const { call, stack } = scenario();
     const { session, ...person } = await loggedIn(scenario());
     const address = clientAddress();
@@ -68,7 +69,8 @@ everywhere((scenario) => {
     expect(await recentOf(stack, person.id)).toBe(0);
   });
 
-  test('without a session, from another site, or without a password nothing is asked of the hash', async () => {
+  // checks: 24
+  test('without a session, a password, or an own page nothing is hashed', async () => {
     const { call } = scenario();
     const { session } = await loggedIn(scenario());
     const input = { password: PASSWORD };

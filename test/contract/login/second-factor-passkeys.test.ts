@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { Authenticator, Lies } from '../rig/authenticator.ts';
-import type { Call, CallOptions } from './callers.ts';
-import { addPasskey, authenticatorFor, lies, passkeyRows, withPasskey } from './passkey-scenario.ts';
+import type { Authenticator, Lies } from '../../rig/client/authenticator.ts';
+import type { Call, CallOptions } from '../rig/callers.ts';
+import { addPasskey, authenticatorFor, lies, passkeyRows, withPasskey } from '../rig/passkey-scenario.ts';
 import {
   browserIn,
   eventsOf,
@@ -12,14 +12,14 @@ import {
   loggedIn,
   PASSWORD,
   sessionIn,
-} from './scenario.ts';
-import { firstStep, pendingIn, withApp } from './totp-scenario.ts';
+} from '../rig/scenario.ts';
+import { firstStep, pendingIn, withApp } from '../rig/totp-scenario.ts';
 
-/** Passkeys where a second factor, or a credential once more, is asked for. */
+/** Passkeys as second factor, and for reauthentication. */
 
 type Purpose = 'second-factor' | 'reauthenticate';
 
-/** The answer of an authenticator to the options for a purpose, and the cookies to send it with. */
+/** An authenticator's response to the options for a purpose, and the cookies to send with it. */
 async function asserted(call: Call, purpose: Purpose, authenticator: Authenticator, given: CallOptions, lies?: Lies) {
   const reply = await call('auth.beginPasskey', { purpose }, given);
   expect(reply).toMatchObject({ code: undefined, status: 200 });
@@ -42,9 +42,9 @@ everywhere((scenario) => {
   test('a passkey is offered as second factor, and completes the login once', async () => {
     const { call, stack } = scenario();
     const { authenticator, id, ...person } = await withBoth();
-    const asked = await call('auth.login', { email: person.email, password: PASSWORD });
-    expect(asked.details).toEqual({ methods: { message: 'totp,recovery,passkey', rule: 'second_factor' } });
-    const step = { pending: pendingIn(asked) };
+    const loginReply = await call('auth.login', { email: person.email, password: PASSWORD });
+    expect(loginReply.details).toEqual({ methods: { message: 'totp,recovery,passkey', rule: 'second_factor' } });
+    const step = { pending: pendingIn(loginReply) };
     const { options, input, given } = await asserted(call, 'second-factor', authenticator, step);
     const [row] = await passkeyRows(stack, id);
     expect(options.allowCredentials).toEqual([expect.objectContaining({ id: row?.['credential_id'] })]);
@@ -59,7 +59,7 @@ everywhere((scenario) => {
     expectRefusal(await call('auth.secondFactor', input, again), 401, 'INVALID_CODE');
   });
 
-  test('a login by passkey alone is both factors', async () => {
+  test('a login by passkey counts as both factors', async () => {
     const { call } = scenario();
     const { authenticator } = await withBoth();
     const begun = await call('auth.beginPasskey');
@@ -67,7 +67,7 @@ everywhere((scenario) => {
     expect(await isAlive(call, sessionIn(reply) ?? '')).toBe(true);
   });
 
-  test('a passkey alone asks for no second factor', async () => {
+  test('a passkey alone does not require a second factor', async () => {
     const { call } = scenario();
     const { email } = await withPasskey(scenario());
     expect((await call('auth.login', { email, password: PASSWORD })).status).toBe(200);
@@ -87,7 +87,7 @@ everywhere((scenario) => {
     expect(sessions).toHaveLength(1);
   });
 
-  test('nobody completes a login, or gives a credential again, with another user’s passkey, browser or purpose', async () => {
+  test('another user’s passkey, another browser or another purpose completes neither login nor reauthentication', async () => {
     const { call } = scenario();
     const { authenticator, session, ...person } = await withBoth();
     const other = await withBoth();
@@ -116,7 +116,7 @@ everywhere((scenario) => {
     expectRefusal(await call('auth.finishPasskey', theirs.input.passkey, theirs.given), 401, 'INVALID_CREDENTIALS');
   });
 
-  test('without a login that waits, or a session, there is no challenge for it', async () => {
+  test('without a pending login or a session there is no challenge', async () => {
     const { call } = scenario();
     const { session } = await loggedIn(scenario());
     for (const [purpose, given] of [
@@ -130,7 +130,7 @@ everywhere((scenario) => {
     }
   });
 
-  test('a session in which a passkey was used again is a recent one', async () => {
+  test('a passkey makes the session recent again', async () => {
     const { call, stack } = scenario();
     const { authenticator, id, session } = await withPasskey(scenario());
     await growOld(stack, id);

@@ -1,13 +1,19 @@
 import { afterAll, expect, test } from 'vitest';
-import { Browser } from '../provider/browser.ts';
-import { type Claims, environmentFor, namedEnvironmentFor, startHostileProvider } from '../provider/hostile.ts';
-import { atInstance, begin, identitiesOf, profileOf, somebody } from '../provider/login.ts';
-import type { Stack } from '../rig/stack.ts';
-import { callerOf } from './callers.ts';
-import { eventsOf, expectRefusal, isAlive, onBothStacks, sessionIn } from './scenario.ts';
-import { codeOf, forgetLastCode, setUpApp, withApp } from './totp-scenario.ts';
+import { Browser } from '../../provider/browser.ts';
+import {
+  type Claims,
+  environmentFor,
+  namedEnvironmentFor,
+  secondsFromNow,
+  startHostileProvider,
+} from '../../provider/hostile.ts';
+import { atInstance, begin, identitiesOf, profileOf, somebody } from '../../provider/login.ts';
+import type { Stack } from '../../rig/stack.ts';
+import { callerOf } from '../rig/callers.ts';
+import { eventsOf, expectRefusal, isAlive, onBothStacks, sessionIn } from '../rig/scenario.ts';
+import { codeOf, forgetLastCode, setUpApp, withApp } from '../rig/totp-scenario.ts';
 
-/** The second step of a login through a provider, unless that is trusted to ask for one itself. */
+/** The second step of a provider login, unless the provider is trusted with it. */
 const acme = await startHostileProvider();
 const trusted = await startHostileProvider();
 afterAll(() => Promise.all([acme.close(), trusted.close()]));
@@ -36,7 +42,7 @@ onBothStacks(
   (stack) => {
     const call = (...given: Parameters<ReturnType<typeof callerOf>>) => callerOf('rest', stack().url)(...given);
 
-    /** A user of both providers, with an app. */
+    /** A user of both providers with an app. */
     const user = async () => {
       const claims = somebody();
       const { session = '' } = await through(stack(), claims);
@@ -45,7 +51,7 @@ onBothStacks(
       return { claims, id, ...(await setUpApp({ call, stack: stack() }, { id, session })) };
     };
 
-    test('the browser is sent to the second step, and a session that came along ends after it only', async () => {
+    test('the browser is sent to the second step, and only its completion ends the former session', async () => {
       const { claims, id, session, secret } = await user();
       const browser = new Browser();
       browser.cookies.set('auth_session', session);
@@ -60,8 +66,15 @@ onBothStacks(
       expect((await eventsOf(stack(), id, 'logged-in')).at(-1)).toMatchObject({ method: 'acme', secondFactor: 'totp' });
     });
 
+    test('after the second step the session is recent, however old the login at the provider is', async () => {
+      const { claims, secret } = await user();
+      const { pending } = await through(stack(), { ...claims, auth_time: secondsFromNow(-3600) });
+      const session = sessionIn(await call('auth.secondFactor', { code: codeOf(secret) }, { pending }));
+      expectRefusal(await call('identities.unlink', { id: 'none' }, { session }), 404, 'NOT_FOUND');
+    });
+
     test.each(['acme', 'trusted'] as const)(
-      'by its address alone no identity at %s is linked to an account with an app',
+      'an identity at %s is not linked by its email to an account with an app',
       async (name) => {
         const person = await withApp({ call, stack: stack() });
         const claims = somebody({ email: person.email });
@@ -73,7 +86,7 @@ onBothStacks(
       },
     );
 
-    test('nor is one that was made under another address moved to it', async () => {
+    test('an identity with another email is not moved to an account with an app', async () => {
       const claims = somebody();
       await through(stack(), claims);
       const person = await withApp({ call, stack: stack() });
@@ -83,7 +96,7 @@ onBothStacks(
       expect(await identitiesOf(stack(), claims.sub)).not.toMatchObject([{ user_id: person.id }]);
     });
 
-    test('a trusted provider has asked for a second factor itself', async () => {
+    test('a trusted provider replaces the second factor', async () => {
       const { claims, id } = await user();
       const { location, session } = await through(stack(), claims, { name: 'trusted' });
       expect(location).toBe('/dashboard');
@@ -91,7 +104,7 @@ onBothStacks(
       expect((await eventsOf(stack(), id, 'logged-in')).at(-1)).not.toHaveProperty('secondFactor');
     });
 
-    test('a deleted account is restored after the second step only; by a trusted provider at once', async () => {
+    test('a deleted account is restored only after the second step; by a trusted provider immediately', async () => {
       const { claims, id, session, secret } = await user();
       expect((await call('account.delete', undefined, { session })).status).toBe(200);
       const { location, pending } = await through(stack(), claims, { query: '?restore=1' });
@@ -107,7 +120,7 @@ onBothStacks(
       expect(await profileOf(stack(), back.session)).toMatchObject({ id });
     });
 
-    test('a login that waits is void once its identity was unlinked', async () => {
+    test('unlinking the identity ends its pending login', async () => {
       const { claims, id, secret } = await user();
       const { pending } = await through(stack(), claims);
       await stack().database('delete from identities where user_id = ?', [id]);

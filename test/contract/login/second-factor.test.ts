@@ -1,30 +1,30 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { until } from '../rig/until.ts';
-import { addPasskey, authenticatorFor } from './passkey-scenario.ts';
-import { deviceIn, eventsOf, everywhere, expectRefusal, isAlive, PASSWORD, sessionIn } from './scenario.ts';
-import { codeOf, firstStep, forgetLastCode, pendingIn, stepNow, withApp, wrongCode } from './totp-scenario.ts';
+import { until } from '../../rig/until.ts';
+import { addPasskey, authenticatorFor } from '../rig/passkey-scenario.ts';
+import { deviceIn, eventsOf, everywhere, expectRefusal, isAlive, PASSWORD, sessionIn } from '../rig/scenario.ts';
+import { codeOf, firstStep, forgetLastCode, pendingIn, stepNow, withApp, wrongCode } from '../rig/totp-scenario.ts';
 
-/** The second step of a login: with a code of an authenticator app, or a recovery code. */
+/** The second step of a login: a code from an authenticator app, or a recovery code. */
 
 everywhere(
   (scenario) => {
     const sessionsOf = async (id: string) =>
       (await scenario().stack.database('select id from sessions where user_id = ?', [id])).length;
 
-    test('the password opens no session, and a code does; a session that came along ends only then', async () => {
+    test('the password opens no session, the code does, and only then the former session ends', async () => {
       const { call, stack } = scenario();
       const { session, secret, ...person } = await withApp(scenario());
-      const asked = await call('auth.login', { email: person.email, password: PASSWORD }, { session });
-      expectRefusal(asked, 403, 'SECOND_FACTOR_REQUIRED');
-      expect(asked.details).toEqual({ methods: { message: 'totp,recovery', rule: 'second_factor' } });
-      expect(asked.setCookies).toEqual([
+      const loginReply = await call('auth.login', { email: person.email, password: PASSWORD }, { session });
+      expectRefusal(loginReply, 403, 'SECOND_FACTOR_REQUIRED');
+      expect(loginReply.details).toEqual({ methods: { message: 'totp,recovery', rule: 'second_factor' } });
+      expect(loginReply.setCookies).toEqual([
         expect.stringMatching(/^auth_pending=[A-Za-z0-9_-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=600$/),
       ]);
       expect(await isAlive(call, session)).toBe(true);
       expect(await sessionsOf(person.id)).toBe(1);
 
-      const pending = pendingIn(asked);
+      const pending = pendingIn(loginReply);
       const reply = await call('auth.secondFactor', { code: codeOf(secret) }, { pending, session });
       const { id, email, name } = person;
       expect(reply.data).toEqual({
@@ -43,7 +43,7 @@ everywhere(
       expectRefusal(await call('auth.secondFactor', { code: codeOf(secret, 1) }, { pending }), 401, 'UNAUTHENTICATED');
     });
 
-    test('a new device is told of after the second step, and the session is a recent one', async () => {
+    test('a new device is reported after the second step, and the session is recent', async () => {
       const { call, stack } = scenario();
       const { secret, ...person } = await withApp(scenario());
       const pending = await firstStep(call, person);
@@ -62,7 +62,7 @@ everywhere(
       expect((await call('totp.begin', undefined, { session })).status).toBe(200);
     });
 
-    test('codes of one step either way are right, and of no other', async () => {
+    test('codes one time step early or late are right, and no others', async () => {
       const { call, stack } = scenario();
       const { secret, ...person } = await withApp(scenario());
       for (;;) {
@@ -74,7 +74,7 @@ everywhere(
           const { status } = await call('auth.secondFactor', { code: codeOf(secret, steps) }, { pending });
           statuses.push([steps, status]);
         }
-        // The time of a code may have passed between the calls.
+        // The time step of a code may have ended between the calls.
         if (stepNow() !== step) continue;
         expect(statuses).toEqual([
           [-2, 401],
@@ -87,7 +87,7 @@ everywhere(
       }
     });
 
-    test('a code works once: again, at once from many logins, and none of before', async () => {
+    test('a code works once, and no older one works after it', async () => {
       const { call } = scenario();
       const { secret, ...person } = await withApp(scenario());
       const pending = await Promise.all(Array.from({ length: 8 }, () => firstStep(call, person)));
@@ -100,17 +100,17 @@ everywhere(
       expectRefusal(await call('auth.secondFactor', { code: codeOf(secret) }, { pending: next }), 401, 'INVALID_CODE');
     });
 
-    test('two finishes of one login at once open one session', async () => {
+    test('two concurrent finishes of one login open one session', async () => {
       const { call } = scenario();
       const { secret, recoveryCodes, ...person } = await withApp(scenario());
       const pending = await firstStep(call, person);
-      const given = [{ code: codeOf(secret) }, { recoveryCode: recoveryCodes[0] }, { recoveryCode: recoveryCodes[1] }];
-      const replies = await Promise.all(given.map((each) => call('auth.secondFactor', each, { pending })));
+      const codes = [{ code: codeOf(secret) }, { recoveryCode: recoveryCodes[0] }, { recoveryCode: recoveryCodes[1] }];
+      const replies = await Promise.all(codes.map((each) => call('auth.secondFactor', each, { pending })));
       expect(replies.map(({ status }) => status).sort()).toEqual([200, 401, 401]);
       expect(await sessionsOf(person.id)).toBe(2);
     });
 
-    test('a recovery code works once, however it is written; a mail tells how many are left', async () => {
+    test('a recovery code works once, in any spelling; a mail states how many are left', async () => {
       const { call, stack } = scenario();
       const { recoveryCodes, ...person } = await withApp(scenario());
       expect(new Set(recoveryCodes).size).toBe(10);
@@ -125,18 +125,18 @@ everywhere(
       expect((await eventsOf(stack, person.id, 'logged-in')).at(-1)).toMatchObject({ secondFactor: 'recovery' });
       const { text } = await stack.waitForMail({ to: person.email, subject: 'recovery code was used', count: 2 });
       expect(text).toContain('8');
-      // Hashes only.
+      // Only hashes are stored.
       const stored = JSON.stringify(
         await stack.database('select * from recovery_codes where user_id = ?', [person.id]),
       );
       for (const code of recoveryCodes) expect(stored).not.toContain(code.replaceAll('-', ''));
       const other = await withApp(scenario());
       const pending = await firstStep(call, person);
-      const foreign = await call('auth.secondFactor', { recoveryCode: other.recoveryCodes[0] }, { pending });
-      expectRefusal(foreign, 401, 'INVALID_CODE');
+      const refused = await call('auth.secondFactor', { recoveryCode: other.recoveryCodes[0] }, { pending });
+      expectRefusal(refused, 401, 'INVALID_CODE');
     });
 
-    test('without unused recovery codes only the app is offered, with a passkey that too', async () => {
+    test('without unused recovery codes only the app and passkeys are offered', async () => {
       const { call, stack } = scenario();
       const person = await withApp(scenario());
       const offered = async () => (await call('auth.login', { email: person.email, password: PASSWORD })).details;
@@ -148,7 +148,7 @@ everywhere(
       expect((await call('auth.login', { email: person.email, password: PASSWORD })).status).toBe(200);
     });
 
-    test('the fifth wrong code ends the login, and one at a time is no way round', async () => {
+    test('the fifth wrong code ends the login, even with one login per code', async () => {
       const { call, stack } = scenario();
       const { secret, ...person } = await withApp(scenario());
       const code = wrongCode(secret);
@@ -171,7 +171,7 @@ everywhere(
       expect(await sessionsOf(person.id)).toBe(1);
     });
 
-    test('the right code is right as the fifth', async () => {
+    test('a right code as the fifth works', async () => {
       const { call } = scenario();
       const { secret, ...person } = await withApp(scenario());
       const pending = await firstStep(call, person);
@@ -180,7 +180,7 @@ everywhere(
       expect(await isAlive(call, sessionIn(reply) ?? '')).toBe(true);
     });
 
-    test('the cookie is no session, and completes no login of another account', async () => {
+    test('the cookie is not a session, and completes no login of another account', async () => {
       const { call } = scenario();
       const ada = await withApp(scenario());
       const eve = await withApp(scenario());
@@ -201,7 +201,8 @@ everywhere(
       expect(own.data.user.id).toBe(eve.id);
     });
 
-    test('a planted cookie never becomes the login of the user', async () => {
+    // checks: 68
+    test('a planted cookie never completes the login of the user', async () => {
       const { call } = scenario();
       const { secret, email } = await withApp(scenario());
       const planted = randomBytes(32).toString('base64url');
@@ -217,7 +218,7 @@ everywhere(
       expectRefusal(await call('auth.secondFactor', { code: codeOf(secret) }, { headers }), 401, 'UNAUTHENTICATED');
     });
 
-    test('a malformed call is refused uncounted, and one from another site', async () => {
+    test('malformed and cross-site calls are refused and do not count', async () => {
       const { call } = scenario();
       const { secret, recoveryCodes, ...person } = await withApp(scenario());
       const pending = await firstStep(call, person);

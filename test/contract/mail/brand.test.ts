@@ -1,11 +1,11 @@
 import PostalMime from 'postal-mime';
 import { expect, test } from 'vitest';
-import { freshEmail } from '../rig/address.ts';
-import { callerOf } from './callers.ts';
-import { beginRegistration } from './passkey-scenario.ts';
-import { loggedIn, onBothStacks, registered } from './scenario.ts';
+import { freshEmail } from '../../rig/servers/address.ts';
+import { callerOf } from '../rig/callers.ts';
+import { beginRegistration } from '../rig/passkey-scenario.ts';
+import { loggedIn, onBothStacks, registered } from '../rig/scenario.ts';
 
-/** The operator's name, where others than the pages show it. */
+/** APP_NAME in mails, passkeys and the banner. */
 
 const NAME = '"Ada" & <Söhne>, Inc. 🎉';
 
@@ -13,7 +13,7 @@ onBothStacks(
   (stack) => {
     const scenario = () => ({ stack: stack(), call: callerOf('rest', stack().url) });
 
-    test('mails have it in subject, text, HTML and sender', async () => {
+    test('mails name the brand in subject, text, HTML and sender', async () => {
       const { email } = await registered(scenario(), { email: freshEmail() });
       const { subject, text, html } = await stack().waitForMail({ to: email });
       expect(subject).toBe(`Verify your email for ${NAME}`);
@@ -30,7 +30,7 @@ onBothStacks(
       }
     });
 
-    test('authenticators show it; the RP id stays', async () => {
+    test('authenticators show the brand; the RP ID is unchanged', async () => {
       const { call } = scenario();
       const { session } = await loggedIn(scenario());
       const { data } = await call('totp.begin', undefined, { session });
@@ -39,7 +39,7 @@ onBothStacks(
       expect(options.rp).toEqual({ id: 'localhost', name: NAME });
     });
 
-    test('the banner has it', () => {
+    test('the banner names the brand', () => {
       expect(stack().services[0]?.output()).toMatch(new RegExp(`Shown as +${NAME.replaceAll('.', '\\.')}\n`));
     });
   },

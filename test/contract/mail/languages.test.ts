@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { freshEmail } from '../rig/address.ts';
-import type { CallOptions } from './callers.ts';
+import { freshEmail } from '../../rig/servers/address.ts';
+import type { CallOptions } from '../rig/callers.ts';
 import {
   administrator,
   eventsOf,
@@ -13,9 +13,9 @@ import {
   registered,
   type Scenario,
   verified,
-} from './scenario.ts';
+} from '../rig/scenario.ts';
 
-/** The language that users choose, and those of their mails. */
+/** The language of users and of their mails. */
 
 const german: CallOptions = { headers: { 'accept-language': 'de-CH,de;q=0.9,en;q=0.8' } };
 const french: CallOptions = { headers: { 'accept-language': 'fr' } };
@@ -31,7 +31,7 @@ const resets = {
 };
 
 everywhere((scenario, surface) => {
-  /** Asks for a reset in a browser of some language, and waits for the mail in the expected one. */
+  /** Requests a reset in a browser with the given language, and waits for the mail in the expected one. */
   const expectReset = async (email: string, language: keyof typeof resets, options?: CallOptions) => {
     const { call, stack } = scenario();
     expect((await call('auth.forgotPassword', { email }, options)).status).toBe(200);
@@ -40,7 +40,7 @@ everywhere((scenario, surface) => {
     return mail;
   };
 
-  test('a registration in a German browser is answered by a German mail', async () => {
+  test('a registration in a German browser sends a German mail', async () => {
     const { call, stack } = scenario();
     const person = { email: freshEmail(), password: PASSWORD, name: 'Ada' };
     expect((await call('auth.register', person, german)).data).toMatchObject({ success: true });
@@ -55,19 +55,19 @@ everywhere((scenario, surface) => {
     await stack.waitForMail({ to: person.email, subject: /^Confirmez votre adresse e-mail/ });
   });
 
-  test('the choice in a browser comes before what it asks for', async () => {
+  test('the language cookie overrides Accept-Language', async () => {
     const { call, stack } = scenario();
     const email = freshEmail();
     await call('auth.register', { email, password: PASSWORD, name: 'Ada' }, withCookie('es'));
     await stack.waitForMail({ to: email, subject: /^Confirme su correo electrónico/ });
   });
 
-  test('a reset is mailed in the language of the browser that asks for it', async () => {
+  test('a reset is mailed in the language of the requesting browser', async () => {
     const { email } = await verified(scenario());
     await expectReset(email, 'de', german);
   });
 
-  test('the choice of a user comes first, until it is taken back', async () => {
+  test('the language chosen by a user comes first, until it is cleared', async () => {
     const { call } = scenario();
     const { email, session } = await loggedIn(scenario());
     const choice = async () => (await call('profile.language', undefined, { session })).data;
@@ -80,7 +80,7 @@ everywhere((scenario, surface) => {
     await expectReset(email, 'es', withCookie('es'));
   });
 
-  test('it is changed with other fields or alone, each change one event, and no documented answer has it', async () => {
+  test('each change of language is one event; documented responses omit the language', async () => {
     const { call, stack } = scenario();
     const { id, session } = await loggedIn(scenario());
     const { data: before } = await call('profile.get', undefined, { session });
@@ -97,7 +97,7 @@ everywhere((scenario, surface) => {
     expect((await call('users.get', { id })).data).not.toHaveProperty('user.language');
   });
 
-  test.each(['it', 'DE', '', 'de-CH', 7, ['de']])('%j is no language', async (language) => {
+  test.each(['it', 'DE', '', 'de-CH', 7, ['de']])('%j is not a language', async (language) => {
     const { call } = scenario();
     const { session } = await loggedIn(scenario());
     const reply = await call('profile.update', { language }, { session });
@@ -106,11 +106,11 @@ everywhere((scenario, surface) => {
     expect((await call('profile.language', undefined, { session })).data).toEqual({ language: null });
   });
 
-  test('it takes a session', async () => {
+  test('a change of language requires a session', async () => {
     expectRefusal(await scenario().call('profile.language'), 401, 'UNAUTHENTICATED');
   });
 
-  test('what an administrator does is told in the language of the user', async () => {
+  test('mails about administrators’ actions use the language of the user', async () => {
     const { call, stack } = scenario();
     const chosen = await loggedIn(scenario());
     await call('profile.update', { language: 'es' }, { session: chosen.session });
@@ -124,7 +124,7 @@ everywhere((scenario, surface) => {
     await stack.waitForMail({ to: remembered.email, subject: /^Ihr Konto bei .* ist gesperrt$/ });
   });
 
-  test('a login from a new device is told in the language of the browsers before', async () => {
+  test('a mail about a new device uses the language of earlier browsers', async () => {
     const { call, stack } = scenario();
     const person = await verified(scenario());
     await logIn(call, person, german);
@@ -133,7 +133,7 @@ everywhere((scenario, surface) => {
     expect(await languagesOf(scenario(), person.id)).toEqual({ language: null, browser_language: 'fr' });
   });
 
-  test('a program that asks for no language leaves the one that is known', async () => {
+  test('a program without a language keeps the known language', async () => {
     const { call } = scenario();
     const person = await verified(scenario());
     await logIn(call, person, german);
@@ -141,7 +141,7 @@ everywhere((scenario, surface) => {
     expect(await languagesOf(scenario(), person.id)).toEqual({ language: null, browser_language: 'de' });
   });
 
-  test('an invitation is in the language that the administrator names, else in that of the browser', async () => {
+  test('an invitation uses the language that the administrator names, else that of the browser', async () => {
     const { call, stack } = scenario();
     const { session } = await administrator(scenario());
     const invite = async (input: object, subject: RegExp) => {
@@ -156,7 +156,7 @@ everywhere((scenario, surface) => {
     expectRefusal(refused, 400, 'VALIDATION_FAILED');
   });
 
-  test('the export has the choice, and the language of the browser and of each mail', async () => {
+  test('the export contains the chosen, browser and mail languages', async () => {
     const { call, stack } = scenario();
     const person = { email: freshEmail(), password: PASSWORD, name: 'Ada' };
     await call('auth.register', person, german);
@@ -167,11 +167,14 @@ everywhere((scenario, surface) => {
     const { data } = await call('account.export', undefined, { session });
     expect(data).toMatchObject({
       profile: { language: 'fr', browserLanguage: 'de' },
-      mails: [{ kind: 'verify-email', language: 'de' }],
+      mails: [
+        { kind: 'verify-email', language: 'de' },
+        { kind: 'new-device', language: 'de' },
+      ],
     });
   });
 
-  test('what another person chose is gone when a login is disowned', async () => {
+  test('“This was not me” clears a language that another person chose', async () => {
     const { call, stack } = scenario();
     const person = await verified(scenario());
     await logIn(call, person, german);
@@ -184,7 +187,7 @@ everywhere((scenario, surface) => {
     expect(await languagesOf(scenario(), person.id)).toEqual({ language: null, browser_language: 'de' });
   });
 
-  test('what a registrant chose is gone when the owner of the inbox comes', async () => {
+  test('the owner of the inbox clears the language of the registrant', async () => {
     const { call, stack } = scenario();
     const { id, email } = await registered(scenario());
     await stack.database("update users set language = 'es', browser_language = 'es' where id = ?", [id]);

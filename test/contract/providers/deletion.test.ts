@@ -1,12 +1,12 @@
 import { afterAll, expect, test } from 'vitest';
-import { Browser } from '../provider/browser.ts';
-import { type Claims, environmentFor, startHostileProvider } from '../provider/hostile.ts';
-import { atInstance, begin, loginsThrough, profileOf, somebody, usersWith } from '../provider/login.ts';
-import type { Stack } from '../rig/stack.ts';
-import { callerOf } from './callers.ts';
-import { onBothStacks, PASSWORD, verified } from './scenario.ts';
+import { Browser } from '../../provider/browser.ts';
+import { type Claims, environmentFor, startHostileProvider } from '../../provider/hostile.ts';
+import { atInstance, begin, loginsThrough, profileOf, somebody, usersWith } from '../../provider/login.ts';
+import type { Stack } from '../../rig/stack.ts';
+import { callerOf } from '../rig/callers.ts';
+import { onBothStacks, PASSWORD, verified } from '../rig/scenario.ts';
 
-/** Users of a provider delete their account, and have it back through the provider. */
+/** Users of a provider delete and restore their account through the provider. */
 const provider = await startHostileProvider();
 const logInThrough = loginsThrough(provider);
 afterAll(() => provider.close());
@@ -29,7 +29,7 @@ onBothStacks(
       return { claims, id };
     };
 
-    test('a login leads to the log-in page and changes nothing; restoring brings the account back', async () => {
+    test('a login to a deleted account leads to the log-in page; restoring logs in', async () => {
       const { claims, id } = await gone();
       const refused = await logInThrough(stack(), claims);
       expect(refused.location).toBe('/login?error=account_deleted');
@@ -42,7 +42,7 @@ onBothStacks(
       expect((await call('users.get', { id })).status).toBe(200);
     });
 
-    test('restoring what was not deleted is a login; what is not there is not made', async () => {
+    test('restoring an account that is not deleted is a login; restoring creates no account', async () => {
       const claims = somebody();
       expect((await restoreThrough(stack(), claims)).location).toBe('/login?error=account_removed');
       expect(await usersWith(stack(), claims.email)).toEqual([]);
@@ -51,7 +51,8 @@ onBothStacks(
       expect(await profileOf(stack(), again.session)).toMatchObject({ id: (await profileOf(stack(), session)).id });
     });
 
-    test('a provider that does not vouch for the address restores and reveals nothing', async () => {
+    // checks: 44
+    test('a provider that does not verify the email neither restores nor reveals', async () => {
       const { email, id } = await verified({ stack: stack(), call });
       const reply = await call('auth.login', { email, password: PASSWORD });
       const session = /auth_session=([^;]*)/.exec(reply.setCookies.join())?.[1];
@@ -63,7 +64,8 @@ onBothStacks(
       expect((await call('users.get', { id })).status).toBe(404);
     });
 
-    test('no page of another site restores an account', async () => {
+    // checks: 24
+    test('a page of another site cannot restore an account', async () => {
       const headers = { 'sec-fetch-site': 'cross-site' };
       const answer = await fetch(`${stack().url}/auth/acme?restore=1`, { headers, redirect: 'manual' });
       expect(answer.status).toBe(403);

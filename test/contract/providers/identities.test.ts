@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from 'vitest';
-import { type Claims, environmentFor, type Lie, startHostileProvider } from '../provider/hostile.ts';
-import { freshSubject, identitiesOf, loginsThrough, profileOf, somebody, usersWith } from '../provider/login.ts';
-import { freshEmail } from '../rig/address.ts';
-import { callerOf } from './callers.ts';
+import { type Claims, environmentFor, type Lie, startHostileProvider } from '../../provider/hostile.ts';
+import { freshSubject, identitiesOf, loginsThrough, profileOf, somebody, usersWith } from '../../provider/login.ts';
+import { freshEmail } from '../../rig/servers/address.ts';
+import { callerOf } from '../rig/callers.ts';
 import {
   isAlive,
   loggedIn,
@@ -13,16 +13,16 @@ import {
   PASSWORD,
   registered,
   verified,
-} from './scenario.ts';
+} from '../rig/scenario.ts';
 
-/** Which user somebody from an identity provider is: the four rules of decisions.md. */
+/** Which user an identity belongs to: the four rules of design/providers.md. */
 const provider = await startHostileProvider();
 const logInAs = loginsThrough(provider);
 afterAll(() => provider.close());
 
 onBothStacks(
   (stack) => {
-    test('somebody new gets an account with what the provider says of him', async () => {
+    test('a new user gets an account with the claims of the provider', async () => {
       const person = somebody({ email: freshEmail().replace('user', 'USER') });
       const { location, session, browser } = await logInAs(stack(), person);
       expect(location).toBe('/dashboard');
@@ -50,7 +50,7 @@ onBothStacks(
       ['a long name', { name: 'G'.repeat(101) }, {}],
       ['a picture that is a script', { picture: 'javascript:alert(1)', name: undefined }, { avatar: '' }],
       ['a picture that is no text', { picture: 7, name: undefined }, { avatar: '' }],
-    ])('%s is replaced by what is known', async (_, claims, expected) => {
+    ])('%s is replaced by known data', async (_, claims, expected) => {
       const person = somebody(claims);
       const { location, session } = await logInAs(stack(), person);
       expect(location).toBe('/dashboard');
@@ -58,13 +58,14 @@ onBothStacks(
       expect(await profileOf(stack(), session)).toMatchObject({ name, ...expected });
     });
 
-    test('an address with a local part too short for a name is the name', async () => {
+    test('an email with a short local part becomes the name', async () => {
       const email = `a@${freshEmail('x').replace('@', '.')}`;
       const { session } = await logInAs(stack(), somebody({ email, name: undefined }));
       expect(await profileOf(stack(), session)).toMatchObject({ name: email });
     });
 
-    test('rule 1: the same subject is the same user, whatever address he has now', async () => {
+    // checks: 46
+    test('rule 1: the same subject is the same user, whatever the email', async () => {
       const person = somebody();
       const first = await logInAs(stack(), person);
       const before = await profileOf(stack(), first.session);
@@ -83,7 +84,7 @@ onBothStacks(
       expect(await identitiesOf(stack(), person.sub)).toHaveLength(1);
     });
 
-    test('rule 2: a verified address is its user, who keeps a proven password, the profile and sessions', async () => {
+    test('rule 2: a verified email is its user, who keeps proven password, profile and sessions', async () => {
       const call = callerOf('rest', stack().url);
       const local = await loggedIn({ stack: stack(), call });
       await call('profile.update', { bio: 'Mine' }, { session: local.session });
@@ -104,7 +105,8 @@ onBothStacks(
       expect(await profileOf(stack(), second.session)).toMatchObject({ id: local.id });
     });
 
-    test('rule 2: an account that somebody else registered first is all its owner’s', async () => {
+    // checks: 45
+    test('rule 2: an account that another person registered first belongs to the owner of the email', async () => {
       const call = callerOf('rest', stack().url);
       const squatted = await registered({ stack: stack(), call }, { name: 'A Squatter' });
       const token = await mailedToken(stack(), squatted.email, 'verify-email');
@@ -132,7 +134,8 @@ onBothStacks(
       expect(await isAlive(call, session ?? '')).toBe(true);
     });
 
-    test('rule 2: nor does a squatter keep the identity by which he came', async () => {
+    // checks: 45
+    test('rule 2: a squatter does not keep the identity that created the account', async () => {
       const email = freshEmail();
       const squatter = somebody({ email, email_verified: false });
       expect((await logInAs(stack(), squatter)).location).toBe('/verify-email');
@@ -143,7 +146,7 @@ onBothStacks(
       expect(await identitiesOf(stack(), squatter.sub)).toEqual([]);
     });
 
-    test('a password reset, too, cuts off the identity of whoever came first', async () => {
+    test('a password reset also removes the identity of a squatter', async () => {
       const call = callerOf('rest', stack().url);
       const squatter = somebody({ email_verified: false });
       await logInAs(stack(), squatter);
@@ -155,13 +158,14 @@ onBothStacks(
       expect(await profileOf(stack(), session)).toMatchObject({ provider: 'email', emailVerified: true });
     });
 
+    // checks: 44
     test.each([
       ['false', { email_verified: false }],
       ['absent', { email_verified: undefined }],
       ['"true"', { email_verified: 'true' }],
       ['1', { email_verified: 1 }],
       ['"false"', { email_verified: 'false' }],
-    ])('rule 3: email_verified %s and the address taken: nobody is let in, nothing linked', async (_, claims) => {
+    ])('rule 3: with email_verified %s and a taken email, nothing is linked and nobody logs in', async (_, claims) => {
       const call = callerOf('rest', stack().url);
       const [taken, squatted] = await Promise.all([
         verified({ stack: stack(), call }),
@@ -175,7 +179,7 @@ onBothStacks(
       }
     });
 
-    test('rule 4: somebody new whose address nobody vouches for proves it first', async () => {
+    test('rule 4: a new user with an unverified email must verify it first', async () => {
       const call = callerOf('rest', stack().url);
       const person = somebody({ email_verified: false });
       const { location, session } = await logInAs(stack(), person);
@@ -188,7 +192,7 @@ onBothStacks(
       expect(await profileOf(stack(), again.session)).toMatchObject({ email: person.email, emailVerified: true });
     });
 
-    test('who waits for his verification gets another link, within the limit', async () => {
+    test('an unverified user can get another link, within the limit', async () => {
       const person = somebody({ email_verified: false });
       for (let i = 0; i < 12; i++) expect((await logInAs(stack(), person)).location).toBe('/verify-email');
       await mailsSettled(stack(), person.email);
@@ -197,7 +201,7 @@ onBothStacks(
       expect((await stack().mailsTo(person.email)).length).toBe(sent.length);
     });
 
-    test('who waits is let in once the provider vouches for the same address', async () => {
+    test('an unverified user can log in once the provider verifies the same email', async () => {
       const person = somebody({ email_verified: false });
       await logInAs(stack(), person);
       const { location, session } = await logInAs(stack(), { ...person, email_verified: true });
@@ -208,22 +212,25 @@ onBothStacks(
     test.each([
       ['vouched for', true, '/dashboard'],
       ['not vouched for', false, '/verify-email'],
-    ])('who waits with a mistyped address goes on with the right one, %s', async (_, emailVerified, end) => {
-      const call = callerOf('rest', stack().url);
-      const person = somebody({ email_verified: false });
-      await logInAs(stack(), person);
-      const token = await mailedToken(stack(), person.email, 'verify-email');
-      const [before] = await usersWith(stack(), person.email);
-      const corrected = { ...person, email: freshEmail(), email_verified: emailVerified };
-      expect((await logInAs(stack(), corrected)).location).toBe(end);
-      expect(await usersWith(stack(), person.email)).toEqual([]);
-      expect(await usersWith(stack(), corrected.email)).toEqual([
-        { id: before?.id, email_verified: emailVerified ? 1 : 0 },
-      ]);
-      expect((await call('auth.verifyEmail', { token })).code).toBe('INVALID_TOKEN');
-    });
+    ])(
+      'an unverified user with a mistyped email can continue with the right one, %s',
+      async (_, emailVerified, end) => {
+        const call = callerOf('rest', stack().url);
+        const person = somebody({ email_verified: false });
+        await logInAs(stack(), person);
+        const token = await mailedToken(stack(), person.email, 'verify-email');
+        const [before] = await usersWith(stack(), person.email);
+        const corrected = { ...person, email: freshEmail(), email_verified: emailVerified };
+        expect((await logInAs(stack(), corrected)).location).toBe(end);
+        expect(await usersWith(stack(), person.email)).toEqual([]);
+        expect(await usersWith(stack(), corrected.email)).toEqual([
+          { id: before?.id, email_verified: emailVerified ? 1 : 0 },
+        ]);
+        expect((await call('auth.verifyEmail', { token })).code).toBe('INVALID_TOKEN');
+      },
+    );
 
-    test('who waits with a mistyped address belongs to the account of the right one, once that is vouched for', async () => {
+    test('an unverified user with a mistyped email joins the account of the right one once it is verified', async () => {
       const call = callerOf('rest', stack().url);
       const { session, ...owner } = await loggedIn({ stack: stack(), call });
       const person = somebody({ email_verified: false });
@@ -233,12 +240,12 @@ onBothStacks(
       expect(await profileOf(stack(), back.session)).toMatchObject({ id: owner.id, name: owner.name });
       expect(await usersWith(stack(), person.email)).toEqual([]);
       expect(await isAlive(call, session)).toBe(true);
-      // From now on whatever the provider says of the address.
+      // From then on it is recognized, whatever the provider states about the email.
       expect((await logInAs(stack(), person)).session).toBeDefined();
       expect(await identitiesOf(stack(), person.sub)).toEqual([expect.objectContaining({ user_id: owner.id })]);
     });
 
-    test('an account of a mistyped address that has another login method stays', async () => {
+    test('an account with a mistyped email and another login method stays', async () => {
       const owner = await verified({ stack: stack(), call: callerOf('rest', stack().url) });
       const person = somebody({ email_verified: false });
       await logInAs(stack(), person);
@@ -253,7 +260,7 @@ onBothStacks(
       expect(await identitiesOf(stack(), second.sub)).toEqual([expect.objectContaining({ user_id: mistyped?.id })]);
     });
 
-    test('who waits does not get at the account of another by taking its address', async () => {
+    test('an unverified user cannot reach another account by taking its email', async () => {
       const other = await verified({ stack: stack(), call: callerOf('rest', stack().url) });
       const person = somebody({ email_verified: false });
       await logInAs(stack(), person);
@@ -271,7 +278,7 @@ onBothStacks(
       ['a line break', { email: 'a@example.test\r\nBcc: b@example.test' }],
       ['no text', { email: ['a@example.test'] }],
       ['too long', { email: `${'a'.repeat(65)}@example.test` }],
-    ])('an address that cannot be used makes no account: %s', async (_, claims) => {
+    ])('an unusable email creates no account: %s', async (_, claims) => {
       const person = somebody(claims);
       const { location, session } = await logInAs(stack(), person);
       expect([location, session]).toEqual(['/login?error=oauth_failed', undefined]);
@@ -282,12 +289,12 @@ onBothStacks(
       ['ends in a space', 'abc '],
       ['is not ASCII', 'é'],
       ['is too long', 'x'.repeat(256)],
-    ])('a subject that %s is no key', async (_, sub) => {
+    ])('a subject that %s is refused', async (_, sub) => {
       const { location, session } = await logInAs(stack(), somebody({ sub }));
       expect([location, session]).toEqual(['/login?error=oauth_failed', undefined]);
     });
 
-    test('subjects differ by the case of a letter', async () => {
+    test('subjects are case-sensitive', async () => {
       const sub = freshSubject();
       const one = await logInAs(stack(), somebody({ sub }));
       const two = await logInAs(stack(), somebody({ sub: sub.toUpperCase() }));
@@ -295,7 +302,8 @@ onBothStacks(
       expect(new Set(ids).size).toBe(2);
     });
 
-    test('address and verification come from one source', async () => {
+    // checks: 46
+    test('email and email_verified come from one source', async () => {
       const victim = await verified({ stack: stack(), call: callerOf('rest', stack().url) });
       const person = somebody({ email: victim.email, email_verified: undefined, name: undefined });
       const lie: Lie = {
@@ -305,7 +313,8 @@ onBothStacks(
       expect((await logInAs(stack(), person, { lie })).location).toBe('/login?error=email_unverified');
     });
 
-    test('an account without a password answers a password login like a wrong password', async () => {
+    // checks: 18
+    test('without a password, a password login gets the answer of a wrong password', async () => {
       const call = callerOf('rest', stack().url);
       const person = somebody();
       await logInAs(stack(), person);

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, describe, expect, test } from 'vitest';
-import { Browser } from '../provider/browser.ts';
-import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
+import { Browser } from '../../provider/browser.ts';
+import { environmentFor, startHostileProvider } from '../../provider/hostile.ts';
 import {
   atInstance,
   begin,
@@ -11,23 +11,23 @@ import {
   profileOf,
   somebody,
   usersWith,
-} from '../provider/login.ts';
-import { clientAddress } from '../rig/address.ts';
-import { entriesOf } from '../rig/key-value-view.ts';
-import type { Stack } from '../rig/stack.ts';
-import { callerOf } from './callers.ts';
-import { documentOf } from './document.ts';
-import { isAlive, loggedIn, logIn, mailedToken, onBothStacks, PASSWORD, sessionIn, verified } from './scenario.ts';
+} from '../../provider/login.ts';
+import { entriesOf } from '../../rig/observe/key-value-view.ts';
+import { clientAddress } from '../../rig/servers/address.ts';
+import type { Stack } from '../../rig/stack.ts';
+import { callerOf } from '../rig/callers.ts';
+import { documentOf } from '../rig/document.ts';
+import { isAlive, loggedIn, logIn, mailedToken, onBothStacks, PASSWORD, sessionIn, verified } from '../rig/scenario.ts';
 
-/** GET /auth/idp and GET /auth/idp/callback of interface.md, for a provider that an operator names. */
+/** GET /auth/idp and GET /auth/idp/callback of interface.md, with an operator's provider. */
 const provider = await startHostileProvider();
 const logInAs = loginsThrough(provider);
 afterAll(() => provider.close());
 
-/** Every login that has begun and not ended. */
+/** All pending logins. */
 const storedFlows = async (stack: Stack) => (await entriesOf(stack)).filter(({ key }) => key.startsWith('login-flow:'));
 
-/** As if so many milliseconds had passed for every login that has begun and not ended. */
+/** As if this many milliseconds had passed for all pending logins. */
 async function makeFlowsOlder(stack: Stack, ms: number): Promise<void> {
   const { redis, services } = stack;
   if (redis) {
@@ -42,7 +42,8 @@ async function makeFlowsOlder(stack: Stack, ms: number): Promise<void> {
 onBothStacks(
   (stack) => {
     describe('the start of a login', () => {
-      test('goes to the configured provider with state, nonce and an S256 challenge, and no secret in it', async () => {
+      // checks: 42
+      test('redirects to the provider with state, nonce and S256 challenge, without secrets', async () => {
         const { browser, request } = await begin(stack());
         expect(request.origin + request.pathname).toBe(`${provider.url}/authorize`);
         expect(Object.fromEntries(request.searchParams)).toEqual({
@@ -56,19 +57,21 @@ onBothStacks(
           code_challenge_method: 'S256',
         });
         expect(browser.setCookies).toEqual([
+          expect.stringMatching(/^auth_browser=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=86400$/),
           `acme_oauth_state=${request.searchParams.get('state')}; Path=/; HttpOnly; SameSite=Lax; Max-Age=600; Secure`,
         ]);
       });
 
-      test('never repeats a state, a nonce or a challenge', async () => {
+      test('never repeats a state, nonce or challenge', async () => {
         const [one, two] = await Promise.all([begin(stack()), begin(stack())]);
         for (const name of ['state', 'nonce', 'code_challenge']) {
           expect(one.request.searchParams.get(name)).not.toBe(two.request.searchParams.get(name));
         }
       });
 
+      // checks: 41
       test.each(['?redirect=https://evil.test', '?next=//evil.test', '?return_to=/\\evil.test', '?state=mine'])(
-        'takes nothing from the request: %s',
+        'ignores the request: %s',
         async (query) => {
           const browser = new Browser();
           const location = await browser.redirectOf(`${stack().url}/auth/acme${query}`, {
@@ -82,7 +85,7 @@ onBothStacks(
       );
 
       test.each(['/auth/idp', '/auth/idp/callback', '/auth/google', '/auth/acme/', '/auth/ACME', '/auth/%61cme'])(
-        '%s is no path of this provider',
+        '%s is not a path of this provider',
         async (path) => {
           const response = await new Browser().go(stack().url + path);
           expect([response.status, await response.json()]).toEqual([
@@ -94,6 +97,7 @@ onBothStacks(
     });
 
     describe('the state', () => {
+      // checks: 40
       test.each<[string, (callback: URL, browser: Browser) => void]>([
         ['without its cookie', (_, browser) => browser.cookies.clear()],
         ['without a state', (callback) => callback.searchParams.delete('state')],
@@ -115,6 +119,8 @@ onBothStacks(
             browser.cookies.set('acme_oauth_state', 'A'.repeat(43));
           },
         ],
+        ['without the cookie of the browser', (_, browser) => browser.cookies.delete('auth_browser')],
+        ['with the cookie of another browser', (_, browser) => browser.cookies.set('auth_browser', 'A'.repeat(43))],
         [
           'with nothing at all',
           (callback, browser) => {
@@ -128,35 +134,36 @@ onBothStacks(
             callback.search = 'error=server_error';
           },
         ],
-      ])('a callback %s is refused, and the provider not asked', async (_, change) => {
+      ])('a callback %s is refused without a request to the provider', async (_, change) => {
         const { browser, request } = await begin(stack());
         const person = somebody();
         const callback = atInstance(stack(), provider.authorize(request, person));
         change(callback, browser);
-        const asked = provider.calls.length;
+        const calls = provider.calls.length;
         await expectStateRefused(browser, callback);
-        expect(provider.calls).toHaveLength(asked);
+        expect(provider.calls).toHaveLength(calls);
         expect(await usersWith(stack(), person.email)).toEqual([]);
       });
 
-      test('of another browser is refused, and its own browser still gets in', async () => {
+      // checks: 40
+      test('of another browser is refused, and its own browser can still log in', async () => {
         const [mine, theirs] = await Promise.all([begin(stack()), begin(stack())]);
         const callback = atInstance(stack(), provider.authorize(theirs.request, somebody()));
         await expectStateRefused(mine.browser, callback);
         expect(await theirs.browser.redirectOf(callback)).toBe('/dashboard');
       });
 
+      // checks: 40
       test('works once', async () => {
         const { browser, request } = await begin(stack());
         const callback = atInstance(stack(), provider.authorize(request, somebody()));
-        const cookie = browser.cookies.get('acme_oauth_state') ?? '';
+        const again = browser.copy();
         expect(await browser.redirectOf(callback)).toBe('/dashboard');
         expect(browser.setCookies).toContain('acme_oauth_state=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0; Secure');
-        const again = new Browser();
-        again.cookies.set('acme_oauth_state', cookie);
         await expectStateRefused(again, callback);
       });
 
+      // checks: 40
       test('lasts ten minutes', async () => {
         const { browser, request } = await begin(stack());
         const callback = atInstance(stack(), provider.authorize(request, somebody()));
@@ -168,7 +175,8 @@ onBothStacks(
         await expectStateRefused(late.browser, lateCallback);
       });
 
-      test('is used up by a login that was declined', async () => {
+      // checks: 41
+      test('is used up by a cancelled login', async () => {
         const { browser, request } = await begin(stack());
         const callback = new URL(`${stack().url}/auth/acme/callback`);
         callback.searchParams.set('state', request.searchParams.get('state') ?? '');
@@ -181,30 +189,30 @@ onBothStacks(
         await expectStateRefused(browser, atInstance(stack(), provider.authorize(request, somebody())));
       });
 
+      // checks: 47
       test.each<[string, (callback: URL, browser: Browser) => void]>([
         ['without its cookie', (_, browser) => browser.cookies.clear()],
         ['without a state', (callback) => callback.searchParams.delete('state')],
         ['with another state', (callback) => callback.searchParams.set('state', 'A'.repeat(43))],
         ['with a code too', (callback) => callback.searchParams.set('code', 'x')],
-      ])('a refusal %s leads to the log-in page, and changes nothing', async (_, change) => {
+      ])('an error %s leads to the log-in page and changes nothing', async (_, change) => {
         const { browser, request } = await begin(stack());
         const right = atInstance(stack(), provider.authorize(request, somebody()));
-        const cookie = browser.cookies.get('acme_oauth_state') ?? '';
+        const before = browser.copy();
         const refusal = new URL(`${stack().url}/auth/acme/callback?error=access_denied`);
         refusal.searchParams.set('state', 'B'.repeat(43));
         change(refusal, browser);
         expect(await browser.redirectOf(refusal)).toBe('/login?error=cancelled');
         expect(browser.setCookies).toEqual([]);
-        browser.cookies.set('acme_oauth_state', cookie);
-        expect(await browser.redirectOf(right)).toBe('/dashboard');
+        expect(await before.redirectOf(right)).toBe('/dashboard');
       });
 
-      test('a refusal over tRPC ends at the log-in page, whatever the state', async () => {
+      test('an error over tRPC leads to the log-in page, whatever the state', async () => {
         const reply = await callerOf('trpc', stack().url)('auth.idp.callback', { error: 'access_denied', state: 'x' });
         expect([reply.data, reply.setCookies]).toEqual([{ location: '/login?error=cancelled' }, []]);
       });
 
-      test('is kept nowhere in the clear', async () => {
+      test('is stored only as a hash', async () => {
         const { request } = await begin(stack());
         const state = request.searchParams.get('state') ?? '';
         expect(state).toMatch(/^[A-Za-z0-9_-]{43}$/);
@@ -214,7 +222,7 @@ onBothStacks(
       });
     });
 
-    test('the session that came along ends', async () => {
+    test('a login ends the session that the request carried', async () => {
       const call = callerOf('rest', stack().url);
       const { session } = await loggedIn({ stack: stack(), call });
       const browser = new Browser();
@@ -224,7 +232,8 @@ onBothStacks(
       expect(await isAlive(call, session)).toBe(false);
     });
 
-    test('an account without a password is to a password login what a wrong password is, and a reset gives it one', async () => {
+    // checks: 48
+    test('an account without a password refuses password logins as wrong, and a reset sets one', async () => {
       const call = callerOf('rest', stack().url);
       const user = somebody();
       const { session } = await logInAs(stack(), user);
@@ -240,24 +249,24 @@ onBothStacks(
             { email, password: 'Wrong-Password-1' },
             { address },
           );
-          const told = Object.fromEntries([...headers].filter(([name]) => name !== 'x-request-id' && name !== 'date'));
-          return { status, told, data };
+          const shown = Object.fromEntries([...headers].filter(([name]) => name !== 'x-request-id' && name !== 'date'));
+          return { status, shown, data };
         }),
       );
       expect(ours).toEqual(wrong);
       expect(ours).toMatchObject({ status: 401, data: { message: 'Invalid email or password' } });
-      const asked = await Promise.all([user.email, other.email].map((email) => call('auth.forgotPassword', { email })));
-      expect(asked.map(({ status, data }) => [status, data])).toEqual(Array(2).fill([200, asked[0]?.data]));
+      const both = await Promise.all([user.email, other.email].map((email) => call('auth.forgotPassword', { email })));
+      expect(both.map(({ status, data }) => [status, data])).toEqual(Array(2).fill([200, both[0]?.data]));
       const token = await mailedToken(stack(), user.email, 'reset-password');
       expect((await call('auth.resetPassword', { token, email: user.email, password: PASSWORD })).status).toBe(200);
       expect(await profileOf(stack(), await logIn(call, { ...user, password: PASSWORD }))).toMatchObject({
         email: user.email,
       });
-      // The identity stays a way in.
+      // The identity still logs in.
       expect((await logInAs(stack(), user)).location).toBe('/dashboard');
     });
 
-    test('/openapi.json shows the paths with the provider’s name', async () => {
+    test('/openapi.json shows the paths with the name of the provider', async () => {
       const { paths } = await documentOf(stack().url);
       expect(Object.keys(paths['/auth/{provider}']?.['get']?.responses ?? {})).toContain('302');
       expect(Object.keys(paths['/auth/{provider}/callback']?.['get']?.responses ?? {})).toEqual(
@@ -270,16 +279,18 @@ onBothStacks(
       }
     });
 
-    test('over tRPC a foreign state is refused alike', async () => {
+    test('over tRPC a wrong state gets the same refusal', async () => {
       const reply = await callerOf('trpc', stack().url)('auth.idp.callback', { code: 'x', state: 'y' });
       expect([reply.status, reply.code, reply.message]).toEqual([400, 'INVALID_STATE', 'Invalid state parameter']);
     });
 
-    test('over tRPC the same login ends in the output', async () => {
+    test('over tRPC the login ends with the output', async () => {
       const call = callerOf('trpc', stack().url);
       const started = await call('auth.idp.start');
       const request = new URL(started.data.location);
-      const cookie = started.setCookies[0]?.split(';')[0] ?? '';
+      const browser = new Browser();
+      browser.keep(started.setCookies);
+      const { cookie } = browser;
       const { searchParams } = provider.authorize(request, somebody());
       const ended = await call('auth.idp.callback', Object.fromEntries(searchParams), { headers: { cookie } });
       expect(ended.data).toEqual({ location: '/dashboard' });

@@ -1,11 +1,12 @@
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
+import { v7 as uuidv7 } from 'uuid';
 import { describe, expect, test } from 'vitest';
-import { Browser } from '../provider/browser.ts';
-import { type Claims, type Lie, secondsFromNow } from '../provider/hostile.ts';
-import { identitiesOf, profileOf, somebody, usersWith } from '../provider/login.ts';
-import type { Stack } from '../rig/stack.ts';
-import { callerOf } from './callers.ts';
+import { Browser } from '../../provider/browser.ts';
+import { type Claims, type Lie, secondsFromNow } from '../../provider/hostile.ts';
+import { identitiesOf, profileOf, somebody, usersWith } from '../../provider/login.ts';
+import type { Stack } from '../../rig/stack.ts';
+import { callerOf } from '../rig/callers.ts';
 import {
   browserWith,
   comeBack,
@@ -14,7 +15,7 @@ import {
   SECURITY,
   startTwoProviders,
   withPassword,
-} from './linked-logins.ts';
+} from '../rig/linked-logins.ts';
 import {
   eventsOf,
   expectRefusal,
@@ -25,19 +26,19 @@ import {
   onBothStacks,
   PASSWORD,
   registered,
-} from './scenario.ts';
+} from '../rig/scenario.ts';
 
-/** Another identity of an account: linked by its user, and by nobody else. */
+/** Only the user of an account can link another identity. */
 const { acme, env, upToCallback, through, logInThrough, withLinked } = await startTwoProviders();
 
 const provenOf = async ({ database }: Stack, subject: string) =>
   (await database<{ proven: number }>('select proven from identities where subject = ?', [subject]))[0]?.proven;
 
-/** `refusalOf` where a browser shows the answer to its user: the header is none that `fetch` lets a caller set. */
-const shownIn = async ({ cookies }: Browser, url: string) => {
+/** `refusalOf` for a navigation: `fetch` cannot set Sec-Fetch-Mode. */
+const shownIn = async ({ cookies }: Browser, url: string, site = 'same-origin') => {
   const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
-  const asked = get(url, { headers: { cookie, 'sec-fetch-mode': 'navigate', 'sec-fetch-site': 'same-origin' } });
-  const [response] = (await once(asked, 'response')) as [IncomingMessage];
+  const request = get(url, { headers: { cookie, 'sec-fetch-mode': 'navigate', 'sec-fetch-site': site } });
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
   response.resume();
   return [response.statusCode, response.headers.location];
 };
@@ -45,7 +46,7 @@ const shownIn = async ({ cookies }: Browser, url: string) => {
 onBothStacks(
   (stack) => {
     describe('linking', () => {
-      test('adds a way to log in to the account of the session, and a mail and an event tell of it', async () => {
+      test('adds a login method to the account of the session, with mail and event', async () => {
         const { id, email, session, identity, browser } = await withLinked(stack());
         expect(await listed(stack(), session)).toEqual([
           {
@@ -72,7 +73,34 @@ onBothStacks(
         });
       });
 
-      test('the address at the provider is the one of the last login', async () => {
+      test.each([
+        ['fifty identities per user', 49, 0],
+        ['ten links per user and hour', 0, 9],
+      ])('%s is the limit: further links and logins end with oauth_failed', async (_, identities, links) => {
+        const { id, session, browser } = await withLinked(stack());
+        for (let i = 0; i < identities; i++) {
+          await stack().database(
+            `insert into identities (id, user_id, issuer, subject, provider, proven, created_at) values (?, ?, 'https://x.test', ?, 'acme', 1, 0)`,
+            [crypto.randomUUID(), id, crypto.randomUUID()],
+          );
+        }
+        for (let i = 0; i < links; i++) {
+          await stack().database(
+            `insert into activity (id, user_id, kind, actor, address, device, request_id, created_at) values (?, ?, 'identity-linked', 'user', '', '', '', 0)`,
+            [uuidv7(), id],
+          );
+        }
+        const another = somebody();
+        const end = await through({ stack: stack(), browser }, another);
+        expect(end).toBe(`${SECURITY}?error=oauth_failed`);
+        expect(await identitiesOf(stack(), another.sub)).toEqual([]);
+        // A login with a matching email cannot link either.
+        const { email } = await profileOf(stack(), session);
+        const login = { stack: stack(), browser: new Browser(), query: '' };
+        expect(await through(login, { ...somebody(), email })).toBe('/login?error=oauth_failed');
+      });
+
+      test('a login updates the stored provider email; a login without an email keeps it', async () => {
         const { session, identity } = await withLinked(stack());
         const email = somebody().email;
         await logInThrough(stack(), { ...identity, email });
@@ -83,26 +111,31 @@ onBothStacks(
         expect(await listed(stack(), session)).toEqual([expect.objectContaining({ email: '' })]);
       });
 
-      test('where an attacker may have opened the session, what it links stays unproven, and ends with a reset', async () => {
+      // checks: 45
+      test('an identity linked in a possibly stolen session is unproven, and a reset removes it', async () => {
         const call = callerOf('rest', stack().url);
         const account = await registered({ stack: stack(), call });
         await call('auth.verifyEmail', { token: await mailedToken(stack(), account.email, 'verify-email') });
         const browser = browserWith(await logIn(call, account));
-        const [foreign, own] = [somebody(), somebody({ email: account.email })];
-        for (const identity of [foreign, own]) {
+        const [unproven, own] = [somebody(), somebody({ email: account.email })];
+        for (const identity of [unproven, own]) {
           expect(await through({ stack: stack(), browser }, identity)).toBe(`${SECURITY}?notice=linked`);
         }
-        expect(await provenOf(stack(), foreign.sub)).toBe(0);
-        // The owner of the inbox is at the provider.
+        expect(await provenOf(stack(), unproven.sub)).toBe(0);
+        // The provider proves the address, so the link is proven.
         expect(await provenOf(stack(), own.sub)).toBe(1);
         await call('auth.forgotPassword', { email: account.email });
         const token = await mailedToken(stack(), account.email, 'reset-password');
         await call('auth.resetPassword', { token, email: account.email, password: PASSWORD });
-        expect(await identitiesOf(stack(), foreign.sub)).toEqual([]);
+        expect(await identitiesOf(stack(), unproven.sub)).toEqual([]);
+        // Linked in a reported session, it is removed too. The owner's next login there links it again.
+        expect(await identitiesOf(stack(), own.sub)).toEqual([]);
+        await logInThrough(stack(), own);
         expect(await identitiesOf(stack(), own.sub)).toHaveLength(1);
       });
 
-      test('of two users who link one identity at once one has it, ten times', async () => {
+      // checks: 43
+      test('when two users link one identity concurrently, exactly one succeeds (ten rounds)', async () => {
         for (let round = 0; round < 10; round++) {
           const identity = somebody();
           const users = await Promise.all([withPassword(stack()), withPassword(stack())]);
@@ -115,7 +148,7 @@ onBothStacks(
       });
     });
 
-    describe('a link that the user did not ask for', () => {
+    describe('a refused link', () => {
       type Case = (victim: { browser: Browser; id: string; session: string }, identity: Claims) => Promise<unknown>;
       const link = (browser: Browser, identity: Claims, lie?: Lie) =>
         upToCallback({ stack: stack(), browser }, identity, lie);
@@ -123,6 +156,7 @@ onBothStacks(
         callerOf('rest', stack().url)(procedure, undefined, { session });
       const attacker = async () => browserWith((await withPassword(stack())).session);
 
+      // checks: 24, 40
       test.each<[string, Case, unknown]>([
         [
           'of another browser',
@@ -132,15 +166,15 @@ onBothStacks(
         [
           'of another user, whose state cookie was planted',
           async ({ browser }, identity) => {
-            const theirs = await attacker();
-            const callback = await link(theirs, identity);
-            browser.cookies.set('acme_oauth_state', theirs.cookies.get('acme_oauth_state') ?? '');
+            const attackers = await attacker();
+            const callback = await link(attackers, identity);
+            browser.cookies.set('acme_oauth_state', attackers.cookies.get('acme_oauth_state') ?? '');
             return refusalOf(browser, callback);
           },
           [400, 'INVALID_STATE'],
         ],
         [
-          'in a session that was logged out meanwhile',
+          'in a session that was logged out before the callback',
           async ({ browser, session }, identity) => {
             const callback = await link(browser, identity);
             await call('auth.logout', session);
@@ -158,7 +192,7 @@ onBothStacks(
           '/login?error=session_ended',
         ],
         [
-          'that comes back at another provider',
+          'whose callback is at another provider',
           async ({ browser }, identity) => {
             const callback = await link(browser, identity);
             browser.cookies.set('work_oauth_state', browser.cookies.get('acme_oauth_state') ?? '');
@@ -168,9 +202,8 @@ onBothStacks(
           [400, 'INVALID_STATE'],
         ],
         [
-          'with a signature of another',
-          async ({ browser }, identity) =>
-            comeBack(browser, await link(browser, identity, { signature: 'foreign key' })),
+          'signed with another key',
+          async ({ browser }, identity) => comeBack(browser, await link(browser, identity, { signature: 'other key' })),
           `${SECURITY}?error=oauth_failed`,
         ],
         [
@@ -193,6 +226,16 @@ onBothStacks(
           [403, 'ORIGIN_MISMATCH'],
         ],
         [
+          'by a link in a mail',
+          ({ browser }) => refusalOf(browser, `${stack().url}/auth/acme?link=1`, { 'sec-fetch-site': 'none' }),
+          [403, 'ORIGIN_MISMATCH'],
+        ],
+        [
+          'by a link in a mail, as a navigation',
+          ({ browser }) => shownIn(browser, `${stack().url}/auth/acme?link=1`, 'none'),
+          [302, `${SECURITY}?error=reauthentication_required`],
+        ],
+        [
           'by a script of another site',
           ({ browser }) => refusalOf(browser, `${stack().url}/auth/acme?link=1`, { origin: 'https://evil.test' }),
           [403, 'ORIGIN_MISMATCH'],
@@ -203,7 +246,7 @@ onBothStacks(
           [401, 'UNAUTHENTICATED'],
         ],
         [
-          'without a session, in a browser',
+          'without a session, as a navigation',
           () => shownIn(new Browser(), `${stack().url}/auth/acme?link=1`),
           [302, '/login'],
         ],
@@ -216,7 +259,7 @@ onBothStacks(
           [403, 'REAUTHENTICATION_REQUIRED'],
         ],
         [
-          'in a session without a recent credential, in a browser',
+          'in a session without a recent credential, as a navigation',
           async ({ browser, id }) => {
             await growOld(stack(), id);
             return shownIn(browser, `${stack().url}/auth/acme?link=1`);
@@ -242,7 +285,8 @@ onBothStacks(
         expect(await eventsOf(stack(), victim.id, 'identity-linked')).toEqual([]);
       });
 
-      test('an identity of another account stays where it is', async () => {
+      // checks: 46
+      test('an identity of another account cannot be linked', async () => {
         const owner = await withLinked(stack());
         const { id, session } = await withPassword(stack());
         const browser = browserWith(session);
@@ -261,7 +305,8 @@ onBothStacks(
         expect(await eventsOf(stack(), id, 'identity-linked')).toEqual([]);
       });
 
-      test('of twenty callbacks at once one links, and a later one finds no flow', async () => {
+      // checks: 43
+      test('only one of twenty concurrent callbacks links, and later ones find no flow', async () => {
         const { session } = await withPassword(stack());
         const browser = browserWith(session);
         const identity = somebody();

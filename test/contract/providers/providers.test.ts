@@ -1,17 +1,17 @@
 import { afterAll, describe, expect, test } from 'vitest';
-import { Browser } from '../provider/browser.ts';
-import { startGithub } from '../provider/github.ts';
-import { type Claims, environmentFor, namedEnvironmentFor } from '../provider/hostile.ts';
-import { atInstance, begin, freshSubject, profileOf } from '../provider/login.ts';
-import { startOpenIdProvider } from '../provider/openid.ts';
-import { startDiscord, startFacebook } from '../provider/token-api.ts';
-import { freshEmail } from '../rig/address.ts';
-import { noS3 } from '../rig/s3.ts';
-import { type Stack, startStack } from '../rig/stack.ts';
-import { documentOf } from './document.ts';
-import { onBothStacks } from './scenario.ts';
+import { Browser } from '../../provider/browser.ts';
+import { startGithub } from '../../provider/github.ts';
+import { type Claims, environmentFor, namedEnvironmentFor } from '../../provider/hostile.ts';
+import { atInstance, begin, freshSubject, profileOf } from '../../provider/login.ts';
+import { startOpenIdProvider } from '../../provider/openid.ts';
+import { startDiscord, startFacebook } from '../../provider/token-api.ts';
+import { freshEmail } from '../../rig/servers/address.ts';
+import { noS3 } from '../../rig/servers/s3.ts';
+import { type Stack, startStack } from '../../rig/stack.ts';
+import { documentOf } from '../rig/document.ts';
+import { onBothStacks } from '../rig/scenario.ts';
 
-/** The kinds of provider: of plain OAuth 2.0, a certified OpenID provider of an operator's own, and the embedded one. */
+/** The kinds of provider: plain OAuth 2.0, a certified OpenID provider, and the embedded one. */
 const github = await startGithub();
 const openId = await startOpenIdProvider();
 const discord = await startDiscord();
@@ -39,7 +39,7 @@ describe('GitHub', () => {
         return { browser, location: await browser.redirectOf(atInstance(stack(), github.authorize(request, person))) };
       };
 
-      test('somebody comes in with his primary address, and is known by his number', async () => {
+      test('a user logs in with the primary email, and is recognized by the numeric id', async () => {
         const person = octocat();
         const { browser, location } = await come(person);
         expect(location).toBe('/dashboard');
@@ -54,19 +54,19 @@ describe('GitHub', () => {
         expect(await profileOf(stack(), renamed.browser.session)).toEqual(profile);
       });
 
-      test('an address that GitHub has not verified is proven first', async () => {
+      test('an email that GitHub has not verified must be verified first', async () => {
         const emails = [{ email: freshEmail(), primary: true, verified: false, visibility: null }];
         expect((await come(octocat({ emails }))).location).toBe('/verify-email');
       });
 
-      test('a code that GitHub does not know ends the login', async () => {
+      test('an unknown code fails the login', async () => {
         const { browser, request } = await begin(stack(), new Browser(), 'github');
         const callback = atInstance(stack(), github.authorize(request, octocat()));
         callback.searchParams.set('code', 'another');
         expect(await browser.redirectOf(callback)).toBe('/login?error=oauth_failed');
       });
 
-      test('the issuer of another provider ends the login', async () => {
+      test('a wrong issuer fails the login', async () => {
         const { browser, request } = await begin(stack(), new Browser(), 'github');
         const callback = atInstance(stack(), github.authorize(request, octocat()));
         callback.searchParams.set('iss', 'https://evil.test');
@@ -99,7 +99,7 @@ describe('Discord and Facebook', () => {
         ...changes,
       });
 
-      test('a user of Discord comes in with a verified address, and is known by the id', async () => {
+      test('a Discord user logs in with a verified email, and is recognized by the id', async () => {
         const person = discordPerson();
         const { browser, request, location } = await come('discord', person);
         expect([request.pathname, request.searchParams.get('scope')]).toEqual(['/oauth2/authorize', 'identify email']);
@@ -116,14 +116,14 @@ describe('Discord and Facebook', () => {
       });
 
       test.each<[string, Claims, string]>([
-        ['without a name of their own', { global_name: null, avatar: null }, '/dashboard'],
-        ['with an address that is not verified', { verified: false }, '/verify-email'],
+        ['without a display name', { global_name: null, avatar: null }, '/dashboard'],
+        ['with an unverified address', { verified: false }, '/verify-email'],
         ['without an address', { email: null }, '/login?error=oauth_failed'],
-      ])('a user of Discord %s', async (_, changes, location) => {
+      ])('a Discord user %s', async (_, changes, location) => {
         expect((await come('discord', discordPerson(changes))).location).toBe(location);
       });
 
-      test('an address at Facebook is vouched for by nobody, and is verified first', async () => {
+      test('Facebook does not verify emails, so the user must', async () => {
         const person = { id: snowflake(), name: 'Nelly Bly', email: freshEmail() };
         const { request, location } = await come('facebook', person);
         expect([request.pathname, request.searchParams.get('scope')]).toEqual([
@@ -139,7 +139,7 @@ describe('Discord and Facebook', () => {
       });
 
       test.each(['discord', 'facebook'] as const)(
-        'a code or an issuer that %s does not have ends the login',
+        'an unknown code or a wrong issuer fails the login at %s',
         async (name) => {
           for (const [parameter, value] of [
             ['code', 'another'],
@@ -157,10 +157,10 @@ describe('Discord and Facebook', () => {
   );
 });
 
-describe('a certified provider, by four variables', () => {
+describe('a certified provider, set by four variables', () => {
   onBothStacks(
     (stack) => {
-      test('the same subject is the same user after his address changed', async () => {
+      test('a subject stays the same user after a change of email', async () => {
         openId.allow(`${stack().appUrl}/auth/work/callback`);
         const sub = freshSubject();
         const comeAs = async (claims: Claims) => {
@@ -177,7 +177,7 @@ describe('a certified provider, by four variables', () => {
         expect(await comeAs({ email: freshEmail(), email_verified: true, name: 'Ada King' })).toEqual(first);
       });
 
-      test('a credential is given again there, although the provider knows the browser', async () => {
+      test('reauthentication requires a new login at the provider', async () => {
         openId.allow(`${stack().appUrl}/auth/work/callback`);
         const sub = freshSubject();
         openId.setClaims(sub, { email: freshEmail(), email_verified: true, name: 'Ada Lovelace' });
@@ -193,7 +193,7 @@ describe('a certified provider, by four variables', () => {
   );
 });
 
-/** What a person does on the page of the embedded provider. */
+/** What a user does on the page of the embedded provider. */
 const typeAt = async (
   stack: Pick<Stack, 'url' | 'appUrl'>,
   form: Record<string, string>,
@@ -220,7 +220,7 @@ describe('the embedded provider', () => {
       return { browser, location: await browser.redirectOf(callback) };
     };
 
-    test('lets in whoever is typed, as the same user for the same subject', async () => {
+    test('logs in any entered address; the same subject is the same user', async () => {
       const email = freshEmail();
       const first = await comeAs({ email, name: 'Ada Lovelace', verified: 'yes', action: 'login' });
       expect(first.location).toBe('/dashboard');
@@ -230,7 +230,7 @@ describe('the embedded provider', () => {
       expect(await profileOf(stack(), again.browser.session)).toEqual(profile);
     });
 
-    test('can be told that an address has changed, by one browser after the other', async () => {
+    test('the same subject with a changed email is the same user', async () => {
       const subject = freshSubject();
       const browser = new Browser();
       await comeAs({ email: freshEmail(), name: 'Ada', verified: 'yes', subject, action: 'login' }, browser);
@@ -241,7 +241,7 @@ describe('the embedded provider', () => {
       expect(await profileOf(stack(), browser.session)).toEqual(profile);
     });
 
-    test('can be asked for a login anew, and to link another identity', async () => {
+    test('supports reauthentication and linking of another identity', async () => {
       const form = { email: freshEmail(), name: 'Ada', verified: 'yes', action: 'login' };
       const { browser } = await comeAs(form);
       const confirmed = await comeAs(form, browser, '?reauthenticate=1&page=/dashboard/activity');
@@ -257,18 +257,18 @@ describe('the embedded provider', () => {
       expect((await comeAs(form)).location).toBe(location);
     });
 
-    test('an address that it has not verified is proven first', async () => {
+    test('an email it has not verified must be verified first', async () => {
       const email = freshEmail();
       expect((await comeAs({ email, name: 'Ada', action: 'login' })).location).toBe('/verify-email');
       await stack().waitForMail({ to: email, subject: 'Verify your email' });
     });
 
-    test('a flow that it does not know is an error of ours, without a stack', async () => {
+    test('an unknown flow gets the standard error, without a stack', async () => {
       const response = await new Browser().go(`${stack().url}/dev/idp/interaction/unknown`);
       expect([response.status, await response.json()]).toEqual([404, expect.objectContaining({ code: 'NOT_FOUND' })]);
     });
 
-    test('another site cannot submit its page', async () => {
+    test('a page of another site cannot submit its form', async () => {
       const response = await new Browser().go(`${stack().url}/dev/idp/interaction/unknown`, {
         method: 'POST',
         headers: { origin: 'https://evil.test' },
@@ -278,7 +278,7 @@ describe('the embedded provider', () => {
     });
   });
 
-  test('a login may end at another instance than it began', async () => {
+  test('a login can end at another instance than it started', async () => {
     const stack = await startStack('real', { instances: 2 });
     try {
       const form = { email: freshEmail(), name: 'Ada', verified: 'yes', action: 'login' };
@@ -311,6 +311,9 @@ describe('production', () => {
     try {
       const { browser } = await begin(stack, new Browser(), 'work');
       expect(browser.setCookies).toEqual([
+        expect.stringMatching(
+          /^__Host-auth_browser=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=86400; Secure$/,
+        ),
         expect.stringMatching(/^work_oauth_state=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=600; Secure$/),
       ]);
     } finally {

@@ -1,25 +1,25 @@
 import { afterAll, describe, expect, test } from 'vitest';
-import { Browser } from '../provider/browser.ts';
-import { startGithub } from '../provider/github.ts';
-import { type Claims, namedEnvironmentFor, secondsFromNow } from '../provider/hostile.ts';
-import { atInstance, somebody } from '../provider/login.ts';
-import { callerOf } from './callers.ts';
-import { browserWith, comeBack, refusalOf, SECURITY, startTwoProviders, withPassword } from './linked-logins.ts';
-import { eventsOf, growOld, isAlive, onBothStacks } from './scenario.ts';
+import { Browser } from '../../provider/browser.ts';
+import { startGithub } from '../../provider/github.ts';
+import { type Claims, namedEnvironmentFor, secondsFromNow } from '../../provider/hostile.ts';
+import { atInstance, somebody } from '../../provider/login.ts';
+import { callerOf } from '../rig/callers.ts';
+import { browserWith, comeBack, refusalOf, SECURITY, startTwoProviders, withPassword } from '../rig/linked-logins.ts';
+import { eventsOf, growOld, isAlive, onBothStacks } from '../rig/scenario.ts';
 
-/** A credential that is given again at a provider, before sensitive changes. */
+/** Reauthentication at a provider before sensitive changes. */
 const { acme, env, upToCallback, through, logInThrough, withLinked } = await startTwoProviders();
 const github = await startGithub();
 afterAll(() => github.close());
 
 onBothStacks(
   (stack) => {
-    describe('a credential given again at a provider', () => {
+    describe('reauthentication at a provider', () => {
       const again = 'reauthenticate=1';
       const isRecent = async (session: string) =>
         (await callerOf('rest', stack().url)('identities.unlink', { id: 'none' }, { session })).code === 'NOT_FOUND';
 
-      test('makes the session one with a recent credential, and leads back to the page', async () => {
+      test('makes the session recent, and returns to the page', async () => {
         const { id, session, identity, browser } = await withLinked(stack());
         await growOld(stack(), id);
         expect(await isRecent(session)).toBe(false);
@@ -36,13 +36,14 @@ onBothStacks(
         ).toBe(`${SECURITY}?notice=confirmed`);
       });
 
+      // checks: 42
       test.each<[string, Claims, string]>([
         ['no time', {}, 'login_not_fresh'],
         ['a login from before', { auth_time: secondsFromNow(-3600) }, 'login_not_fresh'],
         ['a login to come', { auth_time: secondsFromNow(3600) }, 'login_not_fresh'],
-        ['a time that is none', { auth_time: 'now' }, 'oauth_failed'],
+        ['an invalid time', { auth_time: 'now' }, 'oauth_failed'],
         ['somebody who is unknown here', { auth_time: secondsFromNow(0), ...somebody() }, 'identity_mismatch'],
-      ])('at which the provider states %s counts for nothing', async (_, claims, error) => {
+      ])('does not count if the provider states %s', async (_, claims, error) => {
         const { id, session, identity, browser } = await withLinked(stack());
         await growOld(stack(), id);
         const before = await stack().database('select count(*) as users from users');
@@ -58,14 +59,11 @@ onBothStacks(
         ['just now', { auth_time: secondsFromNow(0) }, true],
         ['an hour ago', { auth_time: secondsFromNow(-3600) }, false],
         ['at a time that it does not state', {}, true],
-      ])(
-        'counts from when it was: a login to a provider where the user has logged in %s',
-        async (_, claims, recent) => {
-          expect(await isRecent(await logInThrough(stack(), { ...somebody(), ...claims }))).toBe(recent);
-        },
-      );
+      ])('counts from the login at the provider %s', async (_, claims, recent) => {
+        expect(await isRecent(await logInThrough(stack(), { ...somebody(), ...claims }))).toBe(recent);
+      });
 
-      test('by another user counts for nothing', async () => {
+      test('by another user does not count', async () => {
         const other = await withLinked(stack());
         const { id, session, browser } = await withLinked(stack());
         await growOld(stack(), id);
@@ -87,7 +85,8 @@ onBothStacks(
         expect(await isAlive(callerOf('rest', stack().url), session)).toBe(false);
       });
 
-      test('cannot be had where the provider proves no login, nor lead elsewhere', async () => {
+      // checks: 41
+      test('requires a provider that proves logins, and an own page to return to', async () => {
         const { session } = await withPassword(stack());
         const at = (path: string) => refusalOf(browserWith(session), stack().url + path);
         expect(await at(`/auth/github?${again}`)).toEqual([302, `${SECURITY}?error=login_not_fresh`]);

@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'vitest';
-import { Browser } from '../provider/browser.ts';
-import { type Claims, secondsFromNow } from '../provider/hostile.ts';
-import { atInstance, begin, somebody } from '../provider/login.ts';
-import { entriesOf } from '../rig/key-value-view.ts';
-import { ask as get } from '../rig/raw.ts';
-import type { Stack } from '../rig/stack.ts';
-import { callerOf } from './callers.ts';
-import { SECURITY, startTwoProviders, withPassword } from './linked-logins.ts';
-import { growOld, isAlive, onBothStacks, verified } from './scenario.ts';
-import { setUpApp } from './totp-scenario.ts';
+import { Browser } from '../../provider/browser.ts';
+import { type Claims, secondsFromNow } from '../../provider/hostile.ts';
+import { atInstance, begin, somebody } from '../../provider/login.ts';
+import { ask as get } from '../../rig/client/raw.ts';
+import { entriesOf } from '../../rig/observe/key-value-view.ts';
+import type { Stack } from '../../rig/stack.ts';
+import { callerOf } from '../rig/callers.ts';
+import { SECURITY, startTwoProviders, withPassword } from '../rig/linked-logins.ts';
+import { growOld, isAlive, onBothStacks, verified } from '../rig/scenario.ts';
+import { setUpApp } from '../rig/totp-scenario.ts';
 
-/** `returnTo` at GET /auth/{provider}. What it may name is the table of unit/return-to. */
+/** `returnTo` at GET /auth/{provider}. Allowed values are tested in unit/http/return-to. */
 const { acme, env, through, logInThrough, withLinked } = await startTwoProviders();
 
 const FRONT_END = 'https://app.example.test';
@@ -37,15 +37,16 @@ onBothStacks(
         expect(await isAlive(call, browser.session ?? '')).toBe(true);
       });
 
-      test('is kept over /trpc as well', async () => {
+      test('is kept over /trpc too', async () => {
         const reply = await callerOf('trpc', stack().url)('auth.idp.start', { provider: 'acme', returnTo: FRONT_END });
         const request = new URL(reply.data.location);
         const browser = new Browser();
-        browser.cookies.set('acme_oauth_state', request.searchParams.get('state') ?? '');
+        browser.keep(reply.setCookies);
         const callback = atInstance(stack(), acme.authorize(request, somebody()));
         expect(await browser.redirectOf(callback)).toBe(`${FRONT_END}/`);
       });
 
+      // checks: 41
       test.each([
         'https://evil.test',
         '//evil.test',
@@ -59,7 +60,7 @@ onBothStacks(
         'javascript:alert(1)',
         '/auth/acme?link=1',
         '',
-      ])('%j is refused, and no login begins', async (returnTo) => {
+      ])('%j is refused, and no login starts', async (returnTo) => {
         const before = await openFlows(stack());
         for (const query of [ask(returnTo), ask(returnTo, 'restore=1'), ask(returnTo, 'link=1')]) {
           const browser = new Browser();
@@ -85,14 +86,14 @@ onBothStacks(
         },
       );
 
-      test('of the callback counts for nothing', async () => {
+      test('in the callback is ignored', async () => {
         const { browser, request } = await begin(stack());
         const callback = atInstance(stack(), acme.authorize(request, somebody()));
         callback.searchParams.set('returnTo', FRONT_END);
         expect(await browser.redirectOf(callback)).toBe('/dashboard');
       });
 
-      test('goes along to the page that shows a failure, or asks for the second step', async () => {
+      test('is passed to the page of a failure or of the second step', async () => {
         const returnTo = `${FRONT_END}/orders?a=1&b=2`;
         const query = ask(returnTo);
         const { email } = await verified({ stack: stack(), call });
@@ -116,7 +117,7 @@ onBothStacks(
         );
       });
 
-      test('goes along after a login that was cancelled, in the browser that began it only', async () => {
+      test('is passed on after a cancelled login, only in the browser that started it', async () => {
         const cancelled = (state: string) =>
           `${stack().url}/auth/acme/callback?${new URLSearchParams({ error: 'access_denied', state })}`;
         const { browser, request } = await begin(stack(), new Browser(), `acme?${ask(FRONT_END)}`);
@@ -125,7 +126,7 @@ onBothStacks(
         expect(await browser.redirectOf(cancelled(state))).toBe(kept('/login?error=cancelled', `${FRONT_END}/`));
       });
 
-      test('is where a link, a credential given again and a restored account end', async () => {
+      test('is where a link, a reauthentication and a restored account end', async () => {
         const returnTo = `${FRONT_END}/settings`;
         const { identity, browser } = await withLinked(stack());
         const claims = { ...identity, auth_time: secondsFromNow(0) };
@@ -139,7 +140,7 @@ onBothStacks(
         expect(await end(ask(returnTo, 'restore=1'))).toBe(returnTo);
       });
 
-      test('goes along to the page that asks for a session first', async () => {
+      test('is passed to the page that requires a session first', async () => {
         const { id, session } = await withPassword(stack());
         await growOld(stack(), id);
         const url = `${stack().url}/auth/acme?${ask('/orders', 'link=1')}`;

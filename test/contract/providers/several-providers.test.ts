@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest';
-import { Browser } from '../provider/browser.ts';
-import { environmentFor, namedEnvironmentFor, startHostileProvider } from '../provider/hostile.ts';
+import { Browser } from '../../provider/browser.ts';
+import { environmentFor, namedEnvironmentFor, startHostileProvider } from '../../provider/hostile.ts';
 import {
   atInstance,
   begin,
@@ -9,15 +9,15 @@ import {
   profileOf,
   somebody,
   usersWith,
-} from '../provider/login.ts';
-import { startOpenIdProvider } from '../provider/openid.ts';
-import type { Stack } from '../rig/stack.ts';
-import { until } from '../rig/until.ts';
-import { callerOf } from './callers.ts';
-import { documentOf } from './document.ts';
-import { expectRefusal, onBothStacks, sessionIn } from './scenario.ts';
+} from '../../provider/login.ts';
+import { startOpenIdProvider } from '../../provider/openid.ts';
+import type { Stack } from '../../rig/stack.ts';
+import { until } from '../../rig/until.ts';
+import { callerOf } from '../rig/callers.ts';
+import { documentOf } from '../rig/document.ts';
+import { expectRefusal, onBothStacks, sessionIn } from '../rig/scenario.ts';
 
-/** Two providers at once: acme by the variables without a name, work by its own. */
+/** Two providers at once: acme from the variables without a name, work from its own. */
 const acme = await startHostileProvider();
 const work = await startOpenIdProvider();
 afterAll(() => Promise.all([acme.close(), work.close()]));
@@ -27,7 +27,7 @@ const names = ['acme', 'work'] as const;
 type Name = (typeof names)[number];
 const other = { acme: 'work', work: 'acme' } as const;
 
-/** Begins a login, and logs the user in at the provider: the callback that the browser would follow next. */
+/** Starts a login and logs the user in at the provider: returns the callback that the browser would follow. */
 async function upToCallback(stack: Stack, name: Name, user: User, browser = new Browser()) {
   const { request } = await begin(stack, browser, name);
   if (name === 'acme') return { browser, callback: atInstance(stack, acme.authorize(request, user)) };
@@ -44,7 +44,8 @@ async function logIn(stack: Stack, name: Name, user: User) {
 
 onBothStacks(
   (stack) => {
-    test('each logs its own users in: the same subject at both is two', async () => {
+    // checks: 46
+    test('each provider logs in its own users: the same subject at both is two users', async () => {
       const user = somebody();
       const atAcme = await logIn(stack(), 'acme', user);
       const namesake = somebody({ sub: user.sub });
@@ -57,7 +58,7 @@ onBothStacks(
       );
     });
 
-    test('a user whose address both vouch for comes in through either', async () => {
+    test('a user with an email that both verify can log in through either', async () => {
       const user = somebody();
       const atAcme = await logIn(stack(), 'acme', user);
       expect(await logIn(stack(), 'work', { ...user, sub: somebody().sub })).toEqual(atAcme);
@@ -66,7 +67,7 @@ onBothStacks(
     test.each<[Name, Name]>([
       ['acme', 'work'],
       ['work', 'acme'],
-    ])('of two logins at once %s ends first, and %s too', async (first, second) => {
+    ])('of two concurrent logins %s ends first, and %s too', async (first, second) => {
       const user = { acme: somebody(), work: somebody() };
       const { browser, callback: toAcme } = await upToCallback(stack(), 'acme', user.acme);
       const acmeCookie = browser.cookies.get('acme_oauth_state');
@@ -82,27 +83,27 @@ onBothStacks(
       }
     });
 
-    describe.each(names)('a flow that was begun at %s', (name) => {
+    describe.each(names)('a flow started at %s', (name) => {
       const elsewhere = other[name];
 
       test.each<[string, (browser: Browser) => void]>([
-        ['as it is', () => undefined],
+        ['unchanged', () => undefined],
         ['with its state in the other’s cookie', (browser) => copyState(browser)],
-      ])('is refused at the other’s callback, %s', async (_, change) => {
+      ])('is refused at the callback of the other, %s', async (_, change) => {
         const user = somebody();
         const { browser, callback } = await upToCallback(stack(), name, user);
         change(browser);
         callback.pathname = `/auth/${elsewhere}/callback`;
-        const asked = acme.calls.length;
+        const calls = acme.calls.length;
         await expectStateRefused(browser, callback);
-        expect(acme.calls).toHaveLength(asked);
+        expect(acme.calls).toHaveLength(calls);
         expect(await usersWith(stack(), user.email)).toEqual([]);
       });
 
       const copyState = ({ cookies }: Browser) =>
         cookies.set(`${elsewhere}_oauth_state`, cookies.get(`${name}_oauth_state`) ?? '');
 
-      test('is not taken for the other’s by a query', async () => {
+      test('cannot be passed off as the other’s by a query', async () => {
         const { browser, callback } = await upToCallback(stack(), name, somebody());
         callback.searchParams.set('provider', elsewhere);
         expect(await browser.redirectOf(callback)).toBe('/dashboard');
@@ -111,7 +112,7 @@ onBothStacks(
       });
     });
 
-    test.each(['GET', 'HEAD'])('%s finds the configured names, and nothing else', async (method) => {
+    test.each(['GET', 'HEAD'])('%s finds exactly the configured names', async (method) => {
       const statusOf = async (path: string) => (await new Browser().go(stack().url + path, { method })).status;
       for (const name of names) expect(await statusOf(`/auth/${name}`)).toBe(method === 'GET' ? 302 : 204);
       for (const name of ['login', 'register', 'idp', 'unknown', '{provider}', '*', 'WORK', '%77ork', 'work/', '']) {
@@ -120,7 +121,7 @@ onBothStacks(
       }
     });
 
-    test('over tRPC the name is part of the input; without it the first is meant', async () => {
+    test('over tRPC the name is an input, by default the first provider', async () => {
       const call = callerOf('trpc', stack().url);
       const originOf = async (input?: object) => new URL((await call('auth.idp.start', input)).data.location).origin;
       expect(await originOf()).toBe(acme.url);
@@ -132,7 +133,7 @@ onBothStacks(
       }
       const user = somebody();
       const { browser, callback } = await upToCallback(stack(), 'work', user);
-      const headers = { cookie: `work_oauth_state=${browser.cookies.get('work_oauth_state')}` };
+      const headers = { cookie: browser.cookie };
       const input = Object.fromEntries(callback.searchParams);
       expectRefusal(await call('auth.idp.callback', input, { headers }), 400, 'INVALID_STATE');
       const ended = await call('auth.idp.callback', { ...input, provider: 'work' }, { headers });
@@ -140,7 +141,7 @@ onBothStacks(
       expect(await profileOf(stack(), sessionIn(ended))).toMatchObject({ email: user.email });
     });
 
-    test('/openapi.json lists the names, the log shows the pattern, and the banner each address', async () => {
+    test('/openapi.json lists the names, the log has the pattern, and the banner each address', async () => {
       const { paths } = await documentOf(stack().url);
       for (const path of ['/auth/{provider}', '/auth/{provider}/callback']) {
         const parameter = { name: 'provider', in: 'path', required: true, schema: { type: 'string', enum: names } };

@@ -1,24 +1,33 @@
 import { describe, expect, test } from 'vitest';
-import { Browser } from '../provider/browser.ts';
-import { profileOf, somebody } from '../provider/login.ts';
-import { callerOf } from './callers.ts';
-import { browserWith, listed, startTwoProviders, withPassword } from './linked-logins.ts';
-import { eventsOf, expectRefusal, growOld, isAlive, onBothStacks, overBoth, PASSWORD, sessionIn } from './scenario.ts';
+import { Browser } from '../../provider/browser.ts';
+import { profileOf, somebody } from '../../provider/login.ts';
+import { callerOf } from '../rig/callers.ts';
+import { browserWith, listed, startTwoProviders, withPassword } from '../rig/linked-logins.ts';
+import {
+  eventsOf,
+  expectRefusal,
+  growOld,
+  isAlive,
+  onBothStacks,
+  overSurfaces,
+  PASSWORD,
+  sessionIn,
+} from '../rig/scenario.ts';
 
-/** The linked logins of an account: listed, and unlinked but for the last way in. */
+/** Linked logins: listed, and unlinked except the last login method. */
 const { env, upToCallback, through, logInThrough, withLinked } = await startTwoProviders();
 
 onBothStacks(
-  (stack) => {
-    overBoth(stack, (scenario) => {
+  (stack, name) => {
+    overSurfaces(stack, name, (scenario) => {
       describe('unlinking', () => {
-        test('takes the way in, its sessions but for the one here, and tells by mail and event', async () => {
+        test('removes the login method and its other sessions, with mail and event', async () => {
           const { call } = scenario();
           const { id, email, session, identity } = await withLinked(stack());
           const elsewhere = await logInThrough(stack(), identity);
           const [found] = await listed(stack(), session);
           const reply = await call('identities.unlink', { id: found.id }, { session });
-          expect([reply.status, reply.data]).toEqual([200, { success: true, message: 'The login is unlinked.' }]);
+          expect([reply.status, reply.data]).toEqual([200, { success: true, message: 'The login was unlinked.' }]);
           expect(await listed(stack(), session)).toEqual([]);
           expect(await isAlive(call, elsewhere)).toBe(false);
           expect(await isAlive(call, session)).toBe(true);
@@ -28,7 +37,7 @@ onBothStacks(
           expectRefusal(await call('identities.unlink', { id: found.id }, { session }), 404, 'NOT_FOUND');
         });
 
-        test('the provider of the account follows, and the session of the login itself stays', async () => {
+        test('updates the provider of the account, and keeps the current session', async () => {
           const { call } = scenario();
           const [first, second] = [somebody(), somebody()];
           const session = await logInThrough(stack(), first);
@@ -38,13 +47,13 @@ onBothStacks(
           expect((await call('identities.unlink', { id: atAcme.id }, { session })).status).toBe(200);
           expect(await profileOf(stack(), session)).toMatchObject({ provider: 'work' });
           const reply = await call('identities.unlink', { id: atWork.id }, { session });
-          expectRefusal(reply, 409, 'LAST_LOGIN_METHOD', 'This is the last way to log in to the account');
+          expectRefusal(reply, 409, 'LAST_LOGIN_METHOD', 'This is the only login method of the account');
           expect(await profileOf(stack(), await logInThrough(stack(), second, 'work'))).toMatchObject({
             email: first.email,
           });
         });
 
-        test('one at a provider that there is no longer is no way in', async () => {
+        test('an identity at a provider that is no longer configured does not count as a login method', async () => {
           const { call } = scenario();
           const identity = somebody();
           const session = await logInThrough(stack(), identity);
@@ -58,14 +67,14 @@ onBothStacks(
           expect((await call('identities.unlink', { id: gone.id }, { session })).status).toBe(200);
         });
 
-        test('is for one’s own, in a session with a recent credential', async () => {
+        test('requires the owner, and a session with a recent credential', async () => {
           const { call } = scenario();
           const [mine, theirs] = [await withLinked(stack()), await withLinked(stack())];
           const [foreign] = await listed(stack(), theirs.session);
           const { session } = mine;
           for (const id of [foreign.id, 'unknown', mine.id, "x' or '1'='1"]) {
             const reply = await call('identities.unlink', { id }, { session });
-            expectRefusal(reply, 404, 'NOT_FOUND', 'You have no such linked login');
+            expectRefusal(reply, 404, 'NOT_FOUND', 'Linked login not found');
           }
           expectRefusal(await call('identities.unlink', { id: foreign.id }), 401, 'UNAUTHENTICATED');
           expectRefusal(await call('identities.list'), 401, 'UNAUTHENTICATED');
@@ -80,8 +89,8 @@ onBothStacks(
       });
     });
 
-    overBoth(stack, (scenario) => {
-      test('the list says whether there is a password: it was registered with, or set since', async () => {
+    overSurfaces(stack, name, (scenario) => {
+      test('the list states whether there is a password', async () => {
         const { call } = scenario();
         const hasPassword = async (session: string) =>
           (await call('identities.list', undefined, { session })).data.hasPassword;
@@ -89,7 +98,7 @@ onBothStacks(
         expect((await call('identities.list', undefined, { session })).data).toEqual({ data: [], hasPassword: true });
         const user = await withLinked(stack());
         expect(await hasPassword(user.session)).toBe(true);
-        // As after a login that was disowned: the account goes on naming the password as its login.
+        // As after “This was not me”: the account still names the password as its login.
         await stack().database('update users set password_hash = null, password_proven = 0 where id = ?', [user.id]);
         expect((await profileOf(stack(), user.session)).provider).toBe('email');
         expect(await hasPassword(user.session)).toBe(false);
@@ -101,7 +110,7 @@ onBothStacks(
       });
     });
 
-    test('of two ways in, unlinked at once, one stays, ten times', async () => {
+    test('if two login methods are unlinked concurrently, one is refused (ten rounds)', async () => {
       const call = callerOf('rest', stack().url);
       for (let round = 0; round < 10; round++) {
         const session = await logInThrough(stack(), somebody());
@@ -113,7 +122,8 @@ onBothStacks(
       }
     });
 
-    test('a login beside the unlinking of its identity leaves no session, twenty times', async () => {
+    // checks: 21
+    test('a login that races with the unlinking of its identity leaves no session, twenty times', async () => {
       const call = callerOf('rest', stack().url);
       const { id: userId, session, identity, browser } = await withLinked(stack());
       for (let round = 0; round < 20; round++) {
@@ -134,5 +144,6 @@ onBothStacks(
       }
     });
   },
-  { env },
+  // The test links more often than a user does.
+  { env: { ...env, LIMIT_CHANGE: '100/3600' } },
 );

@@ -1,9 +1,9 @@
 import { expect } from 'vitest';
-import { clientAddress } from '../rig/address.ts';
-import { loadClient, procedureOf } from '../rig/client.ts';
+import { loadClient, procedureOf } from '../../rig/client/client.ts';
+import { clientAddress } from '../../rig/servers/address.ts';
 import { expectDocumented } from './document.ts';
 
-/** What came back, the same for both surfaces. `code` and `details` are those of an error; `data` is the answer. */
+/** A reply, the same for both surfaces. `code` and `details` are those of an error; `data` is the output. */
 export interface Reply {
   status: number;
   headers: Headers;
@@ -19,18 +19,20 @@ export interface Reply {
 export interface CallOptions {
   /** The session token to send as cookie. */
   session?: string | undefined;
-  /** The browser's own cookie, as an answer has set it. */
+  /** The browser cookie, as set by an answer. */
   browser?: string | undefined;
-  /** The cookie of the device, as a login has set it. */
+  /** The device cookie, as set by a login. */
   device?: string | undefined;
-  /** The cookie of a login that waits for its second factor. */
+  /** An access key to send as bearer credential. */
+  key?: string | undefined;
+  /** The cookie of a pending second step. */
   pending?: string | undefined;
-  /** The client's address; a fresh one unless given, so that no test uses up another's limits. */
+  /** The client address; a fresh one by default, so that tests do not use up each other's limits. */
   address?: string;
   headers?: Record<string, string>;
 }
 
-/** What a proxy answers in place of the service. */
+/** The answer of a proxy instead of the service. */
 export class ForeignAnswer extends Error {
   readonly status: number;
 
@@ -40,13 +42,13 @@ export class ForeignAnswer extends Error {
   }
 }
 
-/** REST by hand, or tRPC through the client package as it is built. */
+/** REST by hand, or tRPC through the built client package. */
 export type Surface = 'rest' | 'trpc';
 
-/** A caller of one surface, by the names of the procedures. */
+/** Calls procedures by name over one surface. */
 export type Call = (procedure: string, input?: unknown, options?: CallOptions) => Promise<Reply>;
 
-/** interface.md section 4 and decisions.md, by procedure. */
+/** interface.md section 4 and api.md, by procedure. */
 export const paths: Record<string, [method: string, path: string]> = {
   'auth.register': ['POST', '/auth/register'],
   'auth.login': ['POST', '/auth/login'],
@@ -81,6 +83,9 @@ export const paths: Record<string, [method: string, path: string]> = {
   'passkeys.finishRegistration': ['POST', '/api/passkeys'],
   'passkeys.rename': ['PUT', '/api/passkeys/{id}'],
   'passkeys.remove': ['DELETE', '/api/passkeys/{id}'],
+  'keys.list': ['GET', '/api/keys'],
+  'keys.create': ['POST', '/api/keys'],
+  'keys.revoke': ['DELETE', '/api/keys/{id}'],
   'totp.status': ['GET', '/api/totp'],
   'totp.begin': ['POST', '/api/totp/options'],
   'totp.enable': ['POST', '/api/totp'],
@@ -112,6 +117,26 @@ export const paths: Record<string, [method: string, path: string]> = {
   'upload.usage': ['GET', '/api/upload'],
   'upload.list': ['GET', '/api/uploads'],
   'upload.remove': ['DELETE', '/api/uploads/{name}'],
+  'service.events': ['GET', '/api/events'],
+  'webhooks.list': ['GET', '/api/webhooks'],
+  'webhooks.get': ['GET', '/api/webhooks/{id}'],
+  'webhooks.create': ['POST', '/api/webhooks'],
+  'webhooks.update': ['PUT', '/api/webhooks/{id}'],
+  'webhooks.delete': ['DELETE', '/api/webhooks/{id}'],
+  'webhooks.rotateSecret': ['POST', '/api/webhooks/{id}/secret'],
+  'webhooks.test': ['POST', '/api/webhooks/{id}/test'],
+  'webhooks.deliveries': ['GET', '/api/webhooks/{id}/deliveries'],
+  'webhooks.redeliver': ['POST', '/api/webhooks/{id}/deliveries/{deliveryId}'],
+  'webhooks.redeliverSince': ['POST', '/api/webhooks/{id}/deliveries'],
+  'applications.list': ['GET', '/api/applications'],
+  'applications.get': ['GET', '/api/applications/{id}'],
+  'applications.create': ['POST', '/api/applications'],
+  'applications.update': ['PUT', '/api/applications/{id}'],
+  'applications.delete': ['DELETE', '/api/applications/{id}'],
+  'applications.rotateSecret': ['POST', '/api/applications/{id}/secret'],
+  'authorizations.proceed': ['POST', '/api/authorizations/{id}'],
+  'grants.list': ['GET', '/api/grants'],
+  'grants.revoke': ['DELETE', '/api/grants/{id}'],
   health: ['GET', '/api/health'],
 };
 
@@ -120,6 +145,7 @@ const headersOf = ({
   browser,
   device,
   pending,
+  key,
   address = clientAddress(),
   headers,
 }: CallOptions): Record<string, string> => {
@@ -131,10 +157,15 @@ const headersOf = ({
   })
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `${name}=${value}`);
-  return { 'x-forwarded-for': address, ...(cookies.length > 0 && { cookie: cookies.join('; ') }), ...headers };
+  return {
+    'x-forwarded-for': address,
+    ...(cookies.length > 0 && { cookie: cookies.join('; ') }),
+    ...(key !== undefined && { authorization: `Bearer ${key}` }),
+    ...headers,
+  };
 };
 
-/** The codes of many calls of one procedure, all refused, in one request over /trpc; or that request's own status. */
+/** The codes of many calls of one procedure, all refused, in one /trpc request; or that request's own status. */
 export async function refusalsOfBatch(
   url: string,
   procedure: string,
@@ -158,7 +189,7 @@ const overRest =
   async (procedure, input, options = {}) => {
     const [method, pattern] = paths[procedure] ?? ['GET', '/unknown'];
     const fields = { ...(input as Record<string, unknown> | undefined) };
-    const path = pattern.replace(/\{(\w+)\}/, (_, name: string) => {
+    const path = pattern.replace(/\{(\w+)\}/g, (_, name: string) => {
       const value = encodeURIComponent(String(fields[name]));
       delete fields[name];
       return value;

@@ -1,4 +1,4 @@
-/** Whose callers can read every mail and log in as any user. */
+/** Callers of these paths can read every mail and log in as any user. */
 export const devPaths = [
   '/dev',
   '/dev/mail',

@@ -1,7 +1,6 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { expect } from 'vitest';
-import { isMutationRun } from '../rig/mutation-run.ts';
 
 export interface OpenApiDocument {
   openapi: string;
@@ -14,21 +13,27 @@ export interface OpenApiDocument {
 
 export const documentOf = async (url: string) => (await (await fetch(`${url}/openapi.json`)).json()) as OpenApiDocument;
 
+/** By content, so that services with the same document, as in mutation runs, share its compiled form. */
 const documents = new Map<string, Promise<Conformance>>();
+const compiled = new Map<string, Conformance>();
 
-/** Asserts that an answer is one that /openapi.json describes: its status, and its body by the schema of that status. */
+/** Asserts that /openapi.json describes an answer: its status, and its body by the schema of that status. */
 export async function expectDocumented(url: string, method: string, path: string, status: number, body: unknown) {
-  // One for all in a mutation run, which starts a service for each mutant.
-  const key = isMutationRun ? 'any' : url;
-  const known = documents.get(key) ?? load(url);
-  documents.set(key, known);
+  const known = documents.get(url) ?? documentOf(url).then(conformanceTo);
+  documents.set(url, known);
   (await known)(method.toLowerCase(), path, status, body);
 }
 
 type Conformance = (method: string, path: string, status: number, body: unknown) => void;
 
-async function load(url: string): Promise<Conformance> {
-  const document = await documentOf(url);
+function conformanceTo(document: OpenApiDocument): Conformance {
+  const text = JSON.stringify(document);
+  const conformance = compiled.get(text) ?? compile(document);
+  compiled.set(text, conformance);
+  return conformance;
+}
+
+function compile(document: OpenApiDocument): Conformance {
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   addFormats.default(ajv);
   ajv.addSchema(document, 'document');

@@ -1,5 +1,5 @@
-import { freshEmail } from '../rig/address.ts';
-import type { Stack } from '../rig/stack.ts';
+import { freshEmail } from '../../rig/servers/address.ts';
+import type { Stack } from '../../rig/stack.ts';
 import { callerOf } from './callers.ts';
 import { PASSWORD } from './scenario.ts';
 
@@ -11,7 +11,7 @@ export const frontEnds = [
   'https://app.localhost:4200',
 ];
 
-/** A login as a page of this origin tries it, and what its browser would be told. */
+/** A login from a page of this origin, and what its browser would see. */
 export async function loginFrom(stack: Stack, origin: string) {
   const headers = { origin, 'sec-fetch-site': 'cross-site' };
   const reply = await callerOf('rest', stack.url)(

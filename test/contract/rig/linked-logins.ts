@@ -1,22 +1,22 @@
 import { afterAll, expect } from 'vitest';
-import { Browser } from '../provider/browser.ts';
+import { Browser } from '../../provider/browser.ts';
 import {
   type Claims,
   environmentFor,
   type Lie,
   namedEnvironmentFor,
   startHostileProvider,
-} from '../provider/hostile.ts';
-import { atInstance, somebody } from '../provider/login.ts';
-import type { Stack } from '../rig/stack.ts';
+} from '../../provider/hostile.ts';
+import { atInstance, somebody } from '../../provider/login.ts';
+import type { Stack } from '../../rig/stack.ts';
 import { callerOf } from './callers.ts';
 import { loggedIn } from './scenario.ts';
 
-/** What users with several logins do, in a browser and at two providers. */
+/** Flows of users with several logins, in a browser and at two providers. */
 
 export const SECURITY = '/dashboard/security';
 
-/** A browser with a session. Its own cookie is the first that a service gives it. */
+/** A browser with a session. The service's first answer sets its browser cookie. */
 export function browserWith(session: string): Browser {
   const browser = new Browser();
   browser.cookies.set('auth_session', session);
@@ -29,14 +29,14 @@ export const withPassword = (stack: Stack) => loggedIn({ stack, call: callerOf('
 export const listed = async (stack: Stack, session: string) =>
   (await callerOf('rest', stack.url)('identities.list', undefined, { session })).data.data;
 
-/** Status, and code or location of the answer. */
+/** The status, and the code or location of the answer. */
 export const refusalOf = async (browser: Browser, url: URL | string, headers: Record<string, string> = {}) => {
   const response = await browser.go(url, { headers });
   const body = response.status === 302 ? undefined : ((await response.json()) as { code: string });
   return [response.status, body?.code ?? response.headers.get('location')];
 };
 
-/** From a provider a browser comes back without its Strict cookie. */
+/** Browsers return from a provider without their Strict cookie. */
 export async function comeBack(browser: Browser, callback: URL): Promise<string> {
   const session = browser.session;
   browser.cookies.delete('auth_session');
@@ -52,20 +52,20 @@ interface Begun {
   query?: string;
 }
 
-/** Two providers for the tests of this file, and how users go through them. */
+/** Two providers for the tests of this file, and flows through them. */
 export async function startTwoProviders() {
   const [acme, work] = await Promise.all([startHostileProvider(), startHostileProvider()]);
   afterAll(() => Promise.all([acme.close(), work.close()]));
   const providers = { acme, work };
 
-  /** Begins a flow, and logs the user in at the provider: the callback that the browser would follow next. */
+  /** Starts a flow and logs the user in at the provider: returns the callback that the browser would follow. */
   async function upToCallback({ stack, browser, name = 'acme', query = 'link=1' }: Begun, claims: Claims, lie?: Lie) {
     const location = await browser.redirectOf(`${stack.url}/auth/${name}?${query}`);
     expect(location).toMatch(providers[name].url);
     return atInstance(stack, providers[name].authorize(new URL(location), claims, lie));
   }
 
-  /** A whole flow: where it ends. */
+  /** A whole flow; returns the final location. */
   const through = async (begun: Begun, claims: Claims, lie?: Lie) =>
     comeBack(begun.browser, await upToCallback(begun, claims, lie));
 
@@ -75,7 +75,7 @@ export async function startTwoProviders() {
     upToCallback,
     through,
 
-    /** The session of a login. */
+    /** The session opened by a login. */
     async logInThrough(stack: Stack, claims: Claims, name: Begun['name'] = 'acme'): Promise<string> {
       const browser = new Browser();
       expect(await through({ stack, browser, name, query: '' }, claims)).toBe('/dashboard');

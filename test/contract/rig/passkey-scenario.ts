@@ -1,18 +1,18 @@
 import { expect } from 'vitest';
-import { Authenticator, type Lies } from '../rig/authenticator.ts';
-import type { Stack } from '../rig/stack.ts';
-import { until } from '../rig/until.ts';
+import { Authenticator, type Lies } from '../../rig/client/authenticator.ts';
+import type { Stack } from '../../rig/stack.ts';
+import { until } from '../../rig/until.ts';
 import type { Call, CallOptions } from './callers.ts';
 import { browserIn, eventsOf, loggedIn, sessionIn } from './scenario.ts';
 
-/** Users with passkeys, whose authenticators are software. */
+/** Users with passkeys of software authenticators. */
 
 interface Scenario {
   stack: Stack;
   call: Call;
 }
 
-/** What no answer to a challenge may be, whatever it is for. */
+/** Invalid responses to any challenge. */
 export const lies: [what: string, Lies][] = [
   ['another origin', { origin: 'https://evil.test' }],
   ['an origin that begins as ours', { origin: 'http://localhost.evil.test' }],
@@ -28,14 +28,14 @@ export const lies: [what: string, Lies][] = [
 export const authenticatorFor = ({ appUrl }: Stack, options?: { signCount?: number }) =>
   new Authenticator(new URL(appUrl).origin, options);
 
-/** The options of a registration, and the browser's cookie. */
+/** The options of a registration, and the browser cookie. */
 export async function beginRegistration(call: Call, session: string) {
   const reply = await call('passkeys.beginRegistration', undefined, { session });
   expect(reply).toMatchObject({ code: undefined, status: 200 });
   return { options: reply.data, browser: browserIn(reply) ?? '' };
 }
 
-/** Adds a passkey. Answers what the list shows of it. */
+/** Adds a passkey. Returns its entry in the list. */
 export async function addPasskey(call: Call, session: string, authenticator: Authenticator, name?: string) {
   const { options, browser } = await beginRegistration(call, session);
   const input = { ...authenticator.register(options), ...(name && { name }) };
@@ -51,7 +51,7 @@ export async function withPasskey({ stack, call }: Scenario, options?: { signCou
   return { ...person, authenticator, passkey: await addPasskey(call, person.session, authenticator) };
 }
 
-/** The options of a login, and the browser's cookie. */
+/** The options of a login, and the browser cookie. */
 export async function beginLogin(call: Call) {
   const reply = await call('auth.beginPasskey');
   expect(reply).toMatchObject({ code: undefined, status: 200 });
@@ -88,7 +88,7 @@ export const forgetPassword = ({ database }: Stack, userId: string) =>
 export const sessionsOf = ({ database }: Stack, userId: string) =>
   database<{ method: string }>('select method from sessions where user_id = ? order by id', [userId]);
 
-/** The refusals of logins, once there are as many: each is recorded behind its answer. */
+/** The refused logins, once this many are recorded: each is recorded after its answer. */
 export const refusalsOf = (stack: Stack, userId: string, count: number) =>
   until(async () => {
     const refusals = await eventsOf(stack, userId, 'login-refused');

@@ -1,19 +1,41 @@
+import { createHash } from 'node:crypto';
+import { basename } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freshEmail } from '../rig/address.ts';
-import { isMutationRun } from '../rig/mutation-run.ts';
-import { type Stack, type StackName, type StackOptions, startStack } from '../rig/stack.ts';
-import { until } from '../rig/until.ts';
+import { isMutationRun } from '../../rig/mutation-run.ts';
+import { freshEmail } from '../../rig/servers/address.ts';
+import { type Stack, type StackName, type StackOptions, startStack } from '../../rig/stack.ts';
+import { until } from '../../rig/until.ts';
 import { type Call, type CallOptions, callerOf, type Reply, type Surface } from './callers.ts';
 
 export const PASSWORD = 'Analytical-Engine-1843';
 const HOUR_MS = 60 * 60_000;
 
-export const stackNames = isMutationRun ? (['embedded'] as const) : (['embedded', 'real'] as const);
-export const surfaces = isMutationRun ? (['rest'] as const) : (['rest', 'trpc'] as const);
+const { CI, TEST_STACK, TEST_SURFACE } = process.env;
+
+/** The stacks for scenarios: both, or that of TEST_STACK. */
+export const stackNames = (['embedded', 'real'] as const).filter((name) =>
+  isMutationRun ? name === 'embedded' : TEST_STACK === undefined || TEST_STACK === name,
+);
+
+/** The surfaces for a stack: that of TEST_SURFACE; in CI both; otherwise one each, so that every stack and surface is covered. */
+export const surfacesOn = (stack: StackName): Surface[] =>
+  (['rest', 'trpc'] as const).filter((surface) => {
+    if (isMutationRun) return surface === 'rest';
+    if (TEST_SURFACE !== undefined) return TEST_SURFACE === surface;
+    return CI !== undefined || (stack === 'real') === (surface === 'rest');
+  });
 
 export interface Scenario {
   stack: Stack;
   call: Call;
+}
+
+/** The stacks for the scenarios of the current file: in CI both; otherwise one, so that each has half of the files. */
+function stacksOfFile(): readonly StackName[] {
+  if (CI !== undefined || stackNames.length === 1) return stackNames;
+  const { testPath = '' } = expect.getState();
+  const first = createHash('sha256').update(basename(testPath)).digest()[0] ?? 0;
+  return [stackNames[first % stackNames.length] as StackName];
 }
 
 /** Runs the same tests on embedded and on real parts. */
@@ -21,18 +43,22 @@ export function onBothStacks(define: (stack: () => Stack, name: StackName) => vo
   describe.each(stackNames)('on %s parts', (name) => onStack(name, define, options));
 }
 
+/** For tests that measure a process: each stack is one of its own. */
+export const onBothProcesses = (define: (stack: () => Stack, name: StackName) => void): void =>
+  onBothStacks(define, { inProcess: false });
+
 export function onStack(
   name: StackName,
   define: (stack: () => Stack, name: StackName) => void,
   options?: StackOptions,
 ): void {
-  if (isMutationRun && name === 'real') {
-    test.skip('on real parts');
+  if (!stackNames.includes(name)) {
+    test.skip(`on ${name} parts`);
     return;
   }
   let stack: Stack | undefined;
   beforeAll(async () => {
-    stack = await startStack(name, options);
+    stack = await startStack(name, { inProcess: true, ...options });
   });
   afterAll(() => stack?.stop());
   define(() => {
@@ -41,14 +67,20 @@ export function onStack(
   }, name);
 }
 
-/** Runs the same tests on both stacks, through both surfaces: the contract does not depend on either. */
+/** Runs the same tests on both stacks and through both surfaces in CI, otherwise in one of these forms. */
 export function everywhere(define: (scenario: () => Scenario, surface: Surface) => void, options?: StackOptions): void {
-  onBothStacks((stack) => overBoth(stack, define), options);
+  describe.each(stacksOfFile())('on %s parts', (name) =>
+    onStack(name, (stack) => overSurfaces(stack, name, define), options),
+  );
 }
 
-/** Runs the same tests through both surfaces of a stack, beside tests that need one of them only. */
-export function overBoth(stack: () => Stack, define: (scenario: () => Scenario, surface: Surface) => void): void {
-  describe.each(surfaces)('over %s', (surface) => {
+/** Runs the same tests through the surfaces of a stack that other tests share. */
+export function overSurfaces(
+  stack: () => Stack,
+  name: StackName,
+  define: (scenario: () => Scenario, surface: Surface) => void,
+): void {
+  describe.each(surfacesOn(name))('over %s', (surface) => {
     define(() => ({ stack: stack(), call: callerOf(surface, stack().url) }), surface);
   });
 }
@@ -57,7 +89,7 @@ export interface Person {
   email: string;
   password: string;
   name: string;
-  /** Where there are terms. */
+  /** If there are terms. */
   acceptTerms?: boolean;
 }
 
@@ -67,7 +99,12 @@ interface Registered extends Person {
   browser: string | undefined;
 }
 
-/** Somebody who has registered; nothing verified yet. */
+interface Verified extends Registered {
+  /** The cookie of the device that registered. */
+  device: string | undefined;
+}
+
+/** A registered, unverified user. */
 export async function registered({ call }: Scenario, changes: Partial<Person> = {}): Promise<Registered> {
   const person = { email: freshEmail(), password: PASSWORD, name: 'Ada Lovelace', ...changes };
   const reply = await call('auth.register', person);
@@ -75,7 +112,7 @@ export async function registered({ call }: Scenario, changes: Partial<Person> = 
   return { ...person, id: reply.data.user.id, browser: browserIn(reply) };
 }
 
-/** The pages that mailed links lead to, with what is in the subjects of their mails. */
+/** The pages of mailed links, with the words in the subjects of their mails. */
 const mailedPages = {
   'verify-email': 'Verify your email',
   'reset-password': 'Reset your password',
@@ -85,7 +122,7 @@ const mailedPages = {
   register: 'You are invited',
 };
 
-/** The token in the `count`th mail to an address whose link leads to a page. */
+/** The token in the `count`th mail to an address with a link to a page. */
 export async function mailedToken(stack: Stack, to: string, page: keyof typeof mailedPages, count = 1) {
   const { text } = await stack.waitForMail({ to, subject: mailedPages[page], count });
   const link = new URL(text.match(/https?:\/\/\S+/)?.[0] ?? '');
@@ -93,33 +130,37 @@ export async function mailedToken(stack: Stack, to: string, page: keyof typeof m
   return link.searchParams.get('token') ?? '';
 }
 
-/** Resolves once nothing waits to be sent to the address any more. */
+/** Resolves once no mail to the address is pending. */
 export const mailsSettled = (stack: Stack, email: string): Promise<unknown> =>
   until(
     async () => {
       const waiting = await stack.database("select id from outbox where email = ? and state = 'pending'", [email]);
       return waiting.length === 0;
     },
-    { what: `the last mail to ${email}`, within: 15_000 },
+    { what: `the last mail to ${email}` },
   );
 
-/** The browser's cookie that an answer sets. */
+/** The browser cookie that an answer sets. */
 export const browserIn = ({ setCookies }: Reply): string | undefined =>
   setCookies.map((cookie) => /^auth_browser=([^;]*)/.exec(cookie)?.[1]).find((value) => value !== undefined);
 
-/** The cookie of the device that a login sets. */
+/** The device cookie that a login sets. */
 export const deviceIn = ({ setCookies }: Reply): string | undefined =>
   setCookies.map((cookie) => /^auth_device=([^;]*)/.exec(cookie)?.[1]).find((value) => value !== undefined);
 
-/** Somebody who has confirmed the mail in the browser that registered. */
-export async function verified(scenario: Scenario, changes: Partial<Person> = {}): Promise<Registered> {
+/** A browser with a session; always the same browser. */
+export const inBrowser = (session: string) => ({ session, browser: 'B'.repeat(43) });
+
+/** A user who has confirmed the mail in the browser of the registration. */
+export async function verified(scenario: Scenario, changes: Partial<Person> = {}): Promise<Verified> {
   const person = await registered(scenario, changes);
   const token = await mailedToken(scenario.stack, person.email, 'verify-email');
-  expect((await scenario.call('auth.verifyEmail', { token }, { browser: person.browser })).status).toBe(200);
-  return person;
+  const reply = await scenario.call('auth.verifyEmail', { token }, { browser: person.browser });
+  expect(reply.status).toBe(200);
+  return { ...person, device: deviceIn(reply) };
 }
 
-/** The session token that an answer sets, or '' where it clears the cookie, or undefined where it does neither. */
+/** The session token that an answer sets, '' if it clears the cookie, undefined otherwise. */
 export function sessionIn({ setCookies }: Reply): string | undefined {
   return setCookies.map((cookie) => /^auth_session=([^;]*)/.exec(cookie)?.[1]).find((value) => value !== undefined);
 }
@@ -132,12 +173,13 @@ export async function logIn(call: Call, { email, password }: Person, options?: C
   return session ?? '';
 }
 
+/** A user logged in in the browser of the registration. */
 export async function loggedIn(scenario: Scenario, changes: Partial<Person> = {}) {
   const person = await verified(scenario, changes);
-  return { ...person, session: await logIn(scenario.call, person) };
+  return { ...person, session: await logIn(scenario.call, person, { device: person.device }) };
 }
 
-/** An administrator in a session in which a credential was given just now. */
+/** An administrator with a recent session. */
 export async function administrator(scenario: Scenario) {
   const admin = await loggedIn(scenario);
   await scenario.stack.database("update users set role = 'admin' where id = ?", [admin.id]);
@@ -150,7 +192,7 @@ export const isAlive = async (call: Call, session: string): Promise<boolean> => 
   return status === 200;
 };
 
-/** As if the user had last given a credential an hour ago, in every session. */
+/** As if the user had last given a credential an hour ago, in all sessions. */
 export const growOld = ({ database }: Stack, userId: string) =>
   database('update sessions set authenticated_at = authenticated_at - ? where user_id = ?', [HOUR_MS, userId]);
 
@@ -160,7 +202,7 @@ export const kindsOf = async ({ database }: Stack, userId: string): Promise<stri
     ({ kind }) => kind,
   );
 
-/** The details of a user's events of one kind, oldest first; null where there are none. */
+/** The details of a user's events of one kind, oldest first; null without any. */
 export const eventsOf = async ({ database }: Stack, userId: string, kind: string) => {
   const rows = await database<{ details: string | null }>(
     'select details from activity where user_id = ? and kind = ? order by id',
@@ -169,14 +211,14 @@ export const eventsOf = async ({ database }: Stack, userId: string, kind: string
   return rows.map(({ details }) => details && JSON.parse(details));
 };
 
-/** All that a client sees of an answer but its time and its id. */
+/** Everything that a client sees of an answer, except time and id. */
 export function visibleIn({ headers, ...reply }: Reply) {
   const { date, 'x-request-id': id, ...others } = Object.fromEntries(headers);
   expect([date, id]).not.toContain(undefined);
   return { ...reply, headers: others };
 }
 
-/** Status, code and text of a refusal at once, and that nobody was logged in by it. */
+/** Asserts status, code and message of a refusal, and that it opened no session. */
 export function expectRefusal(reply: Reply, status: number, code: string, message?: string | RegExp): void {
   expect(reply).toMatchObject({ status, code, ...(typeof message === 'string' && { message }) });
   if (message instanceof RegExp) expect(reply.message).toMatch(message);

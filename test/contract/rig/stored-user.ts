@@ -1,5 +1,5 @@
 import { pbkdf2Sync, randomBytes, randomUUID } from 'node:crypto';
-import { freshEmail } from '../rig/address.ts';
+import { freshEmail } from '../../rig/servers/address.ts';
 import { logIn, PASSWORD, type Scenario } from './scenario.ts';
 
 const salt = randomBytes(16);

@@ -1,6 +1,6 @@
 import { TOTP } from 'otpauth';
 import { expect } from 'vitest';
-import type { Stack } from '../rig/stack.ts';
+import type { Stack } from '../../rig/stack.ts';
 import type { Call, Reply } from './callers.ts';
 import { loggedIn, type Person, sessionIn } from './scenario.ts';
 
@@ -14,11 +14,11 @@ export interface App {
 
 export const stepNow = () => Math.floor(Date.now() / PERIOD_MS);
 
-/** The code of the time step now, or some steps away. */
+/** The code of the current time step, or of one some steps away. */
 export const codeOf = (secret: string, steps = 0): string =>
   new TOTP({ secret }).generate({ timestamp: Date.now() + steps * PERIOD_MS });
 
-/** A code that is none of those around now. */
+/** A code that is wrong in the neighbouring time steps. */
 export function wrongCode(secret: string): string {
   const near = [-2, -1, 0, 1, 2].map((steps) => codeOf(secret, steps));
   const codes = ['000000', '111111', '222222', '333333', '444444', '555555'];
@@ -30,7 +30,7 @@ export const forgetLastCode = ({ database }: Stack, userId: string) =>
   database('update totps set last_step = 0 where user_id = ?', [userId]);
 
 /**
- * Sets up an app in a session in which a credential was given lately, which goes on under another token; its first code may be
+ * Sets up an app in a recent session, which continues under another token. The first code may be used again.
  * used again.
  */
 export async function setUpApp(
@@ -50,11 +50,11 @@ export async function withApp(scenario: { call: Call; stack: Stack }) {
   return { ...user, ...(await setUpApp(scenario, user)) };
 }
 
-/** The token of a login that waits, or '' where the answer clears its cookie; undefined where it does neither. */
+/** The token of a pending login, '' if the answer clears its cookie, undefined otherwise. */
 export const pendingIn = ({ setCookies }: Reply): string | undefined =>
   setCookies.map((cookie) => /^auth_pending=([^;]*)/.exec(cookie)?.[1]).find((value) => value !== undefined);
 
-/** The first step: answers the token of the login that waits. */
+/** The first step: returns the token of the pending login. */
 export async function firstStep(call: Call, { email, password }: Person, procedure = 'auth.login'): Promise<string> {
   const reply = await call(procedure, { email, password });
   expect(reply).toMatchObject({ status: 403, code: 'SECOND_FACTOR_REQUIRED' });

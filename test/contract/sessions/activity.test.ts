@@ -1,12 +1,11 @@
 import { createHash } from 'node:crypto';
 import { afterAll, describe, expect, test } from 'vitest';
-import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
-import { atInstance, begin, loginsThrough, somebody, usersWith } from '../provider/login.ts';
-import { clientAddress, freshEmail } from '../rig/address.ts';
-import type { Stack } from '../rig/stack.ts';
-import { until } from '../rig/until.ts';
-import { png } from '../uploads/corpus.ts';
-import type { Call, CallOptions, Reply } from './callers.ts';
+import { environmentFor, startHostileProvider } from '../../provider/hostile.ts';
+import { atInstance, begin, loginsThrough, somebody, usersWith } from '../../provider/login.ts';
+import { clientAddress, freshEmail } from '../../rig/servers/address.ts';
+import type { Stack } from '../../rig/stack.ts';
+import { until } from '../../rig/until.ts';
+import type { Call, CallOptions, Reply } from '../rig/callers.ts';
 import {
   administrator,
   everywhere,
@@ -16,10 +15,12 @@ import {
   mailedToken,
   PASSWORD,
   registered,
+  sessionIn,
   verified,
-} from './scenario.ts';
+} from '../rig/scenario.ts';
+import { png } from '../uploads/corpus.ts';
 
-/** What is written down of what happens to an account, by whom and from where, and who may read it. */
+/** The recorded events of an account, with actor and origin, and who may read them. */
 const provider = await startHostileProvider();
 const logInThrough = loginsThrough(provider);
 afterAll(() => provider.close());
@@ -46,15 +47,21 @@ interface Row {
   created_at: number;
 }
 
-const rowsOf = ({ database }: Stack, userId: string, kind = '%') =>
-  database<Row>('select * from activity where user_id = ? and kind like ? order by id', [userId, kind]);
+/** Without the number, which the sequencer gives later. */
+const rowsOf = async ({ database }: Stack, userId: string, kind = '%'): Promise<Row[]> => {
+  const rows = await database<Row & { number: number | null }>(
+    'select * from activity where user_id = ? and kind like ? order by id',
+    [userId, kind],
+  );
+  return rows.map(({ number, ...row }) => row);
+};
 
 interface Scenario {
   stack: Stack;
   call: Call;
 }
 
-/** What one act has to leave: an event of the user, by the request that was answered so. */
+/** What an act must leave: an event of the user, with the answered request. */
 interface Expected {
   userId: string;
   requestId: string | null;
@@ -70,7 +77,7 @@ const requestIdOf = ({ status, code, headers }: Reply, expected = 200): string |
   return headers.get('x-request-id');
 };
 
-/** A page of a user's own events, in turn with its cursor. */
+/** A page of a user's own events, then the next by its cursor. */
 const list = async (call: Call, session: string, input: object = {}) => {
   const { status, data } = await call('activity.list', input, { session });
   expect(status).toBe(200);
@@ -85,7 +92,7 @@ const refusedWith =
     return { userId: person.id, requestId: requestIdOf(reply, status), details: { reason } };
   };
 
-/** Every kind of event, and an act that leaves it; several acts where they differ in what is told. */
+/** Every kind of event with an act that causes it; several acts if their details differ. */
 const acts: [kind: string, what: string, act: Act][] = [
   [
     'registered',
@@ -140,7 +147,11 @@ const acts: [kind: string, what: string, act: Act][] = [
   ],
   ['registered', 'through a provider', (scenario, from) => throughProvider(scenario, from, { method: 'acme' })],
   ['identity-linked', 'with the account', (scenario, from) => throughProvider(scenario, from, { provider: 'acme' })],
-  ['logged-in', 'through a provider', (scenario, from) => throughProvider(scenario, from, { method: 'acme' })],
+  [
+    'logged-in',
+    'through a provider',
+    (scenario, from) => throughProvider(scenario, from, { method: 'acme', session: expect.any(String) }),
+  ],
   [
     'verified',
     'by the mailed link',
@@ -155,9 +166,10 @@ const acts: [kind: string, what: string, act: Act][] = [
     'logged-in',
     'with a password',
     async (scenario, from) => {
-      const { id, email } = await verified(scenario);
-      const reply = await scenario.call('auth.login', { email, password: PASSWORD }, from);
-      return { userId: id, requestId: requestIdOf(reply), details: { method: 'password' } };
+      const { id, email, device } = await verified(scenario);
+      const reply = await scenario.call('auth.login', { email, password: PASSWORD }, { ...from, device });
+      const session = await idOf(scenario, sessionIn(reply));
+      return { userId: id, requestId: requestIdOf(reply), details: { method: 'password', session } };
     },
   ],
   ['login-refused', 'a wrong password', refusedWith(WRONG, 'wrong-password', 401, true)],
@@ -179,8 +191,9 @@ const acts: [kind: string, what: string, act: Act][] = [
     'by its logout',
     async (scenario, from) => {
       const { id, session } = await loggedIn(scenario);
+      const details = { session: await idOf(scenario, session) };
       const reply = await scenario.call('auth.logout', undefined, { ...from, session });
-      return { userId: id, requestId: requestIdOf(reply), details: null };
+      return { userId: id, requestId: requestIdOf(reply), details };
     },
   ],
   [
@@ -188,8 +201,9 @@ const acts: [kind: string, what: string, act: Act][] = [
     'by a login in its place',
     async (scenario, from) => {
       const { id, email, session } = await loggedIn(scenario);
+      const details = { session: await idOf(scenario, session) };
       const reply = await scenario.call('auth.login', { email, password: PASSWORD }, { ...from, session });
-      return { userId: id, requestId: requestIdOf(reply), details: null };
+      return { userId: id, requestId: requestIdOf(reply), details };
     },
   ],
   [
@@ -199,8 +213,9 @@ const acts: [kind: string, what: string, act: Act][] = [
       const { id, session, ...person } = await loggedIn(scenario);
       await logIn(scenario.call, person, { headers: { 'user-agent': 'curl/8.5.0' } });
       const { data } = await scenario.call('sessions.list', undefined, { session });
-      const reply = await scenario.call('sessions.end', { id: data.data[0].id }, { ...from, session });
-      return { userId: id, requestId: requestIdOf(reply), details: { device: 'curl' } };
+      const [{ id: ended }] = data.data;
+      const reply = await scenario.call('sessions.end', { id: ended }, { ...from, session });
+      return { userId: id, requestId: requestIdOf(reply), details: { device: 'curl', session: ended } };
     },
   ],
   [
@@ -278,7 +293,7 @@ const acts: [kind: string, what: string, act: Act][] = [
       const typo = somebody({ email_verified: false });
       await logInThrough(stack, typo);
       const [former] = await usersWith(stack, typo.email);
-      // The account has another way in: it stays.
+      // The account has another login method, so it stays.
       await stack.database("update users set password_hash = '1:x:x' where id = ?", [former?.id ?? '']);
       const { email } = await verified(scenario);
       const { requestId } = await comeBack(scenario, from, { ...typo, email, email_verified: true });
@@ -315,7 +330,13 @@ const acts: [kind: string, what: string, act: Act][] = [
   ],
 ];
 
-/** The kinds of which other files tell, with what leaves them. */
+/** The id of a session in the list of devices. */
+async function idOf({ call }: Scenario, session: string | undefined): Promise<string> {
+  const { data } = await call('sessions.list', undefined, { session: session ?? '' });
+  return data.data.find(({ current }: { current: boolean }) => current).id;
+}
+
+/** The kinds tested in other files, with their acts. */
 const elsewhere: Record<string, string> = {
   reauthenticated: 'reauthentication.test.ts',
   'email-change-requested': 'changes',
@@ -325,6 +346,8 @@ const elsewhere: Record<string, string> = {
   'deletion-undone': 'leaving',
   'passkey-added': 'passkeys.test.ts',
   'passkey-removed': 'passkeys.test.ts',
+  'key-created': 'keys.test.ts',
+  'key-revoked': 'keys.test.ts',
   'totp-enabled': 'totp.test.ts',
   'totp-disabled': 'totp.test.ts',
   'recovery-codes-renewed': 'totp.test.ts',
@@ -335,9 +358,19 @@ const elsewhere: Record<string, string> = {
   unlocked: 'user-administration.test.ts',
   'role-changed': 'user-administration.test.ts',
   'reset-sent': 'user-administration.test.ts',
+  'upload-removed': 'events.test.ts',
+  'user-removed': 'events.test.ts',
+  'webhook-added': 'webhooks.test.ts',
+  'webhook-changed': 'webhooks.test.ts',
+  'webhook-removed': 'webhooks.test.ts',
+  'grant-created': 'openid-provider.test.ts',
+  'grant-revoked': 'openid-provider.test.ts',
+  'application-added': 'applications.test.ts',
+  'application-changed': 'applications.test.ts',
+  'application-removed': 'applications.test.ts',
 };
 
-/** The end of a login through the provider, by a browser of this address and kind. */
+/** The end of a provider login in a browser with this address and User-Agent. */
 async function comeBack(
   { stack }: Scenario,
   { address = '', headers }: CallOptions,
@@ -361,7 +394,7 @@ async function throughProvider(scenario: Scenario, from: CallOptions, details: o
   return { userId: user?.id ?? '', requestId, details: { ...details } };
 }
 
-/** An account with an identity that nobody has proven. */
+/** An account with an unproven identity. */
 async function unproven({ stack, call }: Scenario) {
   const claims = somebody({ email_verified: false });
   await logInThrough(stack, claims);
@@ -407,6 +440,8 @@ everywhere(
         request_id: requestId,
         details,
         created_at: expect.anything(),
+        // Computed by the database: the index of the searched kinds.
+        topic: kind === 'logged-in' && details?.['device'] === 'new' ? 'logged-in:new' : kind,
       });
       expect(Math.abs(Number(row.created_at) - before)).toBeLessThan(60_000);
 
@@ -423,14 +458,40 @@ everywhere(
       });
     });
 
-    test('no other kind is documented', async () => {
+    test('users do not see the address of an administrator, in the activity or in the export', async () => {
+      const { call, stack } = scenario();
+      const { session, id } = await loggedIn(scenario());
+      const admin = await administrator(scenario());
+      const from = { address: clientAddress(), headers: { 'user-agent': FIREFOX } };
+      expect((await call('users.unlock', { id }, { ...from, session: admin.session })).status).toBe(200);
+      await call('users.unlock', { id: admin.id }, { ...from, session: admin.session });
+      const listed = await list(call, session);
+      const exported = (await call('account.export', undefined, { session })).data;
+      for (const events of [listed.data, exported.activity as typeof listed.data]) {
+        const unlocked = events.find(({ kind }) => kind === 'unlocked');
+        expect(unlocked).toMatchObject({ actor: 'administrator', address: '', device: '' });
+        const own = events.find(({ kind }) => kind === 'logged-in');
+        expect(own).toMatchObject({ actor: 'user', address: expect.stringMatching(/./), device: 'node' });
+      }
+      expect(JSON.stringify([listed, exported])).not.toContain(from.address);
+      const seen = await call('users.activity', { id }, { session: admin.session });
+      expect(seen.data.data).toContainEqual(expect.objectContaining({ kind: 'unlocked', address: from.address }));
+      // An administrator's actions on the own account have no hidden address.
+      const ofAdmin = (await list(call, admin.session)).data.find(({ kind }) => kind === 'unlocked');
+      expect(ofAdmin).toMatchObject({ address: from.address, device: 'Firefox on Linux' });
+      expect(await rowsOf(stack, id, 'unlocked')).toMatchObject([{ address: from.address }]);
+    });
+
+    test('every kind of event is documented', async () => {
       const document = await (await fetch(`${scenario().stack.url}/openapi.json`)).text();
-      const kinds = [...document.matchAll(/`([a-z-]+)`: /g)].map(([, kind]) => kind);
+      const [description = ''] = /`registered`: [^"]*/.exec(document) ?? [];
+      const kinds = [...description.matchAll(/`([a-z-]+)`: /g)].map(([, kind]) => kind);
       const known = new Set([...acts.map(([kind]) => kind), ...Object.keys(elsewhere)]);
       expect(new Set(kinds)).toEqual(known);
     });
 
-    test('no secret is in it, whatever happened', async () => {
+    // checks: 37
+    test('events contain no secrets', async () => {
       const { call, stack } = scenario();
       const { session, ...person } = await loggedIn(scenario());
       const other = await logIn(call, person);
@@ -452,7 +513,8 @@ everywhere(
       expect(secrets.filter((secret) => text.includes(secret))).toEqual([]);
     });
 
-    test('users see their own events only, newest first, a page at a time', async () => {
+    // checks: 49
+    test('users see only their own events, newest first, in pages', async () => {
       const { call, stack } = scenario();
       const { session, id } = await loggedIn(scenario());
       const stranger = await loggedIn(scenario());
@@ -470,12 +532,12 @@ everywhere(
       expect(pages.flat()).toEqual(rows);
       expect((await list(call, session)).data.map((event) => event.id)).toEqual(rows);
       expect(await list(call, session, { limit: 10 })).not.toHaveProperty('nextCursor');
-      // What is new while pages are read shifts none of them.
+      // New events during paging shift no page.
       const first = await list(call, session, { limit: 5 });
       await call('profile.update', { bio: 'new' }, { session });
       const next = await list(call, session, { limit: 5, cursor: first.nextCursor });
       expect([...first.data, ...next.data].map((event) => event.id)).toEqual(rows);
-      // Another's cursor is a place in time, and shows nothing of theirs.
+      // Another user's cursor is only a time, and shows none of their events.
       const [theirs] = (await list(call, stranger.session)).data;
       const ids = (await list(call, session, { cursor: theirs?.id })).data.map((event) => event.id);
       expect(ids.every((event) => [...rows].includes(event))).toBe(true);
@@ -488,7 +550,7 @@ everywhere(
       ['a user id', { cursor: ANY_USER }],
       ['no limit', { limit: 0 }],
       ['a limit past the largest', { limit: 101 }],
-      ['a limit that is none', { limit: 'all' }],
+      ['an invalid limit', { limit: 'all' }],
     ])('%s is refused', async (_, input) => {
       const { call } = scenario();
       const admin = await administrator(scenario());
@@ -497,7 +559,8 @@ everywhere(
       expectRefusal(await call('users.activity', { id: admin.id, ...input }, options), 400, 'VALIDATION_FAILED');
     });
 
-    test('a session is needed, and to see others the role', async () => {
+    // checks: 49
+    test('reading requires a session, and reading others’ events the role', async () => {
       const { call } = scenario();
       const { session, id } = await loggedIn(scenario());
       const admin = await administrator(scenario());
@@ -512,12 +575,12 @@ everywhere(
         const reply = await call('users.activity', { id: nobody }, { session: admin.session });
         expectRefusal(reply, 404, 'NOT_FOUND', 'User not found');
       }
-      // Who is named is not asked: one's own list takes no user.
+      // The parameter is ignored: the own list has no user.
       const own = await call('activity.list', { id: admin.id, userId: admin.id, limit: 100 }, { session });
       expect(own.data.data).toHaveLength(3);
     });
 
-    describe('a change and its event are one', () => {
+    describe('a change and its event are stored together', () => {
       const fresh = { email: `sabotage-${process.pid}@example.test`, name: 'Ada', password: PASSWORD };
       interface User {
         id: string;
@@ -549,7 +612,7 @@ everywhere(
         ],
       ];
 
-      test.each(failing)('%s whose event cannot be written does not happen', async (_, kind, unchanged, act) => {
+      test.each(failing)('%s fails if its event cannot be written', async (_, kind, unchanged, act) => {
         const { call, stack } = scenario();
         const user = await loggedIn(scenario());
         const body =
@@ -571,7 +634,7 @@ everywhere(
       });
     });
 
-    test('of hundreds of refused logins an account keeps twenty an hour, and an unknown address none', async () => {
+    test('refused logins are recorded twenty times an hour per account, and never for an unknown email', async () => {
       const { call, stack } = scenario();
       const { id, email } = await loggedIn(scenario());
       const refused = async () => (await rowsOf(stack, id, 'login-refused')).length;
@@ -590,7 +653,7 @@ everywhere(
       while ((await refused()) < 20) await attempts(email, 10);
       await attempts(email, 60);
       await attempts(email, 100, address);
-      // Those that are behind their answers have ended when a further one, of another account, is written.
+      // Events written after their answers are complete once a later one, of another account, is written.
       const witness = await verified(scenario());
       await until(async () => {
         await attempts(witness.email, 1);

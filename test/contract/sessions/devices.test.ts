@@ -1,11 +1,11 @@
 import { afterAll, describe, expect, test } from 'vitest';
-import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
-import { loginsThrough, somebody } from '../provider/login.ts';
-import { clientAddress } from '../rig/address.ts';
-import { entriesOf, replaceEntry, restoreEntries, sessionEntry } from '../rig/key-value-view.ts';
-import type { Stack } from '../rig/stack.ts';
-import { until } from '../rig/until.ts';
-import type { Call } from './callers.ts';
+import { environmentFor, startHostileProvider } from '../../provider/hostile.ts';
+import { loginsThrough, somebody } from '../../provider/login.ts';
+import { entriesOf, replaceEntry, restoreEntries, sessionEntry } from '../../rig/observe/key-value-view.ts';
+import { clientAddress } from '../../rig/servers/address.ts';
+import type { Stack } from '../../rig/stack.ts';
+import { until } from '../../rig/until.ts';
+import type { Call } from '../rig/callers.ts';
 import {
   administrator,
   everywhere,
@@ -16,7 +16,7 @@ import {
   mailedToken,
   PASSWORD,
   sessionIn,
-} from './scenario.ts';
+} from '../rig/scenario.ts';
 
 /** What users see of their sessions, and how they end one. */
 const provider = await startHostileProvider();
@@ -51,7 +51,7 @@ const rowsOf = ({ database }: Stack, userId: string) =>
 
 everywhere(
   (scenario) => {
-    test('each login is listed with what is known of it, the newest first', async () => {
+    test('sessions are listed with their details, newest first', async () => {
       const { call } = scenario();
       const { session: first, ...person } = await loggedIn(scenario());
       const address = clientAddress();
@@ -68,7 +68,7 @@ everywhere(
         method: 'password',
         current: true,
       });
-      expect(Math.abs(now - (newest?.createdAt ?? 0))).toBeLessThan(10);
+      expect(Math.abs(now - (newest?.createdAt ?? 0))).toBeLessThan(60);
       expect((newest?.lastUsedAt ?? 1) % HOUR).toBe(0);
       expect(now - (newest?.lastUsedAt ?? 0)).toBeLessThan(HOUR + 10);
       expect(oldest).toMatchObject({ current: false, method: 'password' });
@@ -78,17 +78,18 @@ everywhere(
       ]);
     });
 
-    test('a login through a provider is listed under its name', async () => {
+    test('a login through a provider is listed with its name', async () => {
       const { call, stack } = scenario();
       const { session = '' } = await logInThrough(stack, somebody());
       expect(await listOf(call, session)).toMatchObject([{ method: 'acme', current: true }]);
     });
 
-    test('one is ended from another, and only that one', async () => {
+    // checks: 21
+    test('a session can be ended from another, alone', async () => {
       const { call, stack } = scenario();
       const { session, ...person } = await loggedIn(scenario());
       const lost = await logIn(call, person);
-      const kept = await logIn(call, person);
+      const current = await logIn(call, person);
       const id = await idOf(call, lost);
       const reply = await call('sessions.end', { id }, { session });
       expect(reply).toMatchObject({
@@ -96,25 +97,25 @@ everywhere(
         data: { success: true, message: expect.any(String) },
         setCookies: [],
       });
-      expect(await Promise.all([lost, session, kept].map((one) => isAlive(call, one)))).toEqual([false, true, true]);
+      expect(await Promise.all([lost, session, current].map((one) => isAlive(call, one)))).toEqual([false, true, true]);
       expect((await listOf(call, session)).map((one) => one.id)).not.toContain(id);
-      expectRefusal(await call('sessions.end', { id }, { session }), 404, 'NOT_FOUND', 'You have no such session');
+      expectRefusal(await call('sessions.end', { id }, { session }), 404, 'NOT_FOUND', 'Session not found');
       expect(await rowsOf(stack, person.id)).toHaveLength(2);
     });
 
-    test('of a session that was ended, alone or with all, the store keeps nothing', async () => {
+    test('the store keeps nothing of an ended session', async () => {
       const { call, stack } = scenario();
       const { session, ...person } = await loggedIn(scenario());
       const [lost, other] = [await logIn(call, person), await logIn(call, person)];
-      const kept = async () => (await entriesOf(stack, 'session:*')).filter(({ value }) => value.includes(person.id));
-      expect(await kept()).toHaveLength(3);
+      const stored = async () => (await entriesOf(stack, 'session:*')).filter(({ value }) => value.includes(person.id));
+      expect(await stored()).toHaveLength(3);
       await call('sessions.end', { id: await idOf(call, lost) }, { session });
-      expect(await kept()).toHaveLength(2);
+      expect(await stored()).toHaveLength(2);
       await call('auth.logoutAll', undefined, { session: other });
-      expect(await kept()).toEqual([]);
+      expect(await stored()).toEqual([]);
     });
 
-    test('the current one is ended like by a logout', async () => {
+    test('ending the current session works like a logout', async () => {
       const { call } = scenario();
       const { session } = await loggedIn(scenario());
       const reply = await call('sessions.end', { id: await idOf(call, session) }, { session });
@@ -122,20 +123,20 @@ everywhere(
       expectRefusal(await call('sessions.list', undefined, { session }), 401, 'UNAUTHENTICATED');
     });
 
-    test('nobody ends another’s, whatever the id is', async () => {
+    test('nobody can end the session of another user', async () => {
       const { call } = scenario();
       const { session, id: userId } = await loggedIn(scenario());
       const stranger = await loggedIn(scenario());
-      const theirs = await idOf(call, stranger.session);
-      const odd = [theirs.toUpperCase(), ` ${theirs}`, `${theirs}\0`, userId, session, 'x'.repeat(2000), 'é', '%', "'"];
-      for (const id of [theirs, ...odd, '00000000-0000-0000-0000-000000000000']) {
+      const valid = await idOf(call, stranger.session);
+      const odd = [valid.toUpperCase(), ` ${valid}`, `${valid}\0`, userId, session, 'x'.repeat(2000), 'é', '%', "'"];
+      for (const id of [valid, ...odd, '00000000-0000-0000-0000-000000000000']) {
         expectRefusal(await call('sessions.end', { id, userId: stranger.id }, { session }), 404, 'NOT_FOUND');
       }
       expect(await isAlive(call, stranger.session)).toBe(true);
       expect(await isAlive(call, session)).toBe(true);
     });
 
-    test('without a session, and from another site, nothing is listed or ended', async () => {
+    test('requests without a session or from another site are refused', async () => {
       const { call } = scenario();
       const { session } = await loggedIn(scenario());
       const id = await idOf(call, session);
@@ -148,14 +149,14 @@ everywhere(
       expect(await isAlive(call, session)).toBe(true);
     });
 
-    describe('every way to end sessions takes them from the list:', () => {
+    describe('every end of sessions removes them from the list:', () => {
       const open = async () => {
         const person = await loggedIn(scenario());
         return { ...person, other: await logIn(scenario().call, person) };
       };
       const newPassword = 'Difference-Engine-1822';
 
-      test('a logout its own', async () => {
+      test('a logout removes its own', async () => {
         const { call, stack } = scenario();
         const { session, other, id } = await open();
         await call('auth.logout', undefined, { session });
@@ -163,7 +164,7 @@ everywhere(
         expect(await rowsOf(stack, id)).toHaveLength(1);
       });
 
-      test('a login the one that came along', async () => {
+      test('a login removes the one that the request carried', async () => {
         const { call, stack } = scenario();
         const { session, other, ...person } = await open();
         const third = await logIn(call, person, { session: other });
@@ -172,7 +173,7 @@ everywhere(
         expect(await rowsOf(stack, person.id)).toHaveLength(2);
       });
 
-      test('a logout everywhere, a reset, and an administrator all', async () => {
+      test('a logout everywhere, a reset and an administrator remove all', async () => {
         const { call, stack } = scenario();
         const ways = [
           ({ session }: { session: string }) => call('auth.logoutAll', undefined, { session }),
@@ -196,7 +197,8 @@ everywhere(
       });
     });
 
-    test('what has ended stays ended when the store comes back as it was before', async () => {
+    // checks: 21
+    test('ended sessions stay ended when the store is restored from a snapshot', async () => {
       const { call, stack } = scenario();
       const { session, ...person } = await loggedIn(scenario());
       const [one, left, kept] = [await logIn(call, person), await logIn(call, person), await logIn(call, person)];
@@ -211,13 +213,13 @@ everywhere(
       expect(await Promise.all(all.map((each) => isAlive(call, each)))).toEqual([false, false, false, false, true]);
     });
 
-    test('the hour of the last use is recorded, behind the answer', async () => {
+    test('the hour of the last use is recorded, after the answer', async () => {
       const { call, stack } = scenario();
       const { session } = await loggedIn(scenario());
       const [{ id, lastUsedAt } = { id: '', lastUsedAt: 0 }] = await listOf(call, session);
       const stored = () =>
         stack.database<{ last_used_at: number }>('select last_used_at from sessions where id = ?', [id]);
-      // The last second of the hour before: the use of this hour is not recorded yet.
+      // The last second of the previous hour: the use in this hour is not recorded yet.
       await stack.database('update sessions set last_used_at = ? where id = ?', [(lastUsedAt - HOUR) * 1000, id]);
       expect(await isAlive(call, session)).toBe(true);
       await until(async () => ((await stored())[0]?.last_used_at ?? 0) >= lastUsedAt * 1000, {
@@ -226,7 +228,7 @@ everywhere(
       expect((await listOf(call, session))[0]?.lastUsedAt).toBeGreaterThanOrEqual(lastUsedAt);
     });
 
-    test('one that has expired is not listed', async () => {
+    test('an expired session is not listed', async () => {
       const { call, stack } = scenario();
       const { session, ...person } = await loggedIn(scenario());
       const id = await idOf(call, await logIn(call, person));
@@ -234,7 +236,7 @@ everywhere(
       expect((await listOf(call, session)).map((one) => one.id)).not.toContain(id);
     });
 
-    test('one that the version before has opened is alive until it is ended, and in no list', async () => {
+    test('a session of the previous version works until it ends, and is not listed', async () => {
       const { call, stack } = scenario();
       const { session, ...person } = await loggedIn(scenario());
       const old = [await logIn(call, person), await logIn(call, person)];
@@ -252,7 +254,7 @@ everywhere(
       expect(await Promise.all(old.map((token) => isAlive(call, token)))).toEqual([false, false]);
     });
 
-    test('what a program calls itself is only ever text, of a name or nothing', async () => {
+    test('a User-Agent is only text: a device name or nothing', async () => {
       const { call } = scenario();
       const { session, ...person } = await loggedIn(scenario());
       const names: string[] = [];

@@ -1,10 +1,11 @@
 import { afterAll, expect, test } from 'vitest';
-import type { Browser } from '../provider/browser.ts';
-import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
-import { identitiesOf, loginsThrough, somebody, usersWith } from '../provider/login.ts';
-import { clientAddress } from '../rig/address.ts';
-import type { Stack } from '../rig/stack.ts';
-import { type Call, type CallOptions, callerOf } from './callers.ts';
+import type { Browser } from '../../provider/browser.ts';
+import { environmentFor, startHostileProvider } from '../../provider/hostile.ts';
+import { identitiesOf, loginsThrough, somebody, usersWith } from '../../provider/login.ts';
+import { clientAddress, freshEmail } from '../../rig/servers/address.ts';
+import type { Stack } from '../../rig/stack.ts';
+import { type Call, type CallOptions, callerOf } from '../rig/callers.ts';
+import { addPasskey, authenticatorFor } from '../rig/passkey-scenario.ts';
 import {
   deviceIn,
   eventsOf,
@@ -12,6 +13,7 @@ import {
   expectRefusal,
   isAlive,
   loggedIn,
+  logIn,
   mailedToken,
   mailsSettled,
   onStack,
@@ -20,29 +22,59 @@ import {
   registered,
   sessionIn,
   verified,
-} from './scenario.ts';
+} from '../rig/scenario.ts';
+import { storedUser } from '../rig/stored-user.ts';
+import { setUpApp } from '../rig/totp-scenario.ts';
 
-/** What the cookie of a device tells, which logins are reported by mail, and what the link in that mail does. */
+/** The device cookie, the logins that are reported by mail, and the effect of the link in that mail. */
 const provider = await startHostileProvider();
 const logInThrough = loginsThrough(provider);
 afterAll(() => provider.close());
 
 const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0';
 const NEW_PASSWORD = 'Difference-Engine-1822';
-const DAY_MS = 24 * 60 * 60_000;
+const HOUR_MS = 60 * 60_000;
+const DAY_MS = 24 * HOUR_MS;
 
-/** A login, with the cookies that it sets. */
+/** A login with the cookies that it sets. */
 async function open(call: Call, { email, password }: Person, options: CallOptions = {}) {
   const reply = await call('auth.login', { email, password }, options);
   expect(reply).toMatchObject({ code: undefined, status: 200 });
   return { session: sessionIn(reply) ?? '', device: deviceIn(reply) ?? '' };
 }
 
-/** How many mails about logins are queued, or sent, for an address: each is queued in the transaction of its login. */
+/** The number of mails about logins to an address, queued or sent: each is queued in the transaction of its login. */
 const reports = async ({ database }: Stack, email: string) =>
   (await database("select id from outbox where kind = 'new-device' and email = ?", [email])).length;
 
-/** A user whose first login is over, and the link of a mail about a second one, from elsewhere. */
+/** An identity of a user. Returns its subject. */
+async function addIdentity({ database }: Stack, userId: string) {
+  const { sub } = somebody();
+  await database(
+    `insert into identities (id, user_id, issuer, subject, provider, proven, browser, created_at)
+     values (?, ?, ?, ?, 'acme', 1, null, ?)`,
+    [crypto.randomUUID(), userId, provider.url, sub, Date.now()],
+  );
+  return sub;
+}
+
+/** As if everything of a user had happened some days earlier. Ids of events contain their time. */
+async function passDays({ database }: Stack, userId: string, days: number) {
+  const ms = Math.round(days * DAY_MS);
+  const tokens =
+    'update one_time_tokens set covers_from = covers_from - ?, expires_at = expires_at - ? where user_id = ?';
+  await database(tokens, [ms, ms, userId]);
+  await database('update identities set created_at = created_at - ? where user_id = ?', [ms, userId]);
+  const events = await database<{ id: string }>('select id from activity where user_id = ?', [userId]);
+  for (const { id } of events) {
+    const time = Number.parseInt(id.replace('-', '').slice(0, 12), 16) - ms;
+    const hex = time.toString(16).padStart(12, '0');
+    const moved = `${hex.slice(0, 8)}-${hex.slice(8)}${id.slice(13)}`;
+    await database('update activity set id = ?, created_at = created_at - ? where id = ?', [moved, ms, id]);
+  }
+}
+
+/** A user after the first login, and the link of a mail about a second login elsewhere. */
 async function reported({ call, stack }: { call: Call; stack: Stack }) {
   const person = await loggedIn({ call, stack });
   const thief = await open(call, person);
@@ -51,7 +83,8 @@ async function reported({ call, stack }: { call: Call; stack: Stack }) {
 
 everywhere(
   (scenario) => {
-    test('a login marks the device, in a cookie that names no user', async () => {
+    // checks: 20
+    test('a login marks the device with a cookie that names no user', async () => {
       const { call } = scenario();
       const person = await verified(scenario());
       const reply = await call('auth.login', person);
@@ -59,17 +92,17 @@ everywhere(
       expect(device).toMatch(/^auth_device=[\w-]{43}\.[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=34560000$/);
       expect(device).not.toContain(person.id);
       expect(reply.setCookies).toHaveLength(2);
-      // The same device keeps its id and its mark; refused logins set nothing.
+      // The same device keeps its id and mark; refused logins set nothing.
       const again = await call('auth.login', person, { device: deviceIn(reply) });
       expect(deviceIn(again)).toBe(deviceIn(reply));
       const refused = await call('auth.login', { ...person, password: 'Wrong-1' }, { device: deviceIn(reply) });
       expect(refused.setCookies).toEqual([]);
     });
 
-    test('neither the first login nor one on a known device is news; one from another device is', async () => {
+    test('a first login in the browser of the registration and known devices are not reported; others are', async () => {
       const { call, stack } = scenario();
       const person = await verified(scenario());
-      const { device } = await open(call, person);
+      const { device } = await open(call, person, { device: person.device });
       await open(call, person, { device, headers: { 'user-agent': FIREFOX } });
       expect(await reports(stack, person.email)).toBe(0);
       const address = clientAddress();
@@ -80,44 +113,62 @@ everywhere(
       const [, date = ''] = /Firefox on Linux, on (\d{4}-\d\d-\d\d \d\d:\d\d) UTC/.exec(text) ?? [];
       expect(Math.abs(Date.parse(`${date.replace(' ', 'T')}Z`) - Date.now())).toBeLessThan(90_000);
       expect(await eventsOf(stack, person.id, 'logged-in')).toEqual([
-        { method: 'password' },
-        { method: 'password' },
-        { method: 'password', device: 'new' },
+        { method: 'password', session: expect.any(String) },
+        { method: 'password', session: expect.any(String) },
+        { method: 'password', session: expect.any(String), device: 'new' },
       ]);
     });
 
-    test('an account from before these cookies is not alarmed by its next login, but by one from elsewhere after it', async () => {
+    test('a first login elsewhere is reported, and its link removes an app that would lock out the owner', async () => {
       const { call, stack } = scenario();
-      const { id, ...person } = await loggedIn(scenario());
-      await stack.database('update users set device_epoch = null where id = ?', [id]);
-      await open(call, person);
-      expect(await reports(stack, person.email)).toBe(0);
+      // Imported, or with a password that others know.
+      const { session, ...owner } = await storedUser(scenario());
+      expect(await reports(stack, owner.email)).toBe(1);
+      await setUpApp(scenario(), { ...owner, session });
+      const token = await mailedToken(stack, owner.email, 'not-me');
+      expect((await call('account.notMe', { token })).status).toBe(200);
+      expect(await eventsOf(stack, owner.id, 'not-me')).toEqual([{ methods: 'password,totp,recovery' }]);
+      const reset = await mailedToken(stack, owner.email, 'reset-password');
+      const change = { token: reset, email: owner.email, password: NEW_PASSWORD };
+      expect((await call('auth.resetPassword', change)).status).toBe(200);
+      expect(await isAlive(call, (await open(call, { ...owner, password: NEW_PASSWORD })).session)).toBe(true);
+    });
+
+    test('neither a browser that confirms another’s registration nor that of the registrant is a known device', async () => {
+      const { call, stack } = scenario();
+      const person = await registered(scenario());
+      const token = await mailedToken(stack, person.email, 'verify-email');
+      const reply = await call('auth.verifyEmail', { token });
+      expect(deviceIn(reply)).toBeUndefined();
       await open(call, person);
       expect(await reports(stack, person.email)).toBe(1);
     });
 
-    test('the first login is no news either where a reset has removed what the account was asked for by', async () => {
+    test('a first login is not reported in the browser of a reset, and reported elsewhere', async () => {
       const { call, stack } = scenario();
-      const { id, ...person } = await registered(scenario());
+      const person = await registered(scenario());
       await call('auth.forgotPassword', { email: person.email });
       const token = await mailedToken(stack, person.email, 'reset-password');
-      expect((await call('auth.resetPassword', { token, email: person.email, password: NEW_PASSWORD })).status).toBe(
-        200,
-      );
-      await open(call, { ...person, password: NEW_PASSWORD });
+      const reset = await call('auth.resetPassword', { token, email: person.email, password: NEW_PASSWORD });
+      expect(reset.status).toBe(200);
+      await open(call, { ...person, password: NEW_PASSWORD }, { device: deviceIn(reset) });
       expect(await reports(stack, person.email)).toBe(0);
-      const [row] = await stack.database('select device_epoch from users where id = ?', [id]);
-      expect(row).toEqual({ device_epoch: 0 });
+      await open(call, { ...person, password: NEW_PASSWORD });
+      expect(await reports(stack, person.email)).toBe(1);
     });
 
-    test('of several first logins at once one is no news', async () => {
+    // checks: 74
+    test('a mail names a device in fixed words, whatever its User-Agent', async () => {
       const { call, stack } = scenario();
-      const person = await verified(scenario());
-      await Promise.all(Array.from({ length: 5 }, () => open(call, person)));
-      expect(await reports(stack, person.email)).toBe(4);
+      const person = await loggedIn(scenario());
+      const lure = 'www.accounts-help.com to check that';
+      await open(call, person, { headers: { 'user-agent': `${lure}/1.0 (X11; Linux x86_64)` } });
+      const { text, html } = await stack.waitForMail({ to: person.email, subject: 'New login' });
+      expect(text).toContain('Unknown device, on ');
+      for (const words of [text, html]) expect(words).not.toContain('accounts-help');
     });
 
-    test('a program without cookies is reported once a day for each address and kind of device', async () => {
+    test('a program without cookies is reported once a day per address and kind of device', async () => {
       const { call, stack } = scenario();
       const { id, ...person } = await loggedIn(scenario());
       const address = clientAddress();
@@ -128,7 +179,7 @@ everywhere(
       await open(call, person);
       expect(await reports(stack, person.email)).toBe(3);
       expect(await eventsOf(stack, id, 'logged-in')).toHaveLength(6);
-      // As if the first of these had been a day ago. Events are never changed by the service; ids are in the order of time.
+      // As if the first of these was a day ago. The service never changes events; ids are in order of time.
       const [first] = await stack.database<{ id: string }>(
         `select id from activity where user_id = ? and details like '%new%' order by id limit 1`,
         [id],
@@ -142,7 +193,55 @@ everywhere(
       expect(await reports(stack, person.email)).toBe(4);
     });
 
-    test('a mark is good for one user and one device; of many users the last ten stay known', async () => {
+    test('only a reported login makes a device known', async () => {
+      const { call, stack } = scenario();
+      const person = await loggedIn(scenario());
+      const address = clientAddress();
+      const [told, alike] = [await open(call, person, { address }), await open(call, person, { address })];
+      expect([told, alike].map(({ device }) => device.split('.').length)).toEqual([2, 1]);
+      expect(await reports(stack, person.email)).toBe(1);
+    });
+
+    test('after a password change the next login is reported, however recent a similar one', async () => {
+      const { call, stack } = scenario();
+      const { session, ...person } = await loggedIn(scenario());
+      const address = clientAddress();
+      const thief = await open(call, person, { address });
+      const change = { currentPassword: PASSWORD, newPassword: NEW_PASSWORD };
+      expect((await call('account.changePassword', change, { session })).status).toBe(200);
+      await open(call, { ...person, password: NEW_PASSWORD }, { address, device: thief.device });
+      expect(await reports(stack, person.email)).toBe(2);
+    });
+
+    test('another login method is reported, however recently the same device was', async () => {
+      const { call, stack } = scenario();
+      const identity = somebody();
+      const address = clientAddress();
+      await logInThrough(stack, identity);
+      const [user] = await usersWith(stack, identity.email);
+      await call('auth.forgotPassword', { email: identity.email });
+      const token = await mailedToken(stack, identity.email, 'reset-password');
+      const change = { token, email: identity.email, password: NEW_PASSWORD };
+      expect((await call('auth.resetPassword', change)).status).toBe(200);
+      const person = { email: identity.email, password: NEW_PASSWORD, name: '' };
+      const before = await reports(stack, identity.email);
+      const inPlace = async () => {
+        // As if the provider login had come from the same address and program.
+        await stack.database("update activity set address = ?, device = 'x' where user_id = ?", [
+          address,
+          user?.id ?? '',
+        ]);
+      };
+      await logInThrough(stack, identity);
+      await inPlace();
+      expect(await reports(stack, identity.email)).toBe(before + 1);
+      await open(call, person, { address, headers: { 'user-agent': 'x' } });
+      expect(await reports(stack, identity.email)).toBe(before + 2);
+      await open(call, person, { address, headers: { 'user-agent': 'x' } });
+      expect(await reports(stack, identity.email)).toBe(before + 2);
+    });
+
+    test('a mark works for one user and one device; for ten users at most', async () => {
       const { call, stack } = scenario();
       const [ada, bob] = [await loggedIn(scenario()), await loggedIn(scenario())];
       const [one, other] = [await open(call, ada), await open(call, bob)];
@@ -161,25 +260,28 @@ everywhere(
       for (const device of forged) await open(call, ada, { device });
       expect(await reports(stack, ada.email)).toBe((before[0] ?? 0) + forged.length);
 
-      // One browser, several users: each is known there, and stays so while the others log in.
+      // One browser, several users: each stays known there while the others log in.
       const shared = await open(call, bob, { device: one.device });
       expect(await reports(stack, bob.email)).toBe((before[1] ?? 0) + 1);
       expect(shared.device.split('.')).toHaveLength(3);
       const both = await open(call, ada, { device: shared.device });
       const crowded = both.device + `.${'x'.repeat(43)}`.repeat(8);
-      const kept = await open(call, bob, { device: crowded });
-      expect(kept.device.split('.')).toHaveLength(11);
+      const second = await open(call, bob, { device: crowded });
+      expect(second.device.split('.')).toHaveLength(11);
       expect(await reports(stack, ada.email)).toBe((before[0] ?? 0) + forged.length);
       expect(await reports(stack, bob.email)).toBe((before[1] ?? 0) + 1);
-      const third = await open(call, await loggedIn(scenario()), { device: kept.device });
+      const third = await open(call, await loggedIn(scenario()), { device: second.device });
       expect(third.device.split('.')).toHaveLength(11);
     });
 
-    test('mails about logins are bounded, and the link of every one that went out works', async () => {
+    test('ten logins per hour and method are mailed, more are not queued, and every mailed link works', async () => {
       const { call, stack } = scenario();
       const person = await loggedIn(scenario());
       const sessions = [];
       for (let i = 0; i < 13; i++) sessions.push((await open(call, person)).session);
+      expect(await reports(stack, person.email)).toBe(10);
+      const onNewDevice = (await eventsOf(stack, person.id, 'logged-in')).filter(({ device }) => device === 'new');
+      expect(onNewDevice).toHaveLength(10);
       await mailsSettled(stack, person.email);
       const mails = (await stack.mailsTo(person.email)).filter(({ subject }) => subject.startsWith('New login'));
       expect(mails).toHaveLength(10);
@@ -190,7 +292,8 @@ everywhere(
       for (const session of sessions) expect(await isAlive(call, session)).toBe(false);
     });
 
-    test('“this was not me” ends every session, removes the password and leads to a reset, once', async () => {
+    // checks: 22
+    test('“This was not me” ends every session, removes the password and mails a reset link, once', async () => {
       const { call, stack } = scenario();
       const { token, thief, session, ...person } = await reported(scenario());
       expect(await isAlive(call, thief.session)).toBe(true);
@@ -208,7 +311,7 @@ everywhere(
       expect(mail.text).toContain('your former password no longer works');
       const change = { token: reset, email: person.email, password: NEW_PASSWORD };
       expect((await call('auth.resetPassword', change)).status).toBe(200);
-      // The device of the thief is no longer known, nor is the report of it an excuse.
+      // The thief's device is unknown again, and its earlier report does not suppress a mail.
       const before = await reports(stack, person.email);
       const again = await open(call, { ...person, password: NEW_PASSWORD }, { device: thief.device });
       expect(await reports(stack, person.email)).toBe(before + 1);
@@ -218,7 +321,129 @@ everywhere(
       expect(await isAlive(call, again.session)).toBe(false);
     });
 
-    test('of twenty who use its link at once one is let', async () => {
+    // checks: 69
+    test('it removes what was added since the first login that its link covers, whenever it is opened', async () => {
+      const { call, stack } = scenario();
+      const person = await loggedIn(scenario());
+      const older = await addIdentity(stack, person.id);
+      await passDays(stack, person.id, 2);
+      await open(call, person);
+      const token = await mailedToken(stack, person.email, 'not-me');
+      const attackers = await addIdentity(stack, person.id);
+      await passDays(stack, person.id, 6);
+      await open(call, person);
+      expect(await mailedToken(stack, person.email, 'not-me', 2)).toBe(token);
+      const later = await addIdentity(stack, person.id);
+      await passDays(stack, person.id, 7 - 1 / 24);
+      const reply = await call('account.notMe', { token });
+      expect(reply).toMatchObject({ code: undefined, status: 200 });
+      const left = await Promise.all([older, attackers, later].map((sub) => identitiesOf(stack, sub)));
+      expect(left.map(({ length }) => length)).toEqual([1, 0, 0]);
+      // Methods that stay are listed in the answer and in the mail.
+      expect(reply.data.kept).toEqual([{ method: 'acme', addedAt: expect.any(Number) }]);
+      expect(Math.abs(reply.data.kept[0].addedAt * 1000 - Date.now() + 15 * DAY_MS)).toBeLessThan(2 * HOUR_MS);
+      const mail = await stack.waitForMail({ to: person.email, subject: 'Reset your password' });
+      expect(mail.text).toContain('You can still log in through Acme. This was added earlier');
+    });
+
+    test('a link covers logins of at most seven days before its last login', async () => {
+      const { call, stack } = scenario();
+      const person = await loggedIn(scenario());
+      await open(call, person);
+      const first = await addIdentity(stack, person.id);
+      for (const login of [2, 3]) {
+        await passDays(stack, person.id, 6);
+        await open(call, person);
+        await mailedToken(stack, person.email, 'not-me', login);
+      }
+      const token = await mailedToken(stack, person.email, 'not-me');
+      const { data } = await call('account.notMe', { token });
+      expect(await identitiesOf(stack, first)).toHaveLength(1);
+      expect(data.kept).toEqual([{ method: 'acme', addedAt: expect.any(Number) }]);
+    });
+
+    test('it cancels a pending email change', async () => {
+      const { call, stack } = scenario();
+      const { token, thief, id } = await reported(scenario());
+      const email = freshEmail();
+      await call('account.changeEmail', { email }, { session: thief.session });
+      await mailedToken(stack, email, 'confirm-email');
+      const changes = () => stack.database('select id from email_changes where user_id = ?', [id]);
+      expect(await changes()).toHaveLength(1);
+      expect((await call('account.notMe', { token })).status).toBe(200);
+      expect(await changes()).toEqual([]);
+    });
+
+    test('its reset mail is sent despite earlier requests by others, and invalidates their links', async () => {
+      const { call, stack } = scenario();
+      const { token, email } = await reported(scenario());
+      await call('auth.forgotPassword', { email });
+      await mailedToken(stack, email, 'reset-password');
+      for (let i = 0; i < 12; i++) await call('auth.forgotPassword', { email });
+      await mailsSettled(stack, email);
+      const resets = async () => {
+        const mails = (await stack.mailsTo(email)).filter(({ subject }) => subject.startsWith('Reset'));
+        return mails.map(({ text }) => /reset-password\?token=([\w-]+)/.exec(text)?.[1] ?? '');
+      };
+      const before = await resets();
+      expect((await call('account.notMe', { token })).status).toBe(200);
+      await mailsSettled(stack, email);
+      const [own, ...more] = (await resets()).filter((each) => !before.includes(each));
+      expect([own, more]).toEqual([expect.stringMatching(/^[\w-]{43}$/), []]);
+      const reset = (each: string) => call('auth.resetPassword', { token: each, email, password: NEW_PASSWORD });
+      for (const each of before) expectRefusal(await reset(each), 400, 'INVALID_TOKEN');
+      expect((await reset(own ?? '')).status).toBe(200);
+    });
+
+    test('the mail about an added login method has the link too, which removes it', async () => {
+      const { call, stack } = scenario();
+      const { id, email, session } = await loggedIn(scenario());
+      await setUpApp(scenario(), { id, session });
+      const { text } = await stack.waitForMail({ to: email, subject: 'now takes a code' });
+      const token = /\/not-me\?token=([\w-]+)/.exec(text)?.[1];
+      expect((await call('account.notMe', { token })).status).toBe(200);
+      expect(await eventsOf(stack, id, 'not-me')).toEqual([{ methods: 'password,totp,recovery' }]);
+      expect(await stack.database('select user_id from totps where user_id = ?', [id])).toEqual([]);
+      expectRefusal(await call('account.notMe', { token }), 400, 'INVALID_TOKEN');
+    });
+
+    // checks: 74
+    test('no mail contains the name of a passkey', async () => {
+      const { call, stack } = scenario();
+      const { email, session } = await loggedIn(scenario());
+      const lure = 'www.accounts-help.com to check that';
+      const { id } = await addPasskey(call, session, authenticatorFor(stack), lure);
+      expect((await call('passkeys.remove', { id }, { session })).status).toBe(200);
+      for (const subject of ['A new passkey', 'A passkey for']) {
+        const { text, html } = await stack.waitForMail({ to: email, subject });
+        for (const words of [text, html]) expect(words).not.toContain('accounts-help');
+      }
+    });
+
+    test('the link of a used verification mail ends the sessions once, with a mail', async () => {
+      const { call, stack } = scenario();
+      const { browser, ...person } = await registered(scenario());
+      const token = await mailedToken(stack, person.email, 'verify-email');
+      const verify = () => call('auth.verifyEmail', { token }, { browser });
+      expect((await verify()).status).toBe(200);
+      const before = await logIn(call, person);
+      expect((await call('account.notMe', { token })).status).toBe(200);
+      expect(await isAlive(call, before)).toBe(false);
+      const mail = await stack.waitForMail({ to: person.email, subject: 'on all devices' });
+      expect(mail.text).toContain('The link works only once.');
+      const after = await logIn(call, person);
+      expect((await call('account.notMe', { token })).status).toBe(200);
+      expect(await isAlive(call, after)).toBe(true);
+      expect(await eventsOf(stack, person.id, 'sessions-ended')).toHaveLength(1);
+      const mails = await stack.database("select id from outbox where kind = 'sessions-ended' and email = ?", [
+        person.email,
+      ]);
+      expect(mails).toHaveLength(1);
+      // The link still verifies.
+      expect((await verify()).status).toBe(200);
+    });
+
+    test('only one of twenty concurrent uses of a link succeeds', async () => {
       const { call, stack } = scenario();
       const { token, email, id } = await reported(scenario());
       const replies = await Promise.all(Array.from({ length: 20 }, () => call('account.notMe', { token })));
@@ -228,7 +453,8 @@ everywhere(
       expect(resets).toHaveLength(1);
     });
 
-    test('a link is good for seven days; a wrong one is refused like a used one, and counted', async () => {
+    // checks: 33
+    test('a link works for seven days; a wrong one is refused like a used one, and counts', async () => {
       const { call, stack } = scenario();
       const { token, id, thief } = await reported(scenario());
       const [row] = await stack.database<{ expires_at: number }>(
@@ -251,7 +477,7 @@ everywhere(
         expectRefusal(await call('account.notMe', { token: wrong[i % 3] }, { address }), 400, 'INVALID_TOKEN');
       }
       expectRefusal(await call('account.notMe', { token: 'B'.repeat(43) }, { address }), 429, 'RATE_LIMITED');
-      // Right ones are not counted. It opens nothing else.
+      // Right ones do not count, and log nobody in.
       for (const [procedure, input] of [
         ['auth.verifyEmail', { token }],
         ['auth.resetPassword', { token, email: 'x@example.test', password: NEW_PASSWORD }],
@@ -271,7 +497,7 @@ everywhere(
       expect((await call('account.notMe', { token })).status).toBe(200);
     });
 
-    test('a login through a provider marks the device too; the link unlinks what the login came by', async () => {
+    test('a provider login marks the device too; the link unlinks its identity', async () => {
       const { call, stack } = scenario();
       const identity = somebody();
       const linked = async () => (await identitiesOf(stack, identity.sub)).length;
@@ -287,7 +513,7 @@ everywhere(
       expect(await linked()).toBe(0);
       const [user] = await usersWith(stack, identity.email);
       expect(await eventsOf(stack, user?.id ?? '', 'not-me')).toEqual([{ methods: 'acme' }]);
-      // The way back is the inbox.
+      // The owner gets back in by mail.
       const reset = await mailedToken(stack, identity.email, 'reset-password');
       const change = { token: reset, email: identity.email, password: NEW_PASSWORD };
       expect((await call('auth.resetPassword', change)).status).toBe(200);
@@ -311,7 +537,7 @@ everywhere(
       expect(await identitiesOf(stack, sub)).toHaveLength(left);
     });
 
-    test('a login whose transaction fails leaves neither mail nor event nor session', async () => {
+    test('a login with a failed transaction leaves no mail, event or session', async () => {
       const { call, stack } = scenario();
       const { id, session, ...person } = await loggedIn(scenario());
       const failing =
@@ -331,7 +557,7 @@ everywhere(
       }
     });
 
-    test('the activity tells of it too, without the token', async () => {
+    test('the activity records it, without the token', async () => {
       const { call } = scenario();
       const { token, session } = await reported(scenario());
       const { data } = await call('activity.list', undefined, { session });
@@ -345,7 +571,8 @@ everywhere(
 onStack(
   'real',
   (stack) =>
-    test('what is disowned at one instance has ended at the other at once, also a login that runs beside it', async () => {
+    // checks: 21
+    test('“This was not me” at one instance ends sessions at the other immediately, also of a concurrent login', async () => {
       const [here = '', there = ''] = stack().services.map(({ url }) => url);
       for (let round = 0; round < 20; round++) {
         const scenario = { stack: stack(), call: callerOf('rest', here) };

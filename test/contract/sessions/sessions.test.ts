@@ -1,28 +1,29 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { clientAddress, freshEmail } from '../rig/address.ts';
-import { ageSession, entriesOf, sessionEntry } from '../rig/key-value-view.ts';
-import { flush } from '../rig/redis.ts';
-import { until } from '../rig/until.ts';
-import { callerOf, type Reply } from './callers.ts';
+import { ageSession, entriesOf, replaceEntry, sessionEntry } from '../../rig/observe/key-value-view.ts';
+import { clientAddress, freshEmail } from '../../rig/servers/address.ts';
+import { flush } from '../../rig/servers/redis.ts';
+import { until } from '../../rig/until.ts';
+import { callerOf, type Reply } from '../rig/callers.ts';
 import {
   expectRefusal,
   isAlive,
   loggedIn,
   logIn,
   onBothStacks,
-  overBoth,
+  overSurfaces,
   PASSWORD,
   registered,
   sessionIn,
   verified,
   visibleIn,
-} from './scenario.ts';
+} from '../rig/scenario.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
 
 onBothStacks((stack, name) => {
-  overBoth(stack, (scenario) => {
-    test('login answers the user, and the session only as the documented cookie', async () => {
+  overSurfaces(stack, name, (scenario) => {
+    // checks: 2, 20, 49
+    test('a login returns the user, and the session only as the documented cookie', async () => {
       const { call } = scenario();
       const { email, name, id } = await verified(scenario());
       const reply = await call('auth.login', { email: email.toUpperCase(), password: PASSWORD });
@@ -41,7 +42,8 @@ onBothStacks((stack, name) => {
       expect(JSON.stringify(reply.data)).not.toContain(session);
     });
 
-    test('unknown address, wrong password, an unverified account and one without a password look the same', async () => {
+    // checks: 9, 18
+    test('unknown email, wrong password, unverified account and account without password get the same answer', async () => {
       const { call, stack } = scenario();
       const person = await verified(scenario());
       const waiting = await registered(scenario());
@@ -58,6 +60,7 @@ onBothStacks((stack, name) => {
       }
     });
 
+    // checks: 9
     test('the right password of an unverified account opens no session', async () => {
       const { call, stack } = scenario();
       const waiting = await registered(scenario());
@@ -67,7 +70,8 @@ onBothStacks((stack, name) => {
       expect((await entriesOf(stack)).filter(({ value }) => value.includes(waiting.id))).toEqual([]);
     });
 
-    test('the sixth attempt in a quarter of an hour is refused, right or wrong, and says when to come back', async () => {
+    // checks: 13
+    test('the sixth attempt in fifteen minutes is refused, right or wrong, with Retry-After', async () => {
       const { call } = scenario();
       const person = await verified(scenario());
       const address = clientAddress();
@@ -84,7 +88,8 @@ onBothStacks((stack, name) => {
       expect(Number(reply.headers.get('ratelimit-reset'))).toBeLessThanOrEqual(900);
     });
 
-    test('of fifty attempts at once five are looked at', async () => {
+    // checks: 13
+    test('of fifty concurrent attempts five are checked', async () => {
       const { call } = scenario();
       const address = clientAddress();
       const attempt = { email: freshEmail(), password: PASSWORD };
@@ -93,7 +98,8 @@ onBothStacks((stack, name) => {
       expect(replies.filter(({ status }) => status === 429)).toHaveLength(45);
     });
 
-    test('login gives a new session and ends the one that came along', async () => {
+    // checks: 19
+    test('a login opens a new session and ends the one that the request carried', async () => {
       const { call } = scenario();
       const person = await verified(scenario());
       const planted = await logIn(call, await verified(scenario()));
@@ -106,7 +112,8 @@ onBothStacks((stack, name) => {
       expect(await isAlive(call, chosen)).toBe(false);
     });
 
-    test('logout ends the session, and only that one; a second logout is told so', async () => {
+    // checks: 21
+    test('logout ends the session, and only that one; a second logout is 401', async () => {
       const { call } = scenario();
       const { session, ...person } = await loggedIn(scenario());
       const other = await logIn(call, person);
@@ -123,7 +130,8 @@ onBothStacks((stack, name) => {
       expect(await isAlive(call, other)).toBe(true);
     });
 
-    test('after a logout no request gets through, whatever was in flight', async () => {
+    // checks: 21
+    test('after a logout no request succeeds, whatever was in flight', async () => {
       const { call } = scenario();
       const { session } = await loggedIn(scenario());
       const statusesOf = async (replies: Promise<Reply>[]) => (await Promise.all(replies)).map(({ status }) => status);
@@ -132,11 +140,12 @@ onBothStacks((stack, name) => {
       const inFlight = ask();
       expect((await call('auth.logout', undefined, { session })).status).toBe(200);
       expect(await statusesOf(ask())).toEqual(Array(50).fill(401));
-      // Each of these was answered before the logout or after it.
+      // Each was answered either before or after the logout.
       expect((await statusesOf(inFlight)).filter((status) => status !== 200 && status !== 401)).toEqual([]);
     });
 
-    test('logging out everywhere ends all sessions of the user and nobody else’s', async () => {
+    // checks: 22
+    test('logging out everywhere ends all sessions of this user only', async () => {
       const { call } = scenario();
       const { session, ...person } = await loggedIn(scenario());
       const others = await Promise.all([1, 2, 3, 4].map(() => logIn(call, person)));
@@ -150,7 +159,8 @@ onBothStacks((stack, name) => {
       expectRefusal(await call('auth.logoutAll', undefined, { session }), 401, 'UNAUTHENTICATED');
     });
 
-    test('a session that is used in its second half gets its cookie again, for its whole life, once; unused it expires', async () => {
+    // checks: 23
+    test('using a session in its second half renews the cookie once; an unused one expires', async () => {
       const { call, stack } = scenario();
       const { session } = await loggedIn(scenario());
       const cookiesOnUse = async () => {
@@ -168,7 +178,8 @@ onBothStacks((stack, name) => {
       expectRefusal(await call('profile.get', undefined, { session }), 401, 'UNAUTHENTICATED');
     });
 
-    test('a session that is used all the time ends thirty days after its login', async () => {
+    // checks: 23
+    test('a session in constant use ends thirty days after its login', async () => {
       const { call, stack } = scenario();
       const { session } = await loggedIn(scenario());
       const days: number[] = [];
@@ -184,19 +195,61 @@ onBothStacks((stack, name) => {
       expectRefusal(await call('profile.get', undefined, { session }), 401, 'UNAUTHENTICATED');
     });
 
-    test('a user that is gone has no session', async () => {
+    test.each([
+      'OK',
+      '',
+      'null',
+      '"text"',
+      '[]',
+      '{}',
+      '{"id":5,"userId":"user_1","epoch":0,"createdAt":0,"expiresAt":1e15}',
+    ])('an unreadable stored value (%s) is no session and does not stop a login', async (value) => {
+      const { call, stack } = scenario();
+      const { session, ...person } = await loggedIn(scenario());
+      const { key } = await sessionEntry(stack, session);
+      await replaceEntry(stack, key, value);
+      for (const procedure of ['profile.get', 'auth.logout']) {
+        expectRefusal(await call(procedure, undefined, { session }), 401, 'UNAUTHENTICATED');
+      }
+      expect(await isAlive(call, await logIn(call, person, { session }))).toBe(true);
+    });
+
+    // checks: 76
+    test.each([
+      ['unchanged', (value: string) => value],
+      ['without its name, as the release before stores it', (value: string) => value.replace(/"key":"[^"]*"/, '"x":0')],
+    ])('the session of another user, %s, is an outage: nobody is logged in or out', async (_, change) => {
+      const { call, stack } = scenario();
+      const [ada, bob] = [await loggedIn(scenario()), await loggedIn(scenario())];
+      const [own, other] = [await sessionEntry(stack, ada.session), await sessionEntry(stack, bob.session)];
+      expect(change(other.value)).toContain(bob.id);
+      await replaceEntry(stack, own.key, change(other.value));
+      for (const [procedure, input] of [['profile.get'], ['profile.update', { name: 'Eve' }]] as const) {
+        const reply = await call(procedure, input, { session: ada.session });
+        expectRefusal(reply, 503, 'SERVICE_UNAVAILABLE');
+        expect(reply.setCookies).toEqual([]);
+      }
+      await replaceEntry(stack, own.key, own.value);
+      for (const { session, name } of [ada, bob]) {
+        expect((await call('profile.get', undefined, { session })).data.user.name).toBe(name);
+      }
+    });
+
+    // checks: 26
+    test('a deleted user has no session', async () => {
       const { call, stack } = scenario();
       const { session, id } = await loggedIn(scenario());
       await stack.database('delete from users where id = ?', [id]);
       expect(await isAlive(call, session)).toBe(false);
     });
 
-    describe('of one user', () => {
+    describe('for one user', () => {
       let own = '';
       beforeAll(async () => {
         own = (await loggedIn(scenario())).session;
       });
 
+      // checks: 27
       test.each([
         ['8 kB', 'x'.repeat(8000)],
         ['one character more', 'OWNx'],
@@ -207,7 +260,7 @@ onBothStacks((stack, name) => {
         ['a key of the store', 'session:x'],
         ['a planted cookie before it', `${'B'.repeat(43)}; auth_session=OWN`],
         ['a planted cookie after it', `OWN; auth_session=${'B'.repeat(43)}`],
-      ])('a session cookie of %s is no session', async (_, garbage) => {
+      ])('a cookie of %s is not a session', async (_, garbage) => {
         const { call } = scenario();
         const session = garbage.replace('OWN', own);
         expectRefusal(await call('profile.get', undefined, { session }), 401, 'UNAUTHENTICATED');
@@ -215,7 +268,7 @@ onBothStacks((stack, name) => {
       });
     });
 
-    test('only administrators end the sessions of others', async () => {
+    test('only administrators can end the sessions of others', async () => {
       const { call, stack } = scenario();
       const admin = await loggedIn(scenario());
       const target = await loggedIn(scenario());
@@ -230,14 +283,16 @@ onBothStacks((stack, name) => {
     });
   });
 
-  test('the store keeps a session for its seven days, under the hash of its token', async () => {
+  // checks: 20
+  test('the store keeps a session for seven days, under the hash of its token', async () => {
     const { session } = await loggedIn({ stack: stack(), call: callerOf('rest', stack().url) });
     const { keptMs } = await sessionEntry(stack(), session);
     expect(keptMs).toBeGreaterThan(7 * DAY_MS - 60_000);
     expect(keptMs).toBeLessThanOrEqual(7 * DAY_MS);
   });
 
-  test('neither the store nor the log contains the token of a session', async () => {
+  // checks: 20
+  test('neither the store nor the log contains a session token', async () => {
     const call = callerOf('rest', stack().url);
     const { session } = await loggedIn({ stack: stack(), call });
     const { headers } = await call('auth.logoutAll', undefined, { session });
@@ -248,7 +303,8 @@ onBothStacks((stack, name) => {
   });
 
   if (name === 'real') {
-    test('all sessions end with a flushed store, nothing else does', async () => {
+    // checks: F6
+    test('flushing the store ends all sessions, and nothing else', async () => {
       const scenario = { stack: stack(), call: callerOf('rest', stack().url) };
       const { session, ...person } = await loggedIn(scenario);
       const { redis } = stack();

@@ -1,12 +1,12 @@
 import { afterAll, expect, test } from 'vitest';
-import { callerOf } from '../contract/callers.ts';
-import { expectRefusal } from '../contract/scenario.ts';
-import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
-import { loginsThrough, profileOf, somebody } from '../provider/login.ts';
+import { environmentFor, startHostileProvider } from '../../provider/hostile.ts';
+import { loginsThrough, profileOf, somebody } from '../../provider/login.ts';
+import { callerOf } from '../rig/callers.ts';
+import { expectRefusal } from '../rig/scenario.ts';
 import { png } from './corpus.ts';
 import { onBothStorages, sendImage, uploader } from './storage.ts';
 
-/** With AVATARS=own a profile shows uploads of this service only. */
+/** With AVATARS=own a profile shows only uploads of this service. */
 const provider = await startHostileProvider();
 const logInThrough = loginsThrough(provider);
 afterAll(() => provider.close());
@@ -15,7 +15,7 @@ onBothStorages(
   (uploading) => {
     const call = () => callerOf('rest', uploading().stack.url);
 
-    test('an upload is taken, whoever has sent it, with a query too; it is cleared as ever', async () => {
+    test('any user’s upload is accepted as avatar, even with a query; "" clears it', async () => {
       const { session } = await uploader(uploading());
       const other = await uploader(uploading());
       const urls = [];
@@ -31,7 +31,7 @@ onBothStorages(
       }
     });
 
-    test('any other picture is refused, and what is there stays', async () => {
+    test('any other picture is refused, and the avatar is unchanged', async () => {
       const { session, id } = await uploader(uploading());
       const { body } = await sendImage(uploading(), session, { bytes: await png(40, 30), type: 'avatar' });
       const base = body.url.slice(0, body.url.lastIndexOf('/'));
@@ -59,18 +59,18 @@ onBothStorages(
       expect(profile.data.user).toMatchObject({ id, avatar: body.url, bio: '' });
     });
 
-    test('one from before may stay, and be sent again', async () => {
+    test('an external avatar from the database can be sent unchanged, but not set again', async () => {
       const { stack } = uploading();
       const { session, id } = await uploader(uploading());
       const avatar = 'https://img.example.test/ada.png';
       await stack.database('update users set avatar = ? where id = ?', [avatar, id]);
-      const kept = await call()('profile.update', { avatar, bio: 'changed' }, { session });
-      expect(kept).toMatchObject({ status: 200, data: { user: { avatar, bio: 'changed' } } });
+      const reply = await call()('profile.update', { avatar, bio: 'changed' }, { session });
+      expect(reply).toMatchObject({ status: 200, data: { user: { avatar, bio: 'changed' } } });
       expect((await call()('profile.update', { avatar: '' }, { session })).status).toBe(200);
       expectRefusal(await call()('profile.update', { avatar }, { session }), 400, 'VALIDATION_FAILED');
     });
 
-    test('the picture at a provider is left out', async () => {
+    test('the picture at a provider is ignored', async () => {
       const { session } = await logInThrough(uploading().stack, somebody());
       expect(await profileOf(uploading().stack, session)).toMatchObject({ name: 'Grace Hopper', avatar: '' });
     });

@@ -1,6 +1,6 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startChromium } from '../rig/chromium.ts';
+import { startChromium } from '../../rig/client/chromium.ts';
 import { photograph } from './corpus.ts';
 import { onBothStorages, uploader } from './storage.ts';
 
@@ -10,11 +10,11 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(() => browser?.close());
 
-/** Of the storage, wherever the tests put it: what an operator tells the CSP. */
+/** The storage's origin for the CSP, wherever the tests run it. */
 const env = { API_HOST: '127.0.0.1:*' };
 
 onBothStorages((uploading) => {
-  test('a page of ours uploads both ways, under the documented CSP, and shows what it uploaded', async () => {
+  test('an own page can upload both ways under the documented CSP, and show the uploads', async () => {
     const { stack } = uploading();
     const { session } = await uploader(uploading());
     const context = await browser.newContext();

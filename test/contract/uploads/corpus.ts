@@ -1,9 +1,9 @@
 import { crc32, deflateSync } from 'node:zlib';
 import sharp, { type Sharp } from 'sharp';
 
-/** Images made by code, the good ones and the hostile ones. */
+/** Generated images, valid and hostile. */
 
-/** A word that must be found nowhere in what is stored. */
+/** A word that no stored image may contain. */
 export const MARKER = 'ALIEN-7f3a';
 
 export const flat = (width: number, height: number, background = '#3366cc'): Sharp =>
@@ -12,7 +12,7 @@ export const flat = (width: number, height: number, background = '#3366cc'): Sha
 export const png = (width = 300, height = 200): Promise<Buffer> => flat(width, height).png().toBuffer();
 export const jpeg = (width = 300, height = 200): Promise<Buffer> => flat(width, height).jpeg().toBuffer();
 
-/** Noise, so that it is as large as a photograph. */
+/** Noise, as large as a photograph. */
 export const photograph = (width: number, height: number, quality = 80): Promise<Buffer> =>
   sharp({
     create: { width, height, channels: 3, background: '#808080', noise: { type: 'gaussian', mean: 128, sigma: 25 } },
@@ -41,7 +41,7 @@ interface PngHeader {
 const channels: Record<number, number> = { 0: 1, 2: 3, 6: 4 };
 const pngSignature = Buffer.from('89504e470d0a1a0a', 'hex');
 
-/** A PNG whose pixels are all zero: large in memory, small on the wire. Extra chunks come before the pixels. */
+/** A PNG with only zero pixels: large in memory, small on the wire. Extra chunks precede the pixels. */
 export function emptyPng(
   { width, height, bitDepth = 8, colorType = 0, interlaced = false }: PngHeader,
   extra: Buffer[] = [],
@@ -81,7 +81,7 @@ const compressedText = (bytes: number) =>
 const compressedProfile = (bytes: number) =>
   chunk('iCCP', Buffer.concat([Buffer.from('profile\0\0', 'latin1'), deflateSync(Buffer.alloc(bytes))]));
 
-/** Each text unpacks to 8 MB. */
+/** Each text decompresses to 8 MB. */
 export const textBomb = (texts: number) =>
   emptyPng({ width: 64, height: 64 }, Array<Buffer>(texts).fill(compressedText(7.9e6)));
 
@@ -91,7 +91,7 @@ const segment = (marker: number, data: Buffer | number[]) => {
   return Buffer.concat([frame, Buffer.from(data)]);
 };
 
-/** A PNG whose colour profile has so many processing elements, all of them the same 60 bytes. */
+/** A PNG with a colour profile of many processing elements, all with the same 60 bytes. */
 export function profileBomb(elements: number): Buffer {
   const table = Buffer.alloc(16 + 8 * elements);
   table.write('mpet');
@@ -116,7 +116,7 @@ export function profileBomb(elements: number): Buffer {
   };
   put(0, size, 'lcms', 0x04400000, 'mntr', 'RGB ', 'XYZ ', 0x07e40001, 0x00010000, 0, 'acsp');
   put(68, 0x0000f6d6, 0x00010000, 0x0000d32d);
-  // The colour management looks for A2B0 first, and then takes D2B0.
+  // Colour management looks for A2B0 first, then uses D2B0.
   put(128, 2, 'D2B0', header.length, tag.length, 'A2B0', header.length, tag.length);
   const profile = deflateSync(Buffer.concat([header, tag]));
   return emptyPng({ width: 64, height: 64, colorType: 2 }, [
@@ -125,8 +125,8 @@ export function profileBomb(elements: number): Buffer {
 }
 
 /**
- * A grey, progressive JPEG of 4896×4896 pixels in arithmetic coding: each scan tells the last coefficient of every block, after 62
- * steps that take no bits.
+ * A grey progressive JPEG of 4896×4896 pixels in arithmetic coding: each scan codes the last coefficient of every block
+ * after 62 steps that take no bits.
  */
 export function arithmeticBomb(scans: number): Buffer {
   const start =
@@ -136,14 +136,14 @@ export function arithmeticBomb(scans: number): Buffer {
   return Buffer.from(`${start}${scan.repeat(scans - 1)}ffd9`, 'hex');
 }
 
-/** A grey, progressive JPEG of 24 megapixels: after the first scan each says in some 40 bytes that nothing changes. */
+/** A grey progressive JPEG of 24 megapixels: each scan after the first codes in some 40 bytes that nothing changes. */
 export function scanBomb(scans: number): Buffer {
   const [width, height] = [6000, 4000];
   const blocks = (width / 8) * (height / 8);
   const frame = Buffer.from([8, 0, 0, 0, 0, 1, 1, 0x11, 0]);
   frame.writeUInt16BE(height, 1);
   frame.writeUInt16BE(width, 3);
-  // One code of one bit, for the difference 0, or for a run of 16384 blocks and as many more as the next 14 bits say.
+  // One code of one bit: the difference 0, or a run of 16384 blocks plus the number in the next 14 bits.
   const table = (kind: number, symbol: number) => segment(0xc4, [kind, 1, ...Array<number>(15).fill(0), symbol]);
   const runs = Math.ceil(blocks / 16_384);
   const nothing = Buffer.alloc(Math.ceil((runs * 15) / 8));
@@ -162,7 +162,7 @@ export function scanBomb(scans: number): Buffer {
   ]);
 }
 
-/** A GIF whose frames are one pixel each. */
+/** A GIF with frames of one pixel. */
 function gifBomb(frames: number): Buffer {
   const frame = Buffer.from('2c0000000001000100000202440100', 'hex');
   return Buffer.concat([
@@ -173,7 +173,7 @@ function gifBomb(frames: number): Buffer {
   ]);
 }
 
-/** What costs much to decode and little to send; all of it is refused, or converted within bounds. */
+/** Cheap to send, costly to decode; all of it is refused, or converted within bounds. */
 export const bombs: [name: string, make: () => Buffer, status: 200 | 400][] = [
   ['30000×30000 pixels in 1 bit', () => emptyPng({ width: 30_000, height: 30_000, bitDepth: 1 }), 400],
   ['16383×16383 pixels in 1 bit', () => emptyPng({ width: 16_383, height: 16_383, bitDepth: 1 }), 400],
@@ -201,7 +201,7 @@ const withBadSum = (image: Buffer): Buffer => {
   return copy;
 };
 
-/** By what a file begins with: of these only JPEG and PNG are images to the service. */
+/** Files by their signature: only JPEG and PNG are accepted as images. */
 export const contents: Record<string, () => Promise<Buffer> | Buffer> = {
   JPEG: () => jpeg(),
   PNG: () => png(),
@@ -215,7 +215,7 @@ export const contents: Record<string, () => Promise<Buffer> | Buffer> = {
   'a GIF of 12000 frames': () => gifBomb(12_000),
 };
 
-/** What begins like an image of its type and is none. */
+/** Files with the signature of an image, but invalid. */
 export const impostors: [name: string, make: () => Buffer | Promise<Buffer>, contentType: string][] = [
   ['nothing', () => Buffer.alloc(0), 'image/png'],
   ['three bytes', () => Buffer.from('89504e', 'hex'), 'image/png'],
@@ -241,7 +241,7 @@ async function profileP3(): Promise<Buffer> {
   return icc;
 }
 
-/** Good images that carry something else along. */
+/** Valid images with extra data. */
 export const polyglots: [name: string, make: () => Promise<Buffer>, contentType: string][] = [
   [
     'a page behind a JPEG',

@@ -3,16 +3,16 @@ import { rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { callerOf } from '../contract/callers.ts';
-import type { Service } from '../rig/service.ts';
-import { until } from '../rig/until.ts';
+import type { Service } from '../../rig/process/service.ts';
+import { until } from '../../rig/until.ts';
+import { callerOf } from '../rig/callers.ts';
 import { onStorage, openFiles, put, reachable, uploader } from './storage.ts';
 
 const MEGABYTE = 1024 * 1024;
 
-describe('files that the service serves itself', () => {
+describe('files served by the service', () => {
   onStorage('disk', (uploading) => {
-    test('are shown by browsers if they are images or video, else downloaded', async () => {
+    test('images and videos are shown inline, other files downloaded', async () => {
       const { session } = await uploader(uploading());
       const call = callerOf('rest', uploading().stack.url);
       for (const [contentType, start, disposition] of [
@@ -52,13 +52,13 @@ describe('files that the service serves itself', () => {
     });
 
     test.each(['uploads/../secret', 'uploads/..%2fsecret', 'uploads/.unfinished', 'uploads/%00.png', 'uploads/x'])(
-      '/%s is not there',
+      '/%s is 404',
       async (path) => {
         expect((await fetch(`${uploading().stack.url}/${path}`)).status).toBe(404);
       },
     );
 
-    /** Uploads a file and answers its address. */
+    /** Uploads a file and returns its URL. */
     const stored = async (contentType: string, bytes: Uint8Array): Promise<string> => {
       const { session } = await uploader(uploading());
       const call = callerOf('rest', uploading().stack.url);
@@ -75,7 +75,7 @@ describe('files that the service serves itself', () => {
       return socket;
     };
 
-    test('a HEAD is about the whole file, also with a range, and has no content', async () => {
+    test('HEAD describes the whole file, even with a range, and has no content', async () => {
       const url = await stored('image/gif', Buffer.from('GIF89a__'));
       const head = await fetch(url, { method: 'HEAD', headers: { range: 'bytes=1-3' } });
       expect([head.status, head.headers.get('content-length'), head.headers.get('content-range')]).toEqual([
@@ -88,7 +88,7 @@ describe('files that the service serves itself', () => {
       expect(known.status).toBe(304);
     });
 
-    test('a file that is not there is answered with the ordinary error, without the headers of a file', async () => {
+    test('a missing file gets the standard error without file headers', async () => {
       const url = await stored('application/pdf', Buffer.from('%PDF-1.7'));
       const [service] = uploading().stack.services as [Service];
       await rm(join(service.dataDir, 'objects', new URL(url).pathname));
@@ -103,7 +103,7 @@ describe('files that the service serves itself', () => {
         expect([name, response.headers.get(name)]).toEqual([name, null]);
     });
 
-    test('a body that is not read closes the connection, also behind an answer without content', async () => {
+    test('a body that is not read closes the connection, even after an answer without content', async () => {
       const url = await stored('image/gif', Buffer.from('GIF89a__'));
       const etag = (await fetch(url)).headers.get('etag');
       const socket = ask(url, [`If-None-Match: ${etag}`, 'Content-Length: 1000000']);
@@ -117,7 +117,31 @@ describe('files that the service serves itself', () => {
       socket.destroy();
     });
 
-    test('a client that disconnects in the middle of a download leaves no file open', async () => {
+    test.each([
+      ['what is no HTTP', 'hello\r\n\r\n', 400],
+      [
+        'a request with a broken body',
+        'PUT /uploads/x.png HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n',
+        400,
+      ],
+    ])('%s after a download is refused after its last byte', async (_, next, status) => {
+      const bytes = Buffer.concat([Buffer.from('%PDF-1.7'), randomBytes(16 * MEGABYTE)]);
+      const socket = ask(await stored('application/pdf', bytes), []);
+      const pieces: Buffer[] = [];
+      await new Promise((resolve) => socket.once('data', (piece) => resolve(pieces.push(piece))));
+      socket.pause();
+      socket.write(next);
+      // The service has read everything sent.
+      expect((await fetch(`${uploading().stack.url}/livez`)).status).toBe(200);
+      socket.on('data', (piece) => pieces.push(piece)).resume();
+      await new Promise((resolve) => socket.once('close', resolve));
+      const all = Buffer.concat(pieces);
+      const start = all.indexOf('\r\n\r\n') + 4;
+      expect(all.subarray(start, start + bytes.length).equals(bytes)).toBe(true);
+      expect(all.subarray(start + bytes.length).toString()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    });
+
+    test('a client that disconnects during a download leaves no file open', async () => {
       const bytes = Buffer.concat([Buffer.from('%PDF-1.7'), randomBytes(16 * MEGABYTE)]);
       const url = await stored('application/pdf', bytes);
       const pid = uploading().stack.services[0]?.pid ?? 0;

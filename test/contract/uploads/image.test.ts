@@ -3,8 +3,8 @@ import { createTRPCUntypedClient, httpLink } from '@trpc/client';
 import { Redis } from 'ioredis';
 import sharp, { type Sharp } from 'sharp';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { cpuTime, memory, resetPeak } from '../bench/measure.ts';
-import { childrenOf } from '../rig/process-tree.ts';
+import { cpuTime, memory, resetPeak } from '../../bench/measure.ts';
+import { childrenOf } from '../../rig/process/process-tree.ts';
 import { bombs, contents, flat, impostors, jpeg, MARKER, png, polyglots } from './corpus.ts';
 import {
   imageForm,
@@ -23,7 +23,7 @@ import {
 
 const MEGABYTE = 1024 * 1024;
 
-/** The contract's status and body of a refused upload, and nothing else in it. */
+/** The documented status and body of a refused upload, and nothing else. */
 const refusal = (sentence: RegExp = /./) => ({ status: 400, body: { error: expect.stringMatching(sentence) } });
 
 /** The stored image, opened. */
@@ -36,7 +36,7 @@ async function stored({ objects }: Uploading, { status, body }: Pick<UploadReply
   return { bytes, pixels: data, ...info, size: bytes.length, metadata };
 }
 
-/** One user who sends all that a test sends, and what the service has stored for him. */
+/** One user for all uploads of a test, with the user's stored objects. */
 function sender(uploading: () => Uploading) {
   let user: Awaited<ReturnType<typeof uploader>>;
   beforeAll(async () => {
@@ -47,24 +47,24 @@ function sender(uploading: () => Uploading) {
       'select object_key, state, purpose from uploads where user_id = ?',
       [user.id],
     );
-  const kept = async () => ({ rows: await rows(), objects: (await uploading().objects.keys()).sort() });
+  const contents = async () => ({ rows: await rows(), objects: (await uploading().objects.keys()).sort() });
   return {
     session: () => user.session,
     rows,
     send: (image: SentImage) => sendImage(uploading(), user.session, image),
     submit: (body: Parameters<typeof sendForm>[2], headers?: Record<string, string>) =>
       sendForm(uploading(), user.session, body, headers),
-    /** The request is refused as uploads are, and neither the database nor the storage has anything of it. */
+    /** Asserts a refused upload that left nothing in database and storage. */
     async expectRefused(request: () => Promise<UploadReply>, sentence?: RegExp): Promise<void> {
-      const before = await kept();
+      const before = await contents();
       const { status, body } = await request();
       expect({ status, body }).toEqual(refusal(sentence));
-      expect(await kept()).toEqual(before);
+      expect(await contents()).toEqual(before);
     },
   };
 }
 
-/** A good image of so many bytes. */
+/** A valid image of this size in bytes. */
 async function padded(size: number): Promise<Buffer> {
   const image = await jpeg();
   return Buffer.concat([image, Buffer.alloc(size - image.length)]);
@@ -73,7 +73,8 @@ async function padded(size: number): Promise<Buffer> {
 onBothStorages((uploading, storage) => {
   const { session, rows, send, expectRefused } = sender(uploading);
 
-  test('an image is stored as WebP, and the answer describes what is stored', async () => {
+  // checks: 61
+  test('an image is stored as WebP, and the answer describes the stored file', async () => {
     const before = await rows();
     const reply = await send({ bytes: await png(), filename: 'Ada <b>&amp; "ü.png', type: 'post' });
     expect(Object.keys(reply.body).sort()).toEqual(['height', 'originalName', 'size', 'success', 'url', 'width']);
@@ -89,19 +90,20 @@ onBothStorages((uploading, storage) => {
     expect(published.status).toBe(200);
     expect(published.headers.get('content-type')).toBe('image/webp');
     expect(published.headers.get('cache-control')).toContain('immutable');
-    // A storage of its own has the headers that its operator gives it.
+    // A custom storage has the headers of its operator.
     if (storage === 'disk') expect(published.headers.get('x-content-type-options')).toBe('nosniff');
     expect(Buffer.from(await published.arrayBuffer()).equals(image.bytes)).toBe(true);
   });
 
+  // checks: 60
   test.each(impostors)('%s: 400, nothing stored', async (_name, make, contentType) => {
     const bytes = await make();
     await expectRefused(() => send({ bytes, contentType }));
   });
 
-  // Only the real stack has a store that can be listened to.
+  // Only the store of the real stack can be monitored.
   if (storage === 'S3')
-    test('a session is looked up once for an image', async () => {
+    test('an image looks its session up once', async () => {
       const key = `session:${createHash('sha256').update(session()).digest('base64url')}`;
       const { redis } = uploading().stack;
       if (!(redis instanceof Redis)) throw new Error('only one server can be listened to');
@@ -111,7 +113,7 @@ onBothStorages((uploading, storage) => {
         if (command.toLowerCase() === 'mget') lookUps.push(...keys.filter((name) => name === key));
       });
       expect((await send({ bytes: await png() })).status).toBe(200);
-      // What Redis was asked before this one has been heard once this one is.
+      // Once this command is seen, all earlier ones are.
       const heard = new Promise((resolve) =>
         listener.on('monitor', (_time: string, [, name]: string[]) => name === 'end' && resolve(name)),
       );
@@ -151,7 +153,7 @@ onBothStorages((uploading, storage) => {
       });
     });
 
-    test('a form goes nowhere else', async () => {
+    test('a form is refused at any other procedure', async () => {
       await expect(
         client().mutation('profile.update', imageForm({ bytes: Buffer.alloc(MEGABYTE) })),
       ).rejects.toMatchObject({ data: { httpStatus: 415 } });
@@ -159,12 +161,13 @@ onBothStorages((uploading, storage) => {
   });
 });
 
-// What is sent decides all this, not where it is kept.
+// Independent of the storage, so one is enough.
 onStorage('disk', (uploading) => {
   const { session, rows, send, submit, expectRefused } = sender(uploading);
 
-  test('of each type with each content, only JPEG and PNG in an allowed type are taken', async () => {
-    // Types are compared without regard to case.
+  // checks: 57
+  test('of all pairs of type and content, only JPEG and PNG in an allowed type are accepted', async () => {
+    // Types are case-insensitive.
     const allowed = ['image/jpeg', 'image/png', 'image/webp', 'image/gif', 'IMAGE/Png'];
     const others = ['image/avif', 'image/svg+xml', 'text/html', 'application/pdf', 'application/octet-stream'];
     const before = await rows();
@@ -181,6 +184,7 @@ onStorage('disk', (uploading) => {
     expect(await rows()).toHaveLength(before.length + taken.length);
   });
 
+  // checks: 64
   test.each([
     ['avatar', 300, 200, 512, 512],
     ['avatar', 2000, 900, 512, 512],
@@ -194,7 +198,7 @@ onStorage('disk', (uploading) => {
     expect(reply.body).toMatchObject({ width: toWidth, height: toHeight });
   });
 
-  test('an avatar is cut from the centre', async () => {
+  test('an avatar is cropped from the centre', async () => {
     const side = await flat(300, 300, '#ff0000').png().toBuffer();
     const bytes = await flat(900, 300, '#00ff00')
       .composite([
@@ -204,11 +208,12 @@ onStorage('disk', (uploading) => {
       .png()
       .toBuffer();
     const { pixels, channels } = await stored(uploading(), await send({ bytes, type: 'avatar' }));
-    // The edge of the cut mixes with its neighbour a little.
+    // The edge of the crop blends slightly with its neighbour.
     for (const at of [2, 509, 512 * 511 + 2, 512 * 512 - 3]) expect(pixels[at * channels + 1]).toBeGreaterThan(200);
   });
 
-  test('orientation is applied and forgotten', async () => {
+  // checks: 62
+  test('orientation is applied and removed', async () => {
     const red = await flat(100, 100, '#ff0000').png().toBuffer();
     const bytes = await flat(300, 100, '#0000ff')
       .composite([{ input: red, left: 0, top: 0 }])
@@ -218,17 +223,18 @@ onStorage('disk', (uploading) => {
     const reply = await send({ bytes, contentType: 'image/jpeg' });
     const { width, height, pixels, channels, metadata } = await stored(uploading(), reply);
     expect([width, height, metadata.orientation]).toEqual([100, 300, undefined]);
-    // Turned clockwise: what was at the left is at the top.
+    // Turned clockwise: the left side is on top.
     expect(pixels[(50 * 100 + 50) * channels]).toBeGreaterThan(200);
     expect(pixels[(250 * 100 + 50) * channels + 2]).toBeGreaterThan(200);
   });
 
+  // checks: 62
   test.each([
-    // Its colours are few: the nearest, d11000, is some way off.
+    // A palette of few colours: the nearest, d11000, is some way off.
     ['CMYK', '#d02020', (image) => image.toColourspace('cmyk').jpeg(), 'image/jpeg', 40],
     ['16 bits', '#d02020', (image) => image.toColourspace('rgb16').png(), 'image/png', 8],
     ['grey', '#808080', (image) => image.greyscale().png(), 'image/png', 8],
-    // In P3 it has other numbers.
+    // P3 has other numbers for it.
     ['the P3 colours', '#f01010', (image) => image.withIccProfile('p3').png(), 'image/png', 8],
   ] as [string, string, (image: Sharp) => Sharp, string, number][])(
     '%s become sRGB in 8 bits, without a profile',
@@ -236,13 +242,14 @@ onStorage('disk', (uploading) => {
       const bytes = await encode(flat(60, 40, colour)).toBuffer();
       const { metadata, pixels } = await stored(uploading(), await send({ bytes, contentType }));
       expect(metadata).toMatchObject({ space: 'srgb', depth: 'uchar', hasProfile: false });
-      // The same colour to the eye: what was written down in another space was converted, not taken over.
+      // The same visible colour: other colour spaces are converted, not copied.
       for (const [channel, value] of Buffer.from(colour.slice(1), 'hex').entries())
         expect(Math.abs((pixels[channel] ?? 0) - value)).toBeLessThan(tolerance);
     },
   );
 
-  test.each(polyglots)('%s: nothing of it is in what is stored', async (_name, make, contentType) => {
+  // checks: 61, 62
+  test.each(polyglots)('%s: the stored image contains none of it', async (_name, make, contentType) => {
     const { bytes, metadata } = await stored(uploading(), await send({ bytes: await make(), contentType }));
     expect(bytes.includes(MARKER)).toBe(false);
     expect([metadata.exif, metadata.xmp, metadata.icc, metadata.iptc]).toEqual([
@@ -253,12 +260,13 @@ onStorage('disk', (uploading) => {
     ]);
   });
 
-  describe('a bomb', () => {
+  describe('a decompression bomb', () => {
     beforeEach(async () => {
-      // The first of all costs more than any other: code is loaded and compiled, here and in the conversion process.
+      // The first image costs most: code is loaded and compiled, here and in the conversion process.
       for (let i = 0; i < 3; i++) await send({ bytes: await png() });
     });
 
+    // checks: 59
     test.each(bombs)('of %s costs little time and memory', async (_name, make, status) => {
       const bytes = make();
       const service = uploading().stack.services[0]?.pid ?? 0;
@@ -277,10 +285,11 @@ onStorage('disk', (uploading) => {
     });
   });
 
-  describe('what surrounds the file', () => {
+  describe('the multipart form', () => {
     const image = async () => new File([new Uint8Array(await png())], 'a.png', { type: 'image/png' });
 
-    test('5 MB are accepted, one byte more is not', async () => {
+    // checks: 58
+    test('5 MB are accepted, one byte more is refused', async () => {
       const exactly: SentImage = { bytes: await padded(5 * MEGABYTE), contentType: 'image/jpeg' };
       await stored(uploading(), await send(exactly));
       for (const size of [5 * MEGABYTE + 1, 20 * MEGABYTE]) {
@@ -289,7 +298,8 @@ onStorage('disk', (uploading) => {
       }
     });
 
-    test('the same holds for a body whose length nobody states', async () => {
+    // checks: 58
+    test('the limit holds for a body of unknown length', async () => {
       const inChunks = async (size: number) => {
         const encoded = new Response(imageForm({ bytes: await padded(size), contentType: 'image/jpeg' }));
         const type = { 'content-type': encoded.headers.get('content-type') ?? '' };
@@ -299,7 +309,7 @@ onStorage('disk', (uploading) => {
       await expectRefused(await inChunks(5 * MEGABYTE + 1), /larger than 5 MB/);
     });
 
-    test('an image that arrives in pieces, be its first bytes in several, is taken as it is', async () => {
+    test('an image is accepted in pieces, even if they split the signature', async () => {
       const encoded = new Response(imageForm({ bytes: await png() }));
       const type = { 'content-type': encoded.headers.get('content-type') ?? '' };
       const form = await encoded.bytes();
@@ -307,6 +317,7 @@ onStorage('disk', (uploading) => {
       await stored(uploading(), await submit(ReadableStream.from(pieces), type));
     });
 
+    // checks: 58, 64
     test.each([
       ['no file', [['type', 'post']], /file is missing/],
       ['no type', [['file', 'image']], /avatar or post/],
@@ -409,7 +420,7 @@ onStorage('disk', (uploading) => {
       await expectRefused(() => submit(body, { 'content-type': contentType }));
     });
 
-    /** A form as it is on the wire, the file under a name as it is in the header. */
+    /** A raw form, with the file under a raw name. */
     const written = async (name: string) =>
       Buffer.concat([
         Buffer.from('--b\r\nContent-Disposition: form-data; name="type"\r\n\r\npost\r\n'),
@@ -419,6 +430,7 @@ onStorage('disk', (uploading) => {
       ]);
     const contentType = 'multipart/form-data; boundary=b';
 
+    // checks: 58
     test.each([
       ['a file', 'name="file"; filename="a"', 'Transfer-Encoding: chunked'],
       ['a field', 'name="type"', 'Transfer-Encoding: chunked'],
@@ -441,7 +453,8 @@ onStorage('disk', (uploading) => {
       },
     );
 
-    test('a length below that of the form cuts it off, and the rest is no other request', async () => {
+    // checks: 58
+    test('a length shorter than the form cuts it off, and the rest is not another request', async () => {
       const before = await rows();
       const form = await written('filename="a"');
       const headers = [`Cookie: auth_session=${session()}`, `Content-Type: ${contentType}`];
@@ -451,13 +464,14 @@ onStorage('disk', (uploading) => {
       expect(await rows()).toEqual(before);
     });
 
+    // checks: 63
     test.each([
       ['<img src=x onerror=alert(1)>', /^<img src=x onerror=alert\(1\)>$/],
       ['../../etc/passwd', /^\.\.\/\.\.\/etc\/passwd$/],
       ['a\r\nX-Evil: onerror', /^a%0D%0AX-Evil: onerror$/],
       ['x'.repeat(10_000), /^x{255}$/],
       ['😀'.repeat(300), /^😀{255}$/u],
-    ])('the name %j is only ever text', async (filename, expected) => {
+    ])('the name %j is only text', async (filename, expected) => {
       const { status, body, headers } = await send({ bytes: await png(), filename });
       expect(status).toBe(200);
       expect(body.originalName).toMatch(expected);
@@ -466,16 +480,17 @@ onStorage('disk', (uploading) => {
       expect(body.url).toMatch(/\/uploads\/[0-9a-f-]{36}\.webp$/);
     });
 
-    test('a line break in the name ends no header of the answer', async () => {
+    // checks: 63
+    test('a line break in the name does not end a header of the answer', async () => {
       const sendNamed = async (name: string) => submit(await written(name), { 'content-type': contentType });
-      // What comes after it is another header of the part.
+      // The text after it is another header of the part.
       const { status, body, headers } = await sendNamed('filename="a"\r\nX-Evil: y');
       expect([status, body.originalName, headers.get('x-evil')]).toEqual([200, 'a', null]);
       await expectRefused(() => sendNamed("filename*=utf-8''a%0D%0AX-Evil%3A%20y"));
     });
   });
 
-  test('without a session: 401 as everywhere', async () => {
+  test('without a session: 401', async () => {
     const { status, body } = await sendImage(uploading(), undefined, { bytes: await png() });
     expect({ status, body }).toEqual({ status: 401, body: { message: 'Please log in', code: 'UNAUTHENTICATED' } });
   });

@@ -1,10 +1,10 @@
-import { expect, test as oneByOne } from 'vitest';
-import { type Call, callerOf } from '../contract/callers.ts';
-import { until } from '../rig/until.ts';
+import { describe, expect, test as oneByOne } from 'vitest';
+import { until } from '../../rig/until.ts';
+import { type Call, callerOf } from '../rig/callers.ts';
 import { flat, photograph, png } from './corpus.ts';
-import { keyOf, onBothStorages, reachable, sendImage, startUploading, uploader } from './storage.ts';
+import { keyOf, onBothStorages, put, reachable, sendImage, startUploading, uploader } from './storage.ts';
 
-/** Direct uploads that are as declared, one for each type, and what fits no declaration. */
+/** Direct uploads that match their declaration, one per type, and mismatches. */
 const asDeclared: [contentType: string, make: () => Promise<Buffer>][] = [
   ['image/jpeg', () => photograph(40, 30)],
   ['image/png', () => png()],
@@ -20,10 +20,10 @@ const page = Buffer.from('<!doctype html><script>alert(1)</script>');
 
 const HOUR = 3_600_000;
 
-/** Most of the time here is waiting for the job's next round. */
+/** Most of the time is spent waiting for the job's next round. */
 const test = oneByOne.concurrent;
 
-onBothStorages((uploading) => {
+onBothStorages((uploading, storage) => {
   const call: Call = (...request) => callerOf('rest', uploading().stack.url)(...request);
   const database = <Row extends object>(sql: string, parameters: (string | number)[]) =>
     uploading().stack.database<Row>(sql, parameters);
@@ -51,20 +51,20 @@ onBothStorages((uploading) => {
       )
     )[0];
 
-  /** The address expired so long ago, and its row is ready for inspection. Resolves after the inspection. */
+  /** Makes the URL expired for this long, and its row due. Resolves after the inspection. */
   const inspect = async (key: string, expiredForMs: number) => {
     await database('update uploads set expires_at = ?, due_at = 1 where object_key = ?', [
       Date.now() - expiredForMs,
       key,
     ]);
-    // During the inspection `due_at` is the end of a lease of a minute at most.
+    // During the inspection `due_at` is the end of a lease of at most a minute.
     await until(async () => {
       const row = await rowOf(key);
       return !row || row.due_at === null || Number(row.due_at) > Date.now() + 2 * 60_000;
     });
   };
 
-  test.each(asDeclared)('%s as declared is kept for good', async (contentType, make) => {
+  test.each(asDeclared)('%s as declared is kept', async (contentType, make) => {
     const { session } = await uploader(uploading());
     const key = await send(session, await make(), contentType);
     await inspect(key, 10 * 60_000);
@@ -75,14 +75,14 @@ onBothStorages((uploading) => {
     expect((await call('upload.confirm', { key }, { session })).status).toBe(200);
   });
 
-  test('what is not as declared is deleted at the first check', async () => {
+  test('an upload that differs from its declaration is deleted at the first check', async () => {
     const { session } = await uploader(uploading());
     const key = await send(session, page);
     await inspect(key, 10 * 60_000);
     expect(await uploading().objects.has(key)).toBe(false);
   });
 
-  test('a client that was still sending when the address expired gains nothing: the last check finds it', async () => {
+  test('the last check catches an upload that was still in progress when the URL expired', async () => {
     const { session } = await uploader(uploading());
     const key = await send(session, await png());
     await inspect(key, 10 * 60_000);
@@ -91,7 +91,43 @@ onBothStorages((uploading) => {
     expect([await uploading().objects.has(key), await rowOf(key)]).toEqual([false, undefined]);
   });
 
-  test('another size than declared is deleted, as by a storage that keeps what was cut off', async () => {
+  describe('a second PUT to the URL of a confirmed upload', () => {
+    const first = Buffer.from('%PDF-1.4\nfirst.');
+    const second = Buffer.from('%PDF-1.4\nsecond');
+    const confirmed = async () => {
+      const { session } = await uploader(uploading());
+      const { presignedUrl, key } = await presign(session, first.length, 'application/pdf');
+      const send = async (bytes: Buffer) =>
+        (await put(presignedUrl, bytes, { 'content-type': 'application/pdf' })).status;
+      const confirm = async () => (await call('upload.confirm', { key }, { session })).status;
+      expect([await send(first), await confirm()]).toEqual([200, 200]);
+      return { key, send, confirm };
+    };
+    const contentOf = async (key: string) =>
+      (await uploading().objects.has(key)) ? String(await uploading().objects.read(key)) : undefined;
+
+    test('with other content of the same type and length does not replace it', async () => {
+      const [job, owner] = [await confirmed(), await confirmed()];
+      // The embedded storage refuses it.
+      const status = storage === 'S3' ? 200 : 403;
+      expect([await job.send(second), await owner.send(second)]).toEqual([status, status]);
+      await inspect(job.key, 10 * 60_000);
+      expect(await contentOf(job.key)).toBe(storage === 'S3' ? undefined : String(first));
+      expect(await owner.confirm()).toBe(storage === 'S3' ? 400 : 200);
+      expect(await contentOf(owner.key)).toBe(storage === 'S3' ? undefined : String(first));
+    });
+
+    test('with the same content changes nothing', async () => {
+      const { key, send, confirm } = await confirmed();
+      expect(await send(first)).toBe(storage === 'S3' ? 200 : 403);
+      expect(await confirm()).toBe(200);
+      await inspect(key, 10 * 60_000);
+      await inspect(key, HOUR);
+      expect([await contentOf(key), await rowOf(key)]).toEqual([String(first), { state: 'kept', due_at: null }]);
+    });
+  });
+
+  test('another size than declared is deleted', async () => {
     const { session } = await uploader(uploading());
     const { key } = await presign(session, 5000);
     await uploading().objects.put(key, await png());
@@ -99,7 +135,7 @@ onBothStorages((uploading) => {
     expect(await uploading().objects.has(key)).toBe(false);
   });
 
-  test('the row of an address that was never used goes', async () => {
+  test('the row of an unused URL is deleted', async () => {
     const { session } = await uploader(uploading());
     const { key } = await presign(session, 10);
     await inspect(key, 10 * 60_000);
@@ -108,18 +144,18 @@ onBothStorages((uploading) => {
     expect(await rowOf(key)).toBeUndefined();
   });
 
-  test('an address that is still valid is not inspected', async () => {
+  test('an upload is not inspected before its URL expires', async () => {
     const { session } = await uploader(uploading());
     const key = await send(session, page);
     const { due_at: inspectedAt } = (await rowOf(key)) ?? {};
     expect(Number(inspectedAt)).toBeGreaterThan(Date.now() + 9 * 60_000);
   });
 
-  test('an image whose storing never came to its end goes', async () => {
+  test('an image that was never completely stored is deleted', async () => {
     const { id, session } = await uploader(uploading());
     const { body } = await sendImage(uploading(), session, { bytes: await png() });
     const key = keyOf(body.url);
-    // As after a crash between storing it and saying so.
+    // As after a crash between storing the image and recording it.
     await database("update uploads set state = 'expected', expires_at = 1, due_at = 1 where object_key = ?", [key]);
     await until(async () => (await rowOf(key)) === undefined);
     expect(await uploading().objects.has(key)).toBe(false);
@@ -131,13 +167,13 @@ onBothStorages((uploading) => {
   const wear = async (session: string, avatar: string) =>
     expect((await call('profile.update', { avatar }, { session })).status).toBe(200);
 
-  test('storing an avatar leaves the profile alone', async () => {
+  test('storing an avatar does not change the profile', async () => {
     const { session } = await uploader(uploading());
     await avatarOf(session);
     expect((await call('profile.get', undefined, { session })).data.user.avatar).toBe('');
   });
 
-  test('an avatar that was replaced goes after a day', async () => {
+  test('a replaced avatar is deleted after a day', async () => {
     const { session } = await uploader(uploading());
     const [first, second] = [await avatarOf(session), await avatarOf(session)];
     await wear(session, first);
@@ -157,24 +193,21 @@ onBothStorages((uploading) => {
     ['its own user shows it again', false, '', 'kept'],
     ['another user shows it', true, '', 'replaced'],
     ['another user shows it with a query', true, '?v=2', 'replaced'],
-  ])(
-    'while %s it stays and is not inspected; it is deleted a day after that',
-    async (_name, byAnother, query, state) => {
-      const [owner, other] = await Promise.all([uploader(uploading()), uploader(uploading())]);
-      const url = await avatarOf(owner.session);
-      const { session } = byAnother ? other : owner;
-      await wear(owner.session, url);
-      await wear(owner.session, '');
-      await wear(session, url + query);
-      expect(await rowOf(keyOf(url))).toEqual({ state, due_at: null });
-      await wear(session, '');
-      expect(await rowOf(keyOf(url))).toMatchObject({ state: 'replaced' });
-      await inspect(keyOf(url), 0);
-      expect([await rowOf(keyOf(url)), await uploading().objects.has(keyOf(url))]).toEqual([undefined, false]);
-    },
-  );
+  ])('while %s it stays and is not inspected; it is deleted a day later', async (_name, byAnother, query, state) => {
+    const [owner, other] = await Promise.all([uploader(uploading()), uploader(uploading())]);
+    const url = await avatarOf(owner.session);
+    const { session } = byAnother ? other : owner;
+    await wear(owner.session, url);
+    await wear(owner.session, '');
+    await wear(session, url + query);
+    expect(await rowOf(keyOf(url))).toEqual({ state, due_at: null });
+    await wear(session, '');
+    expect(await rowOf(keyOf(url))).toMatchObject({ state: 'replaced' });
+    await inspect(keyOf(url), 0);
+    expect([await rowOf(keyOf(url)), await uploading().objects.has(keyOf(url))]).toEqual([undefined, false]);
+  });
 
-  test('an inspected avatar that a profile shows is not inspected again until it does not', async () => {
+  test('an inspected avatar is not inspected again while a profile shows it', async () => {
     const [owner, other] = await Promise.all([uploader(uploading()), uploader(uploading())]);
     const url = await avatarOf(owner.session);
     await wear(owner.session, url);
@@ -190,7 +223,7 @@ onBothStorages((uploading) => {
   test.each([
     ['a post', 'post', false],
     ["another user's avatar", 'avatar', true],
-  ])('%s never goes because a profile shows it no more', async (_name, type, byAnother) => {
+  ])('%s stays when no profile shows it', async (_name, type, byAnother) => {
     const [owner, other] = await Promise.all([uploader(uploading()), uploader(uploading())]);
     const url = await avatarOf(owner.session, type);
     const { session } = byAnother ? other : owner;
@@ -199,7 +232,7 @@ onBothStorages((uploading) => {
     expect(await rowOf(keyOf(url))).toEqual({ state: 'kept', due_at: null });
   });
 
-  test('a profile cannot show what is being deleted', async () => {
+  test('a profile cannot show a file that is being deleted', async () => {
     const { session } = await uploader(uploading());
     const url = await avatarOf(session);
     await database("update uploads set state = 'doomed', due_at = ? where object_key = ?", [
@@ -238,7 +271,7 @@ oneByOne('two instances share the work, and nothing right is lost', async () => 
     });
     const left = await uploading.objects.keys();
     expect(left.sort()).toEqual(keys.filter((_, i) => i % 2).sort());
-    // Each object was checked once.
+    // Each object was inspected once.
     const checks =
       uploading.s3?.requests().filter((request) => request.startsWith('HEAD') && request.includes('/uploads/')) ?? [];
     expect(new Set(checks).size).toBe(checks.length);

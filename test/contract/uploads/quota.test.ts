@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { type Call, callerOf, type Reply } from '../contract/callers.ts';
-import { surfaces } from '../contract/scenario.ts';
-import { until } from '../rig/until.ts';
+import { until } from '../../rig/until.ts';
+import { type Call, callerOf, type Reply } from '../rig/callers.ts';
 import { png } from './corpus.ts';
-import { keyOf, onBothStorages, reachable, sendImage, type Uploading, uploader } from './storage.ts';
+import { keyOf, onBothStorages, reachable, sendImage, surfacesOf, type Uploading, uploader } from './storage.ts';
 
 const QUOTA = 100_000;
 const HOUR = 3_600_000;
@@ -14,7 +13,7 @@ interface Usage {
   files: number;
 }
 
-/** What a user does with uploads, over one surface. */
+/** A user's upload calls over one surface. */
 function acts({ stack }: Uploading, session: string, surface: 'rest' | 'trpc' = 'rest') {
   const call: Call = callerOf(surface, stack.url);
   return {
@@ -41,7 +40,7 @@ const rowOf = async ({ stack }: Uploading, key: string) =>
     )
   )[0];
 
-/** The address expired so long ago, and its row is ready for inspection. */
+/** Makes the URL expired for this long, and its row due. */
 const expire = ({ stack }: Uploading, key: string, expiredForMs: number) =>
   stack.database('update uploads set expires_at = ?, due_at = 1 where object_key = ?', [
     Date.now() - expiredForMs,
@@ -49,9 +48,9 @@ const expire = ({ stack }: Uploading, key: string, expiredForMs: number) =>
   ]);
 
 onBothStorages(
-  (uploading) => {
-    describe.each(surfaces)('over %s', (surface) => {
-      test('declared bytes count at once; past the quota 400 says what there is', async () => {
+  (uploading, storage) => {
+    describe.each(surfacesOf(storage))('over %s', (surface) => {
+      test('declared bytes count immediately; past the quota 400 states the usage', async () => {
         const { session } = await uploader(uploading());
         const { declare, usage } = acts(uploading(), session, surface);
         expect(await usage()).toEqual({ used: 0, quota: QUOTA, files: 0 });
@@ -67,18 +66,18 @@ onBothStorages(
         expect(await usage()).toMatchObject({ used: QUOTA, files: 2 });
       });
 
-      test('one user’s quota is no other’s', async () => {
+      test('each user has a quota of their own', async () => {
         const [ada, charles] = await Promise.all([uploader(uploading()), uploader(uploading())]);
         expect((await acts(uploading(), ada.session, surface).declare(QUOTA)).status).toBe(200);
         expect((await acts(uploading(), charles.session, surface).declare(QUOTA)).status).toBe(200);
       });
 
-      test('a list is newest first, page by page, and only the user’s own', async () => {
+      test('the list has only the user’s own uploads, in pages, newest first', async () => {
         const [owner, other] = await Promise.all([uploader(uploading()), uploader(uploading())]);
         const { declare, list } = acts(uploading(), owner.session, surface);
         const keys: string[] = [];
         for (let i = 1; i <= 5; i++) keys.unshift((await declare(i)).data.key);
-        // Several of one millisecond: no page repeats or leaves out one of them.
+        // Several have the same millisecond: no page repeats or misses one.
         await uploading().stack.database(
           'update uploads set created_at = ? where user_id = ? and size between 2 and 4',
           [1_700_000_000_999, owner.id],
@@ -116,7 +115,7 @@ onBothStorages(
           expect([input, await list(input)]).toMatchObject([input, { status: 400, code: 'VALIDATION_FAILED' }]);
       });
 
-      test('a deleted upload is gone at once, and its room free once its address is of no use', async () => {
+      test('a deleted upload disappears immediately; its bytes are free once its URL cannot be used', async () => {
         const { session } = await uploader(uploading());
         const { declare, remove, usage, list } = acts(uploading(), session, surface);
         const { presignedUrl, key } = (await declare(QUOTA)).data;
@@ -126,7 +125,7 @@ onBothStorages(
         expect(await uploading().objects.has(key)).toBe(false);
         expect((await list()).data).toEqual({ data: [] });
         expect(await remove(key)).toMatchObject({ status: 404, code: 'NOT_FOUND' });
-        // Until then a client could upload to it again: more than the quota would be stored.
+        // Until then a client could use the URL again and store more than the quota.
         expect(await usage()).toMatchObject({ used: QUOTA, files: 1 });
         expect((await declare(1)).status).toBe(400);
         await expire(uploading(), key, 0);
@@ -137,7 +136,7 @@ onBothStorages(
         expect(await usage()).toMatchObject({ used: 0, files: 0 });
       });
 
-      test('only the user’s own can be deleted', async () => {
+      test('users can delete only their own uploads', async () => {
         const [owner, other] = await Promise.all([uploader(uploading()), uploader(uploading())]);
         const { presignedUrl, key } = (await acts(uploading(), owner.session, surface).declare(500)).data;
         await put(presignedUrl, pdf(500));
@@ -149,14 +148,14 @@ onBothStorages(
         expect(await acts(uploading(), owner.session, surface).usage()).toMatchObject({ used: 500, files: 1 });
       });
 
-      test('without a session there is nothing to see or delete', async () => {
+      test('without a session nothing can be listed or deleted', async () => {
         const call = callerOf(surface, uploading().stack.url);
         for (const [procedure, input] of [['upload.usage'], ['upload.list'], ['upload.remove', { name: 'x' }]] as const)
           expect(await call(procedure, input)).toMatchObject({ status: 401, code: 'UNAUTHENTICATED' });
       });
     });
 
-    test('what still comes by the address of a deleted upload is deleted when that has expired', async () => {
+    test('a file put to the URL of a deleted upload is deleted when the URL has expired', async () => {
       const { session } = await uploader(uploading());
       const { declare, remove } = acts(uploading(), session);
       const { presignedUrl, key } = (await declare(500)).data;
@@ -165,13 +164,13 @@ onBothStorages(
       await expire(uploading(), key, 10 * 60_000);
       await until(async () => !(await uploading().objects.has(key)));
       await until(async () => {
-        // Repeated: the inspection before this one may only now have scheduled the next.
+        // Repeated: the previous inspection may have just scheduled the next.
         await expire(uploading(), key, HOUR);
         return (await rowOf(uploading(), key)) === undefined;
       });
     });
 
-    test('a deletion that a crash cut off is completed', async () => {
+    test('a deletion interrupted by a crash is completed', async () => {
       const { session } = await uploader(uploading());
       const { usage } = acts(uploading(), session);
       const { body } = await sendImage(uploading(), session, { bytes: await png() });
@@ -187,7 +186,7 @@ onBothStorages(
       expect(await uploading().objects.has(key)).toBe(false);
     });
 
-    test('a declaration that nothing came of gives its room back at the last check', async () => {
+    test('a declaration without an upload frees its bytes at the last check', async () => {
       const { session } = await uploader(uploading());
       const { declare, usage } = acts(uploading(), session);
       const { key } = (await declare(QUOTA)).data;
@@ -196,7 +195,7 @@ onBothStorages(
       expect(await usage()).toEqual({ used: 0, quota: QUOTA, files: 0 });
     });
 
-    test('converted images count as they are stored, replaced avatars until they are deleted', async () => {
+    test('converted images count with their stored size, replaced avatars until they are deleted', async () => {
       const { session } = await uploader(uploading());
       const { usage, wear, list } = acts(uploading(), session);
       const send = async () => (await sendImage(uploading(), session, { bytes: await png(), type: 'avatar' })).body;
@@ -212,7 +211,7 @@ onBothStorages(
       expect(await usage()).toMatchObject({ used: second.size });
     });
 
-    test('an image that finds no room is refused as images are, and nothing is stored', async () => {
+    test('an image past the quota gets an upload refusal, and nothing is stored', async () => {
       const { id, session } = await uploader(uploading());
       const { declare, usage } = acts(uploading(), session);
       await declare(QUOTA);
@@ -224,7 +223,7 @@ onBothStorages(
       expect(await uploading().stack.database('select 1 from uploads where user_id = ?', [id])).toHaveLength(1);
     });
 
-    test('deleting the avatar that the user’s own profile shows clears it there', async () => {
+    test('deleting the avatar of the own profile clears it', async () => {
       const [owner, other] = await Promise.all([uploader(uploading()), uploader(uploading())]);
       const { remove, wear, profile } = acts(uploading(), owner.session);
       const { url } = (await sendImage(uploading(), owner.session, { bytes: await png(), type: 'avatar' })).body;
@@ -235,7 +234,7 @@ onBothStorages(
         undefined,
         false,
       ]);
-      // Another user's profile is that user's own matter.
+      // The profile of another user is not changed.
       const shared = (await sendImage(uploading(), owner.session, { bytes: await png(), type: 'avatar' })).body.url;
       await acts(uploading(), other.session).wear(shared);
       expect((await remove(keyOf(shared))).status).toBe(200);

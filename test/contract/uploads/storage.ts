@@ -4,45 +4,50 @@ import { access, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { callerOf } from '../contract/callers.ts';
-import { loggedIn } from '../contract/scenario.ts';
-import { clientAddress } from '../rig/address.ts';
-import { isMutationRun } from '../rig/mutation-run.ts';
-import { outsideMutationRun } from '../rig/outside-mutation-run.ts';
-import { type S3, startS3 } from '../rig/s3.ts';
-import { type Stack, startStack } from '../rig/stack.ts';
-import { inTime } from '../rig/until.ts';
+import { isMutationRun } from '../../rig/mutation-run.ts';
+import { outsideMutationRun } from '../../rig/outside-mutation-run.ts';
+import { clientAddress } from '../../rig/servers/address.ts';
+import { type S3, startS3 } from '../../rig/servers/s3.ts';
+import { type Stack, startStack } from '../../rig/stack.ts';
+import { inTime } from '../../rig/until.ts';
+import { callerOf } from '../rig/callers.ts';
+import { loggedIn, stackNames, surfacesOn } from '../rig/scenario.ts';
 
-/** The objects of the service, seen past it. */
+/** Direct access to the stored objects. */
 export interface Objects {
   keys(): Promise<string[]>;
   has(key: string): Promise<boolean>;
   read(key: string): Promise<Buffer>;
-  /** As if it had come by an address. */
+  /** As if uploaded to its URL. */
   put(key: string, bytes: Uint8Array): Promise<void>;
 }
 
 export interface Uploading {
   stack: Stack;
   objects: Objects;
-  /** Undefined where files are kept on disk. */
+  /** Undefined for files on disk. */
   s3: S3 | undefined;
   stop(): Promise<void>;
 }
 
 export type StorageName = 'disk' | 'S3';
 
-/** Quick logins, and no limit where it is not the subject. */
+/** Fast logins, and no limits unless they are tested. */
 const env = { LIMIT_UPLOAD: '100000/3600', LIMIT_REGISTER: '100000/3600' };
 
-/** Runs the same tests on a service whose files are on disk, and on one whose files are in S3. */
+/** Runs the same tests with files on disk and with files in S3. */
+/** The stack of a storage: files are on disk if all parts are embedded. */
+const stackWith = { disk: 'embedded', S3: 'real' } as const;
+const storageNames = (['disk', 'S3'] as const).filter((name) => stackNames.includes(stackWith[name]));
+
+/** The surfaces of a storage, as of a stack. */
+export const surfacesOf = (storage: StorageName) => surfacesOn(stackWith[storage]);
+
 export function onBothStorages(
   define: (uploading: () => Uploading, name: StorageName) => void,
   changes: Record<string, string> = {},
 ): void {
-  describe.each(isMutationRun ? (['disk'] as const) : (['disk', 'S3'] as const))('with files on %s', (name) =>
-    onStorage(name, define, changes),
-  );
+  describe.each(storageNames)('with files on %s', (name) => onStorage(name, define, changes));
 }
 
 export function onStorage(
@@ -50,8 +55,8 @@ export function onStorage(
   define: (uploading: () => Uploading, name: StorageName) => void,
   changes: Record<string, string> = {},
 ): void {
-  if (isMutationRun && name === 'S3') {
-    test.skip('with files on S3');
+  if (!storageNames.includes(name)) {
+    test.skip(`with files on ${name}`);
     return;
   }
   let uploading: Uploading | undefined;
@@ -162,8 +167,8 @@ const framed = (data: Uint8Array | string) =>
   Buffer.concat([Buffer.from(`${data.length.toString(16)}\r\n`), Buffer.from(data), Buffer.from('\r\n')]);
 
 /**
- * Sends a request to the image path whose body is `first` and `length` bytes more, for as long as the connection is open;
- * resolves to the answer and to how much was sent, including what the kernels of both sides hold.
+ * Sends a request to the image path with `first` and `length` more bytes, until the connection closes; resolves to the
+ * answer and to the number of bytes sent, including those in socket buffers.
  */
 export async function pour({ stack }: Uploading, headers: string[], first: string | Uint8Array, length = 0) {
   const socket = connect(Number(new URL(stack.url).port), '127.0.0.1');
@@ -171,7 +176,7 @@ export async function pour({ stack }: Uploading, headers: string[], first: strin
   socket.on('data', (data) => {
     answer += data.toString();
   });
-  // What went wrong, the answer shows.
+  // The answer shows any error.
   socket.on('error', () => undefined);
   const closed = new Promise((resolve) => socket.once('close', resolve));
   const isChunked = headers.includes('Transfer-Encoding: chunked');
@@ -186,10 +191,10 @@ export async function pour({ stack }: Uploading, headers: string[], first: strin
   return { answer, sent: socket.bytesWritten };
 }
 
-/** The key of an object, from its public address. */
+/** The key of an object, from its public URL. */
 export const keyOf = (url: string): string => `uploads/${url.slice(url.lastIndexOf('/') + 1)}`;
 
-/** A public address as this machine reaches it: localhost may be another address than the one listened on. */
+/** A public URL as reachable from here: localhost may resolve to another address. */
 export const reachable = (url: string): string => url.replace('//localhost:', '//127.0.0.1:');
 
 export const put = (url: string, body: Uint8Array, headers: Record<string, string>) =>
@@ -197,7 +202,7 @@ export const put = (url: string, body: Uint8Array, headers: Record<string, strin
 
 export const unknownKey = () => `uploads/${randomUUID()}.png`;
 
-/** What the descriptors of a process lead to. One may be closed while they are read. */
+/** The targets of a process's file descriptors. One may be closed during the read. */
 export const openFiles = (pid: number): string[] =>
   readdirSync(`/proc/${pid}/fd`).flatMap((descriptor) => {
     try {

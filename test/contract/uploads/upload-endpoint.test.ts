@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { callerOf } from '../contract/callers.ts';
-import { ask } from '../rig/raw.ts';
-import { type S3, startS3 } from '../rig/s3.ts';
-import { type Stack, startStack } from '../rig/stack.ts';
+import { ask } from '../../rig/client/raw.ts';
+import { type S3, startS3 } from '../../rig/servers/s3.ts';
+import { type Stack, startStack } from '../../rig/stack.ts';
+import { callerOf } from '../rig/callers.ts';
 import { png } from './corpus.ts';
 import { sendImage, uploader } from './storage.ts';
 
-/** Browsers know the storage as `localhost`, the service as 127.0.0.1. */
+/** Browsers reach the storage as `localhost`, the service as 127.0.0.1. */
 let s3: S3;
 let stack: Stack;
 let forBrowsers: string;
@@ -34,14 +34,14 @@ const presigned = async () => {
   return { session, ...data } as { session: string; presignedUrl: string; publicUrl: string; key: string };
 };
 
-/** A PUT as a client sends it that has resolved the storage's name to this machine. */
+/** A PUT from a client that has resolved the storage's name to this machine. */
 const putAs = (host: string, presignedUrl: string) => {
   const { pathname, search } = new URL(presignedUrl);
   const headers = { host, 'content-type': declared.contentType };
   return ask(s3.url + pathname + search, { method: 'PUT', headers, body });
 };
 
-test('an address for uploads is signed for the name that browsers use, and good under no other', async () => {
+test('a presigned URL is signed for the public endpoint, and works at no other', async () => {
   const { session, presignedUrl, publicUrl, key } = await presigned();
   expect(presignedUrl.startsWith(`${forBrowsers}/${s3.bucket}/uploads/`)).toBe(true);
   expect(publicUrl).toBe(`${forBrowsers}/${s3.bucket}/${key}`);
@@ -55,7 +55,7 @@ test('an address for uploads is signed for the name that browsers use, and good 
   expect(confirmed).toMatchObject({ status: 200, data: { contentType: declared.contentType, size: declared.size } });
 });
 
-test('the service itself stores and deletes by its own name, and answers the public one', async () => {
+test('the service uses its own endpoint, and answers with the public one', async () => {
   const { session } = await presigned();
   const { body } = await sendImage({ stack }, session, { bytes: await png() });
   expect(body).toMatchObject({ success: true, url: expect.stringMatching(`^${forBrowsers}/${s3.bucket}/uploads/`) });
@@ -64,7 +64,7 @@ test('the service itself stores and deletes by its own name, and answers the pub
   expect((await callerOf('rest', stack.url)('upload.remove', { name }, { session })).status).toBe(200);
 });
 
-test('the policy of our pages lets them send files there, and show them', async () => {
+test('the CSP lets pages upload to the public endpoint and show its files', async () => {
   const response = await fetch(`${stack.url}/login`);
   const policy = response.headers.get('content-security-policy')?.split('; ');
   expect(policy).toContain(`connect-src 'self' ${forBrowsers}`);

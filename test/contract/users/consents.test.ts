@@ -1,13 +1,14 @@
 import { afterAll, describe, expect, test } from 'vitest';
-import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
-import { freshSubject, loginsThrough, somebody, usersWith } from '../provider/login.ts';
-import { freshEmail } from '../rig/address.ts';
-import type { Stack } from '../rig/stack.ts';
-import { until } from '../rig/until.ts';
-import { callerOf } from './callers.ts';
+import { environmentFor, startHostileProvider } from '../../provider/hostile.ts';
+import { freshSubject, fromAnotherSite, loginsThrough, somebody, usersWith } from '../../provider/login.ts';
+import { freshEmail } from '../../rig/servers/address.ts';
+import type { Stack } from '../../rig/stack.ts';
+import { until } from '../../rig/until.ts';
+import { callerOf } from '../rig/callers.ts';
 import {
   everywhere,
   expectRefusal,
+  inBrowser,
   logIn,
   mailedToken,
   onBothStacks,
@@ -15,9 +16,9 @@ import {
   type Person,
   registered,
   verified,
-} from './scenario.ts';
+} from '../rig/scenario.ts';
 
-/** Where there are terms, which version of them a user has accepted, and when. */
+/** Terms, and the accepted versions of each user with their times. */
 
 const provider = await startHostileProvider();
 const logInAs = loginsThrough(provider);
@@ -30,7 +31,7 @@ const env = { ...terms, ...environmentFor(provider) };
 
 const person = () => ({ name: 'Ada Lovelace', email: freshEmail(), password: PASSWORD });
 
-/** The versions that are stored for a user, oldest first. */
+/** A user's stored versions, oldest first. */
 const storedFor = async ({ database }: Stack, userId: string) =>
   (await database<{ version: string }>('select version from consents where user_id = ? order by id', [userId])).map(
     ({ version }) => version,
@@ -40,7 +41,7 @@ const accepting = { acceptTerms: true };
 
 const idOf = async (stack: Stack, email: string) => (await usersWith(stack, email))[0]?.id ?? '';
 
-/** As if the user had accepted another version, and not the current one. */
+/** As if the user had accepted another version instead of the current one. */
 const acceptedBefore = ({ database }: Stack, userId: string, version: string) =>
   database('update consents set version = ?, created_at = 1700000000000 where user_id = ?', [version, userId]);
 
@@ -48,7 +49,7 @@ const secondsNow = () => Math.floor(Date.now() / 1000);
 
 everywhere(
   (scenario) => {
-    /** A user who has accepted the terms at the registration, with a session. */
+    /** A user with a session who accepted the terms at the registration. */
     const member = async () => {
       const ada = { ...person(), acceptTerms: true };
       const { id } = await verified(scenario(), ada);
@@ -58,7 +59,7 @@ everywhere(
     test.each([
       ['without', {}],
       ['with a refusal of', { acceptTerms: false }],
-    ])('a registration %s the terms is refused, and leaves nothing', async (_, given) => {
+    ])('a registration %s the terms is refused and leaves nothing', async (_, given) => {
       const { call, stack } = scenario();
       const ada = person();
       const reply = await call('auth.register', { ...ada, ...given });
@@ -69,7 +70,7 @@ everywhere(
       expect((await call('auth.register', { ...ada, acceptTerms: true })).data).toMatchObject({ success: true });
     });
 
-    test('a registration that was shown other terms than the current ones is refused, and leaves nothing', async () => {
+    test('a registration with outdated terms is refused and leaves nothing', async () => {
       const { call, stack } = scenario();
       const ada = { ...person(), ...accepting };
       const reply = await call('auth.register', { ...ada, termsVersion: 'former' });
@@ -82,7 +83,7 @@ everywhere(
       expect(await storedFor(stack, data.user.id)).toEqual([VERSION]);
     });
 
-    test('so is one by an invitation, which can be used after that', async () => {
+    test('an invitation is refused without consent, and can still be used', async () => {
       const { call, stack } = scenario();
       const admin = await member();
       await stack.database("update users set role = 'admin' where id = ?", [admin.id]);
@@ -97,13 +98,13 @@ everywhere(
       expect(await storedFor(stack, data.user.id)).toEqual([VERSION]);
     });
 
-    test.each(['yes', 1, null])('%j is no consent', async (acceptTerms) => {
+    test.each(['yes', 1, null])('%j is not a consent', async (acceptTerms) => {
       const reply = await scenario().call('auth.register', { ...person(), acceptTerms });
       expectRefusal(reply, 400, 'VALIDATION_FAILED');
       expect(reply.details).toHaveProperty('acceptTerms.rule', 'invalid_type');
     });
 
-    test('an address that is taken is no consent either', async () => {
+    test('a taken email stores no consent', async () => {
       const { call, stack } = scenario();
       const ada = await member();
       const before = await stack.database('select id from consents');
@@ -111,7 +112,7 @@ everywhere(
       expect(await stack.database('select id from consents')).toEqual(before);
     });
 
-    test('version and time are stored with the account, listed and exported', async () => {
+    test('version and time are stored, listed and exported', async () => {
       const { call, stack } = scenario();
       const { id, session } = await member();
       expect(await storedFor(stack, id)).toEqual([VERSION]);
@@ -124,7 +125,7 @@ everywhere(
       ]);
     });
 
-    test('a newer version is accepted once, beside the former ones', async () => {
+    test('a newer version can be accepted once, and earlier consents stay', async () => {
       const { call, stack } = scenario();
       const { id, session } = await member();
       await acceptedBefore(stack, id, 'former');
@@ -140,7 +141,7 @@ everywhere(
       expect(data.data.map(({ version }: { version: string }) => version)).toEqual([VERSION, 'former']);
     });
 
-    test('only the current version can be accepted, by a user with a session', async () => {
+    test('only the current version can be accepted, with a session', async () => {
       const { call, stack } = scenario();
       const { id, session } = await member();
       const reply = await call('consents.accept', { version: 'former' }, { session });
@@ -151,13 +152,13 @@ everywhere(
       expectRefusal(await call('consents.list'), 401, 'UNAUTHENTICATED');
     });
 
-    test('a consent goes with the account', async () => {
+    test('removing the account removes its consents', async () => {
       const { call, stack } = scenario();
       const { id, session } = await member();
       expect((await call('account.delete', undefined, { session })).status).toBe(200);
       expect(await storedFor(stack, id)).toEqual([VERSION]);
       await stack.database('update removals set due_at = 1 where user_id = ?', [id]);
-      await until(async () => (await storedFor(stack, id)).length === 0, { what: 'the removal', within: 20_000 });
+      await until(async () => (await storedFor(stack, id)).length === 0, { what: 'the removal' });
     });
 
     /** Sets a new password by a mailed link, and logs in with it. */
@@ -169,14 +170,14 @@ everywhere(
       return logIn(call, { email, name, password: NEW_PASSWORD });
     };
 
-    /** What the dashboard asks by: these versions are accepted, and the current one is another. */
+    /** The dashboard's question: accepted versions and the current one. */
     const expectAccepted = async (session: string, versions: string[]) => {
       const { data } = await scenario().call('consents.list', undefined, { session });
       expect(data.data.map(({ version }: { version: string }) => version)).toEqual(versions);
       expect(data.current).toBe(VERSION);
     };
 
-    /** A registrant whose account the owner of the inbox confirmed elsewhere, in a session. */
+    /** A registrant with a session, after the owner of the inbox confirmed the account elsewhere. */
     const stranger = async () => {
       const { call, stack } = scenario();
       const account = await registered(scenario(), { ...person(), ...accepting });
@@ -185,11 +186,11 @@ everywhere(
       return { ...account, session: await logIn(call, account) };
     };
 
-    test('who resets the password of an account that was never verified has accepted nothing', async () => {
+    test('a reset of an unverified account has no consent', async () => {
       await expectAccepted(await reset(await registered(scenario(), { ...person(), ...accepting })), []);
     });
 
-    test('nor has who does so after it was confirmed in another browser, whatever the registrant has accepted since', async () => {
+    test('a reset after a confirmation in another browser removes the registrant’s consents', async () => {
       const { call, stack } = scenario();
       const { session, ...account } = await stranger();
       await acceptedBefore(stack, account.id, 'former');
@@ -198,11 +199,11 @@ everywhere(
       expectRefusal(await call('consents.accept', { version: VERSION }, { session }), 401, 'UNAUTHENTICATED');
     });
 
-    test('who has confirmed it in the browser of the registration keeps the consent in a reset', async () => {
+    test('a reset after a confirmation in the browser of the registration keeps the consent', async () => {
       await expectAccepted(await reset(await member()), [VERSION]);
     });
 
-    test('a consent since a login that was not the user’s is removed, one from before is not', async () => {
+    test('“This was not me” removes a consent given since the login, and keeps an older one', async () => {
       const { call, stack } = scenario();
       const ada = await member();
       await acceptedBefore(stack, ada.id, 'former');
@@ -214,12 +215,12 @@ everywhere(
         expect(await storedFor(stack, ada.id)).toEqual(['former']);
       };
       await disown();
-      // As if its mail had been sent after that: no login is left to disown.
+      // As if its mail had been sent later: no login is left to disown.
       await stack.database('update one_time_tokens set used = 0 where user_id = ?', [ada.id]);
       await disown();
     });
 
-    test('of an account that is not proven to be the user’s no consent is left after such a login', async () => {
+    test('“This was not me” removes all consents of an unproven account', async () => {
       const { call, stack } = scenario();
       const account = await stranger();
       await acceptedBefore(stack, account.id, 'former');
@@ -233,22 +234,19 @@ everywhere(
     test.each([
       ['proven', member, ['former']],
       ['not proven', stranger, []],
-    ])(
-      'a change of the email that is undone takes consents with it: all of an account that is %s',
-      async (_, make, left) => {
-        const { call, stack } = scenario();
-        const { session, ...ada } = await make();
-        await acceptedBefore(stack, ada.id, 'former');
-        const to = freshEmail();
-        await call('account.changeEmail', { email: to }, { session });
-        const token = await mailedToken(stack, to, 'confirm-email');
-        expect((await call('account.confirmEmail', { token }, { session })).status).toBe(200);
-        expect((await call('consents.accept', { version: VERSION }, { session })).status).toBe(200);
-        const undo = await mailedToken(stack, ada.email, 'undo-email-change');
-        expect((await call('account.undoEmailChange', { token: undo })).status).toBe(200);
-        expect(await storedFor(stack, ada.id)).toEqual(left);
-      },
-    );
+    ])('undoing an email change removes consents: all of an account that is %s', async (_, make, left) => {
+      const { call, stack } = scenario();
+      const { session, ...ada } = await make();
+      await acceptedBefore(stack, ada.id, 'former');
+      const to = freshEmail();
+      await call('account.changeEmail', { email: to }, inBrowser(session));
+      const token = await mailedToken(stack, to, 'confirm-email');
+      expect((await call('account.confirmEmail', { token }, inBrowser(session))).status).toBe(200);
+      expect((await call('consents.accept', { version: VERSION }, { session })).status).toBe(200);
+      const undo = await mailedToken(stack, ada.email, 'undo-email-change');
+      expect((await call('account.undoEmailChange', { token: undo })).status).toBe(200);
+      expect(await storedFor(stack, ada.id)).toEqual(left);
+    });
   },
   { env },
 );
@@ -266,7 +264,26 @@ onBothStacks(
       expect(await storedFor(stack(), id)).toEqual(['former']);
     });
 
-    test('a login that links the provider to an account is none', async () => {
+    test.each([
+      ['a page of another site', fromAnotherSite],
+      ['a link in a mail', { 'sec-fetch-site': 'none' }],
+    ])('a first login that %s started is no consent: the dashboard asks', async (_, headers) => {
+      const call = callerOf('rest', stack().url);
+      const claims = somebody();
+      const { location, session } = await logInAs(stack(), claims, { headers });
+      expect(location).toBe('/dashboard');
+      const consents = () => call('consents.list', undefined, { session });
+      expect((await consents()).data).toEqual({ data: [], current: VERSION });
+      await logInAs(stack(), claims);
+      expect((await consents()).data.data).toEqual([]);
+
+      const squatted = await registered({ stack: stack(), call }, { ...person(), ...accepting });
+      const owner = await logInAs(stack(), somebody({ email: squatted.email }), { headers });
+      expect(owner.location).toBe('/dashboard');
+      expect(await storedFor(stack(), squatted.id)).toEqual([]);
+    });
+
+    test('a login that links the provider to an account is no consent', async () => {
       const ada = { ...person(), acceptTerms: true };
       const { id, email } = await verified({ stack: stack(), call: callerOf('rest', stack().url) }, ada);
       await acceptedBefore(stack(), id, 'former');
@@ -278,7 +295,7 @@ onBothStacks(
       ['never verified', false],
       ['verified elsewhere', true],
     ])(
-      'the owner of the inbox who comes through a provider accepts the terms in place of the registrant of an account %s',
+      'the owner of the inbox who logs in through a provider accepts the terms anew, for an account %s',
       async (_, isVerified) => {
         const call = callerOf('rest', stack().url);
         const { id, email } = await registered({ stack: stack(), call }, { ...person(), ...accepting });
@@ -292,7 +309,7 @@ onBothStacks(
       },
     );
 
-    test('“this was not me” leaves no consent of the registrant beside what the owner logs in by', async () => {
+    test('“This was not me” removes the registrant’s consents, even if the owner has a login method', async () => {
       const call = callerOf('rest', stack().url);
       const { id, email } = await registered({ stack: stack(), call }, { ...person(), ...accepting });
       const token = await mailedToken(stack(), email, 'verify-email');
@@ -312,7 +329,7 @@ onBothStacks(
 describe('without terms', () => {
   everywhere((scenario) => {
     test.each([{}, { acceptTerms: true }, { acceptTerms: false }, { acceptTerms: true, termsVersion: VERSION }])(
-      'with %j an account is made, and nothing stored',
+      'with %j an account is created, and no consent stored',
       async (given) => {
         const { call, stack } = scenario();
         const ada = { ...person(), ...given };

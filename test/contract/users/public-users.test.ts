@@ -1,9 +1,18 @@
 import { describe, expect, test } from 'vitest';
-import { freshEmail } from '../rig/address.ts';
-import { documentOf, type OpenApiDocument } from './document.ts';
-import { administrator, everywhere, expectRefusal, loggedIn, onStack, registered, type Scenario } from './scenario.ts';
+import { freshEmail } from '../../rig/servers/address.ts';
+import { documentOf, type OpenApiDocument } from '../rig/document.ts';
+import { createKey } from '../rig/key-scenario.ts';
+import {
+  administrator,
+  everywhere,
+  expectRefusal,
+  loggedIn,
+  onStack,
+  registered,
+  type Scenario,
+} from '../rig/scenario.ts';
 
-/** Who reads users, and whether with their addresses: PUBLIC_USERS. */
+/** Who can read users, and their emails: PUBLIC_USERS. */
 
 const LISTED = ['avatar', 'createdAt', 'email', 'id', 'name', 'provider'];
 const PUBLIC = [...LISTED, 'bio', 'location', 'website'].sort();
@@ -12,7 +21,7 @@ const withoutEmail = (fields: string[]) => fields.filter((field) => field !== 'e
 const fieldsOf = (users: object[]) => new Set(users.flatMap((user) => Object.keys(user).sort().join()));
 const fresh = () => `u${Math.random().toString(36).slice(2, 12)}`;
 
-/** Everything that users may read, with these fields; own profiles have their address in any case. */
+/** Reads everything that users may read, with these fields; own profiles always include the email. */
 async function expectReadable(scenario: Scenario, session: string | undefined, has: (fields: string[]) => string[]) {
   const { call } = scenario;
   const name = fresh();
@@ -33,7 +42,7 @@ const readsIn = ({ paths }: OpenApiDocument) => [paths['/api/users']?.['get'], p
 describe('without-email', () => {
   everywhere(
     (scenario, surface) => {
-      test('no address is shown to anybody, nor found; own profiles have theirs', async () => {
+      test('emails are neither shown nor searched; own profiles show them', async () => {
         const { call } = scenario();
         const { session, ...person } = await loggedIn(scenario());
         const admin = await administrator(scenario());
@@ -51,7 +60,7 @@ describe('without-email', () => {
         expect(data.user.email).toBe(person.email);
       });
 
-      test('a search goes on from page to page by the names alone, whose cursors tell no address', async () => {
+      test('a search by names continues from page to page, and its cursors reveal no email', async () => {
         const { call } = scenario();
         const name = fresh();
         const ids = [];
@@ -68,7 +77,7 @@ describe('without-email', () => {
       });
 
       if (surface === 'rest') {
-        test('the document knows no address there, and the rest as ever', async () => {
+        test('the document omits the email, and nothing else', async () => {
           const document = await documentOf(scenario().stack.url);
           for (const read of readsIn(document)) expect(JSON.stringify(read?.responses['200'])).not.toContain('"email"');
           expect(JSON.stringify(document.components.schemas['Profile'])).toContain('"email"');
@@ -101,7 +110,7 @@ describe('session', () => {
       });
 
       if (surface === 'rest') {
-        test('the document asks for the session', async () => {
+        test('the document requires the session', async () => {
           for (const read of readsIn(await documentOf(scenario().stack.url))) {
             expect(read).toMatchObject({ security: [{ session: [] }], responses: { 401: expect.anything() } });
           }
@@ -115,7 +124,7 @@ describe('session', () => {
 describe('off', () => {
   everywhere(
     (scenario) => {
-      test('administrators read everything; for all others there is nothing there, not even themselves', async () => {
+      test('administrators read everything; everyone else gets 404, even for themselves', async () => {
         const { call } = scenario();
         const { session, id, email } = await loggedIn(scenario());
         const admin = await administrator(scenario());
@@ -134,6 +143,8 @@ describe('off', () => {
         }
         const profile = await call('profile.get', undefined, { session });
         expect(profile.data.user).toMatchObject({ id, email });
+        const { secret: key } = await createKey(scenario(), admin.session);
+        expectRefusal(await call('users.get', { id }, { key }), 404, 'NOT_FOUND', 'Not found');
       });
     },
     { env: { PUBLIC_USERS: 'off' } },
@@ -142,7 +153,7 @@ describe('off', () => {
 
 describe('full', () => {
   onStack('embedded', (stack) => {
-    test('is what the document has unless set otherwise: no session, and an address in each answer', async () => {
+    test('is the default of the document: no session, and an email in each answer', async () => {
       const document = await documentOf(stack().url);
       for (const read of readsIn(document)) {
         expect(read).not.toHaveProperty('security');

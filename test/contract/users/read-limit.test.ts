@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { clientAddress } from '../rig/address.ts';
-import { loadClient, procedureOf } from '../rig/client.ts';
-import { everywhere, expectRefusal, registered } from './scenario.ts';
+import { loadClient, procedureOf } from '../../rig/client/client.ts';
+import { clientAddress } from '../../rig/servers/address.ts';
+import { everywhere, expectRefusal, registered } from '../rig/scenario.ts';
 
 everywhere(
   (scenario, surface) => {
-    test('public reads are limited per client address, each call of a batch counts, and nothing else does', async () => {
+    test('public reads are limited per client address, each call of a batch counts, and other calls do not', async () => {
       const { call, stack } = scenario();
       const { id } = await registered(scenario());
       const address = clientAddress();

@@ -1,20 +1,21 @@
 import { describe, expect, inject, test, vi } from 'vitest';
-import { createInboxTurns } from '../../server/accounts/inbox-turns.ts';
-import { createOutbox } from '../../server/accounts/outbox.ts';
-import { createSessionRows } from '../../server/accounts/session-rows.ts';
-import { createActivity } from '../../server/activity/index.ts';
-import { openDatabase } from '../../server/parts/database/index.ts';
-import { stackNames } from '../contract/scenario.ts';
-import { temporaryDirectory } from '../rig/custodian.ts';
-import { createDatabase, dropDatabase } from '../rig/mysql.ts';
-import { until } from '../rig/until.ts';
+import { createInboxTurns } from '../../../server/accounts/mail/inbox-turns.ts';
+import { createOutbox } from '../../../server/accounts/mail/outbox.ts';
+import { createSessionRows } from '../../../server/accounts/sessions/rows.ts';
+import { createActivity } from '../../../server/activity/index.ts';
+import { openDatabase } from '../../../server/parts/database/index.ts';
+import { createHousekeeping } from '../../../server/workers/housekeeping.ts';
+import { stackNames } from '../../contract/rig/scenario.ts';
+import { temporaryDirectory } from '../../rig/servers/custodian.ts';
+import { createDatabase, dropDatabase } from '../../rig/servers/mysql.ts';
+import { until } from '../../rig/until.ts';
 
 const OLD_ROWS = 2500;
 const rate = { points: 1, seconds: 1 };
 const log = { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn(), fatal: vi.fn() };
 
 describe.each(stackNames)('on %s parts', (kind) => {
-  test('settled mails of a week ago and expired sessions are deleted, however many they are, and no others', async () => {
+  test('settled mails older than a week and expired sessions are deleted, and no others', async () => {
     const dataDir = temporaryDirectory('sweep');
     const databaseUrl = kind === 'real' ? await createDatabase(inject('mysqlUrl')) : undefined;
     const database = await openDatabase({ databaseUrl, dataDir });
@@ -38,7 +39,7 @@ describe.each(stackNames)('on %s parts', (kind) => {
         );
       }
       const session = (id: string, expires_at: number) => ({
-        ...{ id, user_id: 'ada', epoch: 0, method: 'password', address: '', device: '' },
+        ...{ id, user_id: 'ada', epoch: 0, method: 'password' as const, address: '', device: '' },
         ...{ created_at: 1, authenticated_at: 1, last_used_at: 1, expires_at },
       });
       const sessions = [session('expired', 1), session('alive', Date.now() + 60_000)];
@@ -46,12 +47,13 @@ describe.each(stackNames)('on %s parts', (kind) => {
       vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
       const outbox = createOutbox({
         ...{ database, log, rates: { mail: rate, inbox: rate } },
-        sweeps: [createSessionRows(database, createActivity(database, { keptDays: 1 })).sweep],
         ...{ turns: createInboxTurns(), compose: async () => undefined },
         admission: { admit: async (due) => due, issueWithinLimits: async () => undefined },
         mail: { send: async () => undefined, close: () => undefined },
       });
-      outbox.start();
+      const { sweep } = createSessionRows(database, createActivity(database, { keptDays: 1 }));
+      const housekeeping = createHousekeeping({ sweeps: [outbox.sweep, sweep], log });
+      housekeeping.start();
       vi.advanceTimersByTime(15 * 60_000);
       const left = () => database.query((tables) => tables.selectFrom('outbox').select('id').orderBy('id').execute());
       await until(async () => (await left()).length === 2, { what: 'the end of the sweep' });
@@ -59,7 +61,7 @@ describe.each(stackNames)('on %s parts', (kind) => {
       const sessionsLeft = () => database.query((tables) => tables.selectFrom('sessions').select('id').execute());
       await until(async () => (await sessionsLeft()).length === 1, { what: 'the end of the sweep of sessions' });
       expect(await sessionsLeft()).toEqual([{ id: 'alive' }]);
-      await outbox.stop();
+      await housekeeping.stop();
     } finally {
       vi.useRealTimers();
       await database.close();

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { type AllTables, type Database, sql } from '../../server/parts/database/contract.ts';
-import { openDatabase } from '../../server/parts/database/index.ts';
-import { createDatabase, dropDatabase } from '../rig/mysql.ts';
+import { type AllTables, type Database, sql } from '../../../server/parts/database/contract.ts';
+import { openDatabase } from '../../../server/parts/database/index.ts';
+import { createDatabase, dropDatabase } from '../../rig/servers/mysql.ts';
 
 let databaseUrl: string;
 let database: Database;
@@ -16,8 +16,8 @@ afterAll(async () => {
 });
 
 /**
- * A transaction that writes a row and then meets an error of the server's in its first `failures` tries: the connections
- * of its tries, and how many rows there are afterwards.
+ * A transaction that writes a row and gets a server error in its first `failures` tries. Returns the connections of its
+ * tries, and the number of rows afterwards.
  */
 async function meet(
   errno: number,
@@ -43,14 +43,14 @@ describe.each<[string, (work: (tables: AllTables) => Promise<void>) => Promise<u
   ['of statements', (work) => database.change(work)],
   ['of entities', (work) => database.transaction((_em, tables) => work(tables))],
 ])('a transaction %s', (_, by) => {
-  test.each([1205, 1213, 3101, 8002, 8022, 8028, 9007])('begins again after the conflict %i', async (errno) => {
+  test.each([1205, 1213, 3101, 8002, 8022, 8028, 9007])('is retried after conflict %i', async (errno) => {
     const { connections, ...end } = await meet(errno, { by });
     expect(connections).toHaveLength(3);
     expect(end).toEqual({ failure: undefined, rows: 1 });
   });
 
   test.each([1047, 1290, 1792, 1836, 3100])(
-    'that a server refuses by %i begins again on a new connection',
+    'refused by a server with %i is retried on a new connection',
     async (errno) => {
       const { connections, ...end } = await meet(errno, { by });
       expect(new Set(connections).size).toBe(3);
@@ -58,13 +58,13 @@ describe.each<[string, (work: (tables: AllTables) => Promise<void>) => Promise<u
     },
   );
 
-  test('that every server refuses is given up', async () => {
+  test('refused by every server fails', async () => {
     const { connections, ...end } = await meet(1047, { by, failures: Infinity });
     expect(connections).toHaveLength(4);
     expect(end).toEqual({ failure: 'SERVICE_UNAVAILABLE', rows: 0 });
   });
 
-  test('of which the server does not say whether it was committed is not repeated', async () => {
+  test('with an uncertain commit is not retried', async () => {
     const { connections, failure } = await meet(1180, { by });
     expect(connections).toHaveLength(1);
     expect(failure).toBe('SERVICE_UNAVAILABLE');

@@ -1,9 +1,9 @@
 import { expect, inject, test } from 'vitest';
-import { User } from '../../entities/index.ts';
-import { openDatabase } from '../../server/parts/database/index.ts';
-import { createDatabase, dropDatabase } from '../rig/mysql.ts';
+import { User } from '../../../entities/index.ts';
+import { openDatabase } from '../../../server/parts/database/index.ts';
+import { createDatabase, dropDatabase } from '../../rig/servers/mysql.ts';
 
-test('two transactions that wait for each other both end well, whichever of the two ways they write', async () => {
+test('two deadlocked transactions both succeed, in either form of write', async () => {
   const databaseUrl = await createDatabase(inject('mysqlUrl'));
   const database = await openDatabase({ databaseUrl, dataDir: '' });
   try {

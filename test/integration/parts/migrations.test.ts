@@ -1,13 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { MikroORM } from '@mikro-orm/sql';
 import { describe, expect, inject, test } from 'vitest';
-import { migrationNames } from '../../entities/migrations/index.ts';
-import { openDatabase } from '../../server/parts/database/index.ts';
-import { pendingMigrations } from '../../server/parts/database/migration.ts';
-import { migrationOptions } from '../../server/parts/database/options.ts';
-import { temporaryDirectory } from '../rig/custodian.ts';
-import { viewMysql } from '../rig/database-view.ts';
-import { createDatabase, dropDatabase } from '../rig/mysql.ts';
+import { migrationNames } from '../../../entities/migrations/index.ts';
+import { PortableMigration } from '../../../entities/migrations/portable.ts';
+import { openDatabase } from '../../../server/parts/database/index.ts';
+import { pendingMigrations } from '../../../server/parts/database/migration.ts';
+import { migrationOptions } from '../../../server/parts/database/options.ts';
+import { viewMysql } from '../../rig/observe/database-view.ts';
+import { temporaryDirectory } from '../../rig/servers/custodian.ts';
+import { createDatabase, dropDatabase } from '../../rig/servers/mysql.ts';
 
 type Sql = (query: string) => Promise<object[]>;
 
@@ -77,7 +78,7 @@ onEachDatabase(
     };
     expect(await upgraded()).toEqual(expected);
 
-    // What a crash between two statements leaves on MySQL, which commits each by itself.
+    // The state after a crash between two statements on MySQL, which commits each separately.
     await sql("delete from mikro_orm_migrations where name = '0004-proven-methods'");
     await sql('alter table identities drop column browser');
     await migrator.up();
@@ -85,12 +86,12 @@ onEachDatabase(
   },
 );
 
-onEachDatabase('every migration goes down and up again', async (orm, sql) => {
+onEachDatabase('every migration can go down and up again', async (orm, sql) => {
   const { migrator } = orm;
   await migrator.up();
   await insertUser(sql, 'ada', { verified: 1, provider: 'email' });
   await migrator.down({ to: '0003-uploads' });
-  // As the release before it writes them: new columns have defaults.
+  // As written by the previous release: new columns have defaults.
   await insertUser(sql, 'bob', { verified: 1, provider: 'email', updated_at: 2 });
   expect(await sql('select id, updated_at from users order by id')).toEqual([
     { id: 'ada', updated_at: 1 },
@@ -121,7 +122,34 @@ onEachDatabase(
   },
 );
 
-test('every table has a primary key: a cluster replicates rows by it', async () => {
+/** As sent by a migration. */
+const changeTable = (orm: MikroORM, change: string) =>
+  new (class extends PortableMigration {
+    override up = () => this.alter('users', change);
+  })(orm.em.getDriver() as never, orm.config).up();
+
+test('a table is changed online where the server supports it', async () => {
+  const databaseUrl = await createDatabase(inject('mysqlUrl'));
+  const orm = await MikroORM.init(await migrationOptions({ databaseUrl, dataDir: '' }));
+  const sql: Sql = (query) => orm.em.fork().execute(query);
+  try {
+    await orm.migrator.up();
+    await changeTable(orm, 'add column quick int');
+    await changeTable(orm, 'add index quick_one (quick)');
+    // A change of type rewrites every row, which MySQL and MariaDB cannot do in the requested ways.
+    await changeTable(orm, 'modify column quick varchar(20)');
+    const [column] = await sql(
+      "select data_type as type from information_schema.columns where table_schema = database() and table_name = 'users' and column_name = 'quick'",
+    );
+    expect(column).toEqual({ type: 'varchar' });
+    await expect(changeTable(orm, 'add column quick int')).rejects.toThrow('quick');
+  } finally {
+    await orm.close(true);
+    await dropDatabase(databaseUrl);
+  }
+});
+
+test('every table has a primary key, which replication needs', async () => {
   const databaseUrl = await createDatabase(inject('mysqlUrl'));
   const database = await openDatabase({ databaseUrl, dataDir: '' });
   const view = viewMysql(databaseUrl);
@@ -142,7 +170,7 @@ test('every table has a primary key: a cluster replicates rows by it', async () 
   }
 });
 
-test('a missing database is made by the migration', async () => {
+test('migrating creates a missing database', async () => {
   const url = new URL(inject('mysqlUrl'));
   url.pathname = `/account_${randomBytes(6).toString('hex')}`;
   const database = await openDatabase({ databaseUrl: url.href, dataDir: '' });

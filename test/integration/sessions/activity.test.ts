@@ -1,14 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { v7 as uuidv7 } from 'uuid';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { backgroundJob } from '../../server/activity/caller.ts';
-import { createActivity } from '../../server/activity/index.ts';
-import type { Database } from '../../server/parts/database/contract.ts';
-import { openDatabase } from '../../server/parts/database/index.ts';
-import { stackNames } from '../contract/scenario.ts';
-import { temporaryDirectory } from '../rig/custodian.ts';
-import { createDatabase, dropDatabase } from '../rig/mysql.ts';
+import { backgroundJob } from '../../../server/activity/caller.ts';
+import { createActivity } from '../../../server/activity/index.ts';
+import type { Database } from '../../../server/parts/database/contract.ts';
+import { openDatabase } from '../../../server/parts/database/index.ts';
+import { stackNames } from '../../contract/rig/scenario.ts';
+import { temporaryDirectory } from '../../rig/servers/custodian.ts';
+import { createDatabase, dropDatabase } from '../../rig/servers/mysql.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
 const USER = `user_${uuidv7()}`;
@@ -28,7 +28,7 @@ describe.each(stackNames)('the table of events, on %s parts', (kind) => {
     if (databaseUrl) await dropDatabase(databaseUrl);
   });
 
-  test('events are deleted once they are older than they are kept, however many there are', async () => {
+  test('all events older than the retention are deleted', async () => {
     const activity = createActivity(database, { keptDays: 180 });
     const row = (msecs: number) => ({
       id: uuidv7({ msecs }),
@@ -43,34 +43,34 @@ describe.each(stackNames)('the table of events, on %s parts', (kind) => {
       created_at: msecs,
     });
     const now = Date.now();
-    const kept = [row(now - 180 * DAY_MS + 60_000), row(now)];
+    const recent = [row(now - 180 * DAY_MS + 60_000), row(now)];
     const old = Array.from({ length: 2500 }, (_, i) => row(now - 180 * DAY_MS - 60_000 - i * 1000));
     for (let i = 0; i < old.length; i += 500) {
       const rows = old.slice(i, i + 500);
       await database.write((tables) => tables.insertInto('activity').values(rows).execute());
     }
-    await database.write((tables) => tables.insertInto('activity').values(kept).execute());
+    await database.write((tables) => tables.insertInto('activity').values(recent).execute());
     await activity.sweep();
     const left = await database.query((tables) =>
       tables.selectFrom('activity').select('id').where('user_id', '=', USER).orderBy('id').execute(),
     );
-    expect(left).toEqual(kept.map(({ id }) => ({ id })));
-    const { events } = await activity.list(USER, { limit: 10 });
-    expect(events.map(({ id }) => id)).toEqual(kept.map(({ id }) => id).reverse());
+    expect(left).toEqual(recent.map(({ id }) => ({ id })));
+    const { events } = await activity.list(USER, { limit: 10 }, 'user');
+    expect(events.map(({ id }) => id)).toEqual(recent.map(({ id }) => id).reverse());
   });
 
-  test('what a client sends of itself is cut to the columns, so that no event fails for it', async () => {
+  test('client data is cut to the columns, so no event fails for it', async () => {
     const activity = createActivity(database, { keptDays: 1 });
     const long = { kind: 'profile-changed' as const, details: { fields: 'x'.repeat(900) } };
     const caller = { ...backgroundJob, clientAddress: `${'f'.repeat(200)}`, userAgent: 'x'.repeat(5000) };
     await database.write((tables) => activity.record(tables, 'user_other', long, caller));
-    const { events } = await activity.list('user_other', { limit: 1 });
+    const { events } = await activity.list('user_other', { limit: 1 }, 'user');
     expect(events).toMatchObject([{ address: 'f'.repeat(64), details: long.details }]);
   });
 });
 
-test('no statement of the service changes a row of the table: they are inserted, read and deleted', () => {
-  const root = join(import.meta.dirname, '../..');
+test('the service only inserts, numbers, reads and deletes events', () => {
+  const root = join(import.meta.dirname, '../../..');
   const sources = ['server', 'routers']
     .flatMap((folder) =>
       readdirSync(join(root, folder), { recursive: true }).map((name) => join(root, folder, `${name}`)),
@@ -83,5 +83,5 @@ test('no statement of the service changes a row of the table: they are inserted,
     const text = readFileSync(file, 'utf8');
     return text.includes("'activity'") && changing.test(text);
   });
-  expect(found).toEqual([]);
+  expect(found.map((file) => relative(root, file))).toEqual(['server/events/unnumbered.ts']);
 });

@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import type { Database } from '../../server/parts/database/contract.ts';
-import { openDatabase } from '../../server/parts/database/index.ts';
-import { createReservations } from '../../server/uploads/reservations.ts';
-import { createUsage, QuotaExceeded } from '../../server/uploads/usage.ts';
-import { temporaryDirectory } from '../rig/custodian.ts';
-import { isMutationRun } from '../rig/mutation-run.ts';
-import { createDatabase, dropDatabase } from '../rig/mysql.ts';
+import type { Database } from '../../../server/parts/database/contract.ts';
+import { openDatabase } from '../../../server/parts/database/index.ts';
+import { createReservations } from '../../../server/uploads/reservations.ts';
+import { createUsage, QuotaExceeded } from '../../../server/uploads/usage.ts';
+import { isMutationRun } from '../../rig/mutation-run.ts';
+import { temporaryDirectory } from '../../rig/servers/custodian.ts';
+import { createDatabase, dropDatabase } from '../../rig/servers/mysql.ts';
 
 const QUOTA = 100;
 
-/** What one process reserves with, and how many transactions it has begun. */
+/** The reservations of one process, and the number of transactions it has started. */
 function instance(database: Database) {
   let transactions = 0;
   const counted: Database = {
@@ -35,7 +35,7 @@ function instance(database: Database) {
   return { reserve, usage, transactions: () => transactions };
 }
 
-/** Users who have a counter, with nothing on it. */
+/** Users with a counter of zero. */
 async function users(database: Database, count: number): Promise<string[]> {
   const ids = Array.from({ length: count }, () => `user_${randomUUID()}`);
   for (const id of ids) await createUsage(database, { quota: QUOTA }).prepare(id);
@@ -65,7 +65,7 @@ describe.each(isMutationRun ? (['SQLite'] as const) : (['SQLite', 'MySQL'] as co
     if (databaseUrl) await dropDatabase(databaseUrl);
   });
 
-  test('the reservations of one turn are one transaction, whose users count their own', async () => {
+  test('the reservations of a batch are one transaction, counted per user', async () => {
     const [ada = '', charles = ''] = await users(database, 2);
     const { reserve, usage, transactions } = instance(database);
     await Promise.all([reserve(ada, 10), reserve(charles, 30), reserve(ada, 5)]);
@@ -75,7 +75,7 @@ describe.each(isMutationRun ? (['SQLite'] as const) : (['SQLite', 'MySQL'] as co
     expect([await sizesOf(database, ada), await sizesOf(database, charles)]).toEqual([[5, 10], [30]]);
   });
 
-  test('of one turn, those are refused that find no room after those before them', async () => {
+  test('within a batch, reservations beyond the quota are refused in order', async () => {
     const [ada = '', charles = ''] = await users(database, 2);
     const { reserve, usage, transactions } = instance(database);
     const all = [reserve(ada, 60), reserve(ada, 41), reserve(charles, QUOTA), reserve(ada, 40), reserve(charles, 1)];
@@ -86,7 +86,7 @@ describe.each(isMutationRun ? (['SQLite'] as const) : (['SQLite', 'MySQL'] as co
     expect([await sizesOf(database, ada), await sizesOf(database, charles)]).toEqual([[40, 60], [QUOTA]]);
   });
 
-  test('a user’s first reservations make the counter, and count', async () => {
+  test('a user’s first reservations create the counter', async () => {
     const [ada = ''] = await users(database, 1);
     const fresh = `user_${randomUUID()}`;
     const { reserve, usage } = instance(database);
@@ -96,7 +96,7 @@ describe.each(isMutationRun ? (['SQLite'] as const) : (['SQLite', 'MySQL'] as co
     expect(await sizesOf(database, fresh)).toEqual([50, 50]);
   });
 
-  test('an outage in the middle fails all of one turn, and nothing is reserved', async () => {
+  test('an outage fails the whole batch, and nothing is reserved', async () => {
     const [ada = '', charles = ''] = await users(database, 2);
     const broken = new Error('down');
     const { reserve } = instance({
@@ -114,7 +114,7 @@ describe.each(isMutationRun ? (['SQLite'] as const) : (['SQLite', 'MySQL'] as co
   });
 
   if (kind === 'MySQL')
-    test('a counter that another instance holds delays its own user only', async () => {
+    test('a counter locked by another instance delays only its own user', async () => {
       const [ada = '', charles = ''] = await users(database, 2);
       const { reserve, usage } = instance(database);
       const [held, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];

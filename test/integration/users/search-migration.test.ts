@@ -1,9 +1,9 @@
 import { MikroORM } from '@mikro-orm/sql';
 import { afterEach, beforeEach, describe, expect, inject, test, vi } from 'vitest';
-import { migrationNames as names } from '../../entities/migrations/index.ts';
-import { migrationOptions } from '../../server/parts/database/options.ts';
-import { temporaryDirectory } from '../rig/custodian.ts';
-import { createDatabase, dropDatabase } from '../rig/mysql.ts';
+import { migrationNames as names } from '../../../entities/migrations/index.ts';
+import { migrationOptions } from '../../../server/parts/database/options.ts';
+import { temporaryDirectory } from '../../rig/servers/custodian.ts';
+import { createDatabase, dropDatabase } from '../../rig/servers/mysql.ts';
 
 const NAME = '0006-search';
 const before = names[names.indexOf(NAME) - 1] ?? '';
@@ -43,7 +43,7 @@ describe.each(['embedded', 'real'])('names get their search keys, on %s parts', 
   };
   const keys = async () => (await execute('select search_name as k from users order by id')).map(({ k }) => k);
 
-  test('in batches, up and down and up again', async () => {
+  test('in batches, up, down and up again', async () => {
     await add(0, 1200);
     const old = await schema();
     await orm.migrator.up({ to: NAME });
@@ -58,7 +58,7 @@ describe.each(['embedded', 'real'])('names get their search keys, on %s parts', 
     expect(await keys()).toEqual(expected);
   });
 
-  test('also when it is interrupted before each of its statements', async () => {
+  test('also after an interruption before each of its statements', async () => {
     await add(0, 1200);
     const original = orm.driver.execute.bind(orm.driver);
     let left = 0;

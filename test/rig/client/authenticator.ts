@@ -1,11 +1,11 @@
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
 
 /**
- * An authenticator in software (WebAuthn Level 3), with the browser in front of it: ES256, discoverable credentials, and lies
+ * A software authenticator (WebAuthn Level 3) with its browser: ES256, discoverable credentials, and lies on demand.
  * on demand.
  */
 
-/** What a dishonest authenticator or browser states in place of the truth. */
+/** Replacements in the statements of authenticator or browser. */
 export interface Lies {
   origin?: string;
   rpId?: string;
@@ -19,17 +19,17 @@ export interface Lies {
   signCount?: number;
   userHandle?: string | null;
   aaguid?: string;
-  /** Another id of the credential than in what the authenticator has signed. */
+  /** A credential id other than the signed one. */
   id?: string;
   /** The bytes of a new credential's id. */
   credentialId?: Buffer;
-  /** In place of the COSE key. */
+  /** Replaces the COSE key. */
   publicKey?: Cbor;
-  /** `self`: signed by the new key itself. */
+  /** `self`: signed by the new key. */
   attestation?: 'self' | { fmt: string; attStmt: Map<string, Cbor> };
 }
 
-/** Values of CBOR (RFC 8949), as far as attestations have them. */
+/** CBOR values (RFC 8949), as far as attestations need them. */
 export type Cbor = number | string | Buffer | Cbor[] | Map<number | string, Cbor>;
 
 function head(major: number, value: number): Buffer {
@@ -76,13 +76,13 @@ interface RequestOptions {
 
 const NO_AAGUID = '00000000-0000-0000-0000-000000000000';
 
-/** One passkey: made by `register`, then used by `assert`. `origin` is where its browser is. */
+/** One passkey: created by `register`, then used by `assert`. `origin` is that of its browser. */
 export class Authenticator {
   readonly #origin: string;
   #key = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   #userHandle = '';
   credentialId: Buffer = randomBytes(16);
-  /** Raised by each use; 0 counts nothing, as synchronized passkeys do. */
+  /** Raised by each use; 0 counts nothing, like synchronized passkeys. */
   signCount: number;
 
   constructor(origin: string, { signCount = 0 } = {}) {
@@ -90,7 +90,7 @@ export class Authenticator {
     this.signCount = signCount;
   }
 
-  /** Another authenticator with the same passkey and count: a copy. */
+  /** Another authenticator with the same passkey and count: a clone. */
   clone(): Authenticator {
     const clone = new Authenticator(this.#origin, { signCount: this.signCount });
     clone.#key = this.#key;

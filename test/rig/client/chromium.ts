@@ -1,9 +1,9 @@
 import { type Browser, chromium } from 'playwright-core';
-import { requireBinary } from './debian.ts';
+import { requireBinary } from '../servers/debian.ts';
 
 const names = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
 
-/** Nothing of its own goes out: what a test sees on the network is what the page did. */
+/** Disables Chromium's own traffic: all requests in a test are the page's. */
 const quiet = [
   '--disable-gpu',
   '--disable-background-networking',
@@ -13,12 +13,12 @@ const quiet = [
 ];
 
 /**
- * A headless Chromium or Chrome from the PATH, above all its headless shell, which takes half the CPU; on Debian, as root,
- * that is installed if there is none. Close it after the last test.
+ * A headless Chromium or Chrome from the PATH, preferably its headless shell, which takes half the CPU. On Debian, as
+ * root, it is installed if missing. Close it after the last test.
  */
 export const startChromium = (): Promise<Browser> =>
   chromium.launch({
     executablePath: requireBinary({ names, debianPackage: 'chromium-headless-shell' }),
-    // Chromium's sandbox does not work for root, who runs the tests in a container.
+    // Chromium's sandbox does not work for root, the user in containers.
     args: process.getuid?.() === 0 ? ['--no-sandbox', ...quiet] : quiet,
   });

@@ -2,23 +2,32 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-const root = join(import.meta.dirname, '../..');
+const root = join(import.meta.dirname, '../../..');
 const run = promisify(execFile);
 
-/** Builds the client package from the procedures as they are; afterwards `account-client` can be imported. */
+/** Builds the client package from the current procedures; afterwards `account-client` can be imported. */
 export const buildClient = () => run('npm', ['run', 'build', '--workspace', 'account-client'], { cwd: root });
 
-/** What the tests need of the built package, whose own types are only there once it is built. */
+/** The part of the built package that tests use; its own types exist only after the build. */
 interface ClientPackage {
   createClient(options: ConnectOptions): unknown;
   createServiceClient(options: ConnectOptions & { token: string }): unknown;
+  followEvents(client: unknown, options: FollowOptions): AsyncGenerator<{ number: number; type: string; data: object }>;
   isServiceError(error: unknown): error is ClientError;
+  verifyWebhook(request: Request, secret: string): Promise<unknown>;
+  WebhookError: new (message: string) => Error;
 }
 
 interface ConnectOptions {
   url: string;
   fetch?: typeof fetch;
   headers?: Record<string, string>;
+}
+
+interface FollowOptions {
+  after: number;
+  types?: string[];
+  signal?: AbortSignal;
 }
 
 interface ClientError extends Error {

@@ -3,8 +3,8 @@ import { request as requestOverTls } from 'node:https';
 import { text } from 'node:stream/consumers';
 
 /**
- * One request with headers that `fetch` keeps to itself, such as Host, over TLS with the certificates of one authority (PEM),
- * from one of this machine's addresses. No redirect is followed.
+ * One request with headers that `fetch` does not allow, such as Host, over TLS with one authority's certificates (PEM),
+ * from one of this machine's addresses. Follows no redirect.
  */
 export const ask = (
   url: string,

@@ -4,17 +4,17 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { createPool, type RowDataPacket } from 'mysql2/promise';
 
 const SQLITE_BUSY = 5;
-const MOST_TRIES = 1000;
+const MAX_TRIES = 1000;
 
 type Parameter = string | number | bigint | null | Uint8Array;
 
-/** Runs one statement and resolves to its rows, none for a statement that changes; `?` marks a parameter. */
+/** Runs a statement and resolves to its rows, none for a change; `?` marks a parameter. */
 export type Query = <Row extends object = Record<string, unknown>>(
   sql: string,
   parameters?: Parameter[],
 ) => Promise<Row[]>;
 
-/** The service's database, seen past the service. */
+/** Direct access to the service's database. */
 export interface DatabaseView {
   query: Query;
   close(): Promise<void>;
@@ -32,8 +32,8 @@ export function viewMysql(url: string): DatabaseView {
 }
 
 /**
- * The SQLite file of the embedded form, opened at the first query: the service creates it. Its lock is waited for without
- * blocking this thread, where the service that holds it may run too.
+ * The SQLite file of the embedded form, opened at the first query: the service creates it. Waits for its lock without
+ * blocking this thread, in which the service that holds it may run too.
  */
 export function viewSqlite(dataDir: string): DatabaseView {
   let database: DatabaseSync | undefined;
@@ -42,13 +42,13 @@ export function viewSqlite(dataDir: string): DatabaseView {
       database ??= new DatabaseSync(join(dataDir, 'database.sqlite'), { timeout: 0 });
       for (let tries = 0; ; tries++) {
         try {
-          // Copied: node:sqlite makes rows without a prototype, which equal no plain object.
+          // Copied: rows of node:sqlite have no prototype, so they equal no plain object.
           return database
             .prepare(sql)
             .all(...parameters)
             .map((row) => ({ ...row })) as Row[];
         } catch (error) {
-          if ((error as { errcode?: number }).errcode !== SQLITE_BUSY || tries >= MOST_TRIES) throw error;
+          if ((error as { errcode?: number }).errcode !== SQLITE_BUSY || tries >= MAX_TRIES) throw error;
           await pause(2);
         }
       }

@@ -1,4 +1,4 @@
-import type { ReceivedMail } from './smtp.ts';
+import type { ReceivedMail } from '../servers/smtp.ts';
 
 export type Action =
   | 'register'
@@ -18,56 +18,56 @@ export type Action =
 /** One call of a load generator. Times are performance.now(). */
 export interface Entry {
   action: Action;
-  /** Email of the user. */
+  /** The user's email. */
   user: string;
   start: number;
   end: number;
-  /** HTTP status; undefined where no answer came, and so nothing is known of the effect. */
+  /** The HTTP status; undefined without an answer, when the effect is unknown. */
   status: number | undefined;
-  /** What a proxy answered in place of the service, whose own answer is not known. */
+  /** The answer of a proxy instead of the service, whose own answer is unknown. */
   proxyStatus?: number;
-  /** The session that was sent, or that a login has opened. */
+  /** The session that was sent, or that a login opened. */
   session?: string | undefined;
-  /** The session that another one has ended. */
+  /** The session that another one ended. */
   ended?: string;
   /** The one-time token that was sent. */
   token?: string;
   /** The password that was registered, tried or set. */
   password?: string;
-  /** What a change wrote and what a read found; the key of an upload or of its declaration. */
+  /** The written or read value; the key of an upload or its declaration. */
   value?: string | undefined;
 }
 
-/** What is stored and delivered once all work has ended. */
+/** The stored and delivered data once all work has ended. */
 export interface Outcome {
   users: { email: string; verified: boolean; value: string }[];
-  /** Keys of what was declared or uploaded, and of what the storage has. */
+  /** Keys of declared or uploaded objects, and of those in the storage. */
   uploads: string[];
   objects: string[];
   mails: Pick<ReceivedMail, 'to' | 'subject' | 'messageId' | 'text' | 'at'>[];
   /** When a process was killed. */
   crashes: number[];
-  /** Spans whose writes the store of the sessions has lost: it does not know the sessions that were opened then. */
+  /** Spans whose writes the session store has lost: sessions opened then are unknown to it. */
   forgotten?: { from: number; to: number }[];
 }
 
 const isDone = ({ status }: Entry) => status !== undefined && status >= 200 && status < 300;
 const mayBeDone = (entry: Entry) => entry.status === undefined || isDone(entry);
 
-/** The mails that an action promises: each subject begins with these words. */
+/** The mails that an action promises, by the beginning of their subjects. */
 const promises: Partial<Record<Action, string>> = {
   register: 'Verify your email',
   forgot: 'Reset your password',
   reset: 'Your password for',
 };
 
-/** The mails that an action may cause: a login, on a device that is new to its user. */
+/** The mails that an action may cause: a login on a device that is new to its user. */
 const possible: Partial<Record<Action, string>> = { login: 'New login' };
 
-/** A mail server has a mail for a moment before it says so, and a crash is noted a moment after it. */
+/** A mail server has a mail a moment before it says so, and a crash is recorded a moment later. */
 const NOTED_WITHIN_MS = 1000;
 
-/** Every place where history and outcome contradict what was answered, as sentences; none if all is well. */
+/** Every contradiction of history and outcome, as sentences; none if all is well. */
 export function violations(history: Entry[], outcome: Outcome): string[] {
   const users = Map.groupBy(history, ({ user }) => user);
   const known = [...users].flatMap(([user, entries]) => [
@@ -87,25 +87,25 @@ export function violations(history: Entry[], outcome: Outcome): string[] {
   return [...known, ...strangers, ...failures];
 }
 
-/** The calls that end a session for certain, or may have ended it. */
+/** The calls that end a session, certainly or possibly. */
 const endingsOf = (login: Entry, entries: Entry[]) =>
   entries.filter((entry) => {
     if (entry.action === 'logout') return entry.session === login.session;
     if (entry.action === 'endSession') return entry.ended === login.session;
-    // A login beside it may have come after it; one with a password of before cannot count as new after a reset.
+    // A concurrent login may be later; one with a former password cannot count as new after a reset.
     if (entry.action === 'logoutAll') return entry.end > login.start;
     return entry.action === 'reset' && entry.password !== login.password && entry.end > login.start;
   });
 
 const loginsOf = (entries: Entry[]) => entries.filter((entry) => entry.action === 'login' && isDone(entry));
 
-/** When a session had ended for certain; never is Infinity. */
+/** When a session had certainly ended; Infinity for never. */
 const endOf = (login: Entry, entries: Entry[]): number =>
   endingsOf(login, entries)
     .filter((ending) => isDone(ending) && (ending.action !== 'logoutAll' || ending.start >= login.end))
     .reduce((first, { end }) => Math.min(first, end), Number.POSITIVE_INFINITY);
 
-/** The sessions that have ended for certain, and when. */
+/** The sessions that certainly ended, and when. */
 export const endedSessions = (history: Entry[]): { user: string; session: string; at: number }[] =>
   [...Map.groupBy(history, ({ user }) => user)].flatMap(([user, entries]) =>
     loginsOf(entries)
@@ -121,7 +121,7 @@ function* revokedSessions(entries: Entry[]): Generator<string> {
     );
     for (const use of uses.filter(isDone)) yield `a revoked session of ${use.user} authenticated ${use.action}`;
   }
-  // A login that begins after a reset has ended, with a password from before it.
+  // A login that starts after a completed reset, with an earlier password.
   for (const reset of entries.filter((entry) => entry.action === 'reset' && isDone(entry))) {
     const others = entries.filter((entry) => entry.action === 'login' && isDone(entry) && entry.start > reset.end);
     const isSetLater = ({ password, start }: Entry) =>
@@ -186,9 +186,9 @@ function* lostChanges(user: string, entries: Entry[], { users, uploads, objects 
 }
 
 /**
- * What a look from `start` to `end` may find: each value whose writing began before the end of the look, unless an
- * acknowledged later one, begun after this one had ended, was answered before the look began. A write without an answer
- * ends where it was given up, and is never certain to have overwritten another.
+ * The values that a read from `start` to `end` may find: each value written before the end of the read, unless an
+ * acknowledged later write was answered before the read started. A write without an answer ends when it was given up,
+ * and never certainly overwrites another.
  */
 function possibleValues(writes: Entry[], look: Pick<Entry, 'start' | 'end'>, initial?: string): string[] {
   const first = { action: 'change', user: '', start: -1, end: -1, status: 200, value: initial } as const;
@@ -200,18 +200,18 @@ function possibleValues(writes: Entry[], look: Pick<Entry, 'start' | 'end'>, ini
 
 function* mailsOf(user: string, entries: Entry[], { mails, crashes }: Outcome): Generator<string> {
   const received = mails.filter(({ to }) => to.includes(user));
-  const wanted = Object.entries({ ...promises, ...possible }) as [Action, string][];
-  for (const [action, subject] of wanted) {
-    const asked = entries.filter((entry) => entry.action === action && mayBeDone(entry));
+  const subjects = Object.entries({ ...promises, ...possible }) as [Action, string][];
+  for (const [action, subject] of subjects) {
+    const requests = entries.filter((entry) => entry.action === action && mayBeDone(entry));
     const copies = Map.groupBy(
       received.filter((mail) => mail.subject.startsWith(subject)),
       ({ messageId }) => messageId,
     );
-    const promised = action in promises ? asked.filter(isDone).length : 0;
+    const promised = action in promises ? requests.filter(isDone).length : 0;
     if (copies.size < promised) yield `of ${promised} mails "${subject}" promised to ${user}, ${copies.size} arrived`;
     const firsts = [...copies.values()].map((mails) => Math.min(...mails.map(({ at }) => at))).sort((a, b) => a - b);
     for (const [i, at] of firsts.entries())
-      if (asked.filter(({ start }) => start < at).length <= i)
+      if (requests.filter(({ start }) => start < at).length <= i)
         yield `a mail that nobody asked for: "${subject}" to ${user}`;
     for (const [id, mails] of copies) {
       const [one, ...more] = mails.sort((a, b) => a.at - b.at);
@@ -224,6 +224,6 @@ function* mailsOf(user: string, entries: Entry[], { mails, crashes }: Outcome): 
       }
     }
   }
-  const unknown = received.filter(({ subject }) => !wanted.some(([, words]) => subject.startsWith(words)));
+  const unknown = received.filter(({ subject }) => !subjects.some(([, words]) => subject.startsWith(words)));
   for (const { subject } of unknown) yield `a mail that nobody asked for: "${subject}" to ${user}`;
 }

@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { mastersOf } from './redis.ts';
-import type { Stack } from './stack.ts';
+import { mastersOf } from '../servers/redis.ts';
+import type { Stack } from '../stack.ts';
 
-/** What the service's key-value store holds under a key, seen past the service. */
+/** Direct access to the service's key-value store. */
 export interface Entry {
   key: string;
   value: string;
-  /** How long it is kept from now on; `Infinity` for ever. */
+  /** Its remaining lifetime; `Infinity` for ever. */
   keptMs: number;
 }
 
@@ -22,7 +22,7 @@ function inFile<T>({ services }: Stack, work: (file: DatabaseSync) => T): T {
   }
 }
 
-/** Every entry whose key matches, those of counters too. `pattern` is a key with `*` for any text. */
+/** Every entry with a matching key, including counters. `pattern` is a key with `*` for any text. */
 export async function entriesOf(stack: Stack, pattern = '*'): Promise<Entry[]> {
   const { redis } = stack;
   if (!redis) {
@@ -52,7 +52,7 @@ export async function entriesOf(stack: Stack, pattern = '*'): Promise<Entry[]> {
   return entries.flat();
 }
 
-/** Where the store has a session. */
+/** The key of a session in the store. */
 export async function sessionEntry(stack: Stack, session: string): Promise<Entry> {
   const key = `session:${createHash('sha256').update(session).digest('base64url')}`;
   const [entry] = await entriesOf(stack, key);
@@ -60,20 +60,20 @@ export async function sessionEntry(stack: Stack, session: string): Promise<Entry
   return entry;
 }
 
-/** Makes a session so much older in the store, as if it had not been used meanwhile. */
+/** Makes a stored session this much older, as if it had not been used in that time. */
 export async function ageSession(stack: Stack, session: string, ms: number): Promise<void> {
   const { key, value } = await sessionEntry(stack, session);
   const { createdAt, expiresAt, ...rest } = JSON.parse(value) as { createdAt: number; expiresAt: number };
   await replaceEntry(stack, key, JSON.stringify({ ...rest, createdAt: createdAt - ms, expiresAt: expiresAt - ms }));
 }
 
-/** Replaces a value; it is kept for as long as the one before. */
+/** Replaces a value and keeps its lifetime. */
 export async function replaceEntry(stack: Stack, key: string, value: string): Promise<void> {
   if (stack.redis) await stack.redis.set(key, value, 'KEEPTTL');
   else inFile(stack, (file) => file.prepare('update entries set value = ? where key = ?').run(value, key));
 }
 
-/** Puts entries back as they were, deleted ones too: what the store has that comes back from a snapshot. */
+/** Restores entries, including deleted ones: a store restored from a snapshot. */
 export async function restoreEntries(stack: Stack, entries: Entry[]): Promise<void> {
   for (const { key, value, keptMs } of entries) {
     const ms = Math.round(keptMs);

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 
-// Preloaded into the service (`NODE_OPTIONS=--import=…`): at its end it writes the names of the packages that it has loaded to
-// the file LOADED_PACKAGES, as a JSON array.
+// Preloaded into the service (`NODE_OPTIONS=--import=…`): at exit it writes the names of the loaded packages to the file
+// LOADED_PACKAGES, as a JSON array.
 const packages = new Set<string>();
 
 registerHooks({

@@ -1,6 +1,6 @@
-/** A mail as a test sees it, wherever it was kept. */
+/** A mail as a test sees it, wherever it is stored. */
 export interface Mail {
-  /** The recipients it was really handed over for (the envelope), not what its header says. */
+  /** The recipients of the envelope, not of the header. */
   to: string[];
   /** The address in the From header. */
   from: string;
@@ -17,7 +17,7 @@ export interface MailQuery {
   subject?: string | RegExp;
 }
 
-/** Whether the mail is one that the query asks for; addresses are compared without regard to case. */
+/** Whether the mail matches the query; addresses are compared case-insensitively. */
 export function matches(mail: Mail, { to, subject = '' }: MailQuery): boolean {
   const isRecipient = mail.to.some((address) => address.toLowerCase() === to.toLowerCase());
   return isRecipient && (subject instanceof RegExp ? subject.test(mail.subject) : mail.subject.includes(subject));

@@ -1,4 +1,4 @@
-import { freePort } from './port.ts';
+import { freePort } from '../servers/port.ts';
 
 export interface Sample {
   name: string;
@@ -9,13 +9,13 @@ export interface Sample {
 /** The metrics of one service, as Prometheus reads them. */
 export interface Metrics {
   readonly port: number;
-  /** All samples now. Rejects after 10 s, as Prometheus does by default. */
+  /** All current samples. Rejects after 10 s, Prometheus' default. */
   scrape(): Promise<Sample[]>;
-  /** The value of the one series with these labels; undefined where there is none. */
+  /** The value of the only series with these labels; undefined if there is none. */
   value(name: string, labels?: Record<string, string>): Promise<number | undefined>;
 }
 
-/** For a service that is started with METRICS_PORT set to `port`. */
+/** For a service with METRICS_PORT set to `port`. */
 export async function metricsOnFreePort(): Promise<Metrics> {
   const port = await freePort();
   const scrape = async () => {

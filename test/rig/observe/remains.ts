@@ -1,7 +1,7 @@
+import type { Stack } from '../stack.ts';
 import { entriesOf } from './key-value-view.ts';
-import type { Stack } from './stack.ts';
 
-/** The tables of the service's database, seen past the service. */
+/** Direct access to the tables of the service's database. */
 export async function tablesOf({ name, database }: Pick<Stack, 'name' | 'database'>): Promise<string[]> {
   const rows = await database<{ name: string }>(
     name === 'real'
@@ -12,18 +12,26 @@ export async function tablesOf({ name, database }: Pick<Stack, 'name' | 'databas
 }
 
 /**
- * Where any of these texts is stored, in any column of any table or in any key or value of the store: `users`, `session:…`.
- * Counters of limits, which expire within their hour, are left out.
+ * The places where any of these texts is stored, in any column or any key or value of the store: `users`, `session:…`.
+ * Counters of limits, which expire within an hour, and the id in the event of the removal are omitted.
  */
 export async function remainsOf(stack: Stack, texts: string[]): Promise<string[]> {
   const holds = (value: unknown) => texts.some((text) => JSON.stringify(value).includes(text));
   const found: string[] = [];
   for (const table of await tablesOf(stack)) {
     const rows = await stack.database(`select * from ${table}`);
-    found.push(...rows.filter(holds).map(() => table));
+    found.push(
+      ...rows
+        .map(withoutRemoved)
+        .filter(holds)
+        .map(() => table),
+    );
   }
   const entries = (await entriesOf(stack)).filter(
     ({ key, keptMs }) => !(key.includes('limit:') && keptMs <= 3_600_000),
   );
   return [...found, ...entries.filter(holds).map(({ key }) => key)];
 }
+
+const withoutRemoved = ({ user_id, ...row }: Record<string, unknown>) =>
+  row['kind'] === 'user-removed' ? row : { user_id, ...row };

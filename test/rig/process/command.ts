@@ -12,16 +12,22 @@ export interface Ended {
   stderr: string;
 }
 
-/** Runs a command for operators, of server/cli. Rejects with its exit code and what it said, if that is not 0. */
-export const runCommand = (name: string, env: NodeJS.ProcessEnv, args: readonly string[] = []) =>
-  run(node, [`server/cli/${name}.ts`, ...args], { cwd: root, env: { PATH: process.env['PATH'], ...env } });
+/** Halves the CPU time of a command. */
+const NODE_COMPILE_CACHE = join(root, 'node_modules/.cache/compiled');
 
-/** Runs a command, whatever its exit code will be. */
+/** Runs a command of server/cli. Rejects with its exit code and output unless it exits with 0. */
+export const runCommand = (name: string, env: NodeJS.ProcessEnv, args: readonly string[] = []) =>
+  run(node, [`server/cli/${name}.ts`, ...args], {
+    cwd: root,
+    env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE, ...env },
+  });
+
+/** Runs a command, whatever its exit code. */
 export const runToItsEnd = (name: string, env: NodeJS.ProcessEnv, args: readonly string[] = []): Promise<Ended> =>
   runCommand(name, env, args).then(
     (output) => ({ code: 0, ...output }),
     (error: Ended) => error,
   );
 
-/** Brings the schema of DATABASE_URL up to date. */
+/** Migrates the schema of DATABASE_URL. */
 export const migrate = (env: NodeJS.ProcessEnv): Promise<unknown> => runCommand('migrate', env);

@@ -9,7 +9,7 @@ export interface Diagnosis {
   lines: string[];
 }
 
-/** Runs the doctor in an environment, and holds it to say none of the secrets there. */
+/** Runs the doctor in an environment, and asserts that its output contains no secret. */
 export async function runDoctor(env: Environment): Promise<Diagnosis> {
   const ended = await runToItsEnd('doctor', env);
   const said = ended.stdout + ended.stderr;
@@ -18,7 +18,7 @@ export async function runDoctor(env: Environment): Promise<Diagnosis> {
   return { code: ended.code, lines: lines.map((line) => line.replace(/ +/g, ' ')) };
 }
 
-/** Secrets by their names, and the passwords of addresses. */
+/** Secrets by their names, and the passwords in URLs. */
 const secretsIn = (env: Environment): string[] =>
   Object.entries(env).flatMap(([name, value]) =>
     name.includes('SECRET')
@@ -26,6 +26,6 @@ const secretsIn = (env: Environment): string[] =>
       : [...value.matchAll(/:([^:@/]+)@/g)].map(([, password = '']) => password),
   );
 
-/** An address with another host, user or the like. */
+/** A URL with another host, user or similar. */
 export const withChanges = (address: string, changes: Partial<URL>): string =>
   Object.assign(new URL(address), changes).href;

@@ -1,12 +1,12 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
-import { releaseGroup, watchGroup } from './custodian.ts';
-import { inTime, until } from './until.ts';
+import { releaseGroup, watchGroup } from '../servers/custodian.ts';
+import { inTime, until } from '../until.ts';
 
 export interface ProcessGroup {
-  /** Of the first process, and so of the group. */
+  /** The id of the first process, and so of the group. */
   readonly pid: number;
-  /** Resolves to the exit code once the first process is gone and all output is read; null after a signal. */
+  /** Resolves to the exit code once the first process has exited and its output is read; null after a signal. */
   readonly exited: Promise<number | null>;
   isRunning(): boolean;
   /** Everything written to stdout and stderr so far. */
@@ -20,7 +20,7 @@ export interface Command {
   args: string[];
   env: Record<string, string>;
   cwd?: string;
-  /** A file for what it writes to stdout, instead of `output`. */
+  /** A file for its stdout, instead of `output`. */
   stdout?: string;
 }
 
@@ -67,8 +67,8 @@ export function signalIfThere(pid: number, name: NodeJS.Signals): void {
 }
 
 /**
- * Waits until `ready` holds. If the process ends first or time runs out, its group is killed and the Error carries its
- * whole output.
+ * Waits until `ready` holds. If the process ends first or time runs out, its group is killed, and the Error contains its
+ * output.
  */
 export async function whenReady(
   group: ProcessGroup,
@@ -79,7 +79,7 @@ export async function whenReady(
     throw new Error(`${what} ended with exit code ${code}`);
   });
   try {
-    // until() asks no further once the process is gone.
+    // Stops polling once the process has exited.
     await Promise.race([until(async () => !group.isRunning() || (await ready()), { within, what }), failed]);
     if (!group.isRunning()) await failed;
   } catch (cause) {
@@ -89,7 +89,7 @@ export async function whenReady(
   }
 }
 
-/** Waits for the end of a process that was told to end. If time runs out, its group is killed and this rejects. */
+/** Waits for the exit of a process that was told to end. If time runs out, kills its group and rejects. */
 export async function whenGone(
   group: ProcessGroup,
   { what, within }: { what: string; within: number },

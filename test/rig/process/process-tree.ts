@@ -1,13 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** The processes that a process has started and that run, those of their own not among them. Linux only. */
+/** The running direct children of a process. Linux only. */
 export function childrenOf(pid: number): number[] {
   return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
     readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
   );
 }
 
-/** The nice values of a process's threads, by their names. Linux only. */
+/** The nice values of a process's threads, by name. Linux only. */
 export function priorities(pid: number): Map<string, Set<number>> {
   const found = new Map<string, Set<number>>();
   for (const thread of readdirSync(`/proc/${pid}/task`)) {

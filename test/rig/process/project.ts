@@ -2,27 +2,28 @@ import { execFile } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { temporaryDirectory } from './custodian.ts';
-import { accepts } from './port.ts';
+import { temporaryDirectory } from '../servers/custodian.ts';
+import { accepts } from '../servers/port.ts';
+import { START_MS } from '../until.ts';
 import { spawnGroup, whenReady } from './process-group.ts';
 
-const root = join(import.meta.dirname, '../..');
+const root = join(import.meta.dirname, '../../..');
 const execute = promisify(execFile);
 
-/** A project of somebody else, outside of this repository, with the client package from its tarball. */
+/** A separate project outside this repository, with the client package from its tarball. */
 export interface Project {
   readonly directory: string;
-  /** Compiles what is in it with the project's own tsconfig.json; rejects with the compiler's words. */
+  /** Compiles it with its own tsconfig.json; rejects with the compiler's output. */
   compile(): Promise<void>;
-  /** Runs a compiled file in Node and answers what it printed, as JSON. */
+  /** Runs a compiled file in Node and returns its output, parsed as JSON. */
   run(file: string, env: Record<string, string>): Promise<unknown>;
-  /** Carries out a script of its package.json. */
+  /** Runs a script of its package.json. */
   script(name: string, env: Record<string, string>): Promise<void>;
-  /** Starts a server of it by its script, with arguments, and resolves once it accepts connections. */
+  /** Starts a server by one of its scripts, with arguments, and resolves once it accepts connections. */
   serve(name: string, options: { port: number; args?: string[]; env?: Record<string, string> }): Promise<() => unknown>;
 }
 
-/** What `npm pack` makes of client/, as the global setup has built it: built again, it would be gone for a moment for others. */
+/** The tarball of client/, as built by the global setup: a rebuild would remove it for other tests for a moment. */
 export async function packClient(): Promise<{ tarball: string; files: string[]; size: number }> {
   const destination = temporaryDirectory('pack');
   const { stdout } = await execute('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', destination], {
@@ -33,7 +34,7 @@ export async function packClient(): Promise<{ tarball: string; files: string[]; 
   return { tarball: join(destination, packed.filename), files, size: packed.size };
 }
 
-/** A new project with some files of ours copied into it, and packages installed as anybody installs them. */
+/** A new project with copies of some of our files, and packages installed as usual. */
 export async function newProject(source: string, packages: string[]): Promise<Project> {
   const directory = join(temporaryDirectory('project'), 'app');
   mkdirSync(directory);
@@ -50,7 +51,7 @@ export async function newProject(source: string, packages: string[]): Promise<Pr
     async serve(name, { port, args = [], env = {} }) {
       const command = { file: 'npm', args: ['run', name, '--', ...args], cwd: directory };
       const group = spawnGroup({ ...command, env: environment({ PORT: String(port), ...env }) });
-      await whenReady(group, () => accepts(port), { what: `npm run ${name} at port ${port}`, within: 20_000 });
+      await whenReady(group, () => accepts(port), { what: `npm run ${name} at port ${port}`, within: START_MS });
       return () => {
         group.signal('SIGKILL');
         return group.exited;
@@ -62,7 +63,7 @@ export async function newProject(source: string, packages: string[]): Promise<Pr
       });
     },
     async run(file, env) {
-      const { stdout } = await execute(process.execPath, [join(directory, file)], { env, timeout: 30_000 });
+      const { stdout } = await execute(process.execPath, [join(directory, file)], { env, timeout: START_MS });
       return JSON.parse(stdout);
     },
   };

@@ -2,20 +2,20 @@ import { execFile } from 'node:child_process';
 import { symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { temporaryDirectory } from './custodian.ts';
+import { temporaryDirectory } from '../servers/custodian.ts';
 
-const root = join(import.meta.dirname, '../..');
+const root = join(import.meta.dirname, '../../..');
 const run = promisify(execFile);
 const git = async (...args: string[]) => (await run('git', args, { cwd: root, maxBuffer: 1e8 })).stdout;
 
 export interface Release {
-  /** As the commit says: v1.2.3. */
+  /** The version in the commit: v1.2.3. */
   name: string;
-  /** Its files, with the packages that it needs to run. */
+  /** Its files with its production packages. */
   tree: string;
 }
 
-/** The newest release before this commit, or the first one itself, in a directory of its own, which is removed when this process ends. */
+/** The newest release before this commit, or the first one itself, in a directory that is removed when this process ends. */
 export async function lastRelease(): Promise<Release> {
   const { commit, name } = await newest();
   const tree = temporaryDirectory('release');
@@ -26,7 +26,7 @@ export async function lastRelease(): Promise<Release> {
   return { name, tree };
 }
 
-/** A clone may lack tags: a release is the commit that `npm version` makes, or else what carries its tag. */
+/** A clone may lack tags: a release is a commit of `npm version`, or else a tagged one. */
 async function newest(): Promise<{ commit: string; name: string }> {
   const isRelease = (text = '') => /^v\d+\.\d+\.\d+$/.test(text);
   const [head = [], ...before] = (await git('log', '--format=%H %s')).split('\n').map((line) => line.split(/ (.*)/));

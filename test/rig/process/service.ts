@@ -1,86 +1,97 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { temporaryDirectory } from './custodian.ts';
-import { isMutationRun } from './mutation-run.ts';
-import { accepts, freePort } from './port.ts';
+import { isMutationRun, runsInProcess } from '../mutation-run.ts';
+import { temporaryDirectory } from '../servers/custodian.ts';
+import { accepts, freePort } from '../servers/port.ts';
+import { START_MS } from '../until.ts';
 import { type ProcessGroup, signalIfThere, spawnGroup, whenGone, whenReady } from './process-group.ts';
 
-/** The directory of the code as it is. */
-export const root = join(import.meta.dirname, '../..');
+/** The directory of the current code. */
+export const root = join(import.meta.dirname, '../../..');
 const node = join(root, 'node_modules/.bin/node');
 
 export interface ServiceOptions {
-  /** Beside, or in place of, what the rig sets; undefined takes a variable away. */
+  /** Overrides the rig's environment; undefined removes a variable. */
   env?: Record<string, string | undefined>;
-  /** False: the service counts as started once its port accepts connections, for parts that are down from the start. */
+  /** False: the service counts as started once its port accepts connections, for tests that start with parts down. */
   ready?: boolean;
-  /** By `npm start` itself; otherwise by the command behind it, which takes half a second of CPU less. */
+  /** By `npm start`; otherwise by the command behind it, which takes half a second of CPU less. */
   npm?: boolean;
   /** A file for its log, instead of `output`. */
   stdout?: string;
-  /** The directory of the release that runs, instead of the code as it is. */
+  /** A program that starts the command in its arguments, after these. */
+  wrapper?: [file: string, ...args: string[]];
+  /** The directory of the release to run, instead of the current code. */
   tree?: string | undefined;
+  /** In the process of the test, if the run allows that and the environment needs no other. */
+  mayShare?: boolean;
 }
 
-/** What is different from a restart on: `env` goes beside, or in place of, what it was until then. */
+/** Settings of a whole process: preloaded code, what main.ts does, the recorders of metrics and traces. */
+const ofProcess = ['NODE_OPTIONS', 'NODE_ENV', 'METRICS_PORT', 'OTEL_EXPORTER_OTLP_ENDPOINT', 'PROCESSES', 'CA_FILE'];
+
+/** Changes at a restart: `env` overrides the environment from then on. */
 export type Changes = { env?: Record<string, string> } & Pick<ServiceOptions, 'tree'>;
 
-/** One process of the service under test. */
+/** One process of the tested service. */
 export interface Service {
   /** Where it listens: http://127.0.0.1:port. */
   readonly url: string;
-  /** Its public address, APP_URL. */
+  /** Its public URL, APP_URL. */
   readonly appUrl: string;
   readonly port: number;
-  /** Of the service itself, not of npm: another one after a restart. Undefined while it does not run. */
+  /** The id of the service process, not of npm; changes at a restart. Undefined while it does not run. */
   readonly pid: number | undefined;
   readonly dataDir: string;
   readonly env: Readonly<Record<string, string>>;
   /**
-   * Resolves to the exit code that `npm start` ends with, which is the service's own, once the running process is gone:
-   * 128 + n if signal n ended the service alone, null if npm was killed with it.
+   * Resolves to the exit code of `npm start`, which is the service's own, once the running process has exited: 128 + n if
+   * signal n ended the service alone, null if npm was killed with it.
    */
   readonly exited: Promise<number | null>;
-  /** Everything it has written, over all restarts. */
+  /** All output, over all restarts. */
   output(): string;
   /**
-   * SIGTERM to the service itself, or SIGINT, which does not wait for further requests; resolves to the exit code. Past
-   * `within` ms (15 s) it is killed, and this rejects.
+   * Sends SIGTERM to the service process, or SIGINT, which does not wait for further requests; resolves to the exit code.
+   * After `within` ms (30 s) it is killed, and this rejects.
    */
   stop(options?: { within?: number; by?: 'SIGTERM' | 'SIGINT' }): Promise<number | null>;
-  /** SIGKILL to the whole process group; resolves once it is gone. */
+  /** SIGKILL to the whole process group; resolves once it has ended. */
   kill(): Promise<void>;
-  /** To the service's own process, not to npm. */
+  /** To the service process, not to npm. */
   signal(name: NodeJS.Signals): void;
   /** Stops it if it runs, and starts it again on the same port and data. */
   restart(changes?: Changes): Promise<void>;
 }
 
 /**
- * Starts the service and resolves once GET /readyz answers 200. Rejects, with all output, if the process ends or 20 s pass
- * before that. The data directory is removed when the test process ends.
+ * Starts the service and resolves once GET /readyz answers 200. Rejects with all output if the process exits, or after
+ * a minute. The data directory is removed when the test process ends.
  */
 export async function startService({
   env: changes = {},
   ready = true,
   npm = false,
   stdout,
+  wrapper,
   tree = root,
+  mayShare = false,
 }: ServiceOptions = {}): Promise<Service> {
   let env = await environment(changes);
-  // What is preloaded into a process needs one of its own.
-  if (isMutationRun && !env.NODE_OPTIONS) {
-    const { startInProcess } = await import('./in-process.ts');
+  const shares = mayShare && runsInProcess && tree === root && !ofProcess.some((name) => env[name]);
+  if (shares || (isMutationRun && !env.NODE_OPTIONS)) {
+    const { startInProcess } = await import('../client/in-process.ts');
     return startInProcess(env);
   }
   const port = Number(env.PORT);
   const url = `http://127.0.0.1:${port}`;
   let earlierOutput = '';
   const launch = async () => {
-    const command = npm ? { file: 'npm', args: ['start'] } : { file: node, args: ['server/main.ts'] };
-    const group = spawnGroup({ ...command, env, cwd: tree, ...(stdout && { stdout }) });
+    const command = npm ? ['npm', 'start'] : [node, 'server/main.ts'];
+    const [file = '', ...args] = [...(wrapper ?? []), ...command];
+    const group = spawnGroup({ file, args, env, cwd: tree, ...(stdout && { stdout }) });
     const condition = ready ? () => isReady(url) : () => accepts(port);
-    await whenReady(group, condition, { what: `the service on port ${port}`, within: 20_000 });
+    await whenReady(group, condition, { what: `the service on port ${port}`, within: START_MS });
     return group;
   };
   let group = await launch();
@@ -92,7 +103,7 @@ export async function startService({
   const signal = (name: NodeJS.Signals) => {
     if (group.isRunning()) signalIfThere(ownProcess() ?? group.pid, name);
   };
-  const stop: Service['stop'] = ({ within = 15_000, by = 'SIGTERM' } = {}) => {
+  const stop: Service['stop'] = ({ within = 30_000, by = 'SIGTERM' } = {}) => {
     signal(by);
     return whenGone(group, { what: `the end of the service on port ${port} after ${by}`, within });
   };
@@ -127,15 +138,15 @@ export async function startService({
   };
 }
 
-// Nothing of the test run's own environment reaches the service but what npm needs to find Node and itself. Hashing as the
-// contract wants it would be most of what a run takes: tests of hashing set PASSWORD_ITERATIONS themselves.
+// The service inherits only what npm needs to find Node and itself. Hashing at the contract's cost would dominate a run:
+// tests of hashing set PASSWORD_ITERATIONS themselves.
 async function environment(changes: Record<string, string | undefined>): Promise<Record<string, string>> {
   const port = changes.PORT ?? String(await freePort());
   const all = {
     PATH: process.env.PATH,
     HOME: process.env.HOME,
     TMPDIR: process.env.TMPDIR,
-    // A run starts the service some hundred times, a third of each start being compilation.
+    // A run starts the service some hundred times, and compilation takes a third of each start.
     NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/compiled'),
     npm_config_update_notifier: 'false',
     npm_config_logs_max: '0',
@@ -158,13 +169,13 @@ async function isReady(url: string): Promise<boolean> {
 }
 
 /**
- * The Node process that npm started. Signals go to it directly: what npm passes on ends at the shell in between, if the
- * start script needs one. Undefined before it runs, and where there is no /proc.
+ * The Node process that npm started. Signals go to it directly: npm passes them only to the shell in between, if the
+ * start script needs one. Undefined before it runs, and without /proc.
  */
 function nodeProcess({ pid: npm }: ProcessGroup): number | undefined {
   const members = processes().filter(({ pid, group }) => group === npm && pid !== npm && isNode(pid));
   const pids = new Set(members.map(({ pid }) => pid));
-  // The service may have processes of its own below it.
+  // The service may have child processes.
   return members.find(({ parent }) => !pids.has(parent))?.pid;
 }
 
@@ -187,7 +198,7 @@ function entries(directory: string): string[] {
   }
 }
 
-// Empty for a process that ended meanwhile.
+// Empty if the process has ended.
 function textOf(file: string): string {
   try {
     return readFileSync(file, 'utf8');

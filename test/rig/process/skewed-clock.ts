@@ -1,5 +1,9 @@
-// Preloaded into the service (`NODE_OPTIONS=--import=…`): its clock is CLOCK_OFFSET_MS ahead of the machine's.
-const offset = Number(process.env['CLOCK_OFFSET_MS']);
+// Preloaded into the service (`NODE_OPTIONS=--import=…`): its clock is CLOCK_OFFSET_MS ahead of the machine's, and
+// CLOCK_JUMP_MS further with each SIGUSR2.
+let offset = Number(process.env['CLOCK_OFFSET_MS']);
+process.on('SIGUSR2', () => {
+  offset += Number(process.env['CLOCK_JUMP_MS']);
+});
 const RealDate = Date;
 
 class SkewedDate extends RealDate {

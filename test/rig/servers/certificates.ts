@@ -8,10 +8,10 @@ import { requireBinary } from './debian.ts';
 const run = promisify(execFile);
 const fresh = ['req', '-newkey', 'rsa:2048', '-noenc', '-subj', '/CN=rig'];
 
-/** A certificate authority of the test's own; all results are paths of PEM files. */
+/** A certificate authority of the test; all results are paths of PEM files. */
 export interface Authority {
   ca: string;
-  /** A server's certificate that is good for this host name only. */
+  /** A server certificate for this host name only. */
   issue(host: string): Promise<{ cert: string; key: string }>;
 }
 

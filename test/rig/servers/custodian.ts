@@ -3,8 +3,8 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-// A test process may end without running any hook of its own (SIGKILL, a crashed worker). This shell outlives it: it reads
-// what there is to clean up, and cleans it up once its input ends, in whatever way that came about.
+// A test process may end without running its hooks (SIGKILL, a crashed worker). This shell outlives it: it reads what to
+// clean up, and cleans up once its input ends, for whatever reason.
 const script = `
 groups=
 while read -r verb what; do
@@ -26,10 +26,10 @@ function tell(line: string): void {
 }
 
 function startShell(): ChildProcess {
-  // In a session of its own: a Ctrl-C at the terminal must not end it together with those it cleans up after.
+  // In its own session: a Ctrl-C at the terminal must not end it together with the processes it cleans up.
   const child = spawn('sh', ['-c', script], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
   child.unref();
-  // A pipe is a socket to Node; left referenced it would keep this process alive for ever.
+  // Node treats a pipe as a socket, which would keep this process alive unless unreferenced.
   (child.stdin as unknown as { unref(): void }).unref();
   return child;
 }
@@ -37,7 +37,7 @@ function startShell(): ChildProcess {
 /** Kills the process group when this process ends, unless it is released before. */
 export const watchGroup = (pid: number): void => tell(`watch ${pid}`);
 
-/** The group is gone: its number may soon be another's. */
+/** The group has ended: its number may be reused. */
 export const releaseGroup = (pid: number): void => tell(`release ${pid}`);
 
 /** A fresh directory, removed when this process ends. */

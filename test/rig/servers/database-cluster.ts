@@ -2,43 +2,45 @@ import { constants } from 'node:fs';
 import { cp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createConnection, type RowDataPacket } from 'mysql2/promise';
+import { until } from '../until.ts';
 import { temporaryDirectory } from './custodian.ts';
 import { databaseAccount, type Flavour, initialData } from './mysql.ts';
 import { freePort } from './port.ts';
 import type { PrivateServer } from './private-server.ts';
-import { until } from './until.ts';
 
 const SIZE = 3;
 
 export interface DatabaseCluster {
-  /** All nodes, as DATABASE_URL takes them; the database is not there yet. */
+  /** All nodes, as in DATABASE_URL; the database does not exist yet. */
   readonly url: string;
   readonly nodes: PrivateServer[];
-  /** The node that most clients are connected to. */
+  /** The node with the most client connections. */
   inUse(): Promise<PrivateServer>;
-  /** Resolves once all nodes are in the cluster, and in step. */
+  /** Resolves once all nodes are in the cluster and in sync. */
   settled(): Promise<void>;
+  /** Starts a further node, in the way of this call or else in that of the others. */
+  add(startNode?: ClusterKind['startNode']): Promise<PrivateServer>;
   stop(): Promise<void>;
 }
 
-/** What one node of a cluster has for itself. */
+/** The resources of one node. */
 export interface Place {
-  /** 1 begins the cluster. */
+  /** 1 starts the cluster. */
   number: number;
-  /** With the data of a new server below it. */
+  /** Contains the data of a new server. */
   directory: string;
   socket: string;
   port: number;
   url: string;
-  /** Where the nodes of the cluster talk to each other. */
+  /** The port for traffic between nodes. */
   groupPort: number;
 }
 
-/** What Galera and Group Replication differ in. */
+/** The differences between Galera and Group Replication. */
 export interface ClusterKind {
-  /** Starts a node and has it join; resolves once it answers. `peers` are the `host:groupPort` of all nodes, with commas. */
+  /** Starts a node and joins it; resolves once it answers. `peers` are the `host:groupPort` of all nodes, comma-separated. */
   startNode(place: Place, peers: string): Promise<PrivateServer>;
-  /** A query without rows unless the node that is asked takes part, and sees that many others that do. */
+  /** A query without rows unless the node is a member and sees this many others. */
   inStep(size: number): string;
 }
 
@@ -65,11 +67,16 @@ export async function startCluster(flavour: Flavour, { startNode, inStep }: Clus
       return nodes[clients.indexOf(Math.max(...clients))] as PrivateServer;
     },
     async settled() {
-      await until(async () => (await countOf(inStep(SIZE))).every((count) => count > 0), {
+      await until(async () => (await countOf(inStep(nodes.length))).every((count) => count > 0), {
         within: 90_000,
         every: 200,
-        what: `${SIZE} nodes in step`,
+        what: `${nodes.length} nodes in step`,
       });
+    },
+    async add(startAdded = startNode) {
+      const node = await startAdded(await placeOf(nodes.length + 1, data), peers);
+      nodes.push(node);
+      return node;
     },
     stop,
   };
@@ -79,7 +86,7 @@ async function placeOf(number: number, initial: string): Promise<Place> {
   const directory = temporaryDirectory('node');
   const data = join(directory, 'data');
   await cp(initial, data, { recursive: true, mode: constants.COPYFILE_FICLONE });
-  // The identity of a MySQL server, of which each needs its own.
+  // The identity of a MySQL server: each needs its own.
   await rm(join(data, 'auto.cnf'), { force: true });
   const [port, groupPort] = [await freePort(), await freePort()];
   const { user, password } = databaseAccount;
@@ -87,7 +94,7 @@ async function placeOf(number: number, initial: string): Promise<Place> {
   return { number, directory, socket: join(directory, 'mysqld.sock'), port, url, groupPort };
 }
 
-/** At an address, or as root at a socket. */
+/** By address, or as root by socket. */
 export async function execute(at: { url: string } | { socket: string }, sql: string): Promise<RowDataPacket[]> {
   const client = 'url' in at ? { uri: at.url } : { socketPath: at.socket, user: 'root', multipleStatements: true };
   const connection = await createConnection({ ...client, connectTimeout: 2_000 });
@@ -95,7 +102,7 @@ export async function execute(at: { url: string } | { socket: string }, sql: str
     const [rows] = await connection.query<RowDataPacket[]>(sql);
     return rows;
   } finally {
-    // end() would wait for a server that has stopped answering.
+    // end() would wait for an unresponsive server.
     connection.destroy();
   }
 }

@@ -9,8 +9,8 @@ const parts = [
 ];
 
 /**
- * Sees to it that a MySQL or MariaDB server and a Redis server are installed, unless MYSQL_URL and REDIS_URL name running
- * ones. On Debian, as root, what is missing is installed; elsewhere an Error says what to install.
+ * Ensures that a MySQL or MariaDB server and a Redis server are installed, unless MYSQL_URL and REDIS_URL name running
+ * ones. On Debian, as root, missing ones are installed; elsewhere an Error says what to install.
  */
 export function requireBinaries(): void {
   const missing = missingParts();
@@ -23,12 +23,12 @@ export function requireBinaries(): void {
   if (missingParts().length > 0) throw new Error(need);
 }
 
-/** The path of a program that only some tests need; installed like those above if it is missing. */
+/** The path of a program for some tests only; installed like those above if missing. */
 export function requireBinary({ names, debianPackage }: { names: string[]; debianPackage: string }): string {
   return required(() => findBinary(names), names.join(' or '), debianPackage);
 }
 
-/** The same for a file that Debian has at this path. */
+/** The same for a file with this path in Debian. */
 export function requireFile({ path, debianPackage }: { path: string; debianPackage: string }): string {
   return required(() => (existsSync(path) ? path : undefined), path, debianPackage);
 }
@@ -42,7 +42,7 @@ function required(find: () => string | undefined, what: string, debianPackage: s
   return path;
 }
 
-/** Answers the sentence that says what is needed, for whoever still does not find it. */
+/** Returns a sentence that says what to install. */
 function installOnDebian(what: string, packages: string[]): string {
   const need = `The tests need: ${what}. On Debian: apt-get install ${packages.join(' ')}`;
   const isRootOnDebian = process.getuid?.() === 0 && existsSync('/etc/debian_version');
@@ -58,7 +58,7 @@ function installOnDebian(what: string, packages: string[]): string {
 const missingParts = () =>
   parts.filter(({ names, replacedBy }) => !process.env[replacedBy] && findBinary(names) === undefined);
 
-/** The path of the first of these programs that is installed, also where a server's user has it off the PATH. */
+/** The path of the first installed one of these programs, also outside the PATH. */
 export function findBinary(names: string[]): string | undefined {
   const directories = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/libexec'].filter(Boolean);
   return directories.flatMap((directory) => names.map((name) => join(directory, name))).find(isExecutable);
@@ -73,11 +73,11 @@ function isExecutable(path: string): boolean {
   }
 }
 
-// The packages may start services of their own, or be denied to: the tests use private instances on other ports.
+// The packages may start services, or be prevented from it: tests use private instances on other ports.
 function install(packages: string[]): void {
   console.log(`Installing ${packages.join(', ')} …`);
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-  // Test files that need something at the same time take turns: `update` waits for no lock by itself.
+  // Test files that install concurrently take turns: `update` does not wait for a lock.
   const aptGet = ['--timeout', '300', join(tmpdir(), 'account-service-tests-apt.lock'), 'apt-get'];
   run('flock', [...aptGet, 'update'], env);
   run('flock', [...aptGet, '-oDPkg::Lock::Timeout=300', 'install', '-y', '--no-install-recommends', ...packages], env);
@@ -88,7 +88,7 @@ function run(file: string, args: string[], env: NodeJS.ProcessEnv): void {
     execFileSync(file, args, { env, stdio: 'pipe', encoding: 'utf8' });
   } catch (cause) {
     const { message, stdout = '' } = cause as Error & { stdout?: string };
-    // The message ends with what was written to stderr.
+    // The message ends with the output on stderr.
     throw new Error(`${message}\n${stdout}`, { cause });
   }
 }

@@ -2,19 +2,24 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { text as textOf } from 'node:stream/consumers';
+import { replaced } from '../process/document.ts';
+import { root } from '../process/service.ts';
+import { until } from '../until.ts';
 import { temporaryDirectory } from './custodian.ts';
 import { requireBinary } from './debian.ts';
 import { accepts, freePort } from './port.ts';
 import { type PrivateServer, startPrivateServer } from './private-server.ts';
-import { root } from './service.ts';
-import { until } from './until.ts';
 
 export interface DeployedProxy extends PrivateServer {
-  /** Where it answers over plain http. */
+  /** Its URL for plain http. */
   readonly plainUrl: string;
-  /** What its log file has. Undefined for one that logs to the system. */
+  /** The file of its configuration. */
+  readonly configuration: string;
+  /** The instances in use, with their current requests. Undefined for nginx, which does not report them. */
+  instances(): Promise<Map<string, number> | undefined>;
+  /** The content of its log file. Undefined if it logs to the system. */
   log(): string | undefined;
-  /** Takes an instance out before it stops, as docs/deploy/README.md says; undefined: uses both. Resolves once that is so. */
+  /** Removes an instance before it stops, as docs/deploy/README.md says; undefined: uses both. Resolves once it holds. */
   useWithout(instancePort: number | undefined): Promise<unknown>;
 }
 
@@ -28,14 +33,15 @@ interface Place {
 export const proxyNames = ['nginx', 'HAProxy'] as const;
 
 /**
- * nginx or HAProxy with its configuration in docs/deploy, in front of two instances, as https://localhost:port. Replaced are
- * only the name, ports and paths that docs/deploy/README.md says a deployer replaces, and where a system has one place for all.
+ * nginx or HAProxy with its configuration in docs/deploy, in front of two instances, as https://localhost:port. It replaces
+ * only the name, ports and paths that docs/deploy/README.md tells deployers to replace, and system-wide paths.
  */
 export async function startDeployedProxy(name: (typeof proxyNames)[number], place: Place): Promise<DeployedProxy> {
   const directory = temporaryDirectory(name);
   const plainPort = await freePort();
-  const { file, args, text, logFile, isBalanced } = { nginx, HAProxy }[name]({ ...place, plainPort, directory });
-  writeFileSync(join(directory, 'proxy.cfg'), text);
+  const { file, args, text, logFile, instances } = { nginx, HAProxy }[name]({ ...place, plainPort, directory });
+  const configuration = join(directory, 'proxy.cfg');
+  writeFileSync(configuration, text);
   const server = await startPrivateServer({
     name,
     url: `https://localhost:${place.port}`,
@@ -46,12 +52,17 @@ export async function startDeployedProxy(name: (typeof proxyNames)[number], plac
   });
   return Object.assign(server, {
     plainUrl: `http://localhost:${plainPort}`,
+    configuration,
+    instances,
     log: () => logFile && readFileSync(logFile, 'utf8'),
     async useWithout(instancePort: number | undefined) {
-      if (name === 'HAProxy') return instancePort ?? until(isBalanced, { what: 'HAProxy with both instances' });
+      if (name === 'HAProxy') {
+        const isBalanced = async () => (await instances())?.size === 2;
+        return instancePort ?? until(isBalanced, { what: 'HAProxy with both instances' });
+      }
       const former = childrenOf(server.pid);
-      const out = `127.0.0.1:${instancePort} max_fails=0`;
-      writeFileSync(join(directory, 'proxy.cfg'), text.replace(out, `${out} down`));
+      const out = `127.0.0.1:${instancePort} max_fails=1`;
+      writeFileSync(configuration, text.replace(out, `${out} down`));
       process.kill(server.pid, 'SIGHUP');
       return until(() => childrenOf(server.pid).every((pid) => !former.includes(pid)), {
         what: 'the end of former workers',
@@ -72,8 +83,8 @@ function nginx({ port, plainPort, instancePorts, certificate, directory }: Insta
     file: requireBinary({ names: ['nginx'], debianPackage: 'nginx' }),
     args: ['-c', 'proxy.cfg', '-p', directory, '-e', 'stderr', '-g', `daemon off; pid ${join(directory, 'pid')};`],
     logFile,
-    isBalanced: async () => true,
-    text: replaced('nginx.conf', {
+    instances: async () => undefined,
+    text: deployedFile('nginx.conf', {
       [`${certificates}/fullchain.pem`]: certificate.cert,
       [`${certificates}/privkey.pem`]: certificate.key,
       '/var/log/nginx/access.log': logFile,
@@ -98,9 +109,15 @@ function HAProxy({ port, plainPort, instancePorts, certificate, directory }: Ins
     file: requireBinary({ names: ['haproxy'], debianPackage: 'haproxy' }),
     args: ['-db', '-f', join(directory, 'proxy.cfg')],
     logFile: undefined,
-    isBalanced: async () =>
-      (await answerTo('show stat', control)).match(/^accounts,(?:one|two),.*,UP,/gm)?.length === 2,
-    text: replaced('haproxy.cfg', {
+    instances: async () => {
+      const rows = (await answerTo('show stat', control)).split('\n').map((line) => line.split(','));
+      const used = rows.filter(
+        ([backend, name, , , , , , , , , , , , , , , , status]) =>
+          backend === 'accounts' && name !== 'BACKEND' && status?.startsWith('UP'),
+      );
+      return new Map(used.map(([, name = '', , , sessions]) => [name, Number(sessions)]));
+    },
+    text: deployedFile('haproxy.cfg', {
       '/etc/haproxy/accounts.pem': both,
       '/run/haproxy/admin.sock': control,
       'https://accounts.example.com': `https://localhost:${port}`,
@@ -112,14 +129,9 @@ function HAProxy({ port, plainPort, instancePorts, certificate, directory }: Ins
   };
 }
 
-/** What HAProxy says to a command on its socket. */
+/** HAProxy's answer to a command on its socket. */
 const answerTo = (command: string, path: string) => textOf(connect(path).end(`${command}\n`));
 
-/** A file of docs/deploy with other values, each of which must be there. */
-function replaced(file: string, values: Record<string, string>): string {
-  const original = readFileSync(join(root, 'docs/deploy', file), 'utf8');
-  return Object.entries(values).reduce((text, [value, other]) => {
-    if (!original.includes(value)) throw new Error(`docs/deploy/${file} has no ${value}`);
-    return text.replaceAll(value, other);
-  }, original);
-}
+/** A file of docs/deploy with replaced values, each of which must occur. */
+export const deployedFile = (file: string, values: Record<string, string>): string =>
+  replaced(readFileSync(join(root, 'docs/deploy', file), 'utf8'), values);

@@ -1,26 +1,34 @@
 import { execFile } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type ClusterKind, type DatabaseCluster, execute, type Place, startCluster } from './database-cluster.ts';
 import { requireBinary, requireFile } from './debian.ts';
 import { accountStatements, databaseEnv, type Flavour, serverArguments } from './mysql.ts';
 import { freePort } from './port.ts';
-import { startPrivateServer } from './private-server.ts';
+import { type PrivateServer, startPrivateServer } from './private-server.ts';
 
-/** rsync's daemon, which copies a node's data, gives up root: so the nodes must not have it. */
+/** rsync's daemon, which copies a node's data, drops root privileges: so the nodes must run without them. */
 const isRoot = process.getuid?.() === 0;
 
-/** Three private MariaDB nodes, with Galera's own time limits. */
-export async function startGalera(flavour: Flavour): Promise<DatabaseCluster> {
+export interface GaleraCluster extends DatabaseCluster {
+  /** Starts a further node with a configuration file of its own; resolves once it answers. */
+  join(configurationOf: (place: Place, peers: string) => string): Promise<PrivateServer>;
+}
+
+/** Three private MariaDB nodes, with Galera's default timeouts. */
+export async function startGalera(flavour: Flavour): Promise<GaleraCluster> {
   const provider = requireFile({ path: '/usr/lib/galera/libgalera_smm.so', debianPackage: 'galera-4' });
   requireBinary({ names: ['rsync'], debianPackage: 'rsync' });
 
-  const startNode: ClusterKind['startNode'] = async (place, peers) => {
+  const startWith = async (place: Place, options: string[], first = flavour.first) => {
     const { number, directory, socket, url, port } = place;
     if (isRoot) await promisify(execFile)('chown', ['-R', 'mysql', directory]);
     const runAs = isRoot ? ['--user=mysql'] : [];
     const args = [
-      ...serverArguments(flavour, { directory, port, runAs }),
-      ...(await replicationArguments(place, { provider, peers })),
+      ...serverArguments({ ...flavour, first }, { directory, port, runAs }),
+      ...(await ownPorts(place)),
+      ...options,
     ];
     let isNew = number === 1;
     const node = await startPrivateServer({
@@ -35,11 +43,22 @@ export async function startGalera(flavour: Flavour): Promise<DatabaseCluster> {
       },
       answers: async () => (await execute({ socket }, 'select 1')).length > 0,
     });
-    // The others copy all that the first one has.
+    // The others copy everything from the first.
     if (number === 1) await execute({ socket }, accountStatements);
     return node;
   };
-  return startCluster(flavour, { startNode, inStep });
+  const startNode: ClusterKind['startNode'] = (place, peers) =>
+    startWith(place, replicationArguments(place, { provider, peers }));
+  const cluster = await startCluster(flavour, { startNode, inStep });
+  return {
+    ...cluster,
+    join: (configurationOf) =>
+      cluster.add(async (place, peers) => {
+        const file = join(place.directory, 'galera.cnf');
+        writeFileSync(file, configurationOf(place, peers));
+        return startWith(place, [], [`--defaults-file=${file}`]);
+      }),
+  };
 }
 
 const inStep = (size: number) =>
@@ -47,7 +66,19 @@ const inStep = (size: number) =>
    and exists (select 1 from information_schema.global_status
      where variable_name = 'wsrep_local_state_comment' and variable_value = 'Synced')`;
 
-async function replicationArguments({ groupPort }: Place, { provider, peers }: { provider: string; peers: string }) {
+const replicationArguments = ({ groupPort }: Place, { provider, peers }: { provider: string; peers: string }) => [
+  '--binlog-format=ROW',
+  '--innodb-autoinc-lock-mode=2',
+  '--wsrep-on=ON',
+  `--wsrep-provider=${provider}`,
+  '--wsrep-cluster-name=accounts',
+  `--wsrep-cluster-address=gcomm://${peers}`,
+  `--wsrep-node-address=127.0.0.1:${groupPort}`,
+  '--wsrep-sst-method=rsync',
+];
+
+/** What the nodes of one machine cannot share. */
+async function ownPorts({ groupPort }: Place): Promise<string[]> {
   // For the changes that a node has missed, and for a copy of everything.
   const [changesPort, copyPort] = [await freePort(), await freePort()];
   const options = [
@@ -55,16 +86,5 @@ async function replicationArguments({ groupPort }: Place, { provider, peers }: {
     `ist.recv_addr=127.0.0.1:${changesPort}`,
     'gcache.size=32M',
   ];
-  return [
-    '--binlog-format=ROW',
-    '--innodb-autoinc-lock-mode=2',
-    '--wsrep-on=ON',
-    `--wsrep-provider=${provider}`,
-    `--wsrep-provider-options=${options.join(';')}`,
-    '--wsrep-cluster-name=rig',
-    `--wsrep-cluster-address=gcomm://${peers}`,
-    `--wsrep-node-address=127.0.0.1:${groupPort}`,
-    '--wsrep-sst-method=rsync',
-    `--wsrep-sst-receive-address=127.0.0.1:${copyPort}`,
-  ];
+  return [`--wsrep-provider-options=${options.join(';')}`, `--wsrep-sst-receive-address=127.0.0.1:${copyPort}`];
 }

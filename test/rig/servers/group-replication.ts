@@ -3,7 +3,7 @@ import { type ClusterKind, type DatabaseCluster, execute, type Place, startClust
 import { accountStatements, databaseAccount, databaseEnv, type Flavour, serverArguments } from './mysql.ts';
 import { startPrivateServer } from './private-server.ts';
 
-/** Three private MySQL nodes with Group Replication, as in an InnoDB Cluster: one takes writes, the others follow. */
+/** Three private MySQL nodes with Group Replication, like an InnoDB Cluster: one primary, two replicas. */
 export async function startGroupReplication(flavour: Flavour): Promise<DatabaseCluster> {
   const group = randomUUID();
 
@@ -17,7 +17,7 @@ export async function startGroupReplication(flavour: Flavour): Promise<DatabaseC
       port,
       directory,
       get command() {
-        // Later it joins again by itself.
+        // Later it rejoins by itself.
         const begin = isNew ? ['--group-replication-start-on-boot=OFF'] : [];
         isNew = false;
         return { file: flavour.binary, args: [...args, ...begin], env: databaseEnv };
@@ -30,7 +30,7 @@ export async function startGroupReplication(flavour: Flavour): Promise<DatabaseC
   return startCluster(flavour, { startNode, inStep });
 }
 
-/** The account is for what a node has missed, which it asks of another. */
+/** The account with which a node fetches missed changes from another. */
 const recovery = `change replication source to source_user = '${databaseAccount.user}', source_password = '${databaseAccount.password}'
   for channel 'group_replication_recovery';`;
 const begin = `${accountStatements} ${recovery}

@@ -11,14 +11,14 @@ import { freePort } from './port.ts';
 import { foreignServer, type PrivateServer, startPrivateServer } from './private-server.ts';
 
 const run = promisify(execFile);
-/** Of every private server. */
+/** Options of every private server. */
 export const databaseAccount = { user: 'rig', password: 'rig-password' };
 const { user, password } = databaseAccount;
 
 export const databaseEnv = { PATH: `${process.env.PATH}:/usr/sbin`, LC_ALL: 'C' };
 const runsAs = process.getuid?.() === 0 ? ['--user=root'] : [];
 
-/** Which server this is, and the first arguments that keep it from reading the machine's own configuration. */
+/** The server's kind, and the first arguments, which exclude the machine's own configuration. */
 export interface Flavour {
   binary: string;
   version: string;
@@ -27,22 +27,24 @@ export interface Flavour {
 }
 
 /**
- * A private MySQL, or else MariaDB, in a fresh directory: whichever `mysqld` comes first on the PATH. With MYSQL_URL (an
- * account that may create databases) that server is used instead. `directory` is an empty one of the test's own, `args` are further
- * options of the server.
+ * A private MySQL or MariaDB in a fresh directory: the first `mysqld` on the PATH. With MYSQL_URL (an account that may
+ * create databases) that server is used instead. `directory` is an empty one of the test, `args` are further options,
+ * `env` extends its environment.
  */
 export async function startMysql({
   directory = temporaryDirectory('mysql'),
   args = [],
+  env = {},
 }: {
   directory?: string;
   args?: string[];
+  env?: Record<string, string>;
 } = {}): Promise<PrivateServer> {
-  const given = process.env.MYSQL_URL;
-  if (given) return foreignServer(given, 'MYSQL_URL');
+  const external = process.env.MYSQL_URL;
+  if (external) return foreignServer(external, 'MYSQL_URL');
   const flavour = await findFlavour();
   await cp(await initialData(flavour), join(directory, 'data'), { recursive: true, mode: constants.COPYFILE_FICLONE });
-  // Its identity, which a primary and its replica may not share.
+  // A server identity that primary and replica must not share.
   await rm(join(directory, 'data/auto.cnf'), { force: true });
   await writeFile(join(directory, 'init.sql'), accountStatements);
   const port = await freePort();
@@ -61,7 +63,7 @@ export async function startMysql({
         ...(flavour.isMysql ? ['--performance-schema=OFF'] : []),
         ...args,
       ],
-      env: databaseEnv,
+      env: { ...databaseEnv, ...env },
     },
     answers: () => answers(url),
   });
@@ -70,7 +72,7 @@ export async function startMysql({
 /** Options of a server that `startReplica` copies. */
 export const primaryArguments = ['--server-id=1', '--log-bin=log', '--binlog-format=ROW'];
 
-/** A private server that follows another, from its beginning, and is read-only to others than us. */
+/** A private replica of a server, from its beginning, read-only except for the rig. */
 export async function startReplica(primary: PrivateServer): Promise<PrivateServer> {
   const replica = await startMysql({ args: ['--server-id=2', '--read-only'] });
   const { isMysql } = await findFlavour();
@@ -87,31 +89,31 @@ export async function startReplica(primary: PrivateServer): Promise<PrivateServe
   return replica;
 }
 
-/** A fresh, empty database under a random name; resolves to its own address. */
+/** A fresh, empty database with a random name; resolves to its URL. */
 export async function createDatabase(serverUrl: string): Promise<string> {
   const url = new URL(serverUrl);
   url.pathname = `/account_${randomBytes(6).toString('hex')}`;
-  // The character set by name: a server without configuration files may still default to latin1.
+  // Names the character set, because a server without configuration files may default to latin1.
   await execute(serverUrl, `CREATE DATABASE ${url.pathname.slice(1)} CHARACTER SET utf8mb4`);
   return url.href;
 }
 
-/** Drops what createDatabase() made. */
+/** Drops a database of createDatabase(). */
 export async function dropDatabase(databaseUrl: string): Promise<void> {
   await execute(databaseUrl, `DROP DATABASE IF EXISTS ${new URL(databaseUrl).pathname.slice(1)}`);
 }
 
-export async function findFlavour(): Promise<Flavour> {
-  const binary = findBinary(['mysqld', 'mariadbd']);
+export async function findFlavour(names = ['mysqld', 'mariadbd']): Promise<Flavour> {
+  const binary = findBinary(names);
   if (binary === undefined) throw new Error('neither mysqld nor mariadbd is installed');
   const { stdout } = await run(binary, ['--version'], { env: databaseEnv });
-  // Debian's MariaDB also answers to the name mysqld.
+  // Debian's MariaDB is also installed as mysqld.
   if (stdout.includes('MariaDB')) return { binary, version: stdout, isMysql: false, first: ['--no-defaults'] };
   const version = stdout;
   return { binary, version, isMysql: true, first: (await bringsNoDefaults(binary)) ? [] : ['--no-defaults'] };
 }
 
-// A wrapper script may pass --no-defaults itself. MySQL knows it only as its first argument and refuses a second one.
+// A wrapper script may pass --no-defaults itself. MySQL accepts it only as the first argument, and only once.
 async function bringsNoDefaults(binary: string): Promise<boolean> {
   try {
     await run(binary, ['--no-defaults', ...runsAs, '--secure-file-priv=', '--validate-config'], { env: databaseEnv });
@@ -121,17 +123,17 @@ async function bringsNoDefaults(binary: string): Promise<boolean> {
   }
 }
 
-/** The data directory that a new server begins with: made once for each version, as that takes seconds, then copied. */
+/** The initial data directory: created once per version, because that takes seconds, then copied. */
 export async function initialData(flavour: Flavour): Promise<string> {
   const name = createHash('sha256').update(flavour.version).digest('hex').slice(0, 16);
-  const directory = join(import.meta.dirname, '../../node_modules/.cache/database', name);
+  const directory = join(import.meta.dirname, '../../../node_modules/.cache/database', name);
   if (existsSync(directory)) return directory;
   const unfinished = temporaryDirectory('new-mysql');
   await initialize(flavour, unfinished);
   await mkdir(join(directory, '..'), { recursive: true });
   const mine = `${directory}.${process.pid}`;
   await cp(join(unfinished, 'data'), mine, { recursive: true });
-  // Whole or not at all; another process may have been first.
+  // Atomic; another process may have been first.
   await rename(mine, directory).catch(() => rm(mine, { recursive: true }));
   return directory;
 }
@@ -152,19 +154,19 @@ async function initialize({ binary, isMysql, first }: Flavour, directory: string
   await run(installer, [...first, ...runsAs, ...quick, datadir, ownTemporaryFiles(directory)], { env: databaseEnv });
 }
 
-// A MariaDB that starts, the one that makes the first tables too, deletes the temporary tables that it finds, also those of others.
+// A starting MariaDB, also at its initialization, deletes the temporary tables it finds, including those of others.
 const ownTemporaryFiles = (directory: string): string => `--tmpdir=${directory}`;
 
-/** By address, not name: names are not resolved. */
+/** By address: names are not resolved. */
 export const accountStatements = `
 CREATE USER IF NOT EXISTS '${user}'@'127.0.0.1' IDENTIFIED BY '${password}';
 GRANT ALL ON *.* TO '${user}'@'127.0.0.1' WITH GRANT OPTION;
 `;
 
-// MariaDB's own default is 96 MB, to be copied for each server.
+// MariaDB's default is 96 MB, copied for each server.
 const smallLog = '--innodb-log-file-size=16M';
 
-/** Small, but as durable as in production: what was answered must survive a kill. */
+/** Small, but durable like production: acknowledged changes must survive a kill. */
 export const serverArguments = (
   { isMysql, first }: Flavour,
   { directory, port, runAs = runsAs }: { directory: string; port: number; runAs?: string[] },
@@ -194,7 +196,7 @@ async function execute(url: string, sql: string): Promise<void> {
   try {
     await connection.query(sql);
   } finally {
-    // end() would wait for a server that has stopped answering.
+    // end() would wait for an unresponsive server.
     connection.destroy();
   }
 }

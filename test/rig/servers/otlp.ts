@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -6,11 +7,11 @@ import { text } from 'node:stream/consumers';
 export interface Span {
   traceId: string;
   spanId: string;
-  /** Undefined for the first of its trace. */
+  /** Undefined for the first one of its trace. */
   parentSpanId: string | undefined;
   name: string;
   attributes: Record<string, unknown>;
-  /** Of the process: `service.name` and the like. */
+  /** Of the process: `service.name` and others. */
   resource: Record<string, unknown>;
   failed: boolean;
 }
@@ -18,11 +19,11 @@ export interface Span {
 export interface Collector {
   /** For OTEL_EXPORTER_OTLP_ENDPOINT. */
   readonly url: string;
-  /** For a service whose spans arrive here soon, in JSON. */
+  /** For a service whose spans arrive here quickly, as JSON. */
   readonly env: Record<string, string>;
-  /** All that arrived so far. */
+  /** All spans received so far. */
   spans(): Span[];
-  /** The bodies as they were sent, of any protocol, and their content types. */
+  /** The raw bodies, of any protocol, and their content types. */
   bodies(): { type: string; body: string }[];
   stop(): void;
 }
@@ -47,7 +48,13 @@ interface Export {
 const valuesOf = (attributes: Attribute[]) =>
   Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]));
 
-/** Takes traces as an OpenTelemetry collector does. */
+/** A trace started by a caller, and its header. */
+export function callersTrace({ sampled = true } = {}) {
+  const [traceId, spanId] = [randomBytes(16).toString('hex'), randomBytes(8).toString('hex')];
+  return { traceId, spanId, headers: { traceparent: `00-${traceId}-${spanId}-${sampled ? '01' : '00'}` } };
+}
+
+/** Accepts traces like an OpenTelemetry collector. */
 export async function startCollector(): Promise<Collector> {
   const bodies: { type: string; body: string }[] = [];
   const server = createServer(async (request, response) => {
@@ -92,7 +99,7 @@ export async function startCollector(): Promise<Collector> {
 
 export type Tree = { [name: string]: Tree };
 
-/** The names of a trace's spans below one of them, each with those below it. */
+/** The names of a trace's spans below one of them, nested. */
 export const treeBelow = (spans: Span[], spanId: string | undefined): Tree =>
   Object.fromEntries(
     spans.filter((span) => span.parentSpanId === spanId).map((span) => [span.name, treeBelow(spans, span.spanId)]),

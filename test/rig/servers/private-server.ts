@@ -1,19 +1,20 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { type Command, spawnGroup, whenGone, whenReady } from './process-group.ts';
+import { type Command, spawnGroup, whenGone, whenReady } from '../process/process-group.ts';
+import { START_MS } from '../until.ts';
 
-/** A server that belongs to the tests alone: they may freeze it, kill it and bring it back. */
+/** A server of the tests alone: they may freeze, kill and restart it. */
 export interface PrivateServer {
   readonly url: string;
   readonly port: number;
-  /** Of the running process: another one after a restart. */
+  /** The id of the running process; changes at a restart. */
   readonly pid: number;
-  /** Freezes the process: connections are still accepted by the kernel, nothing is answered. */
+  /** Freezes the process: the kernel still accepts connections, but nothing is answered. */
   pause(): void;
   resume(): void;
-  /** Ends the process, the data stay: connections are refused until up(). `kill` ends it with SIGKILL. */
+  /** Ends the process and keeps its data: connections are refused until up(). `kill` ends it with SIGKILL. */
   down(options?: { kill?: boolean }): Promise<void>;
-  /** Starts it again, on the same port and data; resolves once it answers. */
+  /** Starts it again on the same port and data; resolves once it answers. */
   up(): Promise<void>;
   /** down(), then up(). */
   restart(options?: { kill?: boolean }): Promise<void>;
@@ -27,7 +28,7 @@ export interface ServerDescription {
   port: number;
   directory: string;
   command: Command;
-  /** Whether it answers a client of its protocol; may throw while it does not. */
+  /** Whether it answers a client of its protocol; may throw until then. */
   answers(): Promise<boolean>;
 }
 
@@ -36,16 +37,16 @@ export async function startPrivateServer(server: ServerDescription): Promise<Pri
   const { name, url, port, directory } = server;
   const launch = async () => {
     const group = spawnGroup(server.command);
-    await whenReady(group, server.answers, { what: `${name} on port ${port}`, within: 30_000 });
+    await whenReady(group, server.answers, { what: `${name} on port ${port}`, within: START_MS });
     return group;
   };
   let group = await launch();
 
   const down = async ({ kill = false } = {}) => {
     group.signal(kill ? 'SIGKILL' : 'SIGTERM');
-    // A frozen process heeds SIGTERM only once it runs again.
+    // A frozen process handles SIGTERM only once it continues.
     group.signal('SIGCONT');
-    await whenGone(group, { what: `the end of ${name}`, within: 20_000 });
+    await whenGone(group, { what: `the end of ${name}`, within: START_MS });
   };
   const up = async () => {
     group = await launch();
@@ -74,7 +75,7 @@ export async function startPrivateServer(server: ServerDescription): Promise<Pri
   };
 }
 
-/** A server that was given by its address: usable, but not ours to stop or to freeze. */
+/** A server given by its URL: usable, but not to be stopped or frozen. */
 export function foreignServer(url: string, variable: string): PrivateServer {
   const refuse = (): never => {
     throw new Error(
@@ -96,7 +97,7 @@ export function foreignServer(url: string, variable: string): PrivateServer {
   };
 }
 
-/** The kernel stops a process some time after it was told to; on a busy machine its threads may answer meanwhile. */
+/** The kernel stops a process with a delay; on a busy machine its threads may still answer. */
 function waitUntilStopped(pid: number): void {
   const isStopped = (thread: string) => /\) [Tt] /.test(readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8'));
   const end = performance.now() + 5000;

@@ -7,11 +7,18 @@ export interface Proxy {
 }
 
 export interface SilentProxy extends Proxy {
-  /** From now on nothing passes on the connections there are, and none of them ends; new ones work. */
+  /** From now on the open connections pass nothing and do not end; new ones work. */
   silence(): void;
 }
 
-/** Listens in front of 127.0.0.1:target. `join` passes the bytes of a connection on. */
+export interface SurplusProxy extends Proxy {
+  /** Inserts bytes before the next bytes of an answer, once; `make` gets these bytes. */
+  inject(make: (answer: Buffer) => Buffer): void;
+  /** Sends bytes now, on the connection with the last answer. */
+  push(bytes: Buffer): void;
+}
+
+/** Listens in front of 127.0.0.1:target. `join` forwards the bytes of a connection. */
 async function startProxy(target: number, join: (client: Socket, upstream: Socket) => void): Promise<Proxy> {
   const sockets = new Set<Socket>();
   const server = createServer((client) => {
@@ -38,7 +45,7 @@ async function startProxy(target: number, join: (client: Socket, upstream: Socke
   };
 }
 
-/** Passes bytes on, until its connections are dropped without a word as a failover drops them. */
+/** Forwards bytes until its connections are dropped silently, as in a failover. */
 export async function startSilentProxy(target: number): Promise<SilentProxy> {
   let pairs: [Socket, Socket][] = [];
   const proxy = await startProxy(target, (client, upstream) => {
@@ -57,11 +64,46 @@ export async function startSilentProxy(target: number): Promise<SilentProxy> {
   };
 }
 
-/** Passes bytes on; each answer arrives `ms` later than it was given. */
+/** Forwards bytes, and inserts others on demand. */
+export async function startSurplusProxy(target: number): Promise<SurplusProxy> {
+  let next: ((answer: Buffer) => Buffer) | undefined;
+  let latest: Socket | undefined;
+  const proxy = await startProxy(target, (client, upstream) => {
+    client.pipe(upstream);
+    upstream.on('data', (answer: Buffer) => {
+      if (next) client.write(next(answer));
+      next = undefined;
+      latest = client;
+      client.write(answer);
+    });
+    upstream.once('end', () => client.end());
+  });
+  return {
+    ...proxy,
+    inject(make) {
+      next = make;
+    },
+    push: (bytes) => void latest?.write(bytes),
+  };
+}
+
+/** Forwards bytes; each answer is delayed by `ms`. */
 export const startSlowProxy = (target: number, ms: number): Promise<Proxy> =>
   startProxy(target, (client, upstream) => {
     pipeline(client, new PassThrough(), upstream, () => client.destroy());
     pipeline(upstream, later(ms), client, () => upstream.destroy());
+  });
+
+/** Forwards bytes; in the client's, `from` becomes `to`, which is not longer. */
+export const startRewritingProxy = (target: number, { from, to }: { from: string; to: string }): Promise<Proxy> =>
+  startProxy(target, (client, upstream) => {
+    const rewrite = new Transform({
+      transform(chunk: Buffer, _encoding, done) {
+        done(null, Buffer.from(chunk.toString('latin1').replaceAll(from, to.padEnd(from.length)), 'latin1'));
+      },
+    });
+    pipeline(client, rewrite, upstream, () => client.destroy());
+    pipeline(upstream, client, () => upstream.destroy());
   });
 
 const later = (ms: number) =>

@@ -1,35 +1,36 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { until } from '../until.ts';
 import { temporaryDirectory } from './custodian.ts';
 import type { PrivateServer } from './private-server.ts';
 import { startRedisServer, withClient } from './redis.ts';
 import { reachable, stopAll } from './redis-cluster.ts';
-import { until } from './until.ts';
 
 const NAME = 'mymaster';
-/** From when a master is taken for failed; a replica is master one to two seconds later. */
+/** Time until a master counts as failed; a replica becomes master one to two seconds later. */
 export const DOWN_AFTER_MS = 1500;
 
 export interface RedisSentinels {
-  /** As REDIS_URL and REDIS_SENTINEL take them. */
+  /** As in REDIS_URL and REDIS_SENTINEL. */
   readonly url: string;
   readonly sentinel: string;
-  /** A master at the start, and two replicas. */
+  /** The initial master, and two replicas. */
   readonly nodes: PrivateServer[];
   readonly sentinels: PrivateServer[];
   /** The server that the Sentinels name as master. */
   master(): Promise<PrivateServer>;
-  /** Resolves once the master has as many replicas in step as run beside it. */
+  /** Resolves once the master has all other running servers as replicas in sync. */
   settled(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Three private servers, one of them the master, and three Sentinels that watch it. */
-export async function startRedisSentinels(): Promise<RedisSentinels> {
-  const first = await startRedisServer({ appendonly: 'yes' });
-  const replica = () => startRedisServer({ appendonly: 'yes', replicaof: `127.0.0.1 ${first.port}` });
+/** Three private servers, one of them the master, and three Sentinels that watch it. `password`: of the servers. */
+export async function startRedisSentinels({ password }: { password?: string } = {}): Promise<RedisSentinels> {
+  const settings = { appendonly: 'yes', ...(password && { requirepass: password, masterauth: password }) };
+  const first = await startRedisServer(settings);
+  const replica = () => startRedisServer({ ...settings, replicaof: `127.0.0.1 ${first.port}` });
   const nodes = [first, ...(await Promise.all([replica(), replica()]))];
-  const sentinels = await Promise.all([1, 2, 3].map(() => startSentinel(first.port)));
+  const sentinels = await Promise.all([1, 2, 3].map(() => startSentinel(first.port, password)));
 
   const master = async () => {
     const [running] = await reachable(sentinels);
@@ -63,17 +64,19 @@ export async function startRedisSentinels(): Promise<RedisSentinels> {
     throw error;
   }
   const sentinel = `${sentinels.map(({ port }) => `127.0.0.1:${port}`).join(',')}/${NAME}`;
-  return { url: 'redis://127.0.0.1', sentinel, nodes, sentinels, master, settled, stop };
+  const url = first.url.replace(/:\d+$/, '');
+  return { url, sentinel, nodes, sentinels, master, settled, stop };
 }
 
-/** Sentinels write what they find out into their configuration. */
-async function startSentinel(masterPort: number): Promise<PrivateServer> {
+/** Sentinels write their findings into their configuration. */
+async function startSentinel(masterPort: number, password?: string): Promise<PrivateServer> {
   const directory = temporaryDirectory('sentinel');
   const file = join(directory, 'sentinel.conf');
   const lines = [
     `sentinel monitor ${NAME} 127.0.0.1 ${masterPort} 2`,
     `sentinel down-after-milliseconds ${NAME} ${DOWN_AFTER_MS}`,
     `sentinel failover-timeout ${NAME} 5000`,
+    ...(password ? [`sentinel auth-pass ${NAME} ${password}`] : []),
   ];
   writeFileSync(file, `${lines.join('\n')}\n`);
   return startRedisServer({}, { directory, file: [file, '--sentinel'] });

@@ -1,3 +1,7 @@
+import { writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { text as textOf } from 'node:stream/consumers';
 import { Cluster, Redis } from 'ioredis';
 import { temporaryDirectory } from './custodian.ts';
 import { findBinary } from './debian.ts';
@@ -7,9 +11,9 @@ import { foreignServer, type PrivateServer, startPrivateServer } from './private
 const databases = 256;
 
 /**
- * A private Redis with an append-only file in a fresh directory. With REDIS_URL that server is used instead.
- * `appendfsync` as in redis.conf; whatever it is, what was answered survives a killed process. `directory` is an empty one of
- * the test's own, `settings` are further ones of redis.conf.
+ * A private Redis with an append-only file in a fresh directory. With REDIS_URL that server is used instead. `appendfsync`
+ * as in redis.conf; with any value, acknowledged writes survive a killed process. `directory` is an empty one of the test,
+ * `settings` are further ones of redis.conf.
  */
 export async function startRedis({
   appendfsync = 'everysec',
@@ -20,15 +24,18 @@ export async function startRedis({
   directory?: string;
   settings?: Record<string, string | number>;
 } = {}): Promise<PrivateServer> {
-  const given = process.env.REDIS_URL;
-  if (given) return foreignServer(given, 'REDIS_URL');
+  const external = process.env.REDIS_URL;
+  if (external) return foreignServer(external, 'REDIS_URL');
   return startRedisServer(
     { databases, appendonly: 'yes', appendfsync, ...settings },
     { ...(directory && { directory }) },
   );
 }
 
-/** A redis-server with settings of redis.conf; or one with a file of them, and what else stands before its command line. */
+/**
+ * A redis-server with these settings in its own redis.conf, which CONFIG REWRITE changes; or with `file`: an existing
+ * configuration and further command-line arguments. `url` contains the password of `requirepass`.
+ */
 export async function startRedisServer(
   settings: Record<string, string | number>,
   { directory = temporaryDirectory('redis'), file }: { directory?: string; file?: string[] } = {},
@@ -36,24 +43,34 @@ export async function startRedisServer(
   const binary = findBinary(['redis-server']);
   if (binary === undefined) throw new Error('redis-server is not installed');
   const port = await freePort();
-  const url = `redis://127.0.0.1:${port}`;
+  const { requirepass } = settings;
+  const url = `redis://${requirepass ? `:${requirepass}@` : ''}127.0.0.1:${port}`;
   const own = { bind: '127.0.0.1', port, dir: directory };
-  const all = file ? own : { ...own, save: '', 'repl-diskless-sync-delay': 0, ...settings };
+  const args = file
+    ? [...file, ...Object.entries(own).flatMap(([name, value]) => [`--${name}`, String(value)])]
+    : [configurationIn(directory, { ...own, save: '', 'repl-diskless-sync-delay': 0, ...settings })];
   return startPrivateServer({
     name: 'Redis',
     url,
     port,
     directory,
-    command: {
-      file: binary,
-      args: [...(file ?? []), ...Object.entries(all).flatMap(([name, value]) => [`--${name}`, String(value)])],
-      env: { LC_ALL: 'C' },
-    },
-    answers: () => withClient(url, async (client) => (await client.ping()) === 'PONG'),
+    command: { file: binary, args, env: { LC_ALL: 'C' } },
+    answers: () => answers(port),
   });
 }
 
-/** A client that connects with its first command, to one server or, by several hosts, to a Cluster. */
+/** Without the password, which a test may have changed. */
+const answers = async (port: number): Promise<boolean> =>
+  /^(?:\+PONG|-NOAUTH)/.test(await textOf(connect(port, '127.0.0.1').end('PING\r\nQUIT\r\n')));
+
+function configurationIn(directory: string, settings: Record<string, string | number>): string {
+  const file = join(directory, 'redis.conf');
+  const lines = Object.entries(settings).map(([name, value]) => `${name} ${value === '' ? '""' : value}\n`);
+  writeFileSync(file, lines.join(''));
+  return file;
+}
+
+/** A client that connects with its first command, to one server or, with several hosts, to a Cluster. */
 export function redisClient(url: string): Redis | Cluster {
   const hosts = url.replace('redis://', '').split(',');
   const client =
@@ -63,15 +80,15 @@ export function redisClient(url: string): Redis | Cluster {
           { lazyConnect: true },
         )
       : new Redis(url, { lazyConnect: true });
-  // A test may take its server down; the command that meets that tells it.
+  // A test may stop its server; the next command reports it.
   client.on('error', () => undefined);
   return client;
 }
 
-/** The servers that hold all keys between them. */
+/** The servers that together hold all keys. */
 export async function mastersOf(client: Redis | Cluster): Promise<Redis[]> {
   if (!(client instanceof Cluster)) return [client];
-  // Connects, if that has not been done.
+  // Connects if not yet connected.
   await client.ping();
   return client.nodes('master');
 }
@@ -81,8 +98,8 @@ export async function flush(client: Redis | Cluster): Promise<void> {
 }
 
 /**
- * The address of an empty logical database, handed to one caller only, whichever process it runs in: database 0 counts.
- * After the last one it begins again at 1, with those that are empty. A Cluster has one database only: test files that use it
+ * The URL of an empty logical database, given to one caller only across processes: database 0 has the counter. After the
+ * last one it starts again at 1, with empty ones. A Cluster has a single database, so test files that use it
  * take turns.
  */
 export async function nextDatabase(serverUrl: string): Promise<string> {
@@ -107,7 +124,7 @@ export async function withClient<T>(url: string, use: (client: Redis) => Promise
     connectTimeout: 5_000,
     commandTimeout: 2_000,
   });
-  // What fails is told by the command that failed.
+  // The failed command reports it.
   client.on('error', () => undefined);
   try {
     await client.connect();

@@ -9,27 +9,27 @@ import { Client } from 'minio';
 import { temporaryDirectory } from './custodian.ts';
 import { freePort } from './port.ts';
 
-/** What the storage does from now on: work; answer 503 SlowDown; take a request and never answer; cut it off in the middle. */
+/** The storage's behaviour: work; answer 503 SlowDown; take a request and never answer; cut it off in the middle. */
 export type S3Behaviour = 'work' | 'slow-down' | 'hang' | 'reset';
 
 export interface S3 {
   readonly url: string;
   readonly bucket: string;
-  /** For the service under test. */
+  /** For the tested service. */
   readonly env: Record<string, string>;
   keys(): Promise<string[]>;
   read(key: string): Promise<Buffer>;
   put(key: string, bytes: Uint8Array): Promise<void>;
-  /** Method and path of every request so far that needed a signature, oldest first. */
+  /** Method and path of every signed request so far, oldest first. */
   requests(): string[];
   behave(behaviour: S3Behaviour): void;
-  /** Refuses connections until start(). What is stored stays. */
+  /** Refuses connections until start(). Stored objects stay. */
   down(): Promise<void>;
   up(): Promise<void>;
   stop(): Promise<void>;
 }
 
-// The package brings no types: of all it has, this is what is used.
+// The package has no types: this is the used part.
 interface S3rver extends Pick<Koa, 'middleware' | 'callback'> {
   run(): Promise<unknown>;
   close(): Promise<void>;
@@ -40,7 +40,7 @@ const S3rver = createRequire(import.meta.url)('@20minutes/s3rver') as new (optio
 const accessKey = 'S3RVER';
 const secretKey = 'S3RVER';
 
-/** For a service that must have a storage configured, in tests that store nothing. */
+/** For a service that requires a configured storage, in tests that store nothing. */
 export const noS3 = {
   S3_ENDPOINT: 'http://127.0.0.1:9',
   S3_BUCKET: 'none',
@@ -48,12 +48,12 @@ export const noS3 = {
   S3_SECRET_KEY: secretKey,
 };
 
-/** What an operator sets, so that pages of other origins may send files. */
+/** The operator's setting that lets pages of other origins upload. */
 const corsFor = (origin: string) =>
   `<CORSConfiguration><CORSRule><AllowedOrigin>${origin}</AllowedOrigin><AllowedMethod>PUT</AllowedMethod>
 <AllowedMethod>GET</AllowedMethod><AllowedHeader>*</AllowedHeader></CORSRule></CORSConfiguration>`;
 
-/** In ms. S3 compares the clocks; s3rver means to, and cannot read the form of the date (20261121T171500Z). */
+/** In ms. S3 compares clocks; s3rver intends to, but cannot parse the date format (20261121T171500Z). */
 function clockDifference(amzDate: string): number {
   const iso = amzDate.replace(/^(\d{4})(\d\d)(\d\dT\d\d)(\d\d)(\d\dZ)$/, '$1-$2-$3:$4:$5');
   return iso === '' ? 0 : Math.abs(Date.now() - Date.parse(iso));
@@ -76,9 +76,9 @@ const letsEveryoneRead = ({ Statement }: Policy, path: string): boolean =>
 const errorOf = (code: string) => `<Error><Code>${code}</Code></Error>`;
 
 /**
- * A storage on 127.0.0.1 that checks signatures. Without one, everyone may read `anyoneReads` of a bucket (`policy`: what the
- * policy that was set for it says), and no one else anything. With `cors`, for every origin or for one, the bucket is there
- * already. Without `hasCorsRules` that is a setting of the whole storage, as MinIO has it, and rules of a bucket are refused.
+ * A storage on 127.0.0.1 that checks signatures. Without one, everyone may read `anyoneReads` of a bucket (`policy`: as its
+ * policy says), and nothing else. With `cors`, for every origin or for one, the bucket exists already. Without
+ * `hasCorsRules` that is a setting of the whole storage, like MinIO's, and rules of a bucket are refused.
  */
 export async function startS3({
   cors = false,
@@ -123,7 +123,7 @@ export async function startS3({
       refuse(ctx, 403, 'RequestTimeTooSkewed');
       return;
     }
-    // The rig's own look inside is not what a fault is made for.
+    // Faults do not apply to the rig's own access.
     const isOurs = ctx.get('User-Agent').includes('rig');
     if (isSigned && !isOurs) requests.push(`${ctx.method} ${ctx.path}`);
     if (isOurs || behaviour === 'work') {

@@ -4,15 +4,16 @@ import { buffer } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import PostalMime from 'postal-mime';
 import { SMTPServer, type SMTPServerDataStream, type SMTPServerSession } from 'smtp-server';
-import { type Mail, type MailQuery, matches } from './mail.ts';
+import { type Mail, type MailQuery, matches } from '../observe/mail.ts';
+import { inTime, WAIT_MS } from '../until.ts';
 import { freePort } from './port.ts';
-import { inTime } from './until.ts';
 
 /**
- * What the sink does from now on: take every mail; answer 550 or 451 to each recipient; answer 550 to the sender, to the
- * message, or, as a relay that does not know the client, 550 5.7.1 to the recipient; answer 535 to credentials; accept a
- * connection and never greet; read a whole mail, then cut the connection without an answer and without keeping the mail; read a
- * whole mail, and take it with the next call of behave(); or take every mail, but answer each only after so many ms.
+ * The sink's behaviour: take every mail; answer 550 or 451 to each recipient; answer 550 to the sender, to the message, or,
+ * like a relay that does not know the client, 550 5.7.1 to the recipient; answer 535 to credentials; accept a connection
+ * and never greet; read a whole mail, then cut the connection without an answer and without keeping the mail; read a whole
+ * mail, and take it at the next call of behave(); take every mail, but delay each answer by this many ms; or answer a given
+ * text to each recipient.
  */
 export type Behaviour =
   | 'accept'
@@ -25,7 +26,8 @@ export type Behaviour =
   | 'hang-at-greeting'
   | 'drop-after-data'
   | 'hold'
-  | { slow: number };
+  | { slow: number }
+  | { refusal: Refusal };
 
 export interface ReceivedMail extends Mail {
   raw: string;
@@ -33,7 +35,7 @@ export interface ReceivedMail extends Mail {
   at: number;
 }
 
-/** One thing that the sink has done to a client. `to` is empty where no recipient was named yet. */
+/** One action of the sink. `to` is empty before a recipient was named. */
 export interface Attempt {
   outcome: 'accepted' | 'refused' | 'hung' | 'dropped' | 'held';
   to: string[];
@@ -44,18 +46,18 @@ export interface Attempt {
 export interface SmtpSink {
   readonly url: string;
   readonly port: number;
-  /** What was taken, oldest first. */
+  /** The taken mails, oldest first. */
   mails(): ReceivedMail[];
-  /** The first mail that matches, of those that came after `after`; waits for it at most `within` ms (10 s). */
+  /** The first matching mail after `after`; waits at most `within` ms (10 s). */
   waitFor(query: MailQuery & { after?: Mail; within?: number }): Promise<ReceivedMail>;
-  /** What was done so far, oldest first: also mails that were not taken, and clients that were left hanging. */
+  /** All actions so far, oldest first, including refused mails and hanging clients. */
   attempts(): Attempt[];
-  /** Resolves once so many attempts with this outcome were made, at most `within` ms from now (10 s). */
+  /** Resolves once this many attempts had this outcome, at most `within` ms from now (10 s). */
   waitForAttempts(query: { outcome: Attempt['outcome']; count?: number; within?: number }): Promise<Attempt[]>;
   behave(behaviour: Behaviour): void;
-  /** Refuses connections from now on and cuts those that are open. Mails and behaviour stay. */
+  /** Refuses connections from now on and cuts open ones. Mails and behaviour stay. */
   stop(): Promise<void>;
-  /** Listens again, on the same port. */
+  /** Listens again on the same port. */
   start(): Promise<void>;
 }
 
@@ -64,11 +66,16 @@ const refusals = {
   'refuse-temporarily': { responseCode: 451, message: '4.3.0 Try again later' },
   'refuse-relay': { responseCode: 550, message: '5.7.1 Relaying denied' },
 };
+function refusalOf(behaviour: Behaviour): Refusal | undefined {
+  if (typeof behaviour === 'object') return 'refusal' in behaviour ? behaviour.refusal : undefined;
+  return behaviour in refusals ? refusals[behaviour as keyof typeof refusals] : undefined;
+}
+
 const senderRefusal = { responseCode: 550, message: '5.1.8 Sender address rejected' };
 const credentialsRefusal = { responseCode: 535, message: '5.7.8 Authentication credentials invalid' };
 const messageRefusal = { responseCode: 554, message: '5.6.0 Message refused' };
 
-/** A mail server on 127.0.0.1 that keeps what it is given and can be told to misbehave. */
+/** A mail server on 127.0.0.1 that keeps mails and can misbehave on demand. */
 export async function startSmtpSink(): Promise<SmtpSink> {
   const port = await freePort();
   const mails: ReceivedMail[] = [];
@@ -98,7 +105,7 @@ export async function startSmtpSink(): Promise<SmtpSink> {
       note('held', to);
       await change.promise;
     }
-    if (typeof behaviour === 'object') await pause(behaviour.slow);
+    if (typeof behaviour === 'object' && 'slow' in behaviour) await pause(behaviour.slow);
     mails.push(await parse(raw, to));
     note('accepted', to);
   };
@@ -110,9 +117,9 @@ export async function startSmtpSink(): Promise<SmtpSink> {
         else proceed();
       },
       refusal(address) {
-        if (typeof behaviour === 'object' || !(behaviour in refusals)) return undefined;
-        note('refused', [address]);
-        return refusals[behaviour as keyof typeof refusals];
+        const answer = refusalOf(behaviour);
+        if (answer) note('refused', [address]);
+        return answer;
       },
       credentialsRefusal() {
         if (behaviour !== 'refuse-credentials') return undefined;
@@ -143,13 +150,13 @@ export async function startSmtpSink(): Promise<SmtpSink> {
     url: `smtp://127.0.0.1:${port}`,
     port,
     mails: () => [...mails],
-    waitFor({ after, within = 10_000, ...query }) {
+    waitFor({ after, within = WAIT_MS, ...query }) {
       const first = after === undefined ? 0 : mails.indexOf(after as ReceivedMail) + 1;
       const find = () => mails.slice(first).find((mail) => matches(mail, query));
       return wait(find, within, `a mail to ${query.to}, subject ${query.subject ?? 'any'}`);
     },
     attempts: () => [...attempts],
-    waitForAttempts({ outcome, count = 1, within = 10_000 }) {
+    waitForAttempts({ outcome, count = 1, within = WAIT_MS }) {
       const find = () => {
         const found = attempts.filter((attempt) => attempt.outcome === outcome);
         return found.length >= count ? found : undefined;
@@ -171,7 +178,7 @@ export async function startSmtpSink(): Promise<SmtpSink> {
   };
 }
 
-interface Refusal {
+export interface Refusal {
   responseCode: number;
   message: string;
 }
@@ -179,19 +186,19 @@ interface Refusal {
 const answerOf = ({ message, responseCode }: Refusal) => Object.assign(new Error(message), { responseCode });
 
 interface Handlers {
-  /** Lets the greeting go out, or not. */
+  /** Sends the greeting, or not. */
   greet(proceed: () => void): void;
-  /** The answer to a recipient that is not taken. */
+  /** The answer to a refused recipient. */
   refusal(address: string): Refusal | undefined;
-  /** The answer to credentials that are not taken; a client need not give any. */
+  /** The answer to refused credentials; credentials are optional. */
   credentialsRefusal(): Refusal | undefined;
-  /** The answer to a sender that is not taken. */
+  /** The answer to a refused sender. */
   senderRefusal(): Refusal | undefined;
-  /** Takes a mail; `cut` ends the connection. */
+  /** Takes a mail; `cut` closes the connection. */
   receive(stream: SMTPServerDataStream, session: SMTPServerSession, cut: () => void): Promise<void>;
 }
 
-/** Listens on the port; resolves to the function that closes it, with every connection. */
+/** Listens on the port; resolves to a function that closes it with all connections. */
 async function openListener(
   port: number,
   { greet, refusal, credentialsRefusal, senderRefusal, receive }: Handlers,
@@ -230,7 +237,7 @@ async function openListener(
   server.once('error', reject);
   server.listen(port, '127.0.0.1', () => resolve());
   await listening;
-  // From here on errors are those of single connections, which a client that gives up causes.
+  // Later errors belong to single connections, such as those of a client that gives up.
   server.off('error', reject).on('error', () => undefined);
 
   return () => {

@@ -18,7 +18,7 @@ function jarWith(answers: string[][], options: { saved?: SavedCookie[]; onChange
   return { jar, requests };
 }
 
-/** What goes to an address after an answer of another has set these lines. */
+/** The cookies sent to one URL after another has set these lines. */
 async function sentTo(address: string, lines: string[], from = SERVICE): Promise<string> {
   const { jar } = jarWith([lines]);
   await jar.fetch(from);
@@ -27,7 +27,7 @@ async function sentTo(address: string, lines: string[], from = SERVICE): Promise
 
 afterEach(() => void vi.useRealTimers());
 
-test('sends what the service has set, beside the headers of the call, until it is cleared', async () => {
+test('sends the cookies of the service, with the headers of the call, until they are cleared', async () => {
   const login = [
     'auth_session=abc; Path=/; HttpOnly; SameSite=Strict; Max-Age=604800; Secure',
     'auth_device=d.1; Path=/',
@@ -53,7 +53,7 @@ describe('a cookie', () => {
     ['of a host, at another port', 'a=1; Path=/', 'https://accounts.example.com:8443/', 'a=1'],
     ['of a host, at a host below it', 'a=1; Path=/', 'https://x.accounts.example.com/', ''],
     ['of a host, at the one above it', 'a=1; Path=/', 'https://example.com/', ''],
-    ['of a host, at another', 'a=1; Path=/', 'https://evil.test/', ''],
+    ['of another host', 'a=1; Path=/', 'https://evil.test/', ''],
     ['of a host whose name only ends like it', 'a=1; Path=/', 'https://evilaccounts.example.com/', ''],
     ['of a domain', 'a=1; Path=/; Domain=example.com', 'https://app.example.com/', 'a=1'],
     ['of a domain with a dot in front', 'a=1; Path=/; Domain=.EXAMPLE.com', 'https://app.example.com/', 'a=1'],
@@ -64,7 +64,7 @@ describe('a cookie', () => {
     ['of a domain below', 'a=1; Domain=x.accounts.example.com', 'https://x.accounts.example.com/', ''],
     ['of a top-level domain', 'a=1; Path=/; Domain=com', 'https://evil.com/', ''],
     ['of a path', 'a=1; Path=/trpc', 'https://accounts.example.com/trpc/x', 'a=1'],
-    ['of a path, at another', 'a=1; Path=/trpc', 'https://accounts.example.com/trpcx', ''],
+    ['of another path', 'a=1; Path=/trpc', 'https://accounts.example.com/trpcx', ''],
     ['that is secure, over http', 'a=1; Path=/; Secure', 'http://accounts.example.com/', ''],
     ['that is not, over http', 'a=1; Path=/', 'http://accounts.example.com/', 'a=1'],
     ['with spaces and signs in it', ' a = x=y "z" ; path=/ ; SECURE', 'https://accounts.example.com/', 'a=x=y "z"'],
@@ -76,7 +76,7 @@ describe('a cookie', () => {
     ['that is over by its age below zero', 'a=1; Max-Age=-1', SERVICE, ''],
     ['that is over by its date', 'a=1; Expires=Thu, 01 Jan 1970 00:00:00 GMT', SERVICE, ''],
     ['whose age counts, not its date', 'a=1; Max-Age=60; Expires=Thu, 01 Jan 1970 00:00:00 GMT', SERVICE, 'a=1'],
-    ['whose date is none', 'a=1; Expires=soon', SERVICE, 'a=1'],
+    ['with an invalid date', 'a=1; Expires=soon', SERVICE, 'a=1'],
   ])('%s', async (_, line, address, sent) => {
     expect(await sentTo(address, [line])).toBe(sent);
   });
@@ -90,21 +90,21 @@ describe('a cookie', () => {
     expect(await sentTo(address, ['a=1; Path=/; Secure'], address)).toBe(sent);
   });
 
-  test('of an address is for no part of it', async () => {
+  test('is not sent outside its path', async () => {
     expect(await sentTo('http://10.1.2.3/', ['a=1; Domain=2.3'], 'http://10.1.2.3/')).toBe('');
   });
 
-  test('takes the place of the one of its name, host and path only', async () => {
+  test('replaces the one with the same name, host and path only', async () => {
     const lines = ['a=1; Path=/', 'a=2; Path=/', 'a=3; Path=/; Domain=example.com', 'a=4; Path=/trpc'];
     expect(await sentTo(SERVICE, lines)).toBe('a=2; a=3; a=4');
   });
 
-  test('of the domain stays when the one of the host alone is cleared', async () => {
+  test('of the domain remains when that of the host is cleared', async () => {
     const lines = ['a=1; Path=/; Domain=accounts.example.com; Max-Age=60', 'a=; Path=/; Max-Age=0'];
     expect(await sentTo(SERVICE, lines)).toBe('a=1');
   });
 
-  test('ends with its time', async () => {
+  test('expires', async () => {
     vi.useFakeTimers({ now: 0 });
     const { jar } = jarWith([['a=1; Max-Age=60', 'b=2; Expires=Thu, 01 Jan 1970 00:02:00 GMT']]);
     await jar.fetch(SERVICE);
@@ -117,7 +117,7 @@ describe('a cookie', () => {
   });
 });
 
-test('is saved as JSON and made again from it, without what was for one run', async () => {
+test('is saved as JSON and restored, without session cookies', async () => {
   const changes: string[] = [];
   const { jar } = jarWith([['a=1; Max-Age=60; Secure', 'b=2'], [], ['a=; Max-Age=0']], {
     onChange: () => changes.push(JSON.stringify(jar)),
@@ -130,7 +130,7 @@ test('is saved as JSON and made again from it, without what was for one run', as
   expect(changes[1]).toBe('[]');
 });
 
-test('reads the lines of a platform that joins them', async () => {
+test('reads combined Set-Cookie lines', async () => {
   const joined = 'a=1; Expires=Fri, 01 Jan 2100 00:00:00 GMT; Path=/, b=2; Path=/,c=3';
   const headers = new Headers({ 'set-cookie': joined });
   Object.defineProperty(headers, 'getSetCookie', { value: undefined });

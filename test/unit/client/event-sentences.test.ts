@@ -1,22 +1,19 @@
 import { expect, test } from 'vitest';
-import { sentenceOf } from '../../client/pages/views/dashboard/event-sentences.ts';
-import { eventKinds } from '../../server/activity/kinds.ts';
-import { readTexts, writer } from '../../server/texts/index.ts';
-import { languages } from '../../server/texts/languages.ts';
+import { sentenceOf } from '../../../client/pages/views/dashboard/event-sentences.ts';
+import { eventKinds } from '../../../server/activity/kinds.ts';
+import { languages } from '../../../server/shared/texts/languages.ts';
+import { readTexts, writer } from '../../../server/texts/index.ts';
 
 const texts = readTexts(undefined);
 
-test('the page of the activity has a sentence for every kind of event, and for no other', () => {
+test('the activity page has a sentence for exactly the kinds of events', () => {
   const named = (prefix: string) =>
     Object.keys(texts.en).flatMap((key) => (key.startsWith(prefix) ? [key.slice(prefix.length)] : []));
   expect(named('dashboard.events.')).toEqual(Object.keys(eventKinds));
 });
 
 test.each([
-  [
-    { kind: 'reauthenticated', actor: 'user', details: { method: 'idp' } },
-    'Confirmed that it was you, with single sign-on',
-  ],
+  [{ kind: 'reauthenticated', actor: 'user', details: { method: 'idp' } }, 'Identity confirmed with single sign-on'],
   [{ kind: 'identity-linked', actor: 'user', details: { provider: 'idp' } }, 'Single sign-on linked'],
   [{ kind: 'identity-unlinked', actor: 'user', details: { provider: 'github' } }, 'GitHub unlinked'],
   [{ kind: 'sessions-ended', actor: 'administrator' }, 'Logged out everywhere, by an administrator'],
@@ -53,7 +50,7 @@ test.each([
   ],
   [
     { kind: 'role-changed', actor: 'administrator', details: { to: 'user' } },
-    'Made an ordinary user, by an administrator',
+    'Made a regular user, by an administrator',
   ],
 ])('%o reads: %s', (event, sentence) => {
   expect(sentenceOf(event, writer(texts, 'en'))).toBe(sentence);
@@ -76,7 +73,7 @@ test.each([
   expect(sentenceOf(event, writer(texts, 'de'))).toBe(sentence);
 });
 
-test.each(languages)('no event in %s lacks a value of its text', (language) => {
+test.each(languages)('every event in %s has the values of its text', (language) => {
   const details = {
     method: 'password',
     reason: 'limited',
@@ -88,6 +85,8 @@ test.each(languages)('no event in %s lacks a value of its text', (language) => {
     name: 'x',
     left: '2',
     fields: 'name',
+    url: 'https://example.com/',
+    application: 'Shop',
   };
   const sentences = Object.keys(eventKinds).map((kind) =>
     sentenceOf({ kind, actor: 'service:shop', details }, writer(texts, language)),

@@ -1,16 +1,16 @@
 import { type PasswordRule, passwordRules } from 'account-client';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { newPassword } from '../../routers/fields.ts';
-import { anyCharacter, cases } from '../rig/random.ts';
+import { newPassword } from '../../../routers/schemas/fields.ts';
+import { anyCharacter, cases } from '../../rig/client/random.ts';
 
-/** The rules that a password breaks, by the names that the service gives them. */
+/** The rules that a password breaks, by the service's names. */
 const broken = (password: string): string[] => {
   const issues = newPassword.safeParse(password).error?.issues ?? [];
   return issues.map((issue) => (issue.code === 'custom' ? String(issue.params?.['rule']) : issue.code));
 };
 
-/** Those of the client’s list that stand for one of these names. */
+/** The client's entries for these names. */
 const listed = (names: string[]) => passwordRules.filter(({ rules }) => rules.some((rule) => names.includes(rule)));
 const unmetBy = (password: string) => passwordRules.filter(({ isMet }) => !isMet(password));
 const labels = (rules: readonly PasswordRule[]) => rules.map(({ label }) => label);
@@ -38,7 +38,7 @@ test.each([
   expect(labels(unmetBy(password))).toEqual(labels(listed(broken(password))));
 });
 
-/** Around each rule: its letters, some that only look like them, and whatever else there is. */
+/** Characters around each rule: its own, similar ones, and any others. */
 const character = fc.oneof(
   fc.constantFrom(...'AZaz09!- ', 'Ä', 'ß', 'ǅ', 'ª', '٣', '²', 'Ⅷ', '😀', '\u0301', '\0', '\n'),
   anyCharacter.filter((character) => character.isWellFormed()),
@@ -50,12 +50,12 @@ const candidate = fc.oneof(
     .map(([start, one, times]) => start + one.repeat(times)),
 );
 
-test('the page ticks off for any password what the service accepts, which keeps it as it is', () => {
+test('for any password the page ticks off what the service accepts, and the service keeps it unchanged', () => {
   let accepted = 0;
   fc.assert(
     fc.property(candidate, (password) => {
       const unmet = labels(unmetBy(password));
-      // The service reads no more of one that is too long.
+      // The service does not check more of one that is too long.
       if ([...password].length <= 128) expect(unmet).toEqual(labels(listed(broken(password))));
       const parsed = newPassword.safeParse(password);
       expect(parsed.success).toBe(unmet.length === 0);
@@ -68,7 +68,7 @@ test('the page ticks off for any password what the service accepts, which keeps 
   expect(accepted).toBeGreaterThan(10);
 });
 
-test('of ASCII, exactly the passwords of 8 to 128 characters with one of each kind are accepted', () => {
+test('of ASCII passwords, exactly those of 8 to 128 characters with one of each kind are accepted', () => {
   const one = (from: string, to: string) => fc.integer({ min: from.charCodeAt(0), max: to.charCodeAt(0) });
   const kinds = [
     one('A', 'Z'),

@@ -9,10 +9,10 @@ const found = (expiresAt = NOW + 3600) => ({
   fresh: true,
 });
 
-/** The account service: `answer` says what each call of `service.session` comes to. */
+/** The account service: `answer` is the result of each `service.session` call. */
 function service(answer: (token: string) => unknown, options: { cacheSeconds?: number; maxSessions?: number } = {}) {
   vi.useFakeTimers({ now: NOW * 1000, toFake: ['Date', 'performance'] });
-  const asked: string[] = [];
+  const tokensAsked: string[] = [];
   const checker = createSessionChecker({
     url: 'https://accounts.example.com',
     token: 'secret',
@@ -21,45 +21,45 @@ function service(answer: (token: string) => unknown, options: { cacheSeconds?: n
     fetch: async (_, init) => {
       const inputs = Object.values<{ token: string }>(JSON.parse(String(init?.body)));
       const results = inputs.map(({ token }) => {
-        asked.push(token);
+        tokensAsked.push(token);
         return { result: { data: answer(token) } };
       });
       return Response.json(results);
     },
   });
-  return { ...checker, asked };
+  return { ...checker, tokensAsked };
 }
 afterEach(() => void vi.useRealTimers());
 
-test('asks once for what it knows, for so many seconds, and says only once that it is fresh', async () => {
-  const { check, asked } = service(() => found());
+test('caches a session for the given seconds, and reports fresh once', async () => {
+  const { check, tokensAsked } = service(() => found());
   const answers = [await check(tokenOf(1)), await check(tokenOf(1))];
   expect(answers.map((answer) => answer?.fresh)).toEqual([true, false]);
   expect(answers[1]).toEqual({ ...answers[0], fresh: false });
   vi.advanceTimersByTime(9_999);
   await check(tokenOf(1));
-  expect(asked).toHaveLength(1);
+  expect(tokensAsked).toHaveLength(1);
   vi.advanceTimersByTime(1);
   await check(tokenOf(1));
-  expect(asked).toHaveLength(2);
+  expect(tokensAsked).toHaveLength(2);
 });
 
-test('checks of one session at once are one call, and of others are others', async () => {
-  const { check, asked } = service(() => found());
+test('concurrent checks of one session share a call; those of others do not', async () => {
+  const { check, tokensAsked } = service(() => found());
   const answers = await Promise.all([1, 1, 2, 1].map((i) => check(tokenOf(i))));
   expect(answers.every(Boolean)).toBe(true);
-  expect(asked.sort()).toEqual([tokenOf(1), tokenOf(2)]);
+  expect(tokensAsked.sort()).toEqual([tokenOf(1), tokenOf(2)]);
 });
 
-test('a session is known no longer than it lasts', async () => {
-  const { check, asked } = service(() => found(NOW + 5));
+test('a session is not cached beyond its end', async () => {
+  const { check, tokensAsked } = service(() => found(NOW + 5));
   await check(tokenOf(1));
   vi.advanceTimersByTime(5_000);
   await check(tokenOf(1));
-  expect(asked).toHaveLength(2);
+  expect(tokensAsked).toHaveLength(2);
 });
 
-test('an ended session is found out when its time is over, or it is forgotten', async () => {
+test('an ended session is noticed when its cache time is over or it is forgotten', async () => {
   let isOver = false;
   const { check, forget } = service(() => (isOver ? null : found()));
   await check(tokenOf(1));
@@ -69,53 +69,58 @@ test('an ended session is found out when its time is over, or it is forgotten', 
   expect(await check(tokenOf(1))).toBeNull();
 });
 
-test('what is forgotten while it is asked for is not known afterwards', async () => {
-  const { check, forget, asked } = service(() => found());
+test('a session forgotten during its check is not cached, whichever hash is computed first', async () => {
+  const { check, forget, tokensAsked } = service(() => found());
+  const digest = crypto.subtle.digest.bind(crypto.subtle);
+  const second = Promise.withResolvers<void>();
+  vi.spyOn(crypto.subtle, 'digest')
+    .mockImplementationOnce((...input) => second.promise.then(() => digest(...input)))
+    .mockImplementationOnce((...input) => digest(...input).finally(second.resolve));
   const answer = check(tokenOf(1));
   await forget(tokenOf(1));
   expect(await answer).not.toBeNull();
   await check(tokenOf(1));
-  expect(asked).toHaveLength(2);
+  expect(tokensAsked).toHaveLength(2);
 });
 
-test('no session is asked for each time, and takes no room of those that there are', async () => {
-  const { check, asked } = service((token) => (token === tokenOf(1) ? found() : null), { maxSessions: 2 });
+test('an invalid session is not cached', async () => {
+  const { check, tokensAsked } = service((token) => (token === tokenOf(1) ? found() : null), { maxSessions: 2 });
   await check(tokenOf(1));
   for (let i = 2; i < 50; i++) expect(await check(tokenOf(i))).toBeNull();
   expect(await check(tokenOf(2))).toBeNull();
-  expect(asked).toHaveLength(50);
+  expect(tokensAsked).toHaveLength(50);
   await check(tokenOf(1));
-  expect(asked).toHaveLength(50);
+  expect(tokensAsked).toHaveLength(50);
   expect(await check('')).toBeNull();
-  expect(asked).toHaveLength(50);
+  expect(tokensAsked).toHaveLength(50);
 });
 
-test('of more sessions than it may know, those asked for longest ago are forgotten', async () => {
-  const { check, asked } = service(() => found(), { maxSessions: 2 });
+test('beyond its capacity it drops the sessions that were checked longest ago', async () => {
+  const { check, tokensAsked } = service(() => found(), { maxSessions: 2 });
   for (const i of [1, 2, 1, 3, 1]) await check(tokenOf(i));
-  expect(asked).toEqual([1, 2, 3].map(tokenOf));
+  expect(tokensAsked).toEqual([1, 2, 3].map(tokenOf));
   await check(tokenOf(2));
-  expect(asked).toHaveLength(4);
+  expect(tokensAsked).toHaveLength(4);
 });
 
-test('a failure of the service is passed on to all who wait, and not remembered', async () => {
+test('a failure is passed to all waiting callers, and not cached', async () => {
   let isDown = true;
   const fail = () => {
     throw new TypeError('no route');
   };
-  const { check, asked } = service(() => (isDown ? fail() : found()));
+  const { check, tokensAsked } = service(() => (isDown ? fail() : found()));
   const outcomes = await Promise.allSettled([check(tokenOf(1)), check(tokenOf(1))]);
   for (const outcome of outcomes) expect(outcome.status === 'rejected' && isNetworkError(outcome.reason)).toBe(true);
   isDown = false;
-  const before = asked.length;
+  const before = tokensAsked.length;
   expect(await check(tokenOf(1))).not.toBeNull();
-  expect(asked).toHaveLength(before + 1);
+  expect(tokensAsked).toHaveLength(before + 1);
   const refused = createSessionChecker({
     url: 'https://accounts.example.com',
     token: 'wrong',
     cacheSeconds: 10,
     fetch: async () =>
-      Response.json({ code: 'UNAUTHENTICATED', message: 'This takes a service token' }, { status: 401 }),
+      Response.json({ code: 'UNAUTHENTICATED', message: 'A service token is required' }, { status: 401 }),
   });
   await expect(refused.check(tokenOf(1))).rejects.toSatisfy((error) => isServiceError(error, 'UNAUTHENTICATED'));
 });

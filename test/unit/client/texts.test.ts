@@ -1,12 +1,12 @@
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { formsOf, namesIn, partOf, readTexts, writer } from '../../server/texts/index.ts';
-import { languages } from '../../server/texts/languages.ts';
-import type { Text } from '../../server/texts/template.ts';
-import { temporaryDirectory } from '../rig/custodian.ts';
+import { languages } from '../../../server/shared/texts/languages.ts';
+import type { Text } from '../../../server/shared/texts/template.ts';
+import { formsOf, namesIn, partOf, readTexts, writer } from '../../../server/texts/index.ts';
+import { temporaryDirectory } from '../../rig/servers/custodian.ts';
 
-const root = resolve(import.meta.dirname, '../..');
+const root = resolve(import.meta.dirname, '../../..');
 const texts = readTexts(undefined);
 const keys = Object.keys(texts.en);
 
@@ -14,7 +14,7 @@ function withoutComments(source: string): string {
   return source.replace(/^\s*(?:\/\*\*[\s\S]*?\*\/|\/\/.*)$/gm, '');
 }
 
-/** Every source file that writes texts, by its path from the root. */
+/** Every source file with texts, by its path from the root. */
 const sources = new Map(
   globSync(['client/pages/**/*.{ts,tsx}', 'server/**/*.ts'], { cwd: root, exclude: ['client/pages/dist/**'] }).map(
     (path) => [path, withoutComments(readFileSync(join(root, path), 'utf8'))],
@@ -24,19 +24,19 @@ const sources = new Map(
 const PARTS = [...new Set(keys.map(partOf))];
 const literal = new RegExp(`['\`]((?:${PARTS.join('|')})\\.[\\w.\${}-]+)['\`]`, 'g');
 
-/** The keys that a file names; of a template (`dashboard.events.${kind}`) those that begin like it. */
+/** The keys in a file; for a template (`dashboard.events.${kind}`) all with its prefix. */
 const usedIn = (source: string): { name: string; keys: string[] }[] =>
   [...source.matchAll(literal)].map(([, name = '']) => {
-    const shape = name.replace(/[.]/g, '\\.').replace(/\$\{[^}]*\}/g, '[\\w-]+');
+    const shape = name.replace(/[.]/g, '\\.').replace(/\$\{[^}]*\}/g, '[\\w:-]+');
     return { name, keys: keys.filter((key) => new RegExp(`^${shape}$`).test(key)) };
   });
 
 describe.each(languages.filter((language) => language !== 'en'))('the texts in %s', (language) => {
-  test('have every key of those in English, and no other', () => {
+  test('have exactly the keys of the English texts', () => {
     expect(Object.keys(texts[language])).toEqual(keys);
   });
 
-  test('have the values and elements of those in English', () => {
+  test('have the placeholders and elements of the English texts', () => {
     const names = (text: Text | undefined) => [...new Set(formsOf(text).flatMap(namesIn))].sort();
     const different = keys.filter((key) => `${names(texts[language][key])}` !== `${names(texts.en[key])}`);
     expect(different).toEqual([]);
@@ -53,7 +53,7 @@ describe.each(languages.filter((language) => language !== 'en'))('the texts in %
     expect(wrong).toEqual([]);
   });
 
-  test('are none of them empty', () => {
+  test('are not empty', () => {
     expect(keys.filter((key) => formsOf(texts[language][key]).some((form) => form.trim() === ''))).toEqual([]);
   });
 });
@@ -63,14 +63,14 @@ test('every text is used', () => {
   expect(keys.filter((key) => !used.has(key))).toEqual([]);
 });
 
-test('every text that is used is there', () => {
+test('every text in use exists', () => {
   const missing = [...sources].flatMap(([path, source]) =>
     usedIn(source).flatMap(({ name, keys }) => (keys.length === 0 ? [`${path}: ${name}`] : [])),
   );
   expect(missing).toEqual([]);
 });
 
-/** The files of the pages that a file imports, by themselves or through others. */
+/** The page files that a file imports, directly or not. */
 function reachedFrom(path: string, seen = new Set<string>()): Set<string> {
   const source = sources.get(path);
   if (source === undefined || seen.has(path)) return seen;
@@ -86,7 +86,7 @@ test.each([
   ['client/pages/main.tsx', ['common', 'entry']],
   ['client/pages/views/dashboard/pages.ts', ['common', 'dashboard']],
   ['client/pages/views/admin/view.tsx', ['common', 'dashboard', 'admin']],
-])('what %s draws has its texts in the parts %s', (start, parts) => {
+])('%s uses texts only of the parts %s', (start, parts) => {
   const reached = reachedFrom(start);
   expect(reached.size).toBeGreaterThan(5);
   const elsewhere = [...reached].flatMap((path) =>
@@ -105,7 +105,7 @@ describe('the texts of an operator', () => {
     return path;
   };
 
-  test('take the place of ours, in their language only', () => {
+  test('replace the built-in ones, in their language only', () => {
     const own = readTexts(folder({ 'de.json': '{ "common": { "notFound": { "title": "Hier ist nichts" } } }' }));
     expect(writer(own, 'de')('common.notFound.title')).toBe('Hier ist nichts');
     expect(writer(own, 'de')('common.toStart')).toBe(texts.de['common.toStart']);
@@ -118,7 +118,7 @@ describe('the texts of an operator', () => {
       { 'de.json': '{ "common": { "nothing": "x" } }' },
       'de.json: common.nothing is no text of ours',
     ],
-    ['a text that is none', { 'de.json': '{ "common": { "notFound": { "title": 1 } } }' }, 'must be a text'],
+    ['a value that is not a text', { 'de.json': '{ "common": { "notFound": { "title": 1 } } }' }, 'must be a text'],
     [
       'an unknown value',
       { 'fr.json': '{ "common": { "notFound": { "title": "Pas {ici}" } } }' },
@@ -144,11 +144,11 @@ describe('the texts of an operator', () => {
     expect(() => readTexts(folder(files as Record<string, string>))).toThrow(problem);
   });
 
-  test('a file in place of a folder stops the start', () => {
+  test('a file instead of a folder stops the start', () => {
     expect(() => readTexts(import.meta.filename)).toThrow('texts.test.ts cannot be read: ENOTDIR');
   });
 
-  test('a folder that is not there stops the start', () => {
+  test('a missing folder stops the start', () => {
     expect(() => readTexts('/nowhere')).toThrow('TEXTS_DIR names /nowhere, which is not there');
   });
 });

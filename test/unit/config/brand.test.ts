@@ -6,13 +6,13 @@ import {
   pageColors,
   problemWithColor,
   type SchemeColors,
-} from '../../server/config/brand-color.ts';
-import { parseConfig } from '../../server/config/index.ts';
+} from '../../../server/config/brand-color.ts';
+import { parseConfig } from '../../../server/config/index.ts';
 import { problemsOf } from './config-problems.ts';
 
-/** The operator's name, picture, colour and pages, as the configuration takes them. */
+/** The operator's name, picture, colour and links in the configuration. */
 
-describe('contrast', () => {
+describe('the contrast', () => {
   // https://webaim.org/resources/contrastchecker/
   test.each([
     ['#000000', '#ffffff', 21],
@@ -29,8 +29,8 @@ describe('contrast', () => {
   });
 });
 
-test('the colours that a brand is held against are those of the style sheet', () => {
-  const sheet = readFileSync(new URL('../../client/pages/styles.css', import.meta.url), 'utf8');
+test('the background colours of the contrast check are those of the style sheet', () => {
+  const sheet = readFileSync(new URL('../../../client/pages/styles.css', import.meta.url), 'utf8');
   const [light = '', dark = ''] = [...sheet.matchAll(/:root \{(.*?)\}/gs)].map(([, block]) => block);
   const inFull = (color = '') => color.replace(/^#(.)(.)(.)$/, '#$1$1$2$2$3$3');
   const colorOf = (block: string, name: string) => inFull(new RegExp(`--${name}: (#\\w+);`).exec(block)?.[1]);
@@ -47,7 +47,7 @@ test('the colours that a brand is held against are those of the style sheet', ()
   }
 });
 
-/** Links on every ground, and labels of buttons, those that the mouse is over too. */
+/** Links on every background, and labels of buttons, including hovered ones. */
 function expectReadable(scheme: keyof typeof pageColors, { accent, accentStrong, onAccent, tint }: SchemeColors) {
   const { ground, surface } = pageColors[scheme];
   for (const color of [accent, accentStrong]) {
@@ -56,7 +56,7 @@ function expectReadable(scheme: keyof typeof pageColors, { accent, accentStrong,
   }
 }
 
-test('every colour is readable in light and dark, or refused with one that is', () => {
+test('every colour is readable in light and dark mode, or refused with a suggestion', () => {
   const steps = ['00', '33', '66', '99', 'cc', 'ff'];
   const colors = steps.flatMap((red) => steps.flatMap((green) => steps.map((blue) => `#${red}${green}${blue}`)));
   let refused = 0;
@@ -74,7 +74,7 @@ test('every colour is readable in light and dark, or refused with one that is', 
   expect(refused).toBeLessThan(colors.length - 50);
 });
 
-test('a colour that cannot be read is refused by name, with its contrast and what would do', () => {
+test('an unreadable colour is refused by name, with its contrast and a suggestion', () => {
   expect(problemsOf({ BRAND_COLOR: '#F59E0B' })).toMatch(
     /^ {2}BRAND_COLOR is too light [^\n]*: a contrast of 1\.\d\d:1, and 4\.5:1 is needed\. #[0-9a-f]{6} would do$/m,
   );
@@ -117,11 +117,11 @@ test.each([
   [{ TERMS_URL: 'https://example.com/terms' }, 'https://example.com/terms'],
   [{ TERMS_URL: '/terms', PRIVACY_URL: 'https://example.com/privacy' }, '/terms https://example.com/privacy'],
   [{ PRIVACY_URL: '/privacy', TERMS_VERSION: ' 2026-11 ' }, '2026-11'],
-])('of %o the version to accept is %s', (environment: Record<string, string>, version) => {
+])('with %o the version of the terms is %s', (environment: Record<string, string>, version) => {
   expect(parseConfig(environment).termsVersion).toBe(version);
 });
 
-test('a colour may come without its #, which begins a comment in a file of variables', () => {
+test('a colour may omit its #, which starts a comment in environment files', () => {
   for (const color of ['0F766E', '#0f766e'])
     expect(parseConfig({ BRAND_COLOR: color }).brand.colors?.light.accent).toBe('#0f766e');
 });
@@ -153,6 +153,6 @@ test.each([
     { name: 'Post', address },
   ],
   [{ MAIL_FROM: `"Acme, \\"Inc.\\"" <${address}>` }, { name: 'Acme, "Inc."', address }],
-])('of %o mails come from %o', (environment: Record<string, string>, sender) => {
+])('with %o mails come from %o', (environment: Record<string, string>, sender) => {
   expect(parseConfig(environment).mailFrom).toEqual(sender);
 });

@@ -1,6 +1,6 @@
-import { ConfigError, parseConfig } from '../../server/config/index.ts';
+import { ConfigError, parseConfig } from '../../../server/config/index.ts';
 
-/** What a start with this environment says; empty where it would not stop. */
+/** The error of a start with this environment; empty if it would start. */
 export function problemsOf(environment: Record<string, string>): string {
   try {
     parseConfig(environment);

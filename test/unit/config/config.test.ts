@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { parseConfig, variableNames } from '../../server/config/index.ts';
+import { parseConfig, variableNames } from '../../../server/config/index.ts';
 import { problemsOf } from './config-problems.ts';
 
 const production = {
@@ -19,11 +19,11 @@ const production = {
 };
 
 test('.env.example lists every variable once, in the order of the schema', () => {
-  const example = readFileSync(new URL('../../.env.example', import.meta.url), 'utf8');
+  const example = readFileSync(new URL('../../../.env.example', import.meta.url), 'utf8');
   expect([...example.matchAll(/^([A-Z0-9_]+)=/gm)].map(([, name]) => name)).toEqual(variableNames);
 });
 
-test('nothing set is a configuration: embedded parts on a loopback address', () => {
+test('an empty environment is valid: embedded parts on a loopback address', () => {
   expect(parseConfig({})).toMatchObject({
     production: false,
     port: 3000,
@@ -39,7 +39,7 @@ test('nothing set is a configuration: embedded parts on a loopback address', () 
   expect(parseConfig({ PORT: '', APP_URL: '' })).toEqual(parseConfig({}));
 });
 
-test('production listens everywhere, and its address has no slash at the end', () => {
+test('production listens on all addresses, and its APP_URL has no trailing slash', () => {
   expect(parseConfig(production)).toMatchObject({
     production: true,
     host: '0.0.0.0',
@@ -48,7 +48,7 @@ test('production listens everywhere, and its address has no slash at the end', (
   });
 });
 
-test('production names everything that is missing in one message', () => {
+test('production reports all missing variables in one message', () => {
   const message = problemsOf({ NODE_ENV: 'production', PORT: 'x' });
   const { NODE_ENV, ...required } = production;
   for (const name of [...Object.keys(required), 'PORT']) expect(message).toContain(name);
@@ -75,7 +75,16 @@ test.each([
   expect(parseConfig(environment).devTools).toBe(expected);
 });
 
-test('a public address without development tools needs a mail server, and nothing else', () => {
+test.each([
+  [{}, false],
+  [{ APP_URL: 'http://192.168.1.5:3000', ...mail }, false],
+  [{ APP_URL: 'https://localhost:3000', ...mail }, true],
+  [{ ...production, APP_URL: 'http://localhost:3000' }, true],
+])('Secure cookies with %o: %s', (environment: Record<string, string>, expected) => {
+  expect(parseConfig(environment).secureCookies).toBe(expected);
+});
+
+test('a public APP_URL without development tools requires a mail server, and nothing else', () => {
   const message = problemsOf({ APP_URL: 'https://accounts.example.com' });
   expect(message.match(/^ {2}\w+/gm)).toEqual(['  SMTP_URL', '  MAIL_FROM']);
   expect(problemsOf({ DEV_TOOLS: 'off' }).match(/^ {2}\w+/gm)).toEqual(['  SMTP_URL', '  MAIL_FROM']);
@@ -99,8 +108,18 @@ test.each([
   [{ ...production, SMTP_URL: 'smtps://mail.example.com', REGISTRATION: 'closed', PUBLIC_USERS: 'full' }, 0],
   [{ REGISTRATION: 'closed' }, 0],
   [{ ...production, S3_UPLOAD_ENDPOINT: 'http://files.example.com' }, 1],
-])('of %o the start tells %i doubtful settings', (environment: Record<string, string>, count) => {
+])('with %o the start warns about %i settings', (environment: Record<string, string>, count) => {
   expect(parseConfig(environment).warnings).toHaveLength(count);
+});
+
+test.each([
+  [{ S3_ENDPOINT: 'http://s3.internal:9000' }, 'S3_ENDPOINT'],
+  [{ S3_PUBLIC_URL: 'http://cdn.example.com' }, 'S3_PUBLIC_URL'],
+  [{ S3_ENDPOINT: 'http://s3.internal:9000', S3_PUBLIC_URL: 'https://cdn.example.com' }, undefined],
+])('with %o the start warns that pages cannot show pictures: %s', (environment: Record<string, string>, name) => {
+  const { warnings } = parseConfig({ ...production, ...environment });
+  const named = warnings.filter((warning) => warning.endsWith('our pages show no picture from there'));
+  expect(named.map((warning) => warning.split(' ')[0])).toEqual(name ? [name] : []);
 });
 
 describe('in production', () => {
@@ -136,7 +155,7 @@ describe('in production', () => {
     expect(problemsOf({ ...production, [name]: value })).toMatch(new RegExp(`^  ${name} `, 'm'));
   });
 
-  test('a cookie domain that hosts strangers stops the start', () => {
+  test('a cookie domain shared with strangers stops the start', () => {
     const environment = { ...production, APP_URL: 'https://accounts.github.io', COOKIE_DOMAIN: 'github.io' };
     expect(problemsOf(environment)).toContain('COOKIE_DOMAIN');
   });
@@ -156,7 +175,7 @@ describe('in production', () => {
     expect(problemsOf({ ...production, [name]: value })).toBe('');
   });
 
-  test('a random secret in any usual form never does', () => {
+  test('a random secret in any usual form is accepted', () => {
     const forms = [
       () => randomBytes(32).toString('base64'),
       () => randomBytes(32).toString('base64url'),
@@ -172,7 +191,7 @@ describe('in production', () => {
   });
 });
 
-test('several secrets are used in their order, without the spaces around the commas alone', () => {
+test('several secrets are kept in order, without spaces around the commas', () => {
   const secretsOf = (APP_SECRET: string) => parseConfig({ APP_SECRET }).appSecrets;
   const [current, former] = ['n'.repeat(32), 'f'.repeat(32)];
   expect(secretsOf(`${current} , ${former}`)).toEqual([current, former]);
@@ -245,6 +264,9 @@ test.each([
   ['S3_ENDPOINT', 'https://storage.example.com/s3'],
   ['S3_UPLOAD_ENDPOINT', 'https://storage.example.com/s3'],
   ['S3_BUCKET', 'Not_A_Bucket'],
+  ['S3_BUCKET', 'a..b'],
+  ['S3_BUCKET', '192.168.1.5'],
+  ['S3_BUCKET', 'a.b-'],
   ['UPLOAD_TYPES', 'image/png,text/html'],
   ['UPLOAD_MAX_BYTES', '0'],
   ['REGISTRATION', 'none'],
@@ -259,7 +281,7 @@ test.each([
   expect(problemsOf({ [name]: value })).toContain(name);
 });
 
-test('an object storage is configured as a whole, and shows its objects itself unless something stands in front', () => {
+test('an object storage needs all of its variables, and serves its objects unless S3_PUBLIC_URL is set', () => {
   const { NODE_ENV, S3_BUCKET, ...partly } = production;
   expect(problemsOf(partly)).toContain('S3_BUCKET');
   expect(problemsOf({ S3_BUCKET })).toContain('S3_ENDPOINT');
@@ -273,7 +295,7 @@ test('an object storage is configured as a whole, and shows its objects itself u
   );
 });
 
-test('a name of the storage for browsers is the one of uploads, of the policy and, unless something stands in front, of pictures', () => {
+test('the public endpoint is used for uploads, for the policy and, unless S3_PUBLIC_URL is set, for pictures', () => {
   const S3_UPLOAD_ENDPOINT = 'https://files.example.com/';
   const named = parseConfig({ ...production, S3_UPLOAD_ENDPOINT });
   expect(named).toMatchObject({
@@ -339,13 +361,13 @@ describe('Redis', () => {
     expect(redisIn(environment)).toEqual({ redisCluster: undefined, redisSentinel: undefined, ...expected });
   });
 
-  test('Sentinels need the credentials of a master, and know no Cluster', () => {
+  test('Sentinels require the master’s credentials, and exclude a Cluster', () => {
     expect(problemsOf({ REDIS_SENTINEL: 'a/main' })).toContain('REDIS_URL is missing');
     expect(problemsOf({ REDIS_SENTINEL: 'a/main', REDIS_URL: 'redis://a,b' })).toContain('REDIS_SENTINEL');
   });
 });
 
-test('domains are for REGISTRATION=domains, which needs them; they are compared in lower case', () => {
+test('REGISTRATION=domains requires domains, only it allows them, and they are compared in lower case', () => {
   const domains = { REGISTRATION: 'domains', REGISTRATION_DOMAINS: ' Example.COM ,*.Example.org,' };
   expect(parseConfig(domains).registration).toEqual({ mode: 'domains', domains: ['example.com', '*.example.org'] });
   expect(parseConfig({}).registration).toEqual({ mode: 'open', domains: [] });
@@ -357,7 +379,7 @@ test('domains are for REGISTRATION=domains, which needs them; they are compared 
   }
 });
 
-test('several processes share the cores, and only parts that they can share', () => {
+test('several processes share the cores, and require parts that they can share', () => {
   const several = parseConfig({ ...production, WEB_CONCURRENCY: '10' });
   expect(several).toMatchObject({ processes: 10 });
   expect(several.cores).toBe(Math.max(1, Math.floor(parseConfig({}).cores / 10)));
@@ -365,7 +387,7 @@ test('several processes share the cores, and only parts that they can share', ()
   for (const name of ['DATABASE_URL', 'REDIS_URL', 'S3_ENDPOINT']) expect(message).toContain(name);
 });
 
-test('an address is spelled as browsers spell it, so that others can be compared with it', () => {
+test('an URL is normalized as browsers do', () => {
   const { appUrl, s3 } = parseConfig({
     ...production,
     APP_URL: 'HTTPS://Accounts.Example.COM:443/',

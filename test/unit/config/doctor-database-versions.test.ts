@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { versionFinding } from '../../server/cli/doctor/database-server.ts';
+import { versionFinding } from '../../../server/cli/doctor/database-server.ts';
 
 test.each([
   ['9.7.4', 'ok'],

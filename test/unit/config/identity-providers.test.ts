@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { restProcedures } from '../../routers/index.ts';
-import { takenNames } from '../../server/config/identity-providers.ts';
-import { parseConfig } from '../../server/config/index.ts';
+import { restProcedures } from '../../../routers/procedures.ts';
+import { PASSWORD } from '../../../server/accounts/credentials/login-methods.ts';
+import { secondFactorKinds } from '../../../server/accounts/login/second-factors.ts';
+import { takenNames } from '../../../server/config/identity-providers.ts';
+import { parseConfig } from '../../../server/config/index.ts';
+import { ownMethods, ownOrigins } from '../../../server/shared/method-names.ts';
 import { problemsOf } from './config-problems.ts';
 
 const named = (name: string) => ({
@@ -10,14 +13,14 @@ const named = (name: string) => ({
 });
 const credentials = { IDP_CLIENT_ID: 'id', IDP_CLIENT_SECRET: 'secret' };
 
-/** The configured names, in order, and the client of the first. */
+/** The configured names in order, and the client of the first. */
 function configured(environment: Record<string, string>) {
   const { identityProviders, embeddedProvider } = parseConfig(environment);
   const [client] = identityProviders.values();
   return { names: [...identityProviders.keys()], client, embeddedProvider };
 }
 
-test('nothing set leaves it to the embedded provider', () => {
+test('without configuration the embedded provider is used', () => {
   expect(configured({})).toEqual({
     names: [],
     client: undefined,
@@ -32,7 +35,7 @@ test.each([
   ['github', 'github', 'https://github.com', 'read:user user:email', false],
   ['discord', 'discord', 'https://discord.com', 'identify email', false],
   ['facebook', 'facebook', 'https://www.facebook.com', 'public_profile email', false],
-])('%s needs no more than client id and secret', (name, kind, issuer, scopes, provesLogin) => {
+])('%s requires only client id and secret', (name, kind, issuer, scopes, provesLogin) => {
   const client = {
     kind,
     issuer,
@@ -47,7 +50,7 @@ test.each([
   expect(configured(named(name))).toEqual(expected);
 });
 
-test('only a provider that is said to be trusted needs no second factor here', () => {
+test('only a provider set as trusted replaces the second factor', () => {
   const isTrusted = (environment: Record<string, string>) => {
     const { client, embeddedProvider } = configured(environment);
     return (client ?? embeddedProvider)?.isTrustedForMfa;
@@ -60,7 +63,7 @@ test('only a provider that is said to be trusted needs no second factor here', (
   expect(problemsOf({ IDP_GOOGLE_TRUSTED_MFA: 'on' })).toContain('IDP_GOOGLE_CLIENT_ID is missing');
 });
 
-test('any other needs its issuer, which is taken as it is written', () => {
+test('any other requires its issuer, which is kept as written', () => {
   const environment = { ...credentials, IDP_NAME: 'work', IDP_ISSUER: 'https://login.example.com/tenant/' };
   const expected = { kind: 'oidc', issuer: 'https://login.example.com/tenant/', scopes: 'openid email' };
   expect(configured({ ...environment, IDP_SCOPES: 'openid email' }).client).toMatchObject(expected);
@@ -69,7 +72,7 @@ test('any other needs its issuer, which is taken as it is written', () => {
   expect(configured(ownVariables).client).toMatchObject(expected);
 });
 
-test('several stand side by side: the one of IDP_NAME first, the others by name, whatever the order given', () => {
+test('several are listed with IDP_NAME first, then by name', () => {
   const others = { ...named('microsoft'), ...named('google'), ...named('github') };
   expect(configured({ ...others, IDP_NAME: 'gitlab', ...credentials }).names).toEqual([
     'gitlab',
@@ -83,7 +86,7 @@ test('several stand side by side: the one of IDP_NAME first, the others by name,
   ]);
 });
 
-test('everything that is wrong with any of them is reported at once', () => {
+test('all errors of all providers are reported at once', () => {
   const problems = problemsOf({
     ...credentials,
     IDP_NAME: 'google',
@@ -117,7 +120,7 @@ test('everything that is wrong with any of them is reported at once', () => {
   }
 });
 
-test('a name alone names the embedded provider, where there is one', () => {
+test('a name alone renames the embedded provider, where it is available', () => {
   expect(configured({ IDP_NAME: 'google', IDP_SCOPES: 'openid' })).toEqual({
     names: [],
     client: undefined,
@@ -135,7 +138,7 @@ test('a name alone names the embedded provider, where there is one', () => {
   }
 });
 
-test('everything that is wrong is told at once', () => {
+test('all errors are reported at once', () => {
   const message = problemsOf({ IDP_NAME: 'login', IDP_SCOPES: 'email', IDP_CLIENT_ID: 'id', PORT: 'x' });
   for (const name of ['IDP_NAME', 'IDP_SCOPES', 'IDP_CLIENT_SECRET', 'IDP_ISSUER', 'PORT']) {
     expect(message).toContain(name);
@@ -151,8 +154,7 @@ describe('refused by name', () => {
     ['IDP_NAME', 'a b'],
     ['IDP_NAME', 'a%2f'],
     ['IDP_NAME', 'a'.repeat(33)],
-    ['IDP_NAME', 'email'],
-    ['IDP_NAME', 'password'],
+    ...[...ownMethods, ...ownOrigins].map((name): [string, string] => ['IDP_NAME', name]),
     ['IDP_ISSUER', 'login.example.com'],
     ['IDP_ISSUER', 'http://login.example.com'],
     ['IDP_ISSUER', 'http://localhost.example.com'],
@@ -176,7 +178,16 @@ describe('refused by name', () => {
     (issuer) => expect(problemsOf({ ...credentials, IDP_ISSUER: issuer })).toBe(''),
   );
 
-  test('what stands below /auth already', () => {
+  test('names of methods, second factors and origins are reserved', () => {
+    expect(takenNames).toEqual(
+      expect.arrayContaining([...secondFactorKinds, PASSWORD, 'email', 'import', 'recovery', 'passkey', 'totp']),
+    );
+    expect(problemsOf({ ...named('recovery'), IDP_RECOVERY_ISSUER: 'https://login.example.com' })).toContain(
+      'IDP_RECOVERY_… has a name that must be another name',
+    );
+  });
+
+  test('names of paths below /auth are reserved', () => {
     const below = restProcedures
       .map(({ openapi }) => /^\/auth\/([^/{]+)/.exec(openapi.path)?.[1])
       .filter((segment) => segment !== undefined);

@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { applicationSecrets } from '../../server/start/secret.ts';
-import { temporaryDirectory } from '../rig/custodian.ts';
+import { applicationSecrets } from '../../../server/process/secret.ts';
+import { temporaryDirectory } from '../../rig/servers/custodian.ts';
 
-test('a secret is made once and kept, for its owner alone', () => {
+test('a secret is created once and kept, readable by its owner only', () => {
   const dataDir = temporaryDirectory('secret');
   const [secret] = applicationSecrets({ appSecrets: undefined, dataDir });
   expect(Buffer.from(secret, 'base64url')).toHaveLength(32);
@@ -13,7 +13,7 @@ test('a secret is made once and kept, for its owner alone', () => {
   expect(readdirSync(dataDir)).toEqual(['secret']);
 });
 
-test.each(['', 'half of a secr'])('a file that holds %j is no secret', (content) => {
+test.each(['', 'half of a secr'])('a file with %j is not a secret', (content) => {
   const dataDir = temporaryDirectory('secret');
   writeFileSync(join(dataDir, 'secret'), content);
   expect(() => applicationSecrets({ appSecrets: undefined, dataDir })).toThrow(/restore it, or delete it/);

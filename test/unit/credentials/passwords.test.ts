@@ -1,12 +1,12 @@
 import { pbkdf2Sync } from 'node:crypto';
 import { availableParallelism, getPriority } from 'node:os';
 import { expect, test } from 'vitest';
-import { createPasswords } from '../../server/accounts/passwords.ts';
-import { priorities } from '../rig/process-tree.ts';
+import { createPasswords } from '../../../server/accounts/credentials/passwords/passwords.ts';
+import { priorities } from '../../rig/process/process-tree.ts';
 
 const passwords = createPasswords({ iterations: 1000 });
 
-test('a hash is salted PBKDF2 with SHA-256, in the form of interface.md section 5.6', async () => {
+test('a hash is salted PBKDF2 with SHA-256, in the format of interface.md section 5.6', async () => {
   const [first, second] = [await passwords.hash('secret'), await passwords.hash('secret')];
   expect(first).not.toBe(second);
   const [iterations, salt = '', hash] = first.split(':');
@@ -16,14 +16,14 @@ test('a hash is salted PBKDF2 with SHA-256, in the form of interface.md section 
   expect(hash).toBe(pbkdf2Sync('secret', bytes, 1000, 32, 'sha256').toString('base64'));
 });
 
-test('the password of a hash is right, any other is wrong, and without a hash every one is', async () => {
+test('only the right password matches, and without a hash none does', async () => {
   const stored = await passwords.hash('secret');
   expect(await passwords.verify('secret', stored)).toBe(true);
   expect(await passwords.verify('Secret', stored)).toBe(false);
   expect(await passwords.verify('secret', null)).toBe(false);
 });
 
-test('a hash of fewer iterations is right and outdated, one of more is right and stays', async () => {
+test('a hash with fewer iterations matches and is outdated, one with more is kept', async () => {
   const [fewer, same, more] = await Promise.all(
     [999, 1000, 1001].map((iterations) => createPasswords({ iterations }).hash('secret')),
   );
@@ -31,7 +31,7 @@ test('a hash of fewer iterations is right and outdated, one of more is right and
   expect([fewer, same, more].map((stored) => passwords.isOutdated(stored ?? ''))).toEqual([true, false, false]);
 });
 
-test('hashes have a lower priority, the event loop keeps its own', async () => {
+test('hashing threads have a lower priority than the event loop', async () => {
   const own = getPriority();
   await passwords.hash('secret');
   const threads = priorities(process.pid);
@@ -39,7 +39,7 @@ test('hashes have a lower priority, the event loop keeps its own', async () => {
   expect(getPriority()).toBe(own);
 });
 
-test('a full queue refuses, and takes the next once there is room', async () => {
+test('a full queue refuses, and accepts the next once there is room', async () => {
   const cores = availableParallelism();
   const room = cores * 64 + cores + 1;
   const outcomes = await Promise.allSettled(Array.from({ length: room + 3 }, () => passwords.hash('secret')));
@@ -49,7 +49,7 @@ test('a full queue refuses, and takes the next once there is room', async () => 
   expect(await passwords.hash('secret')).toMatch(/^1000:/);
 });
 
-test('a hash of half the iterations, a whole one and none take the same CPU', async () => {
+test('a hash of half the iterations, a full one and none take the same CPU', async () => {
   const configured = createPasswords({ iterations: 100_000 });
   const half = await createPasswords({ iterations: 50_000 }).hash('secret');
   const whole = await configured.hash('secret');
@@ -59,7 +59,7 @@ test('a hash of half the iterations, a whole one and none take the same CPU', as
     const { user, system } = process.cpuUsage(before);
     return user + system;
   };
-  // In turns, and the least of each: what else the machine and this process do can only add to it.
+  // Alternating, and the minimum of each, because other work only adds time.
   const rounds: number[][] = [];
   for (let i = 0; i < 5; i++) rounds.push([await cpuOf(half), await cpuOf(whole), await cpuOf(null)]);
   const least = (kind: number) => Math.min(...rounds.map((round) => round[kind] ?? Number.NaN));

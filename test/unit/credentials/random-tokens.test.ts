@@ -1,14 +1,15 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { User } from '../../entities/index.ts';
-import { isMailedToken } from '../../server/accounts/mailed-tokens.ts';
-import { createOneTimeTokens } from '../../server/accounts/one-time-tokens.ts';
-import { type Database, sql } from '../../server/parts/database/contract.ts';
-import { openDatabase } from '../../server/parts/database/index.ts';
-import { createSecrets } from '../../server/secrets.ts';
-import { temporaryDirectory } from '../rig/custodian.ts';
-import { cases } from '../rig/random.ts';
+import { User } from '../../../entities/index.ts';
+import { createOneTimeTokens } from '../../../server/accounts/mail/tokens/one-time.ts';
+import { type LockedUser, lockUser } from '../../../server/accounts/users/index.ts';
+import { isToken } from '../../../server/lib/random-token.ts';
+import { type AllTables, type Database, sql } from '../../../server/parts/database/contract.ts';
+import { openDatabase } from '../../../server/parts/database/index.ts';
+import { createSecrets } from '../../../server/secrets.ts';
+import { cases } from '../../rig/client/random.ts';
+import { temporaryDirectory } from '../../rig/servers/custodian.ts';
 
 const dataDir = temporaryDirectory('tokens');
 const users = ['ada', 'grace'].map((name) => User.register({ email: `${name}@example.test`, name, passwordHash: 'x' }));
@@ -29,9 +30,12 @@ afterAll(async () => {
   await database.close();
 });
 
+const underLock = <T>(id: string, work: (tables: AllTables, user: LockedUser) => Promise<T>) =>
+  database.transaction(async (em, tables) => work(tables, (await lockUser(em, { id })) as LockedUser));
+
 const secret = fc.string({ minLength: 32, maxLength: 40 });
 
-test('a token has one form, differs by id, purpose and secret, and tells none of them', () => {
+test('tokens have one format, differ by id, purpose and secret, and reveal none of them', () => {
   fc.assert(
     fc.property(
       fc.uniqueArray(fc.uuid(), { minLength: 2, maxLength: 5 }),
@@ -44,7 +48,7 @@ test('a token has one form, differs by id, purpose and secret, and tells none of
         expect(new Set(tokens).size).toBe(secrets.length * ids.length * purposes.length);
         for (const token of tokens) {
           expect(token).toMatch(/^[A-Za-z0-9_-]{43}$/);
-          expect(isMailedToken(token)).toBe(true);
+          expect(isToken(token)).toBe(true);
         }
       },
     ),
@@ -54,7 +58,7 @@ test('a token has one form, differs by id, purpose and secret, and tells none of
     fc.property(
       fc.oneof(fc.string(), fc.base64String(), fc.constantFrom('a'.repeat(42), 'a'.repeat(44), `${'a'.repeat(43)}\n`)),
       (text) => {
-        expect(isMailedToken(text)).toBe(/^[\w-]+$/.test(text) && text.length === 43 && !text.includes('\n'));
+        expect(isToken(text)).toBe(/^[\w-]+$/.test(text) && text.length === 43 && !text.includes('\n'));
       },
     ),
     cases(100),
@@ -67,7 +71,7 @@ interface Known {
   id: string;
   age: number;
   used: boolean;
-  /** How long ago it was reserved. */
+  /** The time since its reservation. */
   reserved: number | undefined;
   isReplaced: boolean;
 }
@@ -86,7 +90,7 @@ const step = fc.oneof(
   },
 );
 
-test('only the newest token of a purpose is found, for its life, reserved by one for 15 seconds, and stored as a hash', async () => {
+test('only the newest token of a purpose is valid until it expires, reserved by one caller for 15 seconds, and stored as a hash', async () => {
   const tokens = createOneTimeTokens({ database, secrets: createSecrets(['x'.repeat(32)]) });
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 30, size: 'max' }), async (steps) => {
@@ -96,7 +100,7 @@ test('only the newest token of a purpose is found, for its life, reserved by one
         issued.filter((token) => token.user === user && token.purpose === purpose).at(-1 - before);
       for (const each of steps) {
         if (each.act === 'wait') {
-          // As if that much later: the database has a clock of its own.
+          // As if that much later: the database has its own clock.
           await database.write((tables) =>
             tables
               .updateTable('one_time_tokens')
@@ -116,10 +120,10 @@ test('only the newest token of a purpose is found, for its life, reserved by one
           for (const other of issued) if (other.user === user && other.purpose === purpose) other.isReplaced = true;
         }
         if (each.act === 'issue') {
-          const id = await database.transaction((_em, tables) => tokens.issue(tables, userId, purpose));
+          const id = await underLock(userId, (tables, user) => tokens.issue(tables, user, purpose));
           issued.push({ user, purpose, id, age: 0, used: false, reserved: undefined, isReplaced: false });
         } else if (each.act === 'revoke') {
-          await database.transaction((_em, tables) => tokens.revoke(tables, userId, purpose));
+          await underLock(userId, (tables, user) => tokens.revoke(tables, user, purpose));
         } else if (token && each.act === 'reserve') {
           const isFree =
             !token.isReplaced && !token.used && (token.reserved ?? Number.POSITIVE_INFINITY) >= 15 * SECOND;
@@ -137,19 +141,20 @@ test('only the newest token of a purpose is found, for its life, reserved by one
         const { id: userId, email } = users[user] as User;
         const token = tokens.derive(purpose, id);
         const expected = { id, userId, email, purpose, used, expired: age >= lives[purpose] };
-        for (const asked of purposes) {
-          const found = await database.query((tables) => tokens.find(tables, [asked], token));
-          expect(found).toEqual(asked === purpose && !isReplaced ? expected : undefined);
+        for (const tried of purposes) {
+          const found = await database.query((tables) => tokens.find(tables, [tried], token));
+          if (tried === purpose && !isReplaced) expect(found).toMatchObject(expected);
+          else expect(found).toBeUndefined();
         }
         expect(await database.query((tables) => tokens.deriveAgain(tables, purpose, id))).toEqual(
           isReplaced || used ? undefined : { token },
         );
       }
       const rows = await database.query((tables) => tables.selectFrom('one_time_tokens').selectAll().execute());
-      const kept = issued.filter(({ isReplaced }) => !isReplaced).map(({ purpose, id }) => tokens.derive(purpose, id));
-      const hashes = kept.map((token) => createHash('sha256').update(token).digest('base64url'));
+      const valid = issued.filter(({ isReplaced }) => !isReplaced).map(({ purpose, id }) => tokens.derive(purpose, id));
+      const hashes = valid.map((token) => createHash('sha256').update(token).digest('base64url'));
       expect(rows.map((row) => row.token_hash).sort()).toEqual(hashes.sort());
-      for (const token of kept) expect(JSON.stringify(rows)).not.toContain(token);
+      for (const token of valid) expect(JSON.stringify(rows)).not.toContain(token);
     }),
     cases(30),
   );

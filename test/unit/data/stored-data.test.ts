@@ -1,24 +1,24 @@
 import { expect, test } from 'vitest';
-import { schemas } from '../../entities/index.ts';
-import { storedData, tablesLeftOut } from '../../server/accounts/stored-data.ts';
+import { schemas } from '../../../entities/index.ts';
+import { storedData, tablesLeftOut } from '../../../server/accounts/data/stored-data.ts';
 
-/** The export says of every column whether it is in it, or why not. */
+/** For every column, the export says whether it contains it, or why not. */
 
 const tables = new Map<string, string[]>(schemas.map(({ meta }) => [meta.tableName, Object.keys(meta.properties)]));
 const parts = Object.values(storedData);
 
-test('every table is exported, or left out for a reason', () => {
+test('every table is exported, or omitted with a reason', () => {
   const known = [...parts.map(({ table }) => table), ...Object.keys(tablesLeftOut)];
   expect(known.sort()).toEqual([...tables.keys()].sort());
 });
 
-test.each(Object.entries(storedData))('every column of %s is exported, or left out for a reason', (_name, part) => {
+test.each(Object.entries(storedData))('every column of %s is exported, or omitted with a reason', (_name, part) => {
   const known = [...Object.keys(part.exported), ...Object.keys(part.leftOut)];
   expect(known.sort()).toEqual(tables.get(part.table)?.sort());
   expect(tables.get(part.table)).toEqual(expect.arrayContaining([part.user, part.key]));
 });
 
-test('every reason is one', () => {
+test('every reason is used', () => {
   const reasons = [...parts.flatMap(({ leftOut }) => Object.values(leftOut)), ...Object.values(tablesLeftOut)];
   expect(reasons.filter((reason) => !reason || reason.length < 5)).toEqual([]);
 });

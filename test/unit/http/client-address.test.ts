@@ -2,16 +2,16 @@ import { isIP } from 'node:net';
 import fc from 'fast-check';
 import ipaddr from 'ipaddr.js';
 import { describe, expect, test } from 'vitest';
-import { createLimits } from '../../server/accounts/limits.ts';
-import { clientAddress } from '../../server/http/client-address.ts';
-import { anyCharacter, cases } from '../rig/random.ts';
+import { clientAddress } from '../../../server/http/client-address.ts';
+import { createLimits } from '../../../server/limits/index.ts';
+import { anyCharacter, cases } from '../../rig/client/random.ts';
 
 test.each([
   ['the socket, without proxies', '9.9.9.9', '1.1.1.1', 0, '9.9.9.9'],
   ['the last entry, behind one proxy', '10.0.0.1', '1.1.1.1, 2.2.2.2', 1, '2.2.2.2'],
   ['the last but one, behind two', '10.0.0.1', '1.1.1.1, 2.2.2.2, 3.3.3.3', 2, '2.2.2.2'],
   ['the first there is, if there are fewer', '10.0.0.1', '2.2.2.2', 3, '2.2.2.2'],
-  ['the socket, if the entry is none', '9.9.9.9', 'unknown', 1, '9.9.9.9'],
+  ['the socket, if the entry is no address', '9.9.9.9', 'unknown', 1, '9.9.9.9'],
   ['the socket, if there is no entry', '9.9.9.9', '', 1, '9.9.9.9'],
   ['IPv4 in IPv6 notation as IPv4', '::ffff:1.2.3.4', '', 0, '1.2.3.4'],
   ['an IPv6 address in full', '2001:db8:1:2:3:4:5:6', '', 0, '2001:db8:1:2:3:4:5:6'],
@@ -26,7 +26,7 @@ const ipv4 = fc.ipV4();
 const ipv6 = fc.ipV6().filter((address) => !address.includes('.'));
 const address = fc.oneof(ipv4, ipv6);
 const canonical = (address: string) => ipaddr.process(address).toString();
-/** What a client may write into the header itself: anything but the comma that separates entries. */
+/** What a client may write into the header: anything but the comma that separates entries. */
 const written = fc.oneof(
   address,
   fc.string({ unit: anyCharacter }),
@@ -38,7 +38,7 @@ const entries = fc.array(
 );
 
 describe('whatever a client writes into X-Forwarded-For', () => {
-  test('only the entry that the outermost counted proxy wrote decides', () => {
+  test('only the entry of the outermost counted proxy decides', () => {
     const proxies = fc.array(address, { minLength: 1, maxLength: 4 });
     fc.assert(
       fc.property(entries, proxies, address, (left, right, socket) => {
@@ -49,7 +49,7 @@ describe('whatever a client writes into X-Forwarded-For', () => {
     );
   });
 
-  test('nothing of it counts without proxies', () => {
+  test('without proxies it is ignored', () => {
     fc.assert(
       fc.property(entries, address, (left, socket) => {
         expect(clientAddress(socket, left.join(','), 0)).toBe(canonical(socket));
@@ -58,7 +58,7 @@ describe('whatever a client writes into X-Forwarded-For', () => {
     );
   });
 
-  test('the answer is one address in its only spelling, or none', () => {
+  test('the result is one normalized address, or none', () => {
     fc.assert(
       fc.property(entries, fc.option(written, { nil: undefined }), fc.nat(6), (left, socket, proxies) => {
         const found = clientAddress(socket, left.join(','), proxies);
@@ -71,7 +71,7 @@ describe('whatever a client writes into X-Forwarded-For', () => {
   });
 });
 
-test('an IPv4 address is the same in each IPv6 notation', () => {
+test('an IPv4-mapped IPv6 address is the IPv4 address', () => {
   fc.assert(
     fc.property(fc.tuple(fc.nat(255), fc.nat(255), fc.nat(255), fc.nat(255)), (bytes) => {
       const plain = bytes.join('.');
@@ -85,9 +85,9 @@ test('an IPv4 address is the same in each IPv6 notation', () => {
   );
 });
 
-test('addresses are counted per IPv4 address and per /64, /56 and /48, the narrower first, which spares the wider', async () => {
+test('addresses count per IPv4 address and per /64, /56 and /48; a refusal of the narrower spares the wider', async () => {
   const POINTS = 2;
-  /** Few networks, each address of its own: `2001:db8:<48>:<56><64>:…`. */
+  /** Few networks with unique addresses: `2001:db8:<48>:<56><64>:…`. */
   const client = fc.oneof(
     fc.record({ kind: fc.constant('4' as const), last: fc.nat(2), mapped: fc.boolean() }),
     fc.record({

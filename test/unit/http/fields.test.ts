@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import { addressParser } from 'postal-mime';
 import { expect, test } from 'vitest';
 import type { z } from 'zod';
-import { email, filename, mailedEmail, name, profile } from '../../routers/fields.ts';
-import { anyCharacter, cases } from '../rig/random.ts';
+import { email, filename, mailedEmail, name, profile } from '../../../routers/schemas/fields.ts';
+import { anyCharacter, cases } from '../../rig/client/random.ts';
 
-/** What trips programs over, among letters. */
+/** Characters that often cause faults, among letters. */
 const odd = [
   '\0',
   '\r',
@@ -39,7 +39,7 @@ const long = (max: number) =>
 
 const pointsOf = (text: string) => Array.from(text);
 
-/** Checks every text, and what was made of those that are accepted; some must be of either kind. */
+/** Checks all texts, and the results for accepted ones; both kinds must occur. */
 function holds(
   schema: z.ZodType,
   texts: fc.Arbitrary<string>,
@@ -53,7 +53,7 @@ function holds(
       const accepted = success ? (data as string) : undefined;
       check(text, accepted);
       if (accepted === undefined) return;
-      // What is stored is what is answered, and can be sent back.
+      // Stored values are returned unchanged, and can be sent back.
       expect(schema.parse(accepted)).toBe(accepted);
       expect(Buffer.from(accepted).toString()).toBe(accepted);
     }),
@@ -82,7 +82,7 @@ test('a name is trimmed, one line, 2 to 100 characters, one of them visible; any
 test.each([
   ['bio', 500, /\0/],
   ['location', 100, /\p{Cc}/u],
-] as const)('a %s is trimmed and has at most %i characters, none that cannot be stored', (field, max, forbidden) => {
+] as const)('a %s is trimmed and has at most %i storable characters', (field, max, forbidden) => {
   holds(profile[field], fc.oneof(anyText(20), anyText(max), long(max)), (text, accepted) => {
     const trimmed = text.trim();
     const isRight = pointsOf(trimmed).length <= max && trimmed.isWellFormed() && !forbidden.test(trimmed);
@@ -90,7 +90,7 @@ test.each([
   });
 });
 
-test('an email is one ASCII address in lower case, of one recipient; case alone makes no other', () => {
+test('an email is one lower-case ASCII address of one recipient', () => {
   const unit = fc.constantFrom(
     ...'aZ0.-+_',
     ...'aZ0',
@@ -152,7 +152,7 @@ test('an email is one ASCII address in lower case, of one recipient; case alone 
   });
 });
 
-test('a web address is kept as it is, and can only lead to http or https, without credentials', () => {
+test('a web address is kept unchanged, and must be http or https without credentials', () => {
   const unit = fc.constantFrom(...'aB0./?#&=%-:@', ' ', '\\', '\n', '\0', '\u2028', 'é', '😀', '\ud800', '"', '<', '[');
   const tail = fc.oneof(
     fc.string({ unit, maxLength: 12 }),
@@ -186,13 +186,13 @@ test('a web address is kept as it is, and can only lead to http or https, withou
       const { protocol, username, password, href } = new URL(accepted);
       expect(protocol).toMatch(/^https?:$/);
       expect([username, password]).toEqual(['', '']);
-      // Also for a page that shows it as a link within another site.
+      // Also on a page of another site that shows it as a link.
       expect(new URL(accepted, 'https://elsewhere.test/a/').href).toBe(href);
     });
   }
 });
 
-test('a file name is any text of 1 to 1024 characters, and is kept as it is', () => {
+test('a file name is any text of 1 to 1024 characters, kept unchanged', () => {
   fc.assert(
     fc.property(
       fc.oneof(

@@ -2,11 +2,11 @@ import { hash } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import Koa from 'koa';
 import { beforeAll, expect, test } from 'vitest';
-import { readForm } from '../../server/http/api/multipart.ts';
-import { answerFailures } from '../../server/http/failures.ts';
-import { createHttpServer } from '../../server/http/server.ts';
-import { freePort } from '../rig/port.ts';
-import { until } from '../rig/until.ts';
+import { readForm } from '../../../server/http/api/multipart.ts';
+import { answerFailures } from '../../../server/http/failures.ts';
+import { createHttpServer } from '../../../server/http/server.ts';
+import { freePort } from '../../rig/servers/port.ts';
+import { until } from '../../rig/until.ts';
 
 const MEGABYTE = 1024 * 1024;
 const log = Object.fromEntries(['debug', 'info', 'warn', 'error', 'fatal'].map((level) => [level, () => undefined]));
@@ -52,7 +52,7 @@ const send = async (user: string, size: number): Promise<string> => {
   return answer;
 };
 
-test('a form whose sender makes a piece of each byte is refused, before that takes time and memory', async () => {
+test('a form sent byte by byte is refused before it costs time and memory', async () => {
   const before = { memory: process.memoryUsage.rss(), cpu: process.cpuUsage() };
   const socket = open('a', 'Transfer-Encoding: chunked');
   socket.write(`${start.length.toString(16)}\r\n${start}\r\n`);
@@ -67,7 +67,7 @@ test('a form whose sender makes a piece of each byte is refused, before that tak
   expect(process.cpuUsage(before.cpu).user / 1e6).toBeLessThan(3);
 }, 60_000);
 
-test('a file that comes in small pieces is read in few, and as it was', async () => {
+test('a file sent in small pieces is read in a few, unchanged', async () => {
   const content = Buffer.from(Array.from({ length: 100_000 }, (_, n) => n % 251));
   const socket = open('a', 'Transfer-Encoding: chunked');
   const piece = (bytes: string | Buffer) => {
@@ -85,7 +85,7 @@ test('a file that comes in small pieces is read in few, and as it was', async ()
   socket.destroy();
 });
 
-test('a user who holds as many forms open as there is room for shuts no other out', async () => {
+test('a user who fills the places for forms does not lock others out', async () => {
   const sockets = Array.from({ length: 40 }, () => {
     const socket = open('slow', `Content-Length: ${5 * MEGABYTE}`);
     socket.write(start);

@@ -1,22 +1,29 @@
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
-import { User } from '../../entities/index.ts';
-import { inProcessCaller } from '../../routers/in-process.ts';
-import { createAccounts } from '../../server/accounts/index.ts';
-import { accountOf } from '../../server/accounts/users.ts';
-import { backgroundJob } from '../../server/activity/caller.ts';
-import { createActivity } from '../../server/activity/index.ts';
-import { parseConfig } from '../../server/config/index.ts';
-import { createLog } from '../../server/log.ts';
-import type { Database } from '../../server/parts/database/contract.ts';
-import { openDatabase } from '../../server/parts/database/index.ts';
-import type { KeyValueStore } from '../../server/parts/key-value/contract.ts';
-import { openKeyValueStore } from '../../server/parts/key-value/index.ts';
-import { openMail } from '../../server/parts/mail/index.ts';
-import { openObjectStorage } from '../../server/parts/object-storage/index.ts';
-import { createSecrets } from '../../server/secrets.ts';
-import { readTexts } from '../../server/texts/index.ts';
-import { createUploads } from '../../server/uploads/index.ts';
-import { temporaryDirectory } from '../rig/custodian.ts';
+import { User } from '../../../entities/index.ts';
+import { inProcessCaller } from '../../../routers/in-process.ts';
+import { createAccess } from '../../../server/access/index.ts';
+import { createAccounts } from '../../../server/accounts/index.ts';
+import { accountOf } from '../../../server/accounts/users/users.ts';
+import { backgroundJob } from '../../../server/activity/caller.ts';
+import { createActivity } from '../../../server/activity/index.ts';
+import { createApplications } from '../../../server/applications/index.ts';
+import { parseConfig } from '../../../server/config/index.ts';
+import { createEvents } from '../../../server/events/index.ts';
+import { createLimits } from '../../../server/limits/index.ts';
+import { createOAuth } from '../../../server/oauth/index.ts';
+import type { Database } from '../../../server/parts/database/contract.ts';
+import { openDatabase } from '../../../server/parts/database/index.ts';
+import type { KeyValueStore } from '../../../server/parts/key-value/contract.ts';
+import { openKeyValueStore } from '../../../server/parts/key-value/index.ts';
+import { openMail } from '../../../server/parts/mail/index.ts';
+import { openObjectStorage } from '../../../server/parts/object-storage/index.ts';
+import { createWebhookSender } from '../../../server/parts/webhook-sender/index.ts';
+import { createSecrets } from '../../../server/secrets.ts';
+import { createLog } from '../../../server/telemetry/log.ts';
+import { readTexts } from '../../../server/texts/index.ts';
+import { createUploads } from '../../../server/uploads/index.ts';
+import { createDeliveries, createWebhooks } from '../../../server/webhooks/index.ts';
+import { temporaryDirectory } from '../../rig/servers/custodian.ts';
 
 const DAY = 24 * 60 * 60 * 1000;
 const dataDir = temporaryDirectory('in-process');
@@ -41,21 +48,49 @@ beforeAll(async () => {
   const objects = await openObjectStorage(config, secrets);
   const uploads = createUploads(config, { database, activity, objects, log });
   const { avatarChanged, removeAllOf: removeUploads } = uploads;
+  const deliveries = createDeliveries(database);
+  const events = createEvents(config, { database, log });
   const mail = await openMail(config);
+  const limits = createLimits(store, config.rates);
   accounts = createAccounts(config, {
     database,
     activity,
     store,
-    mail,
+    transport: mail,
+    limits,
     avatarChanged,
     removeUploads,
+    removeDeliveries: deliveries.removeAllOf,
     publicUrl: objects.publicUrl,
     identityProviders: new Map(),
     secrets,
     texts: readTexts(undefined),
     log,
   });
-  caller = inProcessCaller('worker', { accounts, uploads, pingDatabase: () => database.ping(), version: '1' });
+  const sender = createWebhookSender(config);
+  const applications = createApplications(config, { database, activity, limits });
+  caller = inProcessCaller('worker', {
+    accounts,
+    access: createAccess({ database, users: accounts.users, ...accounts.mail }),
+    applications,
+    oauth: createOAuth(config, { database, store, activity, accounts, applications, secrets, log }),
+    events,
+    limits,
+    uploads,
+    webhooks: createWebhooks(config, {
+      database,
+      activity,
+      accounts,
+      events,
+      limits,
+      deliveries,
+      sender,
+      secrets,
+      log,
+    }),
+    pingDatabase: () => database.ping(),
+    version: '1',
+  });
 });
 afterEach(() => {
   vi.useRealTimers();
@@ -65,7 +100,7 @@ afterAll(async () => {
   await Promise.all([database.close(), store.close()]);
 });
 
-/** A session in the epoch of now: another test may have raised it. */
+/** A session in the current epoch: another test may have raised it. */
 const open = async () =>
   accounts.sessions.openSession(
     (await accounts.users.find(ada.id)) ?? accountOf(ada),
@@ -77,7 +112,7 @@ const open = async () =>
     },
   );
 
-test('a session is known without HTTP; used in its second half it is prolonged, and the answer says so', async () => {
+test('a session is read without HTTP; in its second half it is renewed and fresh', async () => {
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() });
   const { token, expiresAt } = await open();
   expect(await caller.service.session({ token })).toMatchObject({
@@ -91,7 +126,7 @@ test('a session is known without HTTP; used in its second half it is prolonged, 
   expect(await caller.service.session({ token })).toMatchObject({ session: { expiresAt: prolonged }, fresh: false });
 });
 
-test('however many users are asked for, the database is asked once; for none, not at all', async () => {
+test('any number of users takes one query; none takes no query', async () => {
   const query = vi.spyOn(database, 'query');
   const { users } = await caller.service.users({ ids: [charles.id, 'unknown', ada.id, charles.id] });
   expect(users.map(({ id }) => id)).toEqual([charles.id, ada.id]);
@@ -100,7 +135,7 @@ test('however many users are asked for, the database is asked once; for none, no
   expect(query).toHaveBeenCalledTimes(1);
 });
 
-test('sessions end, and what is refused is refused as anywhere', async () => {
+test('sessions can be ended, with the usual refusals', async () => {
   const { token } = await open();
   await caller.service.endSessions({ userId: ada.id });
   expect(await caller.service.session({ token })).toBeNull();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { createLimits } from '../../server/accounts/limits.ts';
-import type { KeyValueStore } from '../../server/parts/key-value/contract.ts';
+import { createLimits } from '../../../server/limits/index.ts';
+import type { KeyValueStore } from '../../../server/parts/key-value/contract.ts';
 
 const rate = { points: 2, seconds: 900 };
 const rates = {
@@ -14,11 +14,14 @@ const rates = {
   upload: rate,
   export: rate,
   idpStart: rate,
+  administration: rate,
   passkeyStart: rate,
+  authorizationStart: rate,
+  totpStart: rate,
   read: rate,
 };
 
-/** Limits on counters in memory, whose windows end in 1.5 s; `counted` has the uses by counter and key. */
+/** Limits with counters in memory and windows that end in 1.5 s; `counted` has the uses by counter and key. */
 function limitsOf(changes: Partial<typeof rates> = {}) {
   const counted = new Map<string, number>();
   const counter: KeyValueStore['counter'] = ({ name, points, seconds }) => {
@@ -26,10 +29,10 @@ function limitsOf(changes: Partial<typeof rates> = {}) {
     const use = async (key: string) => {
       const entry = entryOf(key);
       counted.set(entry, (counted.get(entry) ?? 0) + 1);
-      const giveBack = async () => {
+      const refund = async () => {
         counted.set(entry, (counted.get(entry) ?? 0) - 1);
       };
-      return { allowed: (counted.get(entry) ?? 0) <= points, msBeforeNext: 1500, giveBack };
+      return { allowed: (counted.get(entry) ?? 0) <= points, msBeforeNext: 1500, refund };
     };
     const clear = async (key: string) => void counted.delete(entryOf(key));
     return Object.assign(use, { clear });
@@ -40,7 +43,7 @@ function limitsOf(changes: Partial<typeof rates> = {}) {
 const brokenLimits = () =>
   createLimits({ counter: () => () => Promise.reject(new Error('down')) } as unknown as KeyValueStore, rates);
 
-test('past the limit a refusal names the limit, and when to come back', async () => {
+test('past the limit a refusal names the limit, and when to retry', async () => {
   const { limits } = limitsOf();
   for (let i = 0; i < 2; i++) await limits.enforce('login', '192.0.2.1');
   await expect(limits.enforce('login', '192.0.2.1')).rejects.toMatchObject({
@@ -64,13 +67,13 @@ test.each([
   await expect(limits.enforce('login', '192.0.2.1')).rejects.toThrow(`Please retry after ${words}.`);
 });
 
-test('a use that is given back counts no more, in none of its networks', async () => {
+test('a refunded use no longer counts, in any of its networks', async () => {
   const { limits, counted } = limitsOf();
   for (let i = 0; i < 3; i++) await (await limits.enforce('login', '2001:db8::1'))();
   expect([...counted.values()]).toEqual([0, 0, 0]);
 });
 
-test('the logins of an address are forgotten, in all of its networks, and nothing else is', async () => {
+test('resetting an address resets its logins in all of its networks, and nothing else', async () => {
   const { limits, counted } = limitsOf();
   for (const name of ['login', 'idpStart', 'passkeyStart', 'token'] as const) {
     await limits.enforce(name, '2001:db8::1');
@@ -86,7 +89,7 @@ test('the logins of an address are forgotten, in all of its networks, and nothin
   expect([...counted.keys()].filter((key) => key.includes('192.0.2.1'))).toEqual(['limit:token 2/900 192.0.2.1']);
 });
 
-test('a limit of 0 is none, and counts nothing', async () => {
+test('a limit of 0 is off, and counts nothing', async () => {
   const { limits, counted } = limitsOf({ read: { points: 0, seconds: 1 } });
   await limits.enforce('read', '192.0.2.1');
   expect(counted.size).toBe(0);
@@ -103,14 +106,14 @@ describe('an IPv6 client', () => {
     });
   });
 
-  test('that its own network refuses uses up nothing of a wider one', async () => {
+  test('refused by its own network uses up nothing of a wider one', async () => {
     const { limits, counted } = limitsOf();
     const sent = Array.from({ length: 20 }, () => limits.enforce('login', '2001:db8::1').catch(() => undefined));
     await Promise.all(sent);
     expect([...counted.values()]).toEqual([20, 2, 2]);
   });
 
-  test('is told the allowance of the network that refuses', async () => {
+  test('gets the allowance of the network that refuses', async () => {
     const { limits } = limitsOf();
     for (let i = 0; i < 8; i++) await limits.enforce('login', `2001:db8:0:${i}::1`);
     const refused = limits.enforce('login', '2001:db8:0:8::1');
@@ -118,20 +121,44 @@ describe('an IPv6 client', () => {
   });
 });
 
-test('what counts for a user is the user, whatever the id looks like', async () => {
+test('a limit per user accepts any id', async () => {
   const { limits, counted } = limitsOf();
   await limits.enforce('upload', '2001:db8::1');
   expect([...counted.keys()]).toEqual(['limit:upload 2/900 2001:db8::1']);
 });
 
-test('while the store is down, what could do harm is refused and what is only slowed down is not', async () => {
+test('a use by a known device counts for all known devices too, unless its own limit refuses', async () => {
+  const { limits, counted } = limitsOf();
+  const key = { own: 'ada:laptop', shared: 'ada:known' };
+  for (let i = 0; i < 2; i++) await limits.enforce('device', key);
+  await expect(limits.enforce('device', key)).rejects.toMatchObject({ code: 'RATE_LIMITED' });
+  const refund = await limits.enforce('device', { ...key, own: 'ada:phone' });
+  const shared = () => counted.get('limit:device 8/900 ada:known');
+  expect(shared()).toBe(3);
+  await refund();
+  expect([shared(), counted.get('limit:device 2/900 ada:phone')]).toEqual([2, 0]);
+});
+
+test('while the store is down, harmful calls are refused, and merely limited ones are not', async () => {
   const limits = brokenLimits();
-  const needed = ['login', 'account', 'device', 'code', 'upload', 'export', 'idpStart', 'passkeyStart'] as const;
+  const needed = [
+    'login',
+    'account',
+    'device',
+    'code',
+    'upload',
+    'export',
+    'administration',
+    'idpStart',
+    'passkeyStart',
+    'authorizationStart',
+    'totpStart',
+  ] as const;
   for (const name of needed) await expect(limits.enforce(name, '192.0.2.1')).rejects.toThrow('down');
   for (const name of ['register', 'mailRequest', 'token', 'read'] as const) await limits.enforce(name, '192.0.2.1');
 });
 
-test('a refused token counts, and past the limit is refused as that', async () => {
+test('a wrong token counts, and past the limit gets the limit’s refusal', async () => {
   const { limits } = limitsOf();
   for (let i = 0; i < 2; i++) expect(await limits.refuseToken('192.0.2.1')).toMatchObject({ code: 'INVALID_TOKEN' });
   await expect(limits.refuseToken('192.0.2.1')).rejects.toMatchObject({ code: 'RATE_LIMITED' });

@@ -4,11 +4,11 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import Koa from 'koa';
 import { expect, test } from 'vitest';
-import { parseConfig } from '../../server/config/index.ts';
-import { escapeHtml } from '../../server/escape-html.ts';
-import { pages } from '../../server/http/web/pages.ts';
-import { readTexts } from '../../server/texts/index.ts';
-import { temporaryDirectory } from '../rig/custodian.ts';
+import { parseConfig } from '../../../server/config/index.ts';
+import { pages } from '../../../server/http/web/pages.ts';
+import { escapeHtml } from '../../../server/lib/escape-html.ts';
+import { readTexts } from '../../../server/texts/index.ts';
+import { temporaryDirectory } from '../../rig/servers/custodian.ts';
 
 const folder = temporaryDirectory('pages');
 mkdirSync(join(folder, 'assets'));
@@ -25,14 +25,14 @@ const settings = {
   registration: { mode: 'open' as const, domains: [] },
 };
 
-test('pages that were not built are reported in one line of the log, and none are served', () => {
+test('unbuilt pages are logged once, and not served', () => {
   const said: unknown[] = [];
   const log = { warn: (line: unknown) => said.push(line) };
   expect(pages({ ...settings, brand }, texts, log, join(folder, 'missing'))).toBeUndefined();
   expect(said).toEqual([expect.stringContaining('npm run build')]);
 });
 
-/** The shell as it is served with these settings. */
+/** The shell served with these settings. */
 async function shellWith(settings: Parameters<typeof pages>[0]): Promise<string> {
   const middleware = pages(settings, texts, quiet, folder);
   const server = new Koa().use(middleware ?? (() => undefined)).listen(0, '127.0.0.1');
@@ -44,7 +44,7 @@ async function shellWith(settings: Parameters<typeof pages>[0]): Promise<string>
   return html;
 }
 
-test('no setting can end the script element that contains it', async () => {
+test('no setting can close the script element that contains it', async () => {
   writeFileSync(join(folder, 'index.html'), '<script type="application/json">{"settings":0}</script>');
   const html = await shellWith({ ...settings, brand, appUrl: 'https://x.test/</script><script>$&' });
   expect(html.match(/<\/script>/g)).toHaveLength(1);
@@ -56,9 +56,9 @@ test('no setting can end the script element that contains it', async () => {
 });
 
 test.each(['Acme', '</title><script>alert(1)</script>', '{}', '$&%234f46e5</head>'])(
-  'the shell has the name %s, and the colours of both schemes after the style sheet',
+  'the shell has the name %s, and the brand colours of both schemes after the style sheet',
   async (APP_NAME) => {
-    const source = readFileSync(new URL('../../client/pages/index.html', import.meta.url), 'utf8');
+    const source = readFileSync(new URL('../../../client/pages/index.html', import.meta.url), 'utf8');
     writeFileSync(join(folder, 'index.html'), source);
     const html = await shellWith({ ...settings, brand: parseConfig({ APP_NAME, BRAND_COLOR: '#0f766e' }).brand });
     expect(html).toContain(`<title>${escapeHtml(APP_NAME)}</title>`);

@@ -3,24 +3,24 @@ import { join, resolve } from 'node:path';
 import { passwordRules } from 'account-client';
 import { expect, test } from 'vitest';
 import type { z } from 'zod';
-import * as fields from '../../routers/fields.ts';
-import { errorCodes, ServiceError } from '../../server/errors.ts';
-import { readTexts } from '../../server/texts/index.ts';
+import * as fields from '../../../routers/schemas/fields.ts';
+import { errorCodes, ServiceError } from '../../../server/errors.ts';
+import { readTexts } from '../../../server/texts/index.ts';
 
-const root = resolve(import.meta.dirname, '../..');
+const root = resolve(import.meta.dirname, '../../..');
 const { en: texts } = readTexts(undefined);
 
-/** Logged-in users give a password only; the page of the login has the service's sentence as a text of its own. */
+/** Logged-in users enter only a password; the log-in page has its own text with the service's message. */
 const saidOtherwise = { INVALID_CREDENTIALS: 'The password is wrong' };
 
-test('every code of a refusal has a text, in English the sentence of the service', () => {
+test('every error code has a text; the English one is the service’s message', () => {
   const sentences = errorCodes.map((code) => [`common.codes.${code}`, new ServiceError(code).message]);
-  const told = Object.entries(saidOtherwise).map(([code, sentence]) => [`common.codes.${code}`, sentence]);
+  const otherTexts = Object.entries(saidOtherwise).map(([code, sentence]) => [`common.codes.${code}`, sentence]);
   const codes = Object.entries(texts).filter(([key]) => key.startsWith('common.codes.'));
-  expect(Object.fromEntries(codes)).toEqual(Object.fromEntries([...sentences, ...told]));
+  expect(Object.fromEntries(codes)).toEqual(Object.fromEntries([...sentences, ...otherTexts]));
 });
 
-test('every rule of a password has a text, in English its label', () => {
+test('every password rule has a text; the English one is its label', () => {
   const labels = passwordRules.map(({ rules: [name], label }) => [`common.passwordRules.${name}`, label]);
   const rules = Object.entries(texts).filter(([key]) => key.startsWith('common.passwordRules.'));
   expect(Object.fromEntries(rules)).toEqual(Object.fromEntries(labels));
@@ -41,15 +41,15 @@ const broken: [rule: string, schema: z.ZodType, value: string][] = [
   ['invalid_code', fields.code, '12345'],
 ];
 
-test.each(broken)('the rule %s has a text, in English the sentence of the service', (rule, schema, value) => {
+test.each(broken)('the rule %s has a text; the English one is the service’s message', (rule, schema, value) => {
   const sentences = schema.safeParse(value).error?.issues.map(({ message }) => message.replace(/\d+/, '{limit}'));
   expect(sentences).toContain(texts[`common.rules.${rule}`]);
 });
 
-/** Zod's names of what has no rule of ours. */
+/** Zod's names for checks without a rule of ours. */
 const ofZod = ['too_big', 'too_small'];
 
-test('every rule that has a text is one of the service', () => {
+test('every rule with a text exists in the service', () => {
   const files = globSync(['server/**/*.ts', 'routers/**/*.ts'], { cwd: root }).map((path) =>
     readFileSync(join(root, path), 'utf8'),
   );

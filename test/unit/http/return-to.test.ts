@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { servicePaths } from '../../server/page-paths.ts';
-import { returnAddress } from '../../server/return-to.ts';
-import { anyCharacter, cases } from '../rig/random.ts';
+import { servicePaths } from '../../../server/shared/page-paths.ts';
+import { returnAddress } from '../../../server/shared/return-to.ts';
+import { anyCharacter, cases } from '../../rig/client/random.ts';
 
 const ours = {
   origins: new Set(['https://accounts.example.com', 'https://app.example.com:8443']),
@@ -30,7 +30,7 @@ describe('a login may lead to', () => {
   });
 });
 
-/** Directus CVE-2024-28239 and CVE-2026-22032, Django CVE-2017-7233, NextAuth CVE-2022-24858, and what else browsers and parsers disagree about. */
+/** Directus CVE-2024-28239 and CVE-2026-22032, Django CVE-2017-7233, NextAuth CVE-2022-24858, and other differences between browsers and parsers. */
 describe('a login never leads to', () => {
   const evil = [
     '',
@@ -165,14 +165,14 @@ describe('a login never leads to', () => {
   });
 
   test.each<[unknown]>([[undefined], [null], [1], [true], [{}], [['/a', '/b']], [['/a']], [{ toString: () => '/a' }]])(
-    'what is no text: %j',
+    'a value that is not text: %j',
     (asked) => expect(returnAddress(asked, ours)).toBeUndefined(),
   );
 
-  test('any path that the service answers itself', () => {
+  test('any path that the service serves itself', () => {
     for (const path of servicePaths)
-      for (const asked of [path, `${path}/`, `${path}/x`, `${path}?x`, `${path}#x`, path.toUpperCase()])
-        expect(returnAddress(asked, ours)).toBeUndefined();
+      for (const target of [path, `${path}/`, `${path}/x`, `${path}?x`, `${path}#x`, path.toUpperCase()])
+        expect(returnAddress(target, ours)).toBeUndefined();
   });
 });
 
@@ -188,11 +188,11 @@ test.each([
   ['http://user@localhost:5173/', false],
   ['ftp://localhost:5173/', false],
   ['http://localhost:5173@evil.test/', false],
-])('where any port of this machine is ours, %s: %s', (asked, isAdmitted) => {
-  expect(returnAddress(asked, onThisMachine) !== undefined).toBe(isAdmitted);
+])('if any port of this machine is own, %s: %s', (target, isAdmitted) => {
+  expect(returnAddress(target, onThisMachine) !== undefined).toBe(isAdmitted);
 });
 
-/** Around the rule: pieces of addresses, and whatever else there is. */
+/** Around the rule: pieces of URLs, and any other characters. */
 const piece = fc.oneof(
   fc.constantFrom(
     ...'/\\:@?#.%',
@@ -209,7 +209,7 @@ const piece = fc.oneof(
   anyCharacter,
 );
 
-test('whatever is admitted, a browser at any of our pages goes to one of our origins by it, and not below /auth', () => {
+test('any accepted value leads browsers on every own page to an own origin, and not below /auth', () => {
   let admitted = 0;
   fc.assert(
     fc.property(

@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { brotliCompress } from 'node:zlib';
 import Koa from 'koa';
 import { afterEach, expect, test, vi } from 'vitest';
-import { memoryFile } from '../../server/http/web/memory-file.ts';
-import { diskStorage } from '../../server/parts/object-storage/disk.ts';
-import { createSecrets } from '../../server/secrets.ts';
-import { temporaryDirectory } from '../rig/custodian.ts';
-import { openFiles } from '../uploads/storage.ts';
+import { memoryFile } from '../../../server/http/web/memory-file.ts';
+import { diskStorage } from '../../../server/parts/object-storage/disk.ts';
+import { createSecrets } from '../../../server/secrets.ts';
+import { openFiles } from '../../contract/uploads/storage.ts';
+import { temporaryDirectory } from '../../rig/servers/custodian.ts';
 
 vi.mock('node:zlib', async (load) => {
   const zlib = await load<typeof import('node:zlib')>();
@@ -20,7 +20,7 @@ vi.mock('node:zlib', async (load) => {
 const dataDir = temporaryDirectory('files');
 afterEach(() => vi.restoreAllMocks());
 
-test('a compression that failed is tried again at the next request', async () => {
+test('a failed compression is retried at the next request', async () => {
   vi.mocked(brotliCompress).mockImplementationOnce(((_content: unknown, _options: unknown, done: (e: Error) => void) =>
     done(new Error('no memory'))) as never);
   const send = memoryFile({ type: 'html', content: Buffer.from('<p>Ada</p>'), cacheControl: 'no-store' });
@@ -43,7 +43,7 @@ test('a compression that failed is tried again at the next request', async () =>
   }
 });
 
-test.skipIf(process.platform !== 'linux')('a file whose size cannot be read is closed', async () => {
+test.skipIf(process.platform !== 'linux')('a file is closed if its size cannot be read', async () => {
   const storage = diskStorage({ dataDir, appUrl: 'http://localhost', secrets: createSecrets(['x']) });
   const file = join(dataDir, 'objects/uploads/a.png');
   mkdirSync(join(dataDir, 'objects/uploads'));

@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { inBatches } from '../../server/batches.ts';
+import { inBatches } from '../../../server/lib/batch-loader.ts';
 
-/** Look-ups that answer `key:n`, n the number of the read, each read held until `answer` is called. */
+/** Look-ups that return `key:n`, n the number of the read, each read held until `answer` is called. */
 function heldReads(options: { most?: number; gatherMs?: number } = {}) {
   const reads: { keys: readonly string[]; answer: () => void }[] = [];
   const find = inBatches(
@@ -16,7 +16,7 @@ function heldReads(options: { most?: number; gatherMs?: number } = {}) {
   return { find, reads };
 }
 
-test('the look-ups of one turn are one read, with each key once', async () => {
+test('the look-ups of one turn share one read, with each key once', async () => {
   const { find, reads } = heldReads();
   const values = Promise.all(['a', 'b', 'a'].map(find));
   await nextTurn();
@@ -25,7 +25,7 @@ test('the look-ups of one turn are one read, with each key once', async () => {
   expect(await values).toEqual(['a:1', 'b:1', 'a:1']);
 });
 
-test('a look-up that begins after a read has begun is another read, answered or not', async () => {
+test('a look-up after a read has started needs another read', async () => {
   const { find, reads } = heldReads();
   const first = find('a');
   await nextTurn();
@@ -40,7 +40,7 @@ test('a look-up that begins after a read has begun is another read, answered or 
   expect(await third).toBe('a:3');
 });
 
-test('a read has at most so many keys', async () => {
+test('a read has a maximum number of keys', async () => {
   const { find, reads } = heldReads({ most: 2 });
   const values = Promise.all(['a', 'b', 'c'].map(find));
   await nextTurn();
@@ -48,7 +48,7 @@ test('a read has at most so many keys', async () => {
   expect(await values).toEqual(['a:1', 'b:1', 'c:2']);
 });
 
-test('a read that gathers has whatever came during the one before it', async () => {
+test('a gathering read collects the keys that arrive during the read before it', async () => {
   const { find, reads } = heldReads({ gatherMs: 60_000 });
   const first = find('a');
   while (reads.length === 0) await nextTurn();
@@ -64,7 +64,7 @@ test('a read that gathers has whatever came during the one before it', async () 
   expect(await Promise.all(others)).toEqual(['b:2', 'c:2']);
 });
 
-test('a read that gathers does not wait for one that hangs', async () => {
+test('a gathering read does not wait for a hanging one', async () => {
   const { find, reads } = heldReads({ gatherMs: 1 });
   void find('a');
   while (reads.length === 0) await nextTurn();
@@ -74,7 +74,7 @@ test('a read that gathers does not wait for one that hangs', async () => {
   expect(await second).toBe('b:2');
 });
 
-test('a read that fails fails its own look-ups only', async () => {
+test('a failing read fails its own look-ups only', async () => {
   let fails = true;
   const find = inBatches(
     async (keys: readonly string[]) => {
@@ -89,7 +89,7 @@ test('a read that fails fails its own look-ups only', async () => {
   expect(await find('a')).toBe('a');
 });
 
-test('a value that is an error fails the look-ups of its key only', async () => {
+test('an error value fails the look-ups of its key only', async () => {
   const find = inBatches(
     async (keys: readonly string[]) => keys.map((key) => (key === 'bad' ? new Error('not this one') : key)),
     { most: 100 },

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
-import { createWorker } from '../../server/workers/worker.ts';
-import { until } from '../rig/until.ts';
+import { createWorker } from '../../../server/workers/worker.ts';
+import { until } from '../../rig/until.ts';
 
 const log = { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn(), fatal: vi.fn() };
 

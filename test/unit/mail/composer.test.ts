@@ -1,17 +1,12 @@
 import { describe, expect, test, vi } from 'vitest';
-import { User } from '../../entities/index.ts';
-import {
-  AFTER_NOT_ME,
-  isChangePurpose,
-  isTokenPurpose,
-  type MailKind,
-  mailKinds,
-} from '../../server/accounts/mail-kinds.ts';
-import { createMailComposer } from '../../server/accounts/mails.ts';
-import type { LeasedMail } from '../../server/accounts/outbox-rows.ts';
-import { parseConfig } from '../../server/config/index.ts';
-import { escapeHtml } from '../../server/escape-html.ts';
-import { readTexts } from '../../server/texts/index.ts';
+import { User } from '../../../entities/index.ts';
+import { createMailComposer } from '../../../server/accounts/mail/composer.ts';
+import { AFTER_NOT_ME, type Link, type MailKind, mailKinds } from '../../../server/accounts/mail/kinds.ts';
+import { toDetail } from '../../../server/accounts/mail/new-device.ts';
+import type { LeasedMail } from '../../../server/accounts/mail/outbox-rows.ts';
+import { parseConfig } from '../../../server/config/index.ts';
+import { escapeHtml } from '../../../server/lib/escape-html.ts';
+import { readTexts } from '../../../server/texts/index.ts';
 import { leasedMail } from './leased-mail.ts';
 
 const HOUR = 3_600_000;
@@ -20,8 +15,9 @@ const find = vi.fn(async (id: string) => (id === 'user_1' ? { email: 'stored@exa
 const languagesOf = vi.fn(
   async (): Promise<{ language: string | null; browserLanguage: string | null } | undefined> => undefined,
 );
+const methodsOf = vi.fn(async (): Promise<string[]> => []);
 const deriveAgain = vi.fn(async (_tables: unknown, purpose: string, id: string) => {
-  if (id === 'token-of-another') return 'foreign';
+  if (id === 'token-of-another') return 'otherKey';
   return id === 'token-1' ? { token: `${purpose}_${id}` } : undefined;
 });
 const parts = {
@@ -31,6 +27,7 @@ const parts = {
   database: { query: (work: (tables: unknown) => unknown) => work({}) },
   texts: readTexts(undefined),
   users: { find, languagesOf },
+  methodsOf,
   tokens: { deriveAgain, derive: (purpose: string, id: string) => `${purpose}_${id}` },
   emailChanges: {
     deriveAgain: async (tables: unknown, purpose: string, id: string) =>
@@ -47,127 +44,127 @@ const mails: [kind: MailKind, lifeMs: number, subject: string, text: string, lin
     'verify-email',
     24 * HOUR,
     'Verify your email for accounts.test:8443',
-    `Please confirm that this address is yours, so that you can log in to accounts.test:8443.
+    `Please confirm that this email is yours, so that you can log in to accounts.test:8443.
 
 Verify email:
 https://accounts.test:8443/verify-email?token=verify-email_token-1
 
-The link works once and for 24 hours. If you did not create an account, you can ignore this mail.`,
+The link works once, for 24 hours. If you did not create an account, you can ignore this mail.`,
     'https://accounts.test:8443/verify-email?token=verify-email_token-1',
   ],
   [
     'reset-password',
     HOUR,
     'Reset your password for accounts.test:8443',
-    `A new password was asked for, for your account at accounts.test:8443.
+    `We received a request to reset the password of your account at accounts.test:8443.
 
 Set new password:
 https://accounts.test:8443/reset-password?token=reset-password_token-1&email=ada%2Ba%26b%40example.test
 
-The link works once and for one hour. If you did not ask for it, you can ignore this mail: nothing changes.`,
+The link works once, for one hour. If you did not request it, you can ignore this mail: nothing changes.`,
     'https://accounts.test:8443/reset-password?token=reset-password_token-1&amp;email=ada%2Ba%26b%40example.test',
   ],
   [
     'invitation',
     7 * 24 * HOUR,
     'You are invited to accounts.test:8443',
-    `You are invited to create an account at accounts.test:8443, with this email.
+    `You are invited to create an account at accounts.test:8443 with this email.
 
 Create your account:
 https://accounts.test:8443/register?token=invitation_token-1&email=ada%2Ba%26b%40example.test
 
-The link works once and for 7 days. If you did not expect it, you can ignore this mail.`,
+The link works once, for 7 days. If you did not expect it, you can ignore this mail.`,
     'https://accounts.test:8443/register?token=invitation_token-1&amp;email=ada%2Ba%26b%40example.test',
   ],
   [
     'password-changed',
     24 * HOUR,
     'Your password for accounts.test:8443 was changed',
-    `The password of your account at accounts.test:8443 was just changed, and every device was logged out.
+    `The password of your account at accounts.test:8443 was just changed, and you were logged out on all devices.
 
-If that was not you, ask for a new password at once: the person who did it can read your mail.
+If that was not you, request a new password immediately: the person who changed it can read your mail.
 
-Ask for a new password:
+Request a new password:
 https://accounts.test:8443/forgot-password
 
-You need not do anything if you changed it yourself.`,
+If you changed it yourself, you do not need to do anything.`,
     'https://accounts.test:8443/forgot-password',
   ],
   [
     'confirm-email',
     24 * HOUR,
     'Confirm your new email for accounts.test:8443',
-    `A user of accounts.test:8443 wants this to be the email of their account. If that is you, confirm it in a browser in which you are logged in there.
+    `A user of accounts.test:8443 wants to use this email for their account. If that is you, open the link in the browser in which you requested it.
 
 Confirm email:
 https://accounts.test:8443/confirm-email?token=confirm-email_token-1
 
-The link works for 24 hours. If it was not you, you can ignore this mail: nothing happens.`,
+The link works for 24 hours. If it was not you, you can ignore this mail: nothing changes.`,
     'https://accounts.test:8443/confirm-email?token=confirm-email_token-1',
   ],
   [
     'email-changed',
     7 * 24 * HOUR,
     'The email of your account at accounts.test:8443 was changed',
-    `The email of your account at accounts.test:8443 is password,<acme> now. You can no longer log in with this one.
+    `The email of your account at accounts.test:8443 is now password,<acme>. You can no longer log in with this one.
 
-If that was not you, undo it: the account gets this email back, and every device is logged out.
+If that was not you, undo the change: this becomes the email of the account again, and all devices are logged out.
 
 Undo the change:
 https://accounts.test:8443/undo-email-change?token=email-changed_token-1
 
-The link works for 7 days, also after further changes. You need not do anything if you changed it yourself.`,
+The link works for 7 days, even after further changes. If you changed it yourself, you do not need to do anything.`,
     'https://accounts.test:8443/undo-email-change?token=email-changed_token-1',
   ],
   [
     'email-change-undone',
     24 * HOUR,
-    'The email of your account at accounts.test:8443 was put back',
-    `A change of the email of your account at accounts.test:8443 was undone: it is password,<acme> again. Every device was logged out.
+    'The email of your account at accounts.test:8443 was restored',
+    `A change of the email of your account at accounts.test:8443 was undone: it is password,<acme> again. You were logged out on all devices.
 
-The person who changed it may know the password, so it no longer works, and neither does what was added to log in with since. Set a new one.
+The person who changed it may know the password, so it no longer works. Login methods added in the week before the change, or since, were removed. Set a new password.
 
 Set a new password:
 https://accounts.test:8443/forgot-password
 
-The link to set it is mailed to that email only.`,
+The link to set it is only mailed to that email.`,
     'https://accounts.test:8443/forgot-password',
   ],
   [
     'login-methods-removed',
     24 * HOUR,
-    'Ways to log in to accounts.test:8443 were removed',
-    `Your account at accounts.test:8443 could also be opened by a password and through <acme>. We have no proof that you added that yourself, so it was removed, and every device was logged out.
+    'Login methods for accounts.test:8443 were removed',
+    `It was also possible to log in to your account at accounts.test:8443 with a password and through <acme>. We have no proof that you added this yourself, so it was removed, and you were logged out on all devices.
 
-If it was yours, add it again: ask for a new password, or log in through the provider once more.
+If it was yours, add it again: request a new password, or log in through the provider once more.
 
 Set a password:
 https://accounts.test:8443/forgot-password
 
-You need not do anything if you did not add it.`,
+If you did not add it, you do not need to do anything.`,
     'https://accounts.test:8443/forgot-password',
   ],
   [
     'account-blocked',
     7 * 24 * HOUR,
     'Your account at accounts.test:8443 is blocked',
-    `Your account at accounts.test:8443 was blocked. Every device was logged out, and it cannot be opened until it is unblocked.
+    `Your account at accounts.test:8443 was blocked. You were logged out on all devices, and nobody can log in to it until it is unblocked.
 
-Everything that is stored about you is kept.
+All data stored about you is kept.
 
-If you do not know why, ask the people who run the site.`,
+If you do not know why, contact the operator of the site.`,
     undefined,
   ],
 ];
 
 describe.each(mails)('a mail of the kind %s', (kind, lifeMs, subject, text, link) => {
-  test('says this', async () => {
+  test('has this text', async () => {
     const mail = await compose(row(kind, { detail: 'password,<acme>' }));
     expect(mail).toMatchObject({ to: { address: email }, subject, text: `Hello,\n\n${text}\n` });
     expect(mailKinds[kind].lifeMs).toBe(lifeMs);
   });
 
-  test('says the same in HTML, where all of it is escaped', async () => {
+  test('has the same text in HTML, escaped', async () => {
     const { html } = (await compose(row(kind, { detail: 'password,<acme>' }))) as { html: string };
     const [, words] = /<body[^>]*>(.*)<\/body>/s.exec(html) ?? [];
     const spoken = words?.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
@@ -181,47 +178,79 @@ describe.each(mails)('a mail of the kind %s', (kind, lifeMs, subject, text, link
   });
 });
 
-test('the owner of an address that was given for another account is told, without a link to confirm', async () => {
+test('the owner of a taken email gets a mail without a confirmation link', async () => {
   const mail = await compose(row('confirm-email', { tokenId: 'token-taken' }));
-  expect(mail).toMatchObject({ subject: 'Your email was given for another account at accounts.test:8443' });
+  expect(mail).toMatchObject({ subject: 'Your email was entered for another account at accounts.test:8443' });
   expect(JSON.stringify(mail)).not.toMatch(/token|confirm-email/);
 });
 
-test('a changed password names who else was logged out', async () => {
+test('a mail about a changed password names who was logged out', async () => {
   const { text } = (await compose(row('password-changed', { detail: 'user' }))) as { text: string };
-  expect(text).toContain('every other device was logged out');
+  expect(text).toContain('you were logged out on all other devices');
   expect(text).toContain('was logged in to your account');
 });
 
-test('a password that was disabled by its owner is not said to be as it was', async () => {
+test('a mail after “This was not me” does not say that nothing changed', async () => {
   const { text } = (await compose(row('reset-password', { detail: AFTER_NOT_ME }))) as { text: string };
-  expect(text).toContain('Every device was logged out, and your former password no longer works.');
+  expect(text).toContain('You were logged out on all devices, and your former password no longer works.');
   expect(text).toContain('/reset-password?token=reset-password_token-1&');
   expect(text).not.toContain('nothing changes');
 });
 
-test('a role is told of by what it means', async () => {
+test('a mail about a secured account lists the remaining login methods', async () => {
+  const paragraph =
+    'You can still log in through GitHub and with a passkey. This was added earlier, so it was not removed.';
+  for (const [kind, detail] of [
+    ['reset-password', AFTER_NOT_ME],
+    ['email-change-undone', email],
+  ] as const) {
+    methodsOf.mockResolvedValueOnce(['github', 'passkey']);
+    const { text, html } = (await compose(row(kind, { detail }))) as { text: string; html: string };
+    for (const words of [text, html]) expect(words).toContain(paragraph);
+    expect(methodsOf).toHaveBeenLastCalledWith({ userId: 'user_1', email });
+  }
+  methodsOf.mockClear();
+  await compose(row('reset-password'));
+  expect(methodsOf).not.toHaveBeenCalled();
+});
+
+test.each([
+  ['Firefox on Linux', 'Firefox on Linux'],
+  ['curl', 'curl'],
+  ['Windows', 'Windows'],
+  ['Unknown device', 'an unknown device'],
+  ['www.accounts-help.com', 'an unknown device'],
+  ['www.accounts-help.com on Linux', 'an unknown device'],
+  ['Firefox on www.accounts-help.com', 'an unknown device'],
+  ['Call 0800-12345 on Linux', 'an unknown device'],
+])('a device called %s is %s', async (device, words) => {
+  const detail = toDetail({ at: 0, method: 'password', address: '203.0.113.7', device });
+  const { text } = (await compose(row('new-device', { detail }))) as { text: string };
+  expect(text.toLowerCase()).toContain(`\n${words.replace('an unknown', 'unknown').toLowerCase()}, on 1970-01-01`);
+});
+
+test('a mail about a role explains the role', async () => {
   const made = (await compose(row('role-changed', { detail: 'admin' }))) as { subject: string; text: string };
-  expect(made.subject).toBe('You are an administrator of accounts.test:8443');
-  expect(made.text).toContain('Every device was logged out.');
+  expect(made.subject).toBe('You are now an administrator of accounts.test:8443');
+  expect(made.text).toContain('You were logged out on all devices.');
   const unmade = (await compose(row('role-changed', { detail: 'user' }))) as { subject: string; text: string };
   expect(unmade.subject).toBe('You are no longer an administrator of accounts.test:8443');
   expect(unmade.text).not.toContain('logged out');
 });
 
-test('a deletion by an administrator or the operator is said to be one, and until when it can be undone', async () => {
+test('a mail about a deletion by an administrator or operator says so, and until when it can be undone', async () => {
   const { text } = (await compose(row('account-closed', { detail: '2026-12-06T00:00:00.000Z' }))) as { text: string };
-  expect(text).toContain('Your account at accounts.test:8443 was deleted by the people who run the site.');
+  expect(text).toContain('Your account at accounts.test:8443 was deleted by the operator of the site.');
   expect(text).not.toContain('You asked');
   expect(text).toMatch(/log in by .*6.*2026.* and choose to restore it/s);
 });
 
-test('a mail names a provider as the pages do', async () => {
+test('a mail names a provider like the pages', async () => {
   const { text } = (await compose(row('identity-linked', { detail: 'my_company' }))) as { text: string };
-  expect(text).toContain('can now be opened through My Company too');
+  expect(text).toContain('You can now also log in to your account at accounts.test:8443 through My Company');
 });
 
-test('without the address, which rows of the release before lack, a mail goes to the one of the user', async () => {
+test('a row of the previous release without an address goes to the user’s email', async () => {
   expect(await compose(row('password-changed', { email: '' }))).toMatchObject({
     to: { address: 'stored@example.test' },
   });
@@ -229,15 +258,15 @@ test('without the address, which rows of the release before lack, a mail goes to
     expect(await compose(row('password-changed', { email: '', userId }))).toBeUndefined();
 });
 
-test('no link is mailed with a token that was replaced, or deleted with its user, nor without one', async () => {
+test('a mail with a link needs its token: not missing, replaced or deleted', async () => {
   for (const kind of ['verify-email', 'reset-password', 'invitation'] as const) {
     for (const changes of [{ tokenId: null }, { tokenId: 'token-0' }])
       expect(await compose(row(kind, changes))).toBeUndefined();
   }
 });
 
-test('a token that only another process can derive is told from one that is gone', async () => {
-  expect(await compose(row('verify-email', { tokenId: 'token-of-another' }))).toBe('foreign');
+test('a token of another process differs from a deleted one', async () => {
+  expect(await compose(row('verify-email', { tokenId: 'token-of-another' }))).toBe('otherKey');
 });
 
 test('the token of a mail that was queued just now needs no look-up', async () => {
@@ -251,18 +280,27 @@ test('a notice needs neither user nor token', async () => {
     expect(await compose(row(kind, { userId: null, tokenId: null }))).toMatchObject({ to: { address: email } });
 });
 
-test('a link to verify is for the unverified, one to reset for every user; notices have none', () => {
+test('verification links need an unverified user, reset links any user', () => {
   const user = User.register({ email, name: 'Ada', passwordHash: 'x' });
-  const isFor = () => (['verify-email', 'reset-password'] as const).map((kind) => mailKinds[kind].token?.isFor(user));
+  const isFor = () =>
+    (['verify-email', 'reset-password'] as const).map((kind) => {
+      const { link } = mailKinds[kind];
+      return link?.source === 'one-time' && link.isFor(user);
+    });
   expect(isFor()).toEqual([true, true]);
   user.verifyEmail();
   expect(isFor()).toEqual([false, true]);
-  const kindsThat = (is: (kind: MailKind) => boolean) => mails.map(([kind]) => kind).filter(is);
-  expect(kindsThat(isTokenPurpose)).toEqual(['verify-email', 'reset-password']);
-  expect(kindsThat(isChangePurpose)).toEqual(['confirm-email', 'email-changed']);
 });
 
-test('what is special in HTML is escaped', () => {
+test('the link of a mail has the token of one source; notices have no link', () => {
+  const kindsWith = (source: Link['source']) =>
+    mails.flatMap(([kind]) => (mailKinds[kind].link?.source === source ? [kind] : []));
+  expect(kindsWith('one-time')).toEqual(['verify-email', 'reset-password']);
+  expect(kindsWith('email-change')).toEqual(['confirm-email', 'email-changed']);
+  expect(kindsWith('invitation')).toEqual(['invitation']);
+});
+
+test('special characters are escaped in HTML', () => {
   expect(escapeHtml(`<a href="x" title='y'>&</a>`)).toBe(
     '&lt;a href=&quot;x&quot; title=&#39;y&#39;&gt;&amp;&lt;/a&gt;',
   );
@@ -280,11 +318,11 @@ describe('with a brand', () => {
   });
   const composeBranded = createMailComposer({ ...parts, site: name, brand });
 
-  test('a mail says its name in place of the host, and ends with its pages', async () => {
+  test('a mail names the brand instead of the host, and ends with its links', async () => {
     const mail = (await composeBranded(row('verify-email'))) as { subject: string; text: string };
     expect(mail.subject).toBe(`Verify your email for ${name}`);
     expect(mail.text).toContain(`so that you can log in to ${name}.`);
-    const closing = 'The link works once and for 24 hours. If you did not create an account, you can ignore this mail.';
+    const closing = 'The link works once, for 24 hours. If you did not create an account, you can ignore this mail.';
     expect(mail.text.slice(mail.text.indexOf(closing))).toBe(`${closing}
 
 Support: help@example.test
@@ -293,7 +331,7 @@ Privacy policy: https://example.test/privacy
 `);
   });
 
-  test('the HTML has its picture, its colour and its pages, escaped', async () => {
+  test('the HTML has picture, colour and links of the brand, escaped', async () => {
     const { html } = (await composeBranded(row('verify-email'))) as { html: string };
     const escaped = '&quot;Ada&quot; &amp; &lt;Co&gt;';
     expect(html).toContain(`<img src="https://accounts.test:8443/logo.png?a=1&amp;b=2" alt="${escaped}"`);

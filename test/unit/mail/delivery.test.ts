@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { createMailDelivery } from '../../server/accounts/mail-delivery.ts';
-import { MailDeferred, MailRefused } from '../../server/parts/mail/contract.ts';
+import { createMailDelivery } from '../../../server/accounts/mail/delivery.ts';
+import { MailDeferred, MailRefused, MailRejected } from '../../../server/parts/mail/contract.ts';
 import { leasedMail } from './leased-mail.ts';
 
 const log = { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn(), fatal: vi.fn() };
@@ -17,12 +17,12 @@ beforeEach(() => {
   compose.mockResolvedValue(message);
 });
 
-test('a mail is sent under the id of its row', async () => {
+test('a mail is sent with the id of its row', async () => {
   expect(await deliver(row)).toEqual({ state: 'sent' });
   expect(send.mock.calls).toEqual([[{ id: 'mail-1', ...message }]]);
 });
 
-test('what has expired, was superseded or is past a limit is dropped, and a request for nobody is unwanted', async () => {
+test('expired, superseded and limited mails are dropped; requests for unknown emails are unwanted', async () => {
   expect(await deliver({ ...row, expired: true })).toEqual({ state: 'dropped' });
   expect(admit).not.toHaveBeenCalled();
   admit.mockResolvedValueOnce('limited');
@@ -35,25 +35,25 @@ test('what has expired, was superseded or is past a limit is dropped, and a requ
   expect(send).not.toHaveBeenCalled();
 });
 
-test('a mail whose token this process cannot derive waits for one that can', async () => {
-  compose.mockResolvedValueOnce('foreign');
+test('a mail with a token of another process waits for that process', async () => {
+  compose.mockResolvedValueOnce('otherKey');
   expect(await deliver(row)).toEqual({ retryInMs: expect.any(Number) });
   expect(send).not.toHaveBeenCalled();
 });
 
-test('what is admitted is what is composed', async () => {
+test('the admitted row is composed', async () => {
   const admitted = { ...row, tokenId: 'token-2' };
   admit.mockResolvedValueOnce(admitted);
   await deliver(row);
   expect(compose.mock.calls).toEqual([[admitted]]);
 });
 
-test('a mail that is refused for good is never tried again', async () => {
+test('a permanently rejected mail is not retried', async () => {
   send.mockRejectedValueOnce(new MailRefused('550 unknown'));
   expect(await deliver(row)).toEqual({ state: 'dead' });
 });
 
-describe('a failed attempt is repeated after a time that doubles, at most ten minutes, with jitter', () => {
+describe('retries wait twice as long each time, at most ten minutes, with jitter', () => {
   test.each([
     [0, 1],
     [1, 2],
@@ -61,7 +61,7 @@ describe('a failed attempt is repeated after a time that doubles, at most ten mi
     [9, 512],
     [10, 600],
     [50, 600],
-  ])('after %i attempts: %i s at most, and half of it at least', async (attempts, seconds) => {
+  ])('after %i attempts: at most %i s, and at least half of it', async (attempts, seconds) => {
     for (const [random, factor] of [
       [0, 0.5],
       [0.5, 0.75],
@@ -73,21 +73,37 @@ describe('a failed attempt is repeated after a time that doubles, at most ten mi
   });
 });
 
-test('a mail server that is down is told once, and once that mails go out again', async () => {
+test('an outage of the mail server is logged once, and so is its end', async () => {
   for (let i = 0; i < 3; i++) {
     send.mockRejectedValueOnce(new Error('ECONNREFUSED'));
     expect(await deliver(row)).toMatchObject({ retryInMs: expect.any(Number) });
   }
   expect(log.error).toHaveBeenCalledTimes(1);
-  // Refused for now is no outage.
+  // A temporary rejection is not an outage.
   send.mockRejectedValueOnce(new MailDeferred('451 later'));
   await deliver(row);
   expect(log.error).toHaveBeenCalledTimes(1);
   for (let i = 0; i < 2; i++) await deliver(row);
-  expect(log.info.mock.calls.filter(([text]) => text === 'mails go out again')).toHaveLength(1);
+  expect(log.info.mock.calls.filter(([text]) => text === 'mails are sent again')).toHaveLength(1);
 });
 
-test('an outage of the database is no outcome: the row stays as it is', async () => {
+test('repeated rejections of one recipient are no outage, those of two mails in a row are', async () => {
+  const reject = (id: string) => {
+    send.mockRejectedValueOnce(new MailRejected('550 relay not permitted'));
+    return deliver({ ...row, id });
+  };
+  for (let i = 0; i < 3; i++) expect(await reject('one')).toEqual({ retryInMs: expect.any(Number) });
+  await deliver(row);
+  await reject('other');
+  expect(log.error).not.toHaveBeenCalled();
+  await reject('one');
+  await reject('other');
+  expect(log.error).toHaveBeenCalledTimes(1);
+  // The outage ends, for the tests that follow.
+  await deliver(row);
+});
+
+test('a database outage leaves the row unchanged', async () => {
   admit.mockRejectedValueOnce(new Error('down'));
   await expect(deliver(row)).rejects.toThrow('down');
 });

@@ -1,21 +1,21 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { User } from '../../entities/index.ts';
-import { createEmailChangeRows } from '../../server/accounts/email-change-rows.ts';
-import { createInboxTurns } from '../../server/accounts/inbox-turns.ts';
-import { createInvitationRows } from '../../server/accounts/invitation-rows.ts';
-import { createMailAdmission } from '../../server/accounts/mail-requests.ts';
-import { createMailComposer } from '../../server/accounts/mails.ts';
-import { createOneTimeTokens } from '../../server/accounts/one-time-tokens.ts';
-import { createOutbox, type Outbox } from '../../server/accounts/outbox.ts';
-import { createUsers } from '../../server/accounts/users.ts';
-import { createActivity } from '../../server/activity/index.ts';
-import { parseConfig } from '../../server/config/index.ts';
-import { type AllTables, type Database, rowOf } from '../../server/parts/database/contract.ts';
-import { openDatabase } from '../../server/parts/database/index.ts';
-import { createSecrets } from '../../server/secrets.ts';
-import { readTexts } from '../../server/texts/index.ts';
-import { temporaryDirectory } from '../rig/custodian.ts';
-import { until } from '../rig/until.ts';
+import { User } from '../../../entities/index.ts';
+import { createMailAdmission } from '../../../server/accounts/mail/admission.ts';
+import { createMailComposer } from '../../../server/accounts/mail/composer.ts';
+import { createInboxTurns } from '../../../server/accounts/mail/inbox-turns.ts';
+import { createOutbox, type Outbox } from '../../../server/accounts/mail/outbox.ts';
+import { createEmailChangeRows } from '../../../server/accounts/mail/tokens/email-changes.ts';
+import { createInvitationRows } from '../../../server/accounts/mail/tokens/invitations.ts';
+import { createOneTimeTokens } from '../../../server/accounts/mail/tokens/one-time.ts';
+import { createUserStore } from '../../../server/accounts/users/users.ts';
+import { createActivity } from '../../../server/activity/index.ts';
+import { parseConfig } from '../../../server/config/index.ts';
+import { type AllTables, type Database, rowOf } from '../../../server/parts/database/contract.ts';
+import { openDatabase } from '../../../server/parts/database/index.ts';
+import { createSecrets } from '../../../server/secrets.ts';
+import { readTexts } from '../../../server/texts/index.ts';
+import { temporaryDirectory } from '../../rig/servers/custodian.ts';
+import { until } from '../../rig/until.ts';
 
 const log = { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn(), fatal: vi.fn() };
 const rates = { mail: { points: 10, seconds: 3600 }, inbox: { points: 2, seconds: 3600 } };
@@ -32,7 +32,6 @@ beforeEach(async () => {
   const emailChanges = createEmailChangeRows(parts);
   const turns = createInboxTurns();
   outbox = createOutbox({
-    sweeps: [],
     ...{ database, log, rates, turns },
     admission: createMailAdmission({ database, tokens, emailChanges, rates, turns }),
     compose: createMailComposer({
@@ -44,7 +43,8 @@ beforeEach(async () => {
       tokens,
       emailChanges,
       invitations: createInvitationRows(parts),
-      users: createUsers({ database, activity: createActivity(database, { keptDays: 1 }) }),
+      users: createUserStore({ database, activity: createActivity(database, { keptDays: 1 }) }),
+      methodsOf: async () => [],
     }),
     mail: { send, close: () => undefined },
   });
@@ -72,7 +72,7 @@ const rows = () =>
   );
 const whenSettled = () => until(async () => (await rows()).every(({ state }) => state !== 'pending'));
 
-test('the first mail to a user goes out without another look into the table', async () => {
+test('the first mail to a user is sent without another query', async () => {
   outbox.start();
   const user = newUser('ada@example.test');
   const looks = vi.spyOn(database, 'transaction');
@@ -83,7 +83,7 @@ test('the first mail to a user goes out without another look into the table', as
   expect(looks).not.toHaveBeenCalled();
 });
 
-test('a user who is not stored after all is sent nothing', async () => {
+test('a user who is not stored gets no mail', async () => {
   outbox.start();
   const user = newUser('ada@example.test');
   const failing = outbox.welcoming(user, 'verify-email', { language: () => undefined }, (queue) =>
@@ -101,14 +101,14 @@ test('a user who is not stored after all is sent nothing', async () => {
   expect(send).toHaveBeenCalledOnce();
 });
 
-test('users who come at once share the limit of their inbox', async () => {
+test('concurrent registrations share the limit of their inbox', async () => {
   outbox.start();
   await Promise.all([1, 2, 3, 4].map((tag) => welcome(newUser(`ada+${tag}@example.test`))));
   await whenSettled();
   expect((await rows()).map(({ state }) => state).sort()).toEqual(['dropped', 'dropped', 'sent', 'sent']);
 });
 
-test('where this process delivers nothing, the mail waits as a request for one that does', async () => {
+test('if this process does not deliver, the mail waits as a request for one that does', async () => {
   await welcome(newUser('ada@example.test'));
   expect(await rows()).toMatchObject([{ state: 'pending', attempts: 0, userId: null, tokenId: null }]);
   outbox.start();

@@ -1,6 +1,6 @@
-import type { LeasedMail } from '../../server/accounts/outbox-rows.ts';
+import type { LeasedMail } from '../../../server/accounts/mail/outbox-rows.ts';
 
-/** A mail that this process has taken, with its first attempt ahead. */
+/** A mail leased by this process, before its first attempt. */
 export const leasedMail = (changes: Partial<LeasedMail> = {}): LeasedMail => ({
   id: 'mail-1',
   kind: 'verify-email',

@@ -2,14 +2,14 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { CompiledQuery } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { User } from '../../entities/index.ts';
-import type { Database } from '../../server/parts/database/contract.ts';
-import { openDatabase } from '../../server/parts/database/index.ts';
-import type { KeyValueStore } from '../../server/parts/key-value/contract.ts';
-import { localStore } from '../../server/parts/key-value/local.ts';
-import { SqliteFile } from '../../server/parts/sqlite.ts';
-import { temporaryDirectory } from '../rig/custodian.ts';
-import { until } from '../rig/until.ts';
+import { User } from '../../../entities/index.ts';
+import type { Database } from '../../../server/parts/database/contract.ts';
+import { openDatabase } from '../../../server/parts/database/index.ts';
+import type { TextStore } from '../../../server/parts/key-value/contract.ts';
+import { localStore } from '../../../server/parts/key-value/local.ts';
+import { SqliteFile } from '../../../server/parts/sqlite.ts';
+import { temporaryDirectory } from '../../rig/servers/custodian.ts';
+import { until } from '../../rig/until.ts';
 
 const unavailable = { code: 'SERVICE_UNAVAILABLE', status: 503 };
 const warn = vi.fn();
@@ -27,10 +27,10 @@ afterEach(async () => {
   for (const close of closers.reverse()) await close();
 });
 
-/** Another process, as far as SQLite can tell: its lock on the file is held until `release`. */
+/** To SQLite, another process: holds its lock on the file until `release`. */
 function lock(file: string, how: 'exclusive' | 'whole file') {
   const other = new DatabaseSync(join(dataDir, file));
-  // In WAL mode an exclusive transaction shuts out writers; with this, readers too.
+  // In WAL mode an exclusive transaction blocks writers; with this setting, readers too.
   if (how === 'whole file') other.exec('pragma locking_mode = exclusive');
   other.exec('begin exclusive');
   let isOpen = true;
@@ -42,7 +42,7 @@ function lock(file: string, how: 'exclusive' | 'whole file') {
   return release;
 }
 
-/** Runs the work and counts how often the event loop came round meanwhile. */
+/** Runs the work and counts the turns of the event loop until it ends. */
 async function turnsDuring(work: Promise<unknown>): Promise<number> {
   let turns = 0;
   const timer = setInterval(() => turns++, 5);
@@ -52,24 +52,24 @@ async function turnsDuring(work: Promise<unknown>): Promise<number> {
 }
 
 describe('the embedded key-value store', () => {
-  const opened = (): KeyValueStore => {
+  const opened = (): TextStore => {
     const store = localStore(dataDir, { warn });
     closers.push(() => store.close());
     return store;
   };
   const allowance = { name: 'limit:test', points: 1, seconds: 60 };
-  const operations: [string, (store: KeyValueStore) => Promise<unknown>][] = [
+  const operations: [string, (store: TextStore) => Promise<unknown>][] = [
     ['set', (store) => store.set('a', '2', { ttlMs: 60_000 })],
     ['set if it exists', (store) => store.set('a', '2', { ttlMs: 60_000, ifExists: true })],
     ['take', (store) => store.take('a')],
     ['delete', (store) => store.delete('a')],
     ['count', (store) => store.counter(allowance)('a')],
     ['forget a count', (store) => store.counter(allowance).clear('a')],
-    ['give back', async (store) => (await store.counter(allowance)('a')).giveBack()],
+    ['give back', async (store) => (await store.counter(allowance)('a')).refund()],
   ];
 
   test.each(operations)(
-    '%s waits for the lock of another process, and the event loop goes on',
+    '%s waits for the lock of another process without blocking the event loop',
     async (_, operation) => {
       const store = opened();
       await store.set('a', '1', { ttlMs: 60_000 });
@@ -85,7 +85,7 @@ describe('the embedded key-value store', () => {
     ['get', (store) => store.get('a')],
     ['ping', (store) => store.ping()],
   ] as typeof operations)(
-    '%s on a file that stays locked is SERVICE_UNAVAILABLE after a while, and the event loop goes on',
+    '%s on a locked file is SERVICE_UNAVAILABLE after a while, without blocking the event loop',
     async (_, operation) => {
       const before = opened();
       await before.set('a', '1', { ttlMs: 60_000 });
@@ -101,7 +101,7 @@ describe('the embedded key-value store', () => {
     },
   );
 
-  test('a sweep that fails is told once and ends nothing', async () => {
+  test('a failed sweep is logged once and does not stop later ones', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     const store = opened();
     await store.set('old', '1', { ttlMs: 1 });
@@ -119,7 +119,7 @@ describe('the embedded key-value store', () => {
     expect(warn).toHaveBeenCalledTimes(1);
   });
 
-  test('on a full disk what needs room is SERVICE_UNAVAILABLE, and all else works', async () => {
+  test('on a full disk calls that need space are SERVICE_UNAVAILABLE, and others work', async () => {
     const exec = SqliteFile.prototype.exec;
     vi.spyOn(SqliteFile.prototype, 'exec').mockImplementation(function (this: SqliteFile, sql: string) {
       exec.call(this, `${sql}; pragma max_page_count = 8;`);
@@ -134,7 +134,7 @@ describe('the embedded key-value store', () => {
     expect(await store.counter(allowance)('a')).toMatchObject({ allowed: true });
   });
 
-  test('storing over an existing value only is a single statement', async () => {
+  test('a conditional store is a single statement', async () => {
     const store = opened();
     expect(await store.set('a', '2', { ttlMs: 60_000, ifExists: true })).toBe(false);
     await store.set('a', '1', { ttlMs: 60_000 });
@@ -162,7 +162,7 @@ describe('the embedded database', () => {
   const count = async (database: Database) =>
     (await database.query((tables) => tables.selectFrom('users').select('id').execute())).length;
 
-  test('a change waits for the lock of another process, and reads go on meanwhile', async () => {
+  test('a change waits for the lock of another process, and reads continue', async () => {
     const database = await migrated();
     const release = lock('database.sqlite', 'exclusive');
     const outcome = database.transaction((em) => em.insert(user()));
@@ -172,7 +172,7 @@ describe('the embedded database', () => {
     expect(await count(database)).toBe(1);
   });
 
-  test('a file that stays locked is SERVICE_UNAVAILABLE, the event loop goes on, and afterwards all works', async () => {
+  test('a locked file is SERVICE_UNAVAILABLE without blocking the event loop, and recovers', async () => {
     const database = await migrated();
     const ada = user();
     await database.transaction((em) => em.insert(ada));
@@ -189,7 +189,7 @@ describe('the embedded database', () => {
     expect(await count(database)).toBe(2);
   }, 20_000);
 
-  test('a file that is locked when it is opened can be migrated later', async () => {
+  test('a file that is locked at opening can be migrated later', async () => {
     const before = await opened();
     await before.migrate();
     await before.close();
@@ -201,7 +201,7 @@ describe('the embedded database', () => {
     expect(await count(database)).toBe(0);
   });
 
-  test('on a full disk a change is SERVICE_UNAVAILABLE and leaves nothing behind; with room again all works', async () => {
+  test('on a full disk a change is SERVICE_UNAVAILABLE and leaves nothing; with free space it works', async () => {
     const database = await migrated();
     const pages = (most: number) =>
       database.query((tables) => tables.executeQuery(CompiledQuery.raw(`pragma max_page_count = ${most}`)));

@@ -2,14 +2,13 @@ import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import Koa from 'koa';
 import { expect, test } from 'vitest';
-import { oneByOne } from '../../server/http/one-by-one.ts';
-import { createHttpServer } from '../../server/http/server.ts';
-import { freePort } from '../rig/port.ts';
-import { until } from '../rig/until.ts';
+import { createHttpServer } from '../../../server/http/server.ts';
+import { freePort } from '../../rig/servers/port.ts';
+import { until } from '../../rig/until.ts';
 
 const count = { begun: 0, live: 0, most: 0 };
 
-const app = new Koa().use(oneByOne()).use(async (ctx) => {
+const app = new Koa().use(async (ctx) => {
   count.begun++;
   count.most = Math.max(count.most, ++count.live);
   await pause(1);
@@ -19,7 +18,7 @@ const app = new Koa().use(oneByOne()).use(async (ctx) => {
 
 app.silent = true;
 
-test('the requests of one connection are worked on one by one, and answered in their order', async () => {
+test('requests of one connection are handled one by one, in order', async () => {
   const port = await freePort();
   await createHttpServer(app, {}).listen(port, '127.0.0.1');
   const socket = connect(port, '127.0.0.1');
@@ -34,7 +33,7 @@ test('the requests of one connection are worked on one by one, and answered in t
   expect(answers.match(/\/\d+;/g)).toEqual(paths);
   expect(count).toEqual({ begun: 500, live: 0, most: 1 });
 
-  // A client that reads nothing is worked for once.
+  // A client that reads nothing gets one request handled.
   const deaf = connect(port, '127.0.0.1').pause();
   deaf.write(ask('/large').repeat(1000));
   await pause(500);

@@ -1,8 +1,8 @@
 import type { CompiledQuery } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type AllTables, type Database, prepared } from '../../server/parts/database/contract.ts';
-import { openDatabase } from '../../server/parts/database/index.ts';
-import { temporaryDirectory } from '../rig/custodian.ts';
+import { type AllTables, type Database, prepared } from '../../../server/parts/database/contract.ts';
+import { openDatabase } from '../../../server/parts/database/index.ts';
+import { temporaryDirectory } from '../../rig/servers/custodian.ts';
 
 let database: Database;
 beforeAll(async () => {
@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.close());
 
-test('a statement that stays compiled keeps no value of its first call', async () => {
+test('a compiled statement keeps no value of its first call', async () => {
   const usersById = prepared<{ id: string }>();
   const sent: string[] = [];
   const read = (id: string) =>
@@ -30,4 +30,19 @@ test('a statement that stays compiled keeps no value of its first call', async (
     [true, false],
     [false, true],
   ]);
+});
+
+test('parameters in another order than the statement’s are refused', async () => {
+  const page = prepared<{ id: string }>();
+  const read = (parameters: (cursor: string, limit: number) => unknown[]) =>
+    database.query((tables) =>
+      page(tables, {
+        shape: 'next',
+        build: () => tables.selectFrom('users').select('id').where('id', '<', 'user_1').limit(3),
+        parameters: parameters('user_1', 3),
+      }),
+    );
+  await expect(read((cursor, limit) => [limit, cursor])).rejects.toThrow('not in the order');
+  await expect(read((cursor) => [cursor])).rejects.toThrow('not in the order');
+  expect(await read((cursor, limit) => [cursor, limit])).toEqual([]);
 });

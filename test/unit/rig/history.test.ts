@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Entry, type Outcome, violations } from '../rig/history.ts';
+import { type Entry, type Outcome, violations } from '../../rig/observe/history.ts';
 
 const user = 'ada@example.test';
 const entry = (start: number, action: Entry['action'], more: Partial<Entry> = {}): Entry => ({
@@ -18,7 +18,7 @@ const mail = (at: number, subject: string, messageId: string, text = subject) =>
   at,
 });
 
-/** Two logins, a change, a reset that ends the first session, and the mails of all that. */
+/** Two logins, a change, a reset that ends the first session, and the resulting mails. */
 const history: Entry[] = [
   entry(10, 'register', { status: 201, password: 'one' }),
   entry(30, 'verify', { token: 'verification' }),
@@ -51,7 +51,7 @@ const outcome: Outcome = {
 const [stored] = outcome.users;
 const mails = outcome.mails;
 
-test('a history in which all is well has no violation, and each of two possible values is one', () => {
+test('a correct history has no violation, with either of two possible values', () => {
   expect(violations(history, outcome)).toEqual([]);
   expect(violations(history, { ...outcome, users: [{ email: user, verified: true, value: 'first' }] })).toEqual([]);
 });
@@ -114,7 +114,7 @@ test.each<[string, Entry[]]>([
   expect(violations([...history, ...added], outcome)).toEqual([violation]);
 });
 
-test('found: a token that was spent twice, and its notice that was not sent twice', () => {
+test('found: a token spent twice with one notice', () => {
   const again = entry(120, 'reset', { token: 'reset', password: 'two' });
   const found = violations([...history, again], outcome);
   expect(found).toContain('a reset token of ada@example.test was spent 2 times');
@@ -160,14 +160,14 @@ test.each<[string, Partial<Outcome>]>([
   expect(violations(history, { ...outcome, ...change })).toEqual([violation]);
 });
 
-test('found: a user whom no registration can have made', () => {
+test('found: a user without a registration', () => {
   const refused = history.map((one) => (one.action === 'register' ? { ...one, status: 409 } : one));
   expect(violations(refused, { ...outcome, mails: mails.slice(1) })).toContain(
     'ada@example.test is stored, but no registration may have succeeded',
   );
 });
 
-test('a mail may come twice across a crash, and what was given up may have taken effect later', () => {
+test('a mail may arrive twice after a crash, and a cancelled call may have taken effect', () => {
   const twice = { mails: [...mails, mail(5900, 'Your password for x was changed', '3')], crashes: [5500] };
   expect(violations(history, { ...outcome, ...twice })).toEqual([]);
   const late = history.map((one) =>
@@ -176,7 +176,7 @@ test('a mail may come twice across a crash, and what was given up may have taken
   expect(violations(late, { ...outcome, users: stored ? [stored] : [] })).toEqual([]);
 });
 
-test('a session may be forgotten, if it was opened while the store lost what was written', () => {
+test('a session may be lost if it was opened while the store lost writes', () => {
   const refused = [
     entry(180, 'login', { password: 'two', session: 'f' }),
     entry(190, 'read', { session: 'f', status: 401 }),

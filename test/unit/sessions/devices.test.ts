@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { deviceOf } from '../../server/activity/devices.ts';
-import { cases } from '../rig/random.ts';
+import { deviceOf } from '../../../server/activity/devices.ts';
+import { cases } from '../../rig/client/random.ts';
 
 const mozilla = (system: string, rest: string) => `Mozilla/5.0 (${system}) ${rest}`;
 const webkit = 'AppleWebKit/537.36 (KHTML, like Gecko)';
@@ -30,11 +30,11 @@ test.each([
   expect(await deviceOf(userAgent)).toBe(device);
 });
 
-test('what is beyond the length of any User-Agent is not read', async () => {
+test('text beyond the length of any User-Agent is ignored', async () => {
   expect(await deviceOf(`${' '.repeat(600)}Firefox/140.0`)).toBe('Unknown device');
 });
 
-test('of any text it is a short line of plain characters', async () => {
+test('any text becomes a short line of plain characters', async () => {
   const piece = fc.constantFrom(
     'Mozilla/5.0 ',
     'Firefox/',

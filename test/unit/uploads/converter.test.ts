@@ -3,19 +3,19 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, expect, test } from 'vitest';
-import type { ImageType } from '../../server/image-limits.ts';
-import { toWebp } from '../../server/uploads/conversion.ts';
-import { createConverter } from '../../server/uploads/converter.ts';
-import { cpuTime } from '../bench/measure.ts';
-import { signalIfThere } from '../rig/process-group.ts';
-import { childrenOf, priorities } from '../rig/process-tree.ts';
-import { until } from '../rig/until.ts';
-import { jpeg, photograph, png } from '../uploads/corpus.ts';
+import type { ImageType } from '../../../server/shared/image-limits.ts';
+import { toWebp } from '../../../server/uploads/conversion.ts';
+import { createConverter } from '../../../server/uploads/converter.ts';
+import { cpuTime } from '../../bench/measure.ts';
+import { jpeg, photograph, png } from '../../contract/uploads/corpus.ts';
+import { signalIfThere } from '../../rig/process/process-group.ts';
+import { childrenOf, priorities } from '../../rig/process/process-tree.ts';
+import { until } from '../../rig/until.ts';
 
 const conversionProcesses = () =>
   childrenOf(process.pid).filter((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('conversion-process'));
 
-/** The process of the only converter that a test uses. */
+/** The process of a test's only converter. */
 function processOf(): number {
   const [pid, ...others] = conversionProcesses();
   if (pid === undefined || others.length > 0) throw new Error('not one conversion process');
@@ -51,7 +51,7 @@ test('one process converts all images, at the lowest priority', async () => {
   expect(threads.get('MainThread') ?? threads.get('node')).toEqual(new Set([19]));
 });
 
-test('images that are sent at once arrive as they were, in whatever pieces', async () => {
+test('concurrent images arrive unchanged, in any pieces', async () => {
   const converter = createConverter();
   const images = await Promise.all(
     Array.from({ length: 9 }, (_, n) => photograph(400 + 150 * n, 300, 90).then((bytes) => ({ bytes, piece: 4 ** n }))),
@@ -67,8 +67,8 @@ test('images that are sent at once arrive as they were, in whatever pieces', asy
   expect(converted).toEqual(await Promise.all(images.map(({ bytes }) => toWebp(bytes, 'post'))));
 });
 
-test('a process that has converted an image, and does nothing else, ends before it', async () => {
-  const converter = join(import.meta.dirname, '../../server/uploads/converter.ts');
+test('an idle process that has converted an image ends', async () => {
+  const converter = join(import.meta.dirname, '../../../server/uploads/converter.ts');
   const program = `
     const { createConverter } = await import(${JSON.stringify(converter)});
     const image = await createConverter({ idleMs: 600_000 }).open([Buffer.from(process.argv[1], 'base64')], 'image/png');
@@ -78,14 +78,14 @@ test('a process that has converted an image, and does nothing else, ends before 
   expect((await promisify(execFile)(process.execPath, args)).stdout).toBe('300\n');
 });
 
-test('without an image it ends, and the next image starts another', async () => {
+test('after it ends, the next image starts another', async () => {
   const converter = createConverter({ idleMs: 1 });
   await convert(converter, await png());
   await until(async () => conversionProcesses().length === 0);
   expect(await convert(converter, await png())).toMatchObject({ width: 300 });
 });
 
-test('an image that is open keeps it', async () => {
+test('an open image keeps the process', async () => {
   const converter = createConverter({ idleMs: 1 });
   const open = await converter.open([await png()], 'image/png');
   const pid = processOf();
@@ -112,11 +112,11 @@ test('if it is killed, its images fail with 503, and the next starts another', a
   expect(await convert(converter, await png())).toMatchObject({ width: 300 });
 });
 
-test('an image that is still on its way to it then fails with 503 as well', async () => {
+test('an image on its way to it then fails with 503 too', async () => {
   const converter = createConverter();
   await convert(converter, await png());
   const pid = processOf();
-  // More than the pipe holds, for a process that reads nothing of it.
+  // More than the pipe holds, for a process that does not read.
   process.kill(pid, 'SIGSTOP');
   const sent = [Buffer.alloc(5_000_000), await png()];
   const outcomes = Promise.allSettled(sent.map((bytes) => convert(converter, bytes)));
@@ -127,13 +127,13 @@ test('an image that is still on its way to it then fails with 503 as well', asyn
   expect(await convert(converter, await png())).toMatchObject({ width: 300 });
 });
 
-test('one that takes nothing of an image is killed in time too', async () => {
+test('a process that stops reading is killed in time', async () => {
   const { open } = createConverter({ hangingMs: 1 });
   await expect(open([Buffer.alloc(5_000_000)], 'image/jpeg')).rejects.toMatchObject(unavailable);
   await until(async () => conversionProcesses().length === 0);
 });
 
-test('if it gives no answer in time, it is killed', async () => {
+test('a process that does not answer in time is killed', async () => {
   // No process starts within a millisecond.
   const { open } = createConverter({ hangingMs: 1 });
   await expect(open([await png()], 'image/png')).rejects.toMatchObject({
@@ -142,7 +142,7 @@ test('if it gives no answer in time, it is killed', async () => {
   });
 });
 
-test('signals to the process group are not for it', async () => {
+test('it ignores signals to the process group', async () => {
   const converter = createConverter();
   const open = await converter.open([await png()], 'image/png');
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.kill(processOf(), signal);
@@ -150,7 +150,7 @@ test('signals to the process group are not for it', async () => {
   open.close();
 });
 
-test('a refusal reaches the caller as it was made', async () => {
+test('a refusal reaches the caller unchanged', async () => {
   const converter = createConverter();
   await expect(convert(converter, (await png()).subarray(0, 60))).rejects.toMatchObject({
     code: 'VALIDATION_FAILED',

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { backgroundJob } from '../../server/activity/caller.ts';
-import { createActivity } from '../../server/activity/index.ts';
-import type { Log } from '../../server/log.ts';
-import type { Database } from '../../server/parts/database/contract.ts';
-import { openDatabase } from '../../server/parts/database/index.ts';
-import type { ObjectStorage } from '../../server/parts/object-storage/contract.ts';
-import { createUploads } from '../../server/uploads/index.ts';
-import { temporaryDirectory } from '../rig/custodian.ts';
-import { until } from '../rig/until.ts';
-import { photograph } from '../uploads/corpus.ts';
+import { backgroundJob } from '../../../server/activity/caller.ts';
+import { createActivity } from '../../../server/activity/index.ts';
+import type { Database } from '../../../server/parts/database/contract.ts';
+import { openDatabase } from '../../../server/parts/database/index.ts';
+import type { ObjectStorage } from '../../../server/parts/object-storage/contract.ts';
+import type { Log } from '../../../server/telemetry/log.ts';
+import { createUploads } from '../../../server/uploads/index.ts';
+import { photograph } from '../../contract/uploads/corpus.ts';
+import { temporaryDirectory } from '../../rig/servers/custodian.ts';
+import { until } from '../../rig/until.ts';
 
 const silent = Object.fromEntries(
   ['debug', 'info', 'warn', 'error', 'fatal'].map((level) => [level, () => undefined]),
@@ -66,17 +66,17 @@ const dueAt = async (key: string) => {
   return row?.due_at;
 };
 
-/** Moves the time until which it may be stored, and with it the next inspection, into the past. */
+/** Moves the storing deadline, and with it the next inspection, into the past. */
 const expire = (key: string) =>
   database.write((tables) =>
     tables.updateTable('uploads').set({ expires_at: 1, due_at: 1 }).where('object_key', '=', key).execute(),
   );
 
 test.each([
-  ['the user', (userId: string, key: string) => uploads.remove(userId, key)],
+  ['the user', (userId: string, key: string) => uploads.remove(userId, key, backgroundJob)],
   ['the end of the account', (id: string) => uploads.removeAllOf(id)],
 ])(
-  'an image that %s deletes while it is being stored leaves no object behind',
+  'an image that %s deletes during its storing leaves no object',
   async (name, remove) => {
     const { key, end } = await beginStoring(name);
     await remove(name, key);

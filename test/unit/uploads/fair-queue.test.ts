@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { createFairQueue } from '../../server/uploads/fair-queue.ts';
+import { createFairQueue } from '../../../server/uploads/fair-queue.ts';
 
-/** Tasks that say when they start, and end when they are told to. */
+/** Tasks that report their start and end on demand. */
 function tasks(atOnce: number) {
   const queue = createFairQueue(atOnce);
   const started: string[] = [];
@@ -20,7 +20,7 @@ function tasks(atOnce: number) {
   return { queue, started, add, endOne };
 }
 
-test('of each user that waits one task runs in turn, in the order in which they came', async () => {
+test('waiting users take turns, one task each, in order of arrival', async () => {
   const { started, add, endOne } = tasks(1);
   const all = Promise.all(['a1', 'a2', 'a3', 'b1', 'c1', 'b2', 'a4'].map(add));
   for (let i = 0; i < 7; i++) await endOne();
@@ -28,7 +28,7 @@ test('of each user that waits one task runs in turn, in the order in which they 
   expect(await all).toEqual(['a1', 'a2', 'a3', 'b1', 'c1', 'b2', 'a4']);
 });
 
-test('a user who comes late waits for one task of each other, however many they have', async () => {
+test('a late user waits for one task of each other user', async () => {
   const { started, add, endOne } = tasks(1);
   for (let i = 0; i < 50; i++) void add(`a${i}`);
   for (let i = 0; i < 50; i++) void add(`b${i}`);
@@ -38,7 +38,7 @@ test('a user who comes late waits for one task of each other, however many they 
   expect(started).toEqual(['a0', 'a1', 'b0', 'a2', 'c']);
 });
 
-test('as many run at once as are allowed, and a task that fails makes room too', async () => {
+test('tasks run up to the limit, and a failing task frees its place', async () => {
   const { queue, started, add, endOne } = tasks(2);
   const failing = queue.run('x', () => Promise.reject(new Error('no')));
   for (const name of ['a1', 'a2', 'b1', 'b2']) void add(name);

@@ -1,9 +1,18 @@
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
-import { requireAffordable } from '../../server/uploads/image-cost.ts';
-import { arithmeticBomb, emptyPng, jpeg, MARKER, png, polyglots, profileBomb, scanBomb } from '../uploads/corpus.ts';
+import { requireAffordable } from '../../../server/uploads/image-cost.ts';
+import {
+  arithmeticBomb,
+  emptyPng,
+  jpeg,
+  MARKER,
+  png,
+  polyglots,
+  profileBomb,
+  scanBomb,
+} from '../../contract/uploads/corpus.ts';
 
-// A copy: the result is in the memory of what is given.
+// A copy, because the result shares the memory of its input.
 const ofPng = (bytes: Buffer) => requireAffordable(Buffer.from(bytes), 'image/png');
 const ofJpeg = (bytes: Buffer) => requireAffordable(bytes, 'image/jpeg');
 const refusal = (rule: string, message: string | RegExp) => ({
@@ -33,7 +42,7 @@ describe('the number of pixels', () => {
   });
 });
 
-describe('a PNG in passes is in memory as a whole, and refused past 100 MB', () => {
+describe('a PNG in passes is held in memory, and refused past 100 MB', () => {
   const inPasses = { width: 5000, colorType: 6, interlaced: true };
   test.each([
     ['5000×5001 in 1 byte of RGBA: too many pixels, whatever they take', { ...inPasses, height: 5001 }, false],
@@ -48,15 +57,15 @@ describe('a PNG in passes is in memory as a whole, and refused past 100 MB', () 
   });
 });
 
-test('a JPEG in passes has 128 scans at most, and is converted alone if it is large', async () => {
-  // 6000×4000 grey, 2 bytes for each coefficient.
+test('a JPEG in passes has at most 128 scans, and is converted alone if it is large', async () => {
+  // 6000×4000 grey, 2 bytes per coefficient.
   expect(await ofJpeg(scanBomb(128))).toMatchObject({ isHeavy: false });
   await expect(ofJpeg(scanBomb(129))).rejects.toMatchObject(tooCostly);
   const inColour = sharp({ create: { width: 5000, height: 3400, channels: 3, background: 'red' } });
   expect(await ofJpeg(await inColour.jpeg({ progressive: true }).toBuffer())).toMatchObject({ isHeavy: true });
 });
 
-describe('arithmetic coding is refused by the marker of the first frame', () => {
+describe('arithmetic coding is recognized by the marker of the first frame', () => {
   const withFrame = (image: Buffer, marker: number) => {
     const copy = Buffer.from(image);
     copy[copy.indexOf(Buffer.from('ffc0', 'hex')) + 1] = marker;
@@ -83,13 +92,13 @@ describe('arithmetic coding is refused by the marker of the first frame', () => 
     await expect(ofJpeg(behind(withFrame(await jpeg(), 0xc9), hex))).rejects.toMatchObject(tooCostly);
   });
 
-  test('a first frame of another coding is taken, whatever is behind it', async () => {
+  test('a first frame of another coding is accepted, whatever follows', async () => {
     const image = await jpeg();
     expect(await ofJpeg(image)).toEqual({ bytes: image, isHeavy: false });
     await ofJpeg(Buffer.concat([image, withFrame(image, 0xc9)]));
   });
 
-  test('a truncated segment is for the decoder to refuse', async () => {
+  test('a truncated segment is left to the decoder', async () => {
     for (const hex of ['ffd8ffc4', 'ffd8ffe000', 'ffd8', 'ffd8ff', 'ffd8ffffffff', 'ffd8ffc80004ffcc0004'])
       await expect(ofJpeg(Buffer.from(hex, 'hex')), hex).rejects.toThrow(/^Input buffer/);
   });
@@ -100,7 +109,7 @@ describe('arithmetic coding is refused by the marker of the first frame', () => 
   });
 });
 
-test('a colour profile with processing elements is refused, any other is not', async () => {
+test('a colour profile with processing elements is refused, others are not', async () => {
   await expect(ofPng(profileBomb(1))).rejects.toMatchObject(tooCostly);
   await ofPng(
     await sharp(await png())
@@ -110,7 +119,7 @@ test('a colour profile with processing elements is refused, any other is not', a
   );
 });
 
-describe('of a PNG only the chunks that define the pixels reach the decoder', () => {
+describe('only the PNG chunks that define the pixels reach the decoder', () => {
   const types = (bytes: Buffer) => {
     const found: string[] = [];
     for (let at = 8; at < bytes.length; at += 12 + bytes.readUInt32BE(at))
@@ -118,7 +127,7 @@ describe('of a PNG only the chunks that define the pixels reach the decoder', ()
     return found;
   };
 
-  test('texts are dropped, whatever surrounds the image too', async () => {
+  test('texts are dropped, also around the image', async () => {
     const [, make] = polyglots.find(([name]) => name === 'text in a PNG') ?? [];
     const sent = (await make?.()) as Buffer;
     expect(sent.toString('latin1')).toContain(MARKER);
@@ -127,7 +136,7 @@ describe('of a PNG only the chunks that define the pixels reach the decoder', ()
     expect(bytes.toString('latin1')).not.toContain(MARKER);
   });
 
-  test('every chunk of pixels is kept, of any other the first', async () => {
+  test('all chunks of pixels are kept, of others the first', async () => {
     const image = await png();
     const end = image.subarray(-12);
     const head = image.subarray(8, 33);
@@ -141,7 +150,7 @@ describe('of a PNG only the chunks that define the pixels reach the decoder', ()
     ]);
   });
 
-  test('a truncated one stays truncated', async () => {
+  test('a truncated image stays truncated', async () => {
     const image = await png();
     const { bytes } = await ofPng(image.subarray(0, -14));
     expect(types(bytes.subarray(0, 33))).toEqual(['IHDR']);

@@ -1,14 +1,14 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createActivity } from '../../server/activity/index.ts';
-import { parseConfig } from '../../server/config/index.ts';
-import { createLog } from '../../server/log.ts';
-import type { Database } from '../../server/parts/database/contract.ts';
-import { openDatabase } from '../../server/parts/database/index.ts';
-import type { ObjectStorage } from '../../server/parts/object-storage/contract.ts';
-import { createUploads } from '../../server/uploads/index.ts';
-import { temporaryDirectory } from '../rig/custodian.ts';
-import { until } from '../rig/until.ts';
+import { createActivity } from '../../../server/activity/index.ts';
+import { parseConfig } from '../../../server/config/index.ts';
+import type { Database } from '../../../server/parts/database/contract.ts';
+import { openDatabase } from '../../../server/parts/database/index.ts';
+import type { ObjectStorage } from '../../../server/parts/object-storage/contract.ts';
+import { createLog } from '../../../server/telemetry/log.ts';
+import { createUploads } from '../../../server/uploads/index.ts';
+import { temporaryDirectory } from '../../rig/servers/custodian.ts';
+import { until } from '../../rig/until.ts';
 
 const config = parseConfig({ DATA_DIR: temporaryDirectory('inspection'), LOG_LEVEL: 'silent' });
 let database: Database;
@@ -21,7 +21,7 @@ afterAll(() => database.close());
 const states = () =>
   database.query((tables) => tables.selectFrom('uploads').select(['user_id', 'state']).orderBy('user_id').execute());
 
-test('an inspection that fails abandons no other: the round, and stop, wait for all of them', async () => {
+test('a failed inspection does not abandon others: the round and stop wait for all', async () => {
   const slow = Promise.withResolvers<void>();
   const found: string[] = [];
   let failing = '';
@@ -48,7 +48,7 @@ test('an inspection that fails abandons no other: the round, and stop, wait for 
   const declare = (userId: string) => uploads.presign(userId, { contentType: 'application/pdf', size: 8 });
   failing = (await declare('first')).key;
   await declare('second');
-  // Ready in this order, both for their last check.
+  // Due in this order, both for their last check.
   await database.write((tables) => tables.updateTable('uploads').set({ expires_at: 1, due_at: 1 }).execute());
 
   uploads.inspection.start();

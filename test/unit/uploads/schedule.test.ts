@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { FIRST_CHECK_MS, isAddressValid, isLastCheck, msUntilNextCheck } from '../../server/uploads/schedule.ts';
+import { FIRST_CHECK_MS, isAddressValid, isLastCheck, msUntilNextCheck } from '../../../server/uploads/schedule.ts';
 
 type Upload = Parameters<typeof isLastCheck>[0];
 
@@ -7,7 +7,7 @@ const MINUTE = 60_000;
 const upload = (purpose: Upload['purpose'], expiredForMs: number, state: Upload['state'] = 'expected') =>
   ({ purpose, state, expiredForMs }) as Upload;
 
-describe('what is sent to an address', () => {
+describe('an object at a presigned URL', () => {
   test.each([
     [-5 * MINUTE, 10 * MINUTE, false, true],
     [-1, 5 * MINUTE + 1, false, true],
@@ -17,30 +17,30 @@ describe('what is sent to an address', () => {
     [60 * MINUTE - 1, 1, false, false],
     [60 * MINUTE, 0, true, false],
     [61 * MINUTE, -MINUTE, true, false],
-  ])('%i ms after its address has expired', (expiredForMs, untilNext, isLast, isValid) => {
+  ])('%i ms after its URL has expired', (expiredForMs, untilNext, isLast, isValid) => {
     const direct = upload('direct', expiredForMs);
     expect(msUntilNextCheck(direct)).toBe(untilNext);
     expect(isLastCheck(direct)).toBe(isLast);
     expect(isAddressValid(direct)).toBe(isValid);
   });
 
-  test('is checked for the last time by that alone, whatever it has become', () => {
+  test('is checked for the last time then, whatever its state', () => {
     for (const state of ['kept', 'replaced'] as const) expect(isLastCheck(upload('direct', 0, state))).toBe(false);
   });
 
-  test('is checked for the first time five minutes after the address has expired', () => {
+  test('is checked for the first time five minutes after the URL has expired', () => {
     expect(FIRST_CHECK_MS).toBe(5 * MINUTE);
   });
 });
 
-describe('what the service stores itself', () => {
-  test('has no address, and is due once it should be there', () => {
+describe('an object stored by the service', () => {
+  test('has no URL, and is due once it should be there', () => {
     expect(isAddressValid(upload('post', -1))).toBe(false);
     expect(msUntilNextCheck(upload('avatar', -3))).toBe(3);
     expect(msUntilNextCheck(upload('avatar', 3))).toBe(-3);
   });
 
-  test('may be deleted for good once it is there, or cannot come any more', () => {
+  test('may be deleted once it is there, or cannot arrive any more', () => {
     expect(isLastCheck(upload('post', -1))).toBe(false);
     expect(isLastCheck(upload('post', 0))).toBe(true);
     for (const state of ['kept', 'replaced'] as const) expect(isLastCheck(upload('post', -1, state))).toBe(true);

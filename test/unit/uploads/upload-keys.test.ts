@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { backgroundJob } from '../../server/activity/caller.ts';
-import { defaultUploadTypes, uploadTypes } from '../../server/media-types.ts';
-import { createNewUploads } from '../../server/uploads/new-uploads.ts';
-import { anyCharacter, cases } from '../rig/random.ts';
+import { backgroundJob } from '../../../server/activity/caller.ts';
+import { defaultUploadTypes, uploadTypes } from '../../../server/lib/media-types.ts';
+import { createNewUploads } from '../../../server/uploads/new-uploads.ts';
+import { anyCharacter, cases } from '../../rig/client/random.ts';
 
 const MAX_BYTES = 1000;
 const extensions = { jpeg: 'jpg' } as Record<string, string>;
 
-test('a key is made of random characters and the extension of the declared type, whatever else is sent, and never twice', async () => {
+test('a key has random characters and the extension of the declared type, and never repeats', async () => {
   const reserved: { objectKey: string; contentType: string; size: number }[] = [];
   const { presign, storeImage } = createNewUploads({ types: [...defaultUploadTypes], maxBytes: MAX_BYTES, quota: 1 }, {
     objects: {

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { User } from '../../entities/index.ts';
-import { createUserSearch, isSearchCursor } from '../../server/accounts/user-search.ts';
-import { parseConfig } from '../../server/config/index.ts';
-import type { Database } from '../../server/parts/database/contract.ts';
-import { openDatabase } from '../../server/parts/database/index.ts';
-import { temporaryDirectory } from '../rig/custodian.ts';
+import { User } from '../../../entities/index.ts';
+import { createUserSearch, isSearchCursor } from '../../../server/accounts/users/search.ts';
+import { parseConfig } from '../../../server/config/index.ts';
+import type { Database } from '../../../server/parts/database/contract.ts';
+import { openDatabase } from '../../../server/parts/database/index.ts';
+import { temporaryDirectory } from '../../rig/servers/custodian.ts';
 
 const dataDir = temporaryDirectory('user-search');
 let database: Database;
@@ -31,7 +31,7 @@ afterAll(async () => {
   await database.close();
 });
 
-/** The names of each page. */
+/** The names on each page. */
 async function pages(q: string, limit: number): Promise<string[][]> {
   const all: string[][] = [];
   let cursor: string | undefined;
@@ -43,26 +43,23 @@ async function pages(q: string, limit: number): Promise<string[][]> {
   return all;
 }
 
-test('first who is found by name, then who is found by address only, each once', async () => {
+test('lists users found by name first, then those found by email only, each once', async () => {
   expect(await pages('ada', 10)).toEqual([['Ada Lovelace', 'Adam', 'Charles']]);
   expect(await pages('ada', 1)).toEqual([['Ada Lovelace'], ['Adam'], ['Charles']]);
 });
 
-test.each([1, 2, 3, 5, 6, 7, 8, 9])(
-  'in pages of %i, all addresses that belong to a name found before are passed over',
-  async (limit) => {
-    const names = [...Array.from({ length: 6 }, (_, n) => `Erik ${n}`), 'Frieda', 'Georg'];
-    expect((await pages('erik', limit)).flat()).toEqual(names);
-  },
-);
+test.each([1, 2, 3, 5, 6, 7, 8, 9])('in pages of %i, emails of users found by name are skipped', async (limit) => {
+  const names = [...Array.from({ length: 6 }, (_, n) => `Erik ${n}`), 'Frieda', 'Georg'];
+  expect((await pages('erik', limit)).flat()).toEqual(names);
+});
 
-test('a page that holds the last one is followed by none', async () => {
+test('the page with the last user has no next page', async () => {
   expect(await pages('ada', 3)).toHaveLength(1);
   expect(await pages('adam', 1)).toEqual([['Adam']]);
   expect(await pages('dora', 1)).toEqual([['Dora']]);
 });
 
-test('a cursor is as it was answered, for its own search', async () => {
+test('a cursor works as returned, for its own search', async () => {
   const { nextCursor = '' } = await search({ q: 'ada', limit: 1 });
   expect(isSearchCursor(nextCursor, 'ada')).toBe(true);
   const position = Buffer.from(nextCursor, 'base64url').toString();

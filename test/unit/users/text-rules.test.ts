@@ -9,10 +9,10 @@ import {
   lengthOf,
   nameFromAddress,
   normalizeEmail,
-} from '../../server/accounts/text-rules.ts';
+} from '../../../server/accounts/users/text-rules.ts';
 
 const label = 'x'.repeat(63);
-/** 254 characters, of which 64 before the @. */
+/** 254 characters, 64 of them before the @. */
 const longest = `${'a'.repeat(64)}@${`${label}.`.repeat(2)}${'y'.repeat(56)}.test`;
 
 describe('an address', () => {
@@ -25,7 +25,7 @@ describe('an address', () => {
     longest,
     `a@${label}.test`,
     `a@b.t${'e'.repeat(61)}t`,
-  ])('%s is one', (text) => expect(isMailAddress(text)).toBe(true));
+  ])('%s is valid', (text) => expect(isMailAddress(text)).toBe(true));
 
   test.each([
     '',
@@ -59,9 +59,9 @@ describe('an address', () => {
     'a@ä.test',
     'a@b@c.test',
     'a`@b.test',
-  ])('%j is none', (text) => expect(isMailAddress(text)).toBe(false));
+  ])('%j is invalid', (text) => expect(isMailAddress(text)).toBe(false));
 
-  test('is compared in lower case, and its inbox has no tag', () => {
+  test('is compared in lower case, and its inbox without the tag', () => {
     expect(normalizeEmail('A.B@C.Test')).toBe('a.b@c.test');
     expect(inboxOf('ada+shop+2@example.test')).toBe('ada@example.test');
     expect(inboxOf('ada@example.test')).toBe('ada@example.test');
@@ -70,7 +70,7 @@ describe('an address', () => {
 });
 
 describe('a name', () => {
-  test.each(['Al', '李雷', 'x'.repeat(100), '😀'.repeat(100), 'a\u200b', '\u202eab', 'a b'])('%j is one', (text) =>
+  test.each(['Al', '李雷', 'x'.repeat(100), '😀'.repeat(100), 'a\u200b', '\u202eab', 'a b'])('%j is valid', (text) =>
     expect(isName(text)).toBe(true),
   );
 
@@ -88,22 +88,22 @@ describe('a name', () => {
     '\u3164\u3164',
     '\u2800\u2800',
     '\u00a0\u2003',
-  ])('%j is none', (text) => expect(isName(text)).toBe(false));
+  ])('%j is invalid', (text) => expect(isName(text)).toBe(false));
 
-  test('is taken from an address whose user has none', () => {
+  test('is derived from the email of a user without one', () => {
     expect(nameFromAddress('ada.lovelace@example.test')).toBe('ada.lovelace');
     expect(nameFromAddress('a@example.test')).toBe('a@example.test');
     expect(nameFromAddress(`a@${'x'.repeat(120)}.test`)).toBe(`a@${'x'.repeat(98)}`);
   });
 });
 
-test('a length counts code points, but for a text that is far too long', () => {
+test('length counts code points, except for a text that is far too long', () => {
   expect(lengthOf('😀a')).toBe(2);
   expect(lengthOf('😀'.repeat(4096))).toBe(4096);
   expect(lengthOf('😀'.repeat(4097))).toBe(8194);
 });
 
-test('what cannot be stored is refused, of a text of several lines as well', () => {
+test('text that cannot be stored is refused, even with several lines', () => {
   expect([isStorable('a\nb'), isStorable('a\0'), isStorable('\udc00')]).toEqual([true, false, false]);
   expect([isOneLine('ab'), isOneLine('a\tb'), isOneLine('a\0'), isOneLine('\ud83d')]).toEqual([
     true,
@@ -119,7 +119,7 @@ describe('a web address', () => {
     'HTTP://example.test/a?b#c',
     'http://[::1]:8080/',
     `https://e.test/${'x'.repeat(2033)}`,
-  ])('%.40s is one', (text) => expect(isWebAddress(text)).toBe(true));
+  ])('%.40s is valid', (text) => expect(isWebAddress(text)).toBe(true));
 
   test.each([
     '',
@@ -139,5 +139,5 @@ describe('a web address', () => {
     ' https://example.test',
     'https://[',
     `https://e.test/${'x'.repeat(2034)}`,
-  ])('%.40j is none', (text) => expect(isWebAddress(text)).toBe(false));
+  ])('%.40j is invalid', (text) => expect(isWebAddress(text)).toBe(false));
 });

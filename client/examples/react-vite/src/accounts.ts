@@ -2,20 +2,20 @@ import { createClient, isNetworkError, isServiceError, isTimeoutError } from 'ac
 
 const url: string = import.meta.env['VITE_ACCOUNTS_URL'] ?? 'http://localhost:3000';
 
-/** The session is a cookie: the browser keeps it, and sends it along. */
+/** The browser keeps the session cookie and sends it with every call. */
 export const accounts = createClient({ url });
 
-/** A page of the service that leads back here: all ways to log in, the second step of a login, a forgotten password. */
+/** A page of the service that returns here; it has all login methods, the second step and the password reset. */
 export const pageOfService = (path: '/login' | '/second-factor' | '/forgot-password'): string =>
   `${url}${path}?${new URLSearchParams({ returnTo: location.href })}`;
 
 export interface Refusal {
   message: string;
-  /** By the name of the field. */
+  /** Messages by field name. */
   fields: Record<string, string>;
 }
 
-/** What users read of a failed call. Any other error is a fault of this page. */
+/** The message for users about a failed call. Rethrows any other error, which is a bug of this page. */
 export function refusalIn(error: unknown): Refusal {
   if (isServiceError(error)) {
     const entries = Object.entries(error.details ?? {}).map(([field, broken]) => [field, broken?.message ?? '']);

@@ -6,7 +6,7 @@ import { ProfilePage } from './profile-page.tsx';
 import { Register } from './register.tsx';
 
 export function App() {
-  /** Undefined until it is known; null without a session. */
+  /** Undefined while loading; null without a session. */
   const [profile, setProfile] = useState<Profile | null>();
   const [problem, setProblem] = useState('');
   const [isNew, setNew] = useState(false);

@@ -3,7 +3,7 @@ import { type Refusal, refusalIn } from './accounts.ts';
 
 interface Props {
   title: string;
-  /** The names of its fields, with their labels and types. */
+  /** The fields by name, with label and type. */
   fields: Record<string, { label: string; type: string; autoComplete: string; value?: string }>;
   submit: string;
   send(values: Record<string, string>): Promise<unknown>;
@@ -11,7 +11,7 @@ interface Props {
   children?: ReactNode;
 }
 
-/** A form that shows what the service refuses, at the field that it is about. */
+/** A form that shows each error of the service at its field. */
 export function Form({ title, fields, submit, send, onInput, children }: Props) {
   const [refusal, setRefusal] = useState<Refusal>();
   const [isBusy, setBusy] = useState(false);

@@ -5,7 +5,7 @@ import { Form } from './form.tsx';
 
 interface Props {
   profile: Profile;
-  /** Null after the logout. */
+  /** Called with null after the logout. */
   onChange(profile: Profile | null): void;
 }
 

@@ -1,11 +1,11 @@
 import type { UsersShowOutput } from 'account-client';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { dropDraft, readDraft } from '../../draft.ts';
 import { TextField } from '../../form/fields.tsx';
 import { Button, Form, Notice } from '../../form/form.tsx';
 import { type FieldState, useForm } from '../../form/use-form.ts';
-import { text } from '../../texts.ts';
-import { useRecentCredential } from '../dashboard/recent-credential.tsx';
+import { text } from '../../language/texts.ts';
+import { dropDraft, readDraft } from '../../session/draft.ts';
+import { useRecentCredential } from '../dashboard/security/recent-credential.tsx';
 import { sessionEnded } from '../session-ended.tsx';
 import type { Act, Typed } from './acts.ts';
 
@@ -14,14 +14,14 @@ const nothingTyped: Record<Typed, string> = { confirmation: '', address: '' };
 interface Props {
   act: Act;
   user: Pick<UsersShowOutput['user'], 'id' | 'email'>;
-  /** Resolves once the user is read again. */
+  /** Resolves once the user is reloaded. */
   onDone(): Promise<void>;
 }
 
-/** An act with its button. What is to be typed first is asked for when that is pressed. */
+/** An action with its button. A required input is shown when the button is pressed. */
 export function ActRow({ act: { name, title, explanation, button, typed, call }, user, onDone }: Props) {
   const draft = `${name}:${user.id}`;
-  // Open also after a reload, and after the way to a provider that confirms it.
+  // Also open after a reload, and after a reauthentication at a provider.
   const [isOpen, setOpen] = useState(() => typed !== undefined && typed in readDraft(draft));
   const [isPressed, setPressed] = useState(false);
   const [notice, setNotice] = useState('');
@@ -52,7 +52,7 @@ export function ActRow({ act: { name, title, explanation, button, typed, call },
         : sessionEnded(refusal),
   });
 
-  /** The button that was pressed may be gone. */
+  /** For when the pressed button is gone. */
   const close = () => {
     dropDraft(draft);
     setOpen(false);

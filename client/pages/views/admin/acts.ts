@@ -1,26 +1,26 @@
 import type { UsersShowOutput } from 'account-client';
 import { api } from '../../api.ts';
-import { date, dateTime } from '../../in-readers-language.ts';
-import { text } from '../../texts.ts';
+import { date, dateTime } from '../../language/in-readers-language.ts';
+import { text } from '../../language/texts.ts';
 
-/** What is typed before an act: the user's email, where the act takes something away, or a client address. */
+/** The input of an action: the user's email to confirm a destructive action, or a client address. */
 export type Typed = 'confirmation' | 'address';
 
-/** What an administrator does to a user. */
+/** What an administrator can do to a user. */
 export interface Act {
-  /** The same for an act and its opposite. */
+  /** The same for an action and its opposite. */
   name: string;
   title: string;
-  /** How it is now, or what the act does. */
+  /** The current state, or the effect of the action. */
   explanation: string;
-  /** Undefined where there is nothing to do. */
+  /** Undefined if there is nothing to do. */
   button?: { label: string; busy: string } | undefined;
   typed?: Typed;
-  /** Resolves to what the administrator reads then. */
+  /** Resolves to the success message. */
   call(typed: Record<Typed, string>): Promise<string>;
 }
 
-/** Every act, in the order in which they are shown. */
+/** All actions, in display order. */
 export const actsOn = (shown: UsersShowOutput): Act[] => [
   reset(shown),
   unlock(shown),

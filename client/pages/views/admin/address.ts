@@ -1,5 +1,5 @@
-import { pagePaths } from '../../../../server/page-paths.ts';
+import { pagePaths } from '../../../../server/shared/page-paths.ts';
 
-/** The address of the page with a query: `q` is what is searched for, `user` the id of the user who is shown. */
+/** The URL of the page with a query: `q` is the search, `user` the id of the shown user. */
 export const addressOf = (query: { q: string } | { user: string }): string =>
   `${pagePaths.admin}?${new URLSearchParams(query)}`;

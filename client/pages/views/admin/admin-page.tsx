@@ -1,10 +1,10 @@
 import type { ComponentChildren } from 'preact';
-import { pagePaths } from '../../../../server/page-paths.ts';
+import { pagePaths } from '../../../../server/shared/page-paths.ts';
+import { text } from '../../language/texts.ts';
 import { Page } from '../../page.tsx';
-import { text } from '../../texts.ts';
-import { useSessionData } from '../../use-session-data.ts';
+import { useSessionData } from '../../session/use-session-data.ts';
 import { DashboardArrival } from '../dashboard/arrival.tsx';
-import { LogOut } from '../log-out.tsx';
+import { LogOut } from '../login/log-out.tsx';
 import { NotFound } from '../not-found.tsx';
 import { OneMoment } from '../one-moment.tsx';
 import { Unreachable } from '../unreachable.tsx';
@@ -12,20 +12,22 @@ import { Unreachable } from '../unreachable.tsx';
 interface Props<T> {
   title(data: T): string;
   read(): Promise<T>;
-  /** Drawn once `data` is there. `reload` resolves once it is read again. */
+  /** Rendered once `data` is loaded. `reload` resolves once it is loaded again. */
   children: (data: T, reload: () => Promise<void>) => ComponentChildren;
 }
 
-/** A page for administrators. For any other user there is none. */
+/** A page for administrators. Everyone else sees “Page not found”. */
 export function AdminPage<T>({ title, read, children }: Props<T>) {
   const { data, refusal, load } = useSessionData(read);
   if (refusal?.code === 'FORBIDDEN' || refusal?.code === 'NOT_FOUND') return <NotFound />;
-  if (refusal) return <Unreachable refusal={refusal} />;
+  // Data that cannot be loaded again stays: it may be beside a secret that is shown once.
+  if (refusal && data === undefined) return <Unreachable refusal={refusal} />;
   if (data === undefined) return <OneMoment />;
   return (
     <Page title={title(data)} isWide actions={<LogOut />}>
       <nav class="parts" aria-label={text('admin.nav.label')}>
         <a href={pagePaths.admin}>{text('admin.nav.allUsers')}</a>
+        <a href={pagePaths.webhooks}>{text('admin.nav.webhooks')}</a>
         <a href={pagePaths.dashboard}>{text('admin.nav.yourAccount')}</a>
       </nav>
       <DashboardArrival />

@@ -3,12 +3,12 @@ import { useRef, useState } from 'preact/hooks';
 import { api, refusalIn } from '../../api.ts';
 import { Button, Notice } from '../../form/form.tsx';
 import { useAction } from '../../form/use-action.ts';
-import { date } from '../../in-readers-language.ts';
+import { date } from '../../language/in-readers-language.ts';
+import { markup, text } from '../../language/texts.ts';
 import { settings } from '../../settings.ts';
-import { markup, text } from '../../texts.ts';
 import { usePages } from '../../use-pages.ts';
 import { Outcome } from '../dashboard/outcome.tsx';
-import { useRecentCredential } from '../dashboard/recent-credential.tsx';
+import { useRecentCredential } from '../dashboard/security/recent-credential.tsx';
 import { ShowMore } from '../show-more.tsx';
 import { addressOf } from './address.ts';
 
@@ -16,12 +16,12 @@ type Invitation = UsersInvitationsOutput['data'][number];
 
 const A_PAGE = 20;
 
-/** The invitations that can be used. Where registration is closed and there are none, there is no card. */
+/** The open invitations. Hidden if there are none and registration is closed. */
 export function Invitations() {
   const { items, ...pages } = usePages((cursor) =>
     api.users.invitations.query({ limit: A_PAGE, ...(cursor && { cursor }) }),
   );
-  /** The ids of those that were revoked here. */
+  /** The ids of the invitations revoked here. */
   const [revoked, setRevoked] = useState<string[]>([]);
   const [notice, setNotice] = useState('');
   const heading = useRef<HTMLHeadingElement>(null);
@@ -44,7 +44,7 @@ export function Invitations() {
                 onGone={(sentence) => {
                   setRevoked([...revoked, invitation.id]);
                   setNotice(sentence);
-                  // The button that was pressed is gone.
+                  // The pressed button is gone.
                   heading.current?.focus();
                 }}
               />
@@ -59,7 +59,7 @@ export function Invitations() {
 
 interface OpenProps {
   invitation: Invitation;
-  /** Takes the sentence that says what became of it. */
+  /** Called with the message about the outcome. */
   onGone(sentence: string): void;
 }
 
@@ -108,7 +108,7 @@ function Open({ invitation: { id, email, invitedBy, expiresAt }, onGone }: OpenP
   );
 }
 
-/** Whether there still was an invitation to revoke: it may have been used meanwhile. */
+/** Whether the invitation was still open: it may have been used since the page was loaded. */
 const wasOpen = (revocation: Promise<unknown>): Promise<boolean> =>
   revocation.then(
     () => true,

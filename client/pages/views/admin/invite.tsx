@@ -1,20 +1,20 @@
 import { useState } from 'preact/hooks';
 import { api } from '../../api.ts';
-import { dropDraft } from '../../draft.ts';
 import { TextField } from '../../form/fields.tsx';
 import { Button, Form, Notice } from '../../form/form.tsx';
 import { useForm } from '../../form/use-form.ts';
-import { date } from '../../in-readers-language.ts';
+import { date } from '../../language/in-readers-language.ts';
+import { text } from '../../language/texts.ts';
 import { MailboxHint } from '../../page.tsx';
+import { dropDraft } from '../../session/draft.ts';
 import { settings } from '../../settings.ts';
-import { text } from '../../texts.ts';
-import { useRecentCredential } from '../dashboard/recent-credential.tsx';
+import { useRecentCredential } from '../dashboard/security/recent-credential.tsx';
 import { sessionEnded } from '../session-ended.tsx';
 
 const DRAFT = 'invitation';
 const empty = { email: '' };
 
-/** Mails an address the link to create an account. Where registration is closed, there is no form. */
+/** Mails an invitation. If registration is closed, there is no form. */
 export function Invite({ onInvited }: { onInvited(): void }) {
   const [message, setMessage] = useState('');
   const { withRecentCredential, question, isAsking } = useRecentCredential();

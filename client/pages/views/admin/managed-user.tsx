@@ -2,17 +2,17 @@ import type { UsersShowOutput } from 'account-client';
 import { type ComponentChildren, Fragment } from 'preact';
 import { useState } from 'preact/hooks';
 import { api } from '../../api.ts';
-import { date, dateTime, number, size } from '../../in-readers-language.ts';
-import { providerLabelFirst } from '../../provider-label.ts';
-import { text } from '../../texts.ts';
+import { date, dateTime, number, size } from '../../language/in-readers-language.ts';
+import { providerLabelFirst } from '../../language/provider-label.ts';
+import { text } from '../../language/texts.ts';
 import { Events } from '../dashboard/activity.tsx';
-import { Device } from '../dashboard/devices.tsx';
-import { Linked } from '../dashboard/linked-logins.tsx';
+import { Device } from '../dashboard/security/devices.tsx';
+import { Linked } from '../dashboard/security/linked-logins.tsx';
 import { ActRow } from './act-row.tsx';
 import { actsOn } from './acts.ts';
 import { AdminPage } from './admin-page.tsx';
 
-/** One user: what is known of the account, and what administrators do about it. */
+/** One user: the facts about the account, and the actions of administrators. */
 export function ManagedUser({ id }: { id: string }) {
   const [changes, setChanges] = useState(0);
   return (
@@ -48,7 +48,7 @@ function Card({ id, title, children }: { id: string; title: string; children: Co
   );
 }
 
-/** Facts without a value are left out. */
+/** Facts without a value are omitted. */
 function Facts({ facts }: { facts: [name: string, value: string][] }) {
   return (
     <dl class="facts">

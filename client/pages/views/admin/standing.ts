@@ -1,9 +1,9 @@
 import type { UsersFindOutput } from 'account-client';
-import { text } from '../../texts.ts';
+import { text } from '../../language/texts.ts';
 
 type Managed = Pick<UsersFindOutput['data'][number], 'role' | 'emailVerified' | 'blockedAt' | 'deletedAt'>;
 
-/** What sets a user apart from an ordinary one who can log in. */
+/** What distinguishes a user from a regular one who can log in. */
 export const standingOf = ({ role, emailVerified, blockedAt, deletedAt }: Managed): string[] => [
   ...(role === 'admin' ? [text('admin.standing.administrator')] : []),
   ...(emailVerified ? [] : [text('admin.standing.emailNotVerified')]),

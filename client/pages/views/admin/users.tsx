@@ -1,12 +1,12 @@
 import type { UsersFindOutput } from 'account-client';
 import { useState } from 'preact/hooks';
-import { pagePaths } from '../../../../server/page-paths.ts';
+import { pagePaths } from '../../../../server/shared/page-paths.ts';
 import { api } from '../../api.ts';
 import { TextField } from '../../form/fields.tsx';
 import { Button, Form } from '../../form/form.tsx';
 import { useForm } from '../../form/use-form.ts';
-import { date } from '../../in-readers-language.ts';
-import { text } from '../../texts.ts';
+import { date } from '../../language/in-readers-language.ts';
+import { text } from '../../language/texts.ts';
 import { usePages } from '../../use-pages.ts';
 import { sessionEnded } from '../session-ended.tsx';
 import { ShowMore } from '../show-more.tsx';
@@ -23,7 +23,7 @@ const A_PAGE = 20;
 const find = (q: string, cursor?: string) =>
   api.users.find.query({ limit: A_PAGE, ...(q && { q }), ...(cursor && { cursor }) });
 
-/** Every user, or those whom a search finds, which the address keeps: for a reload, and for the way back from one of them. */
+/** All users, or the results of a search. The URL keeps the search for a reload, and for the way back from a user. */
 export function Users() {
   const q = new URLSearchParams(location.search).get('q') ?? '';
   return (
@@ -34,7 +34,7 @@ export function Users() {
 }
 
 interface Results {
-  /** What was searched for; empty for every user. */
+  /** The search; empty for all users. */
   q: string;
   first: UsersFindOutput;
 }
@@ -87,7 +87,7 @@ function Search(initial: Results) {
   );
 }
 
-/** Of the first page. */
+/** Whether this is the first page. */
 function summaryOf({ data: { length: count }, nextCursor }: UsersFindOutput): string {
   if (nextCursor !== undefined) return text('admin.users.foundAndMore', { count });
   return count === 0 ? text('admin.users.nobody') : text('admin.users.found', { count });

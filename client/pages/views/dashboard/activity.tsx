@@ -1,8 +1,8 @@
 import type { ActivityListInput, ActivityListOutput } from 'account-client';
-import { deviceLabel } from '../../../../server/texts/device.ts';
+import { deviceLabel } from '../../../../server/shared/texts/device.ts';
 import { api } from '../../api.ts';
-import { dateTime } from '../../in-readers-language.ts';
-import { text } from '../../texts.ts';
+import { dateTime } from '../../language/in-readers-language.ts';
+import { text } from '../../language/texts.ts';
 import { usePages } from '../../use-pages.ts';
 import { ShowMore } from '../show-more.tsx';
 import { DashboardPage } from './dashboard-page.tsx';
@@ -26,7 +26,7 @@ interface EventsProps {
   read(page: NonNullable<ActivityListInput>): Promise<ActivityListOutput>;
 }
 
-/** What happened to an account, newest first, a page at a time. */
+/** The events of an account, newest first, page by page. */
 export function Events({ read }: EventsProps) {
   const { items, ...pages } = usePages((cursor) => read({ limit: A_PAGE, ...(cursor && { cursor }) }));
   return (

@@ -1,10 +1,10 @@
-import { lastProvider } from '../../last-provider.ts';
-import { providerLabel } from '../../provider-label.ts';
-import { text } from '../../texts.ts';
-import { Arrival } from '../arrival.tsx';
+import { providerLabel } from '../../language/provider-label.ts';
+import { text } from '../../language/texts.ts';
+import { lastProvider } from '../../session/last-provider.ts';
+import { Arrival } from '../login/arrival.tsx';
 import { labelOfBegun } from './begun.ts';
 
-/** Why the browser was sent to a page of the dashboard: the outcome at an identity provider. */
+/** The result of a provider login that led to a page of the dashboard. */
 const errors = new Map<string | null, string>([
   ['cancelled', text('dashboard.arrival.cancelled')],
   ['oauth_failed', text('dashboard.arrival.failed')],
@@ -26,5 +26,5 @@ const notices = new Map<string | null, string>([
   ['restored', text('dashboard.arrival.restored')],
 ]);
 
-/** Drawn by every page of the dashboard. */
+/** Rendered by every page of the dashboard. */
 export const DashboardArrival = () => <Arrival errors={errors} notices={notices} />;

@@ -1,12 +1,12 @@
-import { dropDraft, keepDraft, readDraft } from '../../draft.ts';
+import { dropDraft, keepDraft, readDraft } from '../../session/draft.ts';
 
 /**
- * What the user has begun on a page before leaving it for a login at a provider: the button that was pressed, by its label and
- * the id of what tells it from others of that label.
+ * What the user started on a page before leaving for a provider: the label of the pressed button, and the id of the
+ * element that distinguishes it from others with this label.
  */
 const BEGUN = 'begun';
 
-/** `pressed` is the button, or its form. */
+/** `pressed` is the button or its form. */
 export function rememberBegun(pressed: Element | null | undefined): void {
   const button = pressed instanceof HTMLFormElement ? pressed.querySelector('[type="submit"]') : pressed;
   if (!button) return;
@@ -14,19 +14,19 @@ export function rememberBegun(pressed: Element | null | undefined): void {
   keepDraft(BEGUN, { page, query, label: button.textContent, describedBy: describedBy(button) });
 }
 
-/** The query of this page's address when something was begun there, until `focusBegun`. */
+/** The query of this page when the user left, until `focusBegun`. */
 export function queryOfBegun(): string {
   const { page, query = '' } = readDraft(BEGUN);
   return page === location.pathname ? query : '';
 }
 
-/** The label of what was begun on this page, until its button has the focus. */
+/** The label of the button that was pressed on this page, until it has the focus. */
 export function labelOfBegun(): string | undefined {
   const { page, label } = readDraft(BEGUN);
   return page === location.pathname ? label : undefined;
 }
 
-/** The button takes the focus, once: the one step that is left to the user. Does nothing until it is drawn. */
+/** Focuses the button once: pressing it is the step left to the user. No-op until it is rendered. */
 export function focusBegun(): void {
   const label = labelOfBegun();
   const button = [...document.querySelectorAll<HTMLElement>('main button')].find(

@@ -1,19 +1,19 @@
 import type { ConsentsListOutput } from 'account-client';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { pagePaths } from '../../../../server/page-paths.ts';
+import { pagePaths } from '../../../../server/shared/page-paths.ts';
 import { api } from '../../api.ts';
 import { Button } from '../../form/form.tsx';
 import { useAction } from '../../form/use-action.ts';
-import { dateTime } from '../../in-readers-language.ts';
-import { markup, text } from '../../texts.ts';
+import { dateTime } from '../../language/in-readers-language.ts';
+import { markup, text } from '../../language/texts.ts';
 import { hasTerms, TermsLinks } from '../terms.tsx';
 import { Outcome } from './outcome.tsx';
 
-/** The current version of the terms, where the user has yet to accept it. */
+/** The current version of the terms, if the user has not accepted it yet. */
 const toAcceptOf = ({ data, current }: ConsentsListOutput): string | undefined =>
   data.some(({ version }) => version === current) ? undefined : current;
 
-/** Which terms the user has accepted, and when. Nothing where there never were any. */
+/** The terms that the user has accepted, and when. Empty if the service has no terms. */
 export function Consents() {
   const [consents, setConsents] = useState<ConsentsListOutput>();
   const { busy, refusal, notice, act } = useAction();
@@ -29,7 +29,7 @@ export function Consents() {
     act('accept', async () => {
       await api.consents.accept.mutate({ version });
       await load();
-      // The button that was pressed is gone.
+      // The pressed button is gone.
       heading.current?.focus();
       return text('dashboard.terms.accepted');
     });
@@ -68,12 +68,12 @@ export function Consents() {
   );
 }
 
-/** On the other pages of the dashboard: where the user can accept terms that are newer than the account. */
+/** On other pages of the dashboard: a link to accept terms newer than the account. */
 export function TermsNotice() {
   const [isShown, setShown] = useState(false);
   useEffect(() => {
     if (!hasTerms || location.pathname === pagePaths.data) return;
-    // What cannot be asked now is asked on the next page.
+    // If it cannot be read now, the next page asks.
     api.consents.list.query().then(
       (consents) => setShown(toAcceptOf(consents) !== undefined),
       () => undefined,

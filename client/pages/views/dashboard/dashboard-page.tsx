@@ -1,28 +1,29 @@
 import type { ComponentChildren } from 'preact';
-import { type PagePath, pagePaths } from '../../../../server/page-paths.ts';
+import { type PagePath, pagePaths } from '../../../../server/shared/page-paths.ts';
 import { api, type Profile } from '../../api.ts';
-import { arrivalQuery } from '../../arrival-query.ts';
+import { text } from '../../language/texts.ts';
 import { Page } from '../../page.tsx';
-import { text } from '../../texts.ts';
-import { useSessionData } from '../../use-session-data.ts';
-import { takeWayBack } from '../../way-back.ts';
-import { LogOut } from '../log-out.tsx';
+import { arrivalQuery } from '../../session/arrival-query.ts';
+import { useSessionData } from '../../session/use-session-data.ts';
+import { takeWayBack } from '../../session/way-back.ts';
+import { LogOut } from '../login/log-out.tsx';
 import { Unreachable } from '../unreachable.tsx';
 import { DashboardArrival } from './arrival.tsx';
 import { TermsNotice } from './consents.tsx';
 
-/** The parts of the dashboard, in the order of their links: a page each. */
+/** The pages of the dashboard, in the order of their links. */
 const parts: { path: PagePath; label: string }[] = [
   { path: pagePaths.dashboard, label: text('dashboard.parts.profile') },
   { path: pagePaths.security, label: text('dashboard.parts.security') },
   { path: pagePaths.devices, label: text('dashboard.parts.devices') },
   { path: pagePaths.activity, label: text('dashboard.parts.activity') },
+  { path: pagePaths.applications, label: text('dashboard.parts.applications') },
   { path: pagePaths.data, label: text('dashboard.parts.data') },
 ];
 
 interface Props {
   title: string;
-  /** Drawn once the profile is there. */
+  /** Rendered once the profile is loaded. */
   children: (profile: Profile, onChange: (profile: Profile) => void) => ComponentChildren;
 }
 
@@ -35,7 +36,7 @@ export function DashboardPage({ title, children }: Props) {
   } = useSessionData(async () => {
     const { user } = await api.profile.get.query();
     const next = location.pathname === pagePaths.dashboard ? takeWayBack() : location.pathname;
-    // What the browser was sent here to say comes first.
+    // The message for which the browser was sent here comes first.
     if (next === location.pathname || arrivalQuery.has('notice')) return user;
     location.replace(next);
     return undefined;

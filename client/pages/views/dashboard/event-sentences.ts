@@ -1,6 +1,6 @@
-import { deviceLabel } from '../../../../server/texts/device.ts';
-import { providerLabelFirst, wayIn } from '../../../../server/texts/provider-label.ts';
-import { type TextKey, type TextValues, textIfAny, type Write } from '../../../../server/texts/template.ts';
+import { deviceLabel } from '../../../../server/shared/texts/device.ts';
+import { providerLabelFirst, wayIn } from '../../../../server/shared/texts/provider-label.ts';
+import { type TextKey, type TextValues, textIfAny, type Write } from '../../../../server/shared/texts/template.ts';
 
 type Details = Record<string, string>;
 
@@ -11,7 +11,7 @@ interface Event {
   details?: Details | undefined;
 }
 
-/** What an event says to the user of the account; of a kind that has no text, as of a newer service, its name. */
+/** The text of an event for the account's user. A kind without a text, as of a newer service, is shown by its name. */
 export function sentenceOf({ kind, actor, details = {} }: Event, write: Write): string {
   const key = variantOf(kind, details) ?? `dashboard.events.${kind}`;
   const sentence = textIfAny(write, key, valuesOf(details, write)) ?? kind;
@@ -22,7 +22,7 @@ export function sentenceOf({ kind, actor, details = {} }: Event, write: Write): 
   );
 }
 
-/** The text of an event whose details give it another one than its kind. */
+/** The text of an event, if its details select a different text than its kind. */
 function variantOf(kind: string, { method, device, to }: Details): TextKey | undefined {
   if (kind === 'registered' && method === 'import') return 'dashboard.eventVariants.imported';
   if (kind === 'logged-in' && device === 'new') return 'dashboard.eventVariants.loggedInOnNewDevice';
@@ -30,7 +30,7 @@ function variantOf(kind: string, { method, device, to }: Details): TextKey | und
   return undefined;
 }
 
-/** The values of the texts: what is in the details, in words. */
+/** The values of the placeholders: the details in words. */
 function valuesOf(details: Details, write: Write): TextValues {
   const { method = '', secondFactor, reason = '', device = '', provider = '', fields = '', left } = details;
   const way = wayIn(method, write);

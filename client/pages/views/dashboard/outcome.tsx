@@ -1,7 +1,7 @@
 import { type Refusal, refusalIn } from '../../api.ts';
 import { Alert, Notice } from '../../form/form.tsx';
 import { sentenceFor } from '../../form/use-form.ts';
-import { text } from '../../texts.ts';
+import { text } from '../../language/texts.ts';
 import { sessionEnded } from '../session-ended.tsx';
 
 interface Props {
@@ -9,7 +9,7 @@ interface Props {
   notice?: string | undefined;
 }
 
-/** How the press of a button went, in a card of the dashboard. */
+/** The outcome of a button press, in a card of the dashboard. */
 export const Outcome = ({ refusal, notice }: Props) => (
   <>
     {refusal && <Alert>{sessionEnded(refusal)?.message ?? explain(refusal)}</Alert>}
@@ -20,7 +20,7 @@ export const Outcome = ({ refusal, notice }: Props) => (
 const explain = (refusal: Refusal): string =>
   refusal.code === 'LAST_LOGIN_METHOD' ? text('dashboard.lastLoginMethod') : sentenceFor(refusal);
 
-/** For what is gone meanwhile: that is what was asked for. */
+/** For something already gone: that is the requested result. */
 export async function unlessGone(removal: Promise<unknown>): Promise<void> {
   await removal.catch((error: unknown) => {
     if (refusalIn(error).code !== 'NOT_FOUND') throw error;

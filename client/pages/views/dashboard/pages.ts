@@ -1,5 +1,6 @@
 export { Activity } from './activity.tsx';
-export { Devices } from './devices.tsx';
-export { Profile } from './profile.tsx';
-export { Security } from './security.tsx';
+export { Applications } from './applications.tsx';
+export { Profile } from './profile/profile.tsx';
+export { Devices } from './security/devices.tsx';
+export { Security } from './security/security.tsx';
 export { YourData } from './your-data.tsx';

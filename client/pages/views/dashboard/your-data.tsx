@@ -1,20 +1,20 @@
 import { useState } from 'preact/hooks';
-import { pagePaths } from '../../../../server/page-paths.ts';
+import { pagePaths } from '../../../../server/shared/page-paths.ts';
 import { api, type Refusal, refusalIn } from '../../api.ts';
 import { downloadExport } from '../../download-export.ts';
-import { dropDraft } from '../../draft.ts';
 import { TextField } from '../../form/fields.tsx';
 import { Alert, Button, Form, Notice } from '../../form/form.tsx';
 import { sentenceFor, useForm } from '../../form/use-form.ts';
-import { date } from '../../in-readers-language.ts';
+import { date } from '../../language/in-readers-language.ts';
+import { markup, text } from '../../language/texts.ts';
 import { Page } from '../../page.tsx';
-import { markup, text } from '../../texts.ts';
+import { dropDraft } from '../../session/draft.ts';
 import { sessionEnded } from '../session-ended.tsx';
 import { Consents } from './consents.tsx';
 import { DashboardPage } from './dashboard-page.tsx';
-import { useRecentCredential } from './recent-credential.tsx';
+import { useRecentCredential } from './security/recent-credential.tsx';
 
-/** What is stored about the user: to take along, and to be deleted. */
+/** The data stored about the user: export and deletion. */
 export function YourData() {
   const [removedAfter, setRemovedAfter] = useState<number>();
   if (removedAfter !== undefined) return <Farewell removedAfter={removedAfter} />;
@@ -120,7 +120,7 @@ function Deletion({ id, email, onDeleted }: DeletionProps) {
   );
 }
 
-/** In place of the page: there is no session any more. */
+/** Replaces the page, because the session has ended. */
 function Farewell({ removedAfter }: { removedAfter: number }) {
   return (
     <Page title={text('dashboard.farewell.title')} isNews>

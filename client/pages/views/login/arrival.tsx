@@ -1,16 +1,16 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { arrivalQuery } from '../arrival-query.ts';
-import { Alert, Notice, onNotice } from '../form/form.tsx';
+import { Alert, Notice, onNotice } from '../../form/form.tsx';
+import { arrivalQuery } from '../../session/arrival-query.ts';
 
 interface Props {
-  /** By `error` in the address: the outcome at an identity provider. */
+  /** By `error` in the query: the result of a provider login. */
   errors: ReadonlyMap<string | null, ComponentChildren>;
-  /** By `notice` in the address: what has been done. */
+  /** By `notice` in the query: what was done. */
   notices: ReadonlyMap<string | null, ComponentChildren>;
 }
 
-/** Why the browser was sent to this page, until something else is done there. */
+/** The reason why the browser was sent to this page, until the user does something else. */
 export function Arrival({ errors, notices }: Props) {
   const [isOver, setOver] = useState(false);
   useEffect(() => onNotice(() => setOver(true)), []);

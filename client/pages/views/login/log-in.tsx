@@ -1,15 +1,15 @@
 import type { ComponentChildren } from 'preact';
-import { pagePaths } from '../../../server/page-paths.ts';
-import { api, type Refusal } from '../api.ts';
-import { beforeLogin } from '../draft.ts';
-import { enter } from '../enter.ts';
-import { PasswordField, TextField } from '../form/fields.tsx';
-import { Button, Form } from '../form/form.tsx';
-import { type Problem, useForm } from '../form/use-form.ts';
-import { Page } from '../page.tsx';
-import { hasPasskeys } from '../passkeys.ts';
-import { isOpenToNew, RegistrationClosed } from '../registration.tsx';
-import { markup, text } from '../texts.ts';
+import { pagePaths } from '../../../../server/shared/page-paths.ts';
+import { api, type Refusal } from '../../api.ts';
+import { PasswordField, TextField } from '../../form/fields.tsx';
+import { Button, Form } from '../../form/form.tsx';
+import { type Problem, useForm } from '../../form/use-form.ts';
+import { markup, text } from '../../language/texts.ts';
+import { Page } from '../../page.tsx';
+import { hasPasskeys } from '../../passkeys.ts';
+import { isOpenToNew, RegistrationClosed } from '../../registration.tsx';
+import { beforeLogin } from '../../session/draft.ts';
+import { enter } from '../../session/enter.ts';
 import { Arrival } from './arrival.tsx';
 import { PasskeyLogin } from './passkey-login.tsx';
 import { ProviderLinks } from './provider-links.tsx';
@@ -52,7 +52,7 @@ export function LogIn() {
   );
 }
 
-/** Passkeys are suggested in this field. */
+/** This field suggests passkeys. */
 const fieldOfLogin = hasPasskeys ? 'username webauthn' : 'username';
 
 function explain({ code }: Refusal): Problem<'email' | 'password'> | undefined {
@@ -63,7 +63,7 @@ function explain({ code }: Refusal): Problem<'email' | 'password'> | undefined {
   return { message: markup('entry.logIn.notVerified', { link }) };
 }
 
-/** Why the browser was sent here: `error` is the outcome at an identity provider, `notice` that of a page of ours. */
+/** Why the browser was sent here: `error` is the result of a provider login, `notice` that of another page. */
 const errors = new Map<string | null, ComponentChildren>([
   ...(
     [

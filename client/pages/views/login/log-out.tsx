@@ -1,12 +1,12 @@
 import { useState } from 'preact/hooks';
-import { pagePaths } from '../../../server/page-paths.ts';
-import { api, refusalIn } from '../api.ts';
-import { dropDraft } from '../draft.ts';
-import { Alert, Button } from '../form/form.tsx';
-import { sentenceFor } from '../form/use-form.ts';
-import { text } from '../texts.ts';
+import { pagePaths } from '../../../../server/shared/page-paths.ts';
+import { api, refusalIn } from '../../api.ts';
+import { Alert, Button } from '../../form/form.tsx';
+import { sentenceFor } from '../../form/use-form.ts';
+import { text } from '../../language/texts.ts';
+import { dropDraft } from '../../session/draft.ts';
 
-/** Ends this session, or all of them. The next page confirms it only after the service has. */
+/** Ends this session or all of them. The next page confirms it only after the service has. */
 export function LogOut({ everywhere = false }: { everywhere?: boolean }) {
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState('');

@@ -1,29 +1,29 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import { pagePaths } from '../../../server/page-paths.ts';
-import { api, type Refusal } from '../api.ts';
-import { enter } from '../enter.ts';
-import { Alert, Button } from '../form/form.tsx';
-import { useAction } from '../form/use-action.ts';
-import { sentenceFor } from '../form/use-form.ts';
-import { canSuggestPasskeys, ifAccepted, passkeyFor } from '../passkeys.ts';
-import { markup, text } from '../texts.ts';
+import { pagePaths } from '../../../../server/shared/page-paths.ts';
+import { api, type Refusal } from '../../api.ts';
+import { Alert, Button } from '../../form/form.tsx';
+import { useAction } from '../../form/use-action.ts';
+import { sentenceFor } from '../../form/use-form.ts';
+import { markup, text } from '../../language/texts.ts';
+import { canSuggestPasskeys, ifAccepted, passkeyFor } from '../../passkeys.ts';
+import { enter } from '../../session/enter.ts';
 
-/** Before the five minutes end within which the passkey that is asked for can be used. */
+/** Renewed before the challenge expires (five minutes). */
 const RENEWED_AFTER_MS = 4 * 60_000;
 
-/** The button of the login by passkey. While it is on the page, the email field suggests passkeys too. */
+/** The button for a login by passkey. While it is shown, the email field suggests passkeys too. */
 export function PasskeyLogin() {
   const { busy, refusal, act } = useAction();
   const suggestedAt = useRef(0);
 
-  const logIn = (give: () => ReturnType<typeof passkeyFor>) =>
+  const logIn = (getAssertion: () => ReturnType<typeof passkeyFor>) =>
     act('passkey', async () => {
       suggestedAt.current = Date.now();
       try {
-        await enter(async () => ifAccepted(api.auth.finishPasskey.mutate(await give())));
+        await enter(async () => ifAccepted(api.auth.finishPasskey.mutate(await getAssertion())));
       } catch (error) {
-        // The browser suggests nothing any more: it does again from the next step of the user on.
+        // The browser has stopped suggesting; it starts again at the user's next step.
         suggestedAt.current = 0;
         throw error;
       }
@@ -34,8 +34,8 @@ export function PasskeyLogin() {
     const suggest = async () => {
       if (Date.now() - suggestedAt.current < RENEWED_AFTER_MS) return;
       suggestedAt.current = Date.now();
-      const given = await suggestion();
-      if (given) await logIn(async () => given);
+      const assertion = await suggestion();
+      if (assertion) await logIn(async () => assertion);
     };
     void suggest();
     addEventListener('focusin', suggest);
@@ -57,7 +57,7 @@ export function PasskeyLogin() {
   );
 }
 
-/** The passkey that the user picks among the suggestions. Where none can be suggested, there still is the button. */
+/** Waits for a suggested passkey. If none can be suggested, the button remains. */
 async function suggestion() {
   try {
     return (await canSuggestPasskeys()) ? await passkeyFor('login', { isSuggested: true }) : undefined;

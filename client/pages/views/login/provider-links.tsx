@@ -1,11 +1,11 @@
 import type { ComponentChildren } from 'preact';
-import { rememberProvider } from '../last-provider.ts';
-import { providerLabel } from '../provider-label.ts';
-import { settings } from '../settings.ts';
-import { text } from '../texts.ts';
-import { ByContinuing } from './terms.tsx';
+import { providerLabel } from '../../language/provider-label.ts';
+import { text } from '../../language/texts.ts';
+import { rememberProvider } from '../../session/last-provider.ts';
+import { settings } from '../../settings.ts';
+import { ByContinuing } from '../terms.tsx';
 
-/** A link to the login through each identity provider, then other ways in that need no email, if there are any. */
+/** A link to the login at each provider, then other logins that need no email, if any. */
 export function ProviderLinks({ children }: { children?: ComponentChildren }) {
   const { providers } = settings;
   if (providers.length === 0 && !children) return null;

@@ -1,15 +1,15 @@
-import { pagePaths } from '../../../server/page-paths.ts';
-import { api } from '../api.ts';
-import { enter } from '../enter.ts';
-import { Alert, Button } from '../form/form.tsx';
-import { useAction } from '../form/use-action.ts';
-import { sentenceFor } from '../form/use-form.ts';
-import { lastProvider } from '../last-provider.ts';
-import { providerLabel } from '../provider-label.ts';
-import { settings } from '../settings.ts';
-import { text } from '../texts.ts';
+import { pagePaths } from '../../../../server/shared/page-paths.ts';
+import { api } from '../../api.ts';
+import { Alert, Button } from '../../form/form.tsx';
+import { useAction } from '../../form/use-action.ts';
+import { sentenceFor } from '../../form/use-form.ts';
+import { providerLabel } from '../../language/provider-label.ts';
+import { text } from '../../language/texts.ts';
+import { enter } from '../../session/enter.ts';
+import { lastProvider } from '../../session/last-provider.ts';
+import { settings } from '../../settings.ts';
 
-/** Offers to restore the account with the credentials that were just typed. */
+/** Offers to restore the account with the credentials just typed. */
 export function Restore({ email, password }: { email: string; password: string }) {
   const { busy, refusal, act } = useAction();
   const restore = () =>
@@ -29,7 +29,7 @@ export function Restore({ email, password }: { email: string; password: string }
   );
 }
 
-/** The same for those who came through a provider: any other leads to no account. All are offered where this one is not known. */
+/** The link to the provider of the refused login; all providers if it is not known. */
 export function RestoreThroughProvider() {
   const last = lastProvider();
   const providers = last ? [last] : settings.providers;

@@ -1,15 +1,15 @@
 import { useEffect, useState } from 'preact/hooks';
-import { pagePaths } from '../../../server/page-paths.ts';
-import { api, refusalIn } from '../api.ts';
-import { TextField } from '../form/fields.tsx';
-import { Alert, Button, Form } from '../form/form.tsx';
-import { useAction } from '../form/use-action.ts';
-import { sentenceFor, useForm } from '../form/use-form.ts';
-import { Page } from '../page.tsx';
-import { hasPasskeys, ifAccepted, passkeyFor } from '../passkeys.ts';
-import { text } from '../texts.ts';
+import { pagePaths } from '../../../../server/shared/page-paths.ts';
+import { api, refusalIn } from '../../api.ts';
+import { TextField } from '../../form/fields.tsx';
+import { Alert, Button, Form } from '../../form/form.tsx';
+import { useAction } from '../../form/use-action.ts';
+import { sentenceFor, useForm } from '../../form/use-form.ts';
+import { text } from '../../language/texts.ts';
+import { Page } from '../../page.tsx';
+import { hasPasskeys, ifAccepted, passkeyFor } from '../../passkeys.ts';
 
-/** The second step of a login: a code of the authenticator app, or what takes its place. */
+/** The second step of a login: a code from the authenticator app, or a replacement. */
 export function SecondFactor() {
   const [kind, setKind] = useState<Kind>('code');
   const { busy, refusal, act } = useAction();
@@ -68,7 +68,7 @@ function TypedFactor({ kind }: { kind: Kind }) {
     },
     explain(refusal) {
       if (refusal.code !== 'INVALID_CODE') return undefined;
-      // Another code is another text: nothing of this one is typed again.
+      // Another kind of code is another text: the field starts empty.
       field(kind).onInput('');
       return { field: kind, message: text(`entry.secondFactor.${kind}.wrong`) };
     },
@@ -96,7 +96,7 @@ function TypedFactor({ kind }: { kind: Kind }) {
   );
 }
 
-/** Completes the login; where none waits any more, it begins anew. */
+/** Completes the login. If the login is no longer pending, returns to the login page. */
 async function complete(step: () => Promise<unknown>): Promise<undefined> {
   try {
     await step();
@@ -108,7 +108,7 @@ async function complete(step: () => Promise<unknown>): Promise<undefined> {
   location.replace(pagePaths.dashboard);
 }
 
-/** The methods that the first step has named. After a login through a provider that is not known: then every one. */
+/** The methods named by the first step. After a provider login they are not known, so all are offered. */
 function offeredMethods(): (method: string) => boolean {
   const methods = new URLSearchParams(location.search).get('methods')?.split(',');
   return (method) => methods?.includes(method) ?? true;

@@ -1,16 +1,16 @@
 import { useEffect, useState } from 'preact/hooks';
-import { pagePaths } from '../../../server/page-paths.ts';
-import { api, refusalIn } from '../api.ts';
-import { Button, Form } from '../form/form.tsx';
-import type { useForm } from '../form/use-form.ts';
-import { mailedLink, useMailedLink } from '../mailed-link.ts';
-import { Page } from '../page.tsx';
-import { markup, text } from '../texts.ts';
-import { rememberPage } from '../way-back.ts';
-import { LinkRefused } from './link-refused.tsx';
-import { Unreachable } from './unreachable.tsx';
+import { pagePaths } from '../../../../server/shared/page-paths.ts';
+import { api, refusalIn } from '../../api.ts';
+import { Button, Form } from '../../form/form.tsx';
+import type { useForm } from '../../form/use-form.ts';
+import { markup, text } from '../../language/texts.ts';
+import { Page } from '../../page.tsx';
+import { mailedLink, useMailedLink } from '../../session/mailed-link.ts';
+import { rememberPage } from '../../session/way-back.ts';
+import { Unreachable } from '../unreachable.tsx';
+import { LinkOutcome } from './link-outcome.tsx';
 
-/** The page that the link to a new address opens. It works in a session of the account only. */
+/** The page behind the link to a new email. It requires a session of the account, in the browser that requested it. */
 export function ConfirmEmail() {
   const [isLoggedOut, setLoggedOut] = useState(false);
   const { outcome, isRefused, isBusy, form } = useMailedLink({
@@ -18,12 +18,37 @@ export function ConfirmEmail() {
     send: (token) => api.account.confirmEmail.mutate({ token }),
     explain({ code }) {
       if (code === 'UNAUTHENTICATED') setLoggedOut(true);
+      if (code === 'FORBIDDEN') return { message: text('entry.confirmEmail.elsewhere') };
       return code === 'EMAIL_TAKEN' ? { message: text('entry.confirmEmail.taken') } : undefined;
     },
   });
-  if (isLoggedOut) return <LogInFirst />;
-  if (outcome) return <Changed />;
-  if (isRefused) return <Refused />;
+  if (isLoggedOut)
+    return (
+      <LinkOutcome
+        title={text('entry.confirmEmail.logInFirst.title')}
+        explanation={text('entry.confirmEmail.logInFirst.explanation')}
+        next={{
+          href: pagePaths.logIn,
+          label: text('entry.logIn.action'),
+          onClick: () => rememberPage(String(mailedLink())),
+        }}
+      />
+    );
+  if (outcome)
+    return (
+      <LinkOutcome
+        title={text('entry.confirmEmail.changed.title')}
+        explanation={text('entry.confirmEmail.changed.explanation')}
+        next={{ href: pagePaths.security, label: text('entry.confirmEmail.changed.toAccount') }}
+      />
+    );
+  if (isRefused)
+    return (
+      <LinkOutcome
+        explanation={text('entry.confirmEmail.refused')}
+        next={{ href: pagePaths.security, label: text('entry.newLink') }}
+      />
+    );
   return <Confirm isBusy={isBusy} form={form} onLoggedOut={() => setLoggedOut(true)} />;
 }
 
@@ -31,7 +56,7 @@ interface ConfirmProps extends Pick<ReturnType<typeof useForm>, 'isBusy' | 'form
   onLoggedOut(): void;
 }
 
-/** Shows the account: the browser may be logged in to another than the user has in mind. */
+/** Names the account: the browser may be logged in to another one than expected. */
 function Confirm({ isBusy, form, onLoggedOut }: ConfirmProps) {
   const [email, setEmail] = useState<string>();
   const [refusal, setRefusal] = useState<ReturnType<typeof refusalIn>>();
@@ -61,44 +86,5 @@ function Confirm({ isBusy, form, onLoggedOut }: ConfirmProps) {
         </>
       )}
     </Page>
-  );
-}
-
-function LogInFirst() {
-  return (
-    <Page title={text('entry.confirmEmail.logInFirst.title')} isNews>
-      <p>{text('entry.confirmEmail.logInFirst.explanation')}</p>
-      <p>
-        <a class="primary button" href={pagePaths.logIn} onClick={() => rememberPage(String(mailedLink()))}>
-          {text('entry.logIn.action')}
-        </a>
-      </p>
-    </Page>
-  );
-}
-
-function Changed() {
-  return (
-    <Page title={text('entry.confirmEmail.changed.title')} isNews>
-      <p>{text('entry.confirmEmail.changed.explanation')}</p>
-      <p>
-        <a class="primary button" href={pagePaths.security}>
-          {text('entry.confirmEmail.changed.toAccount')}
-        </a>
-      </p>
-    </Page>
-  );
-}
-
-function Refused() {
-  return (
-    <LinkRefused>
-      <p>{text('entry.confirmEmail.refused')}</p>
-      <p>
-        <a class="primary button" href={pagePaths.security}>
-          {text('entry.newLink')}
-        </a>
-      </p>
-    </LinkRefused>
   );
 }

@@ -1,19 +1,27 @@
-import { pagePaths } from '../../../server/page-paths.ts';
-import { api } from '../api.ts';
-import { Button, Form } from '../form/form.tsx';
-import { useMailedLink } from '../mailed-link.ts';
-import { MailboxHint, Page } from '../page.tsx';
-import { markup, text } from '../texts.ts';
-import { LinkRefused } from './link-refused.tsx';
+import type { AccountNotMeOutput } from 'account-client';
+import { pagePaths } from '../../../../server/shared/page-paths.ts';
+import { api } from '../../api.ts';
+import { Button, Form } from '../../form/form.tsx';
+import { markup, text } from '../../language/texts.ts';
+import { MailboxHint, Page } from '../../page.tsx';
+import { useMailedLink } from '../../session/mailed-link.ts';
+import { KeptMethods } from './kept-methods.tsx';
+import { LinkOutcome } from './link-outcome.tsx';
 
-/** The page that the mail about a login from a new device leads to. */
+/** The page behind mails about a new device or an added login method. */
 export function NotMe() {
   const { outcome, isRefused, isBusy, form } = useMailedLink({
     initial: {},
     send: (token) => api.account.notMe.mutate({ token }),
   });
-  if (outcome) return <Secured />;
-  if (isRefused) return <Refused />;
+  if (outcome) return <Secured kept={outcome.kept} />;
+  if (isRefused)
+    return (
+      <LinkOutcome
+        explanation={text('entry.notMe.refused')}
+        next={{ href: pagePaths.forgotPassword, label: text('entry.resetPassword.title') }}
+      />
+    );
   return (
     <Page title={text('entry.notMe.title')}>
       <p>{text('entry.notMe.explanation')}</p>
@@ -27,27 +35,15 @@ export function NotMe() {
   );
 }
 
-function Secured() {
+function Secured({ kept }: Pick<AccountNotMeOutput, 'kept'>) {
   return (
     <Page title={text('entry.notMe.secured.title')} isNews>
       <p>{text('entry.notMe.secured.explanation')}</p>
       <MailboxHint />
+      <KeptMethods kept={kept} />
       <p class="aside">
         {markup('entry.notMe.secured.again', { link: (label) => <a href={pagePaths.forgotPassword}>{label}</a> })}
       </p>
     </Page>
-  );
-}
-
-function Refused() {
-  return (
-    <LinkRefused>
-      <p>{text('entry.notMe.refused')}</p>
-      <p>
-        <a class="primary button" href={pagePaths.forgotPassword}>
-          {text('entry.resetPassword.title')}
-        </a>
-      </p>
-    </LinkRefused>
   );
 }

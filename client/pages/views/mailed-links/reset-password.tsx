@@ -1,14 +1,14 @@
-import { pagePaths } from '../../../server/page-paths.ts';
-import { api } from '../api.ts';
-import { PasswordField, TextField } from '../form/fields.tsx';
-import { Button, Form } from '../form/form.tsx';
-import { unmetRules } from '../form/password-rules.ts';
-import { mailedLink, useMailedLink } from '../mailed-link.ts';
-import { Page } from '../page.tsx';
-import { text } from '../texts.ts';
-import { LinkRefused } from './link-refused.tsx';
+import { pagePaths } from '../../../../server/shared/page-paths.ts';
+import { api } from '../../api.ts';
+import { PasswordField, TextField } from '../../form/fields.tsx';
+import { Button, Form } from '../../form/form.tsx';
+import { unmetRules } from '../../form/password-rules.ts';
+import { text } from '../../language/texts.ts';
+import { Page } from '../../page.tsx';
+import { mailedLink, useMailedLink } from '../../session/mailed-link.ts';
+import { LinkOutcome } from './link-outcome.tsx';
 
-/** The page that the mailed link opens. */
+/** The page behind the mailed link. */
 export function ResetPassword() {
   const email = mailedLink().get('email') ?? '';
   const { outcome, isRefused, field, isBusy, form } = useMailedLink({
@@ -17,8 +17,21 @@ export function ResetPassword() {
     check: ({ password }) => unmetRules({ password }),
     send: (token, { password }) => api.auth.resetPassword.mutate({ token, email, password }),
   });
-  if (outcome) return <Changed />;
-  if (isRefused || !email) return <Refused />;
+  if (outcome)
+    return (
+      <LinkOutcome
+        title={text('entry.resetPassword.changed')}
+        explanation={text('entry.resetPassword.logInAgain')}
+        next={{ href: pagePaths.logIn, label: text('entry.logIn.action') }}
+      />
+    );
+  if (isRefused || !email)
+    return (
+      <LinkOutcome
+        explanation={text('entry.resetPassword.refused')}
+        next={{ href: pagePaths.forgotPassword, label: text('entry.newLink') }}
+      />
+    );
   return (
     <Page title={text('entry.resetPassword.title')}>
       <Form {...form}>
@@ -30,31 +43,5 @@ export function ResetPassword() {
         </Button>
       </Form>
     </Page>
-  );
-}
-
-function Changed() {
-  return (
-    <Page title={text('entry.resetPassword.changed')} isNews>
-      <p>{text('entry.resetPassword.logInAgain')}</p>
-      <p>
-        <a class="primary button" href={pagePaths.logIn}>
-          {text('entry.logIn.action')}
-        </a>
-      </p>
-    </Page>
-  );
-}
-
-function Refused() {
-  return (
-    <LinkRefused>
-      <p>{text('entry.resetPassword.refused')}</p>
-      <p>
-        <a class="primary button" href={pagePaths.forgotPassword}>
-          {text('entry.newLink')}
-        </a>
-      </p>
-    </LinkRefused>
   );
 }

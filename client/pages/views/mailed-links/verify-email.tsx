@@ -1,21 +1,21 @@
 import type { VerifyEmailOutput } from 'account-client';
 import { useState } from 'preact/hooks';
-import { pagePaths } from '../../../server/page-paths.ts';
-import { api } from '../api.ts';
-import { beforeLogin, readDraft } from '../draft.ts';
-import { TextField } from '../form/fields.tsx';
-import { Button, Form, Notice } from '../form/form.tsx';
-import { useForm } from '../form/use-form.ts';
-import { dateTime } from '../in-readers-language.ts';
-import { mailedLink, useMailedLink } from '../mailed-link.ts';
-import { MailboxHint, Page } from '../page.tsx';
-import { wayIn } from '../provider-label.ts';
-import { markup, text } from '../texts.ts';
-import { LinkRefused } from './link-refused.tsx';
+import { pagePaths } from '../../../../server/shared/page-paths.ts';
+import { api } from '../../api.ts';
+import { TextField } from '../../form/fields.tsx';
+import { Button, Form, Notice } from '../../form/form.tsx';
+import { useForm } from '../../form/use-form.ts';
+import { dateTime } from '../../language/in-readers-language.ts';
+import { wayIn } from '../../language/provider-label.ts';
+import { markup, text } from '../../language/texts.ts';
+import { MailboxHint, Page } from '../../page.tsx';
+import { beforeLogin, readDraft } from '../../session/draft.ts';
+import { mailedLink, useMailedLink } from '../../session/mailed-link.ts';
+import { LinkOutcome } from './link-outcome.tsx';
 
 type Unproven = NonNullable<VerifyEmailOutput['unproven']>;
 
-/** The page that the mailed link opens; without a token, the page for users who wait for the mail. */
+/** The page behind the mailed link; without a token, the page for users who wait for the mail. */
 export function VerifyEmail() {
   return mailedLink().get('token') ? <Confirm /> : <Wait />;
 }
@@ -26,7 +26,12 @@ function Confirm() {
     send: (token) => api.auth.verifyEmail.mutate({ token }),
   });
   if (outcome) return <Verified token={token} unproven={outcome.unproven ?? []} />;
-  if (isRefused) return <Refused />;
+  if (isRefused)
+    return (
+      <LinkOutcome explanation={text('entry.verifyEmail.refused')}>
+        <Resend />
+      </LinkOutcome>
+    );
   return (
     <Page title={text('entry.verifyEmail.title')}>
       <p>{text('entry.verifyEmail.explanation')}</p>
@@ -41,7 +46,13 @@ function Confirm() {
 
 function Verified({ token, unproven }: { token: string; unproven: Unproven }) {
   const [isRemoved, setRemoved] = useState(false);
-  if (isRemoved) return <Removed />;
+  if (isRemoved)
+    return (
+      <LinkOutcome
+        title={text('entry.verifyEmail.removed.title')}
+        explanation={text('entry.verifyEmail.removed.explanation')}
+      />
+    );
   return (
     <Page title={text('entry.verifyEmail.verified')} isNews>
       <p>{text('entry.canLogIn')}</p>
@@ -55,9 +66,7 @@ function Verified({ token, unproven }: { token: string; unproven: Unproven }) {
   );
 }
 
-/**
- * Shown where another browser asked for the account. Shows nothing that was typed there: it may be meant to deceive.
- */
+/** Shown if the account was registered in another browser. Omits the registrant's input: it may be phishing. */
 function NotMe({ token, unproven, onRemoved }: { token: string; unproven: Unproven; onRemoved(): void }) {
   const { isBusy, form } = useForm({
     initial: {},
@@ -85,26 +94,6 @@ function NotMe({ token, unproven, onRemoved }: { token: string; unproven: Unprov
         </Button>
       </Form>
     </>
-  );
-}
-
-function Removed() {
-  return (
-    <Page title={text('entry.verifyEmail.removed.title')} isNews>
-      <p>{text('entry.verifyEmail.removed.explanation')}</p>
-      <p class="aside">
-        <a href={pagePaths.home}>{text('common.toStart')}</a>
-      </p>
-    </Page>
-  );
-}
-
-function Refused() {
-  return (
-    <LinkRefused>
-      <p>{text('entry.verifyEmail.refused')}</p>
-      <Resend />
-    </LinkRefused>
   );
 }
 

@@ -1,7 +1,6 @@
-import type { ReadTables } from '../parts/database/contract.ts';
-import type { Deps } from './deps.ts';
-import type { ChallengeScope, PasskeyChallenges } from './passkey-challenges.ts';
-import { type Account, type AccountRow, accountColumns, toAccount } from './users.ts';
+import type { Database, ReadTables } from '../../../parts/database/contract.ts';
+import { type Account, type AccountRow, accountColumns, toAccount } from '../../users/index.ts';
+import type { ChallengeScope, PasskeyChallenges } from './challenges.ts';
 import {
   type AssertedState,
   type AssertionResponse,
@@ -11,33 +10,34 @@ import {
   type WebAuthn,
 } from './webauthn.ts';
 
-/** `userId`: only the passkeys of this user are asked for and accepted. */
+/** `userId`: only this user's passkeys are requested and accepted. */
 export interface Asked extends Pick<ChallengeScope, 'browser' | 'userId'> {
   purpose: Exclude<ChallengeScope['purpose'], 'registration'>;
 }
 
-/** A passkey that its user has just used, as it was read before the check; or that was refused, maybe as a copy of one. */
+/** A passkey that its user has just used, as read before the check; or a refusal, maybe of a clone. */
 export type Assertion =
   | { result: 'accepted'; user: Account; isDeleted: boolean; isBlocked: boolean; passkeyId: string }
   | { result: 'refused' }
   | { result: 'cloned'; user: Account };
 
 interface Parts {
+  database: Database;
   challenges: PasskeyChallenges;
   webauthn: WebAuthn;
 }
 
 const refused = { result: 'refused' } as const;
 
-/** The passkeys of a user, as browsers are told of them. */
+/** A user's passkeys in the form that browsers accept. */
 export const descriptorsOf = async (tables: ReadTables, userId: string): Promise<Descriptor[]> => {
   const passkeys = tables.selectFrom('passkeys').select(['credential_id as id', 'transports']);
   const rows = await passkeys.where('user_id', '=', userId).orderBy('passkeys.id').execute();
   return rows.map(({ id, transports }) => ({ id, transports: transports === '' ? [] : transports.split(',') }));
 };
 
-/** Whether a passkey is used by its user: what a login, its second step and a reauthentication by passkey have in common. */
-export const createPasskeyAssertions = ({ database }: Pick<Deps, 'database'>, { challenges, webauthn }: Parts) => {
+/** Verifies passkeys for logins, second steps and reauthentication. */
+export const createPasskeyAssertions = ({ database, challenges, webauthn }: Parts) => {
   const find = async (credentialId: string) => {
     const row = await database.query((tables) =>
       tables
@@ -61,9 +61,8 @@ export const createPasskeyAssertions = ({ database }: Pick<Deps, 'database'>, { 
   };
 
   /**
-   * Records a use now. The count that an authenticator signs rises with each use, or is always 0: another one comes from a
-   * copy (WebAuthn Level 3, section 6.1.1). One statement compares and stores it, so that of two uses with one count, at
-   * whichever instances, one is recorded. Answers false for any other, and where the passkey was removed meanwhile.
+   * Records a use. A sign count that does not rise, and is not always 0, comes from a clone (WebAuthn Level 3, 6.1.1).
+   * One statement compares and stores, so one of two equal counts wins. Resolves to false if refused, or removed since.
    */
   const recordUse = (id: string, { signCount, backupEligible, backedUp }: AssertedState): Promise<boolean> =>
     database.write(async (tables) => {
@@ -93,9 +92,7 @@ export const createPasskeyAssertions = ({ database }: Pick<Deps, 'database'>, { 
       return webauthn.requestOptions(await challenges.open(asked), allowed);
     },
 
-    /**
-     * Checks what the browser has answered to the options of `begin`, for which the same must have been asked.
-     */
+    /** Checks a response to the options of `begin`. `asked` must be the same. */
     async check(response: AssertionResponse, asked: Asked): Promise<Assertion> {
       const { userId } = asked;
       const challenge = challengeIn(response);

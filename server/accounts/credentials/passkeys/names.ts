@@ -1,6 +1,6 @@
 /**
- * The most common of the community's list of passkey providers (passkeydeveloper/passkey-authenticator-aaguids), by their
- * AAGUID. What an authenticator says of itself is not attested: the name helps its user only.
+ * The most common passkey providers by AAGUID, from passkeydeveloper/passkey-authenticator-aaguids. An AAGUID is not
+ * attested: the name only helps the user.
  */
 const names: Readonly<Record<string, string>> = {
   'ea9b8d66-4d01-1d21-3ce4-b6b48cb575d4': 'Google Password Manager',
@@ -30,5 +30,5 @@ const names: Readonly<Record<string, string>> = {
   'a10c6dd9-465e-4226-8198-c7c44b91c555': 'Kaspersky Password Manager',
 };
 
-/** The first name of a passkey, which its user may change. */
+/** The initial name of a passkey. The user may change it. */
 export const nameOfAuthenticator = (aaguid: string): string => names[aaguid] ?? 'Passkey';

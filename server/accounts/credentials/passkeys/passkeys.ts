@@ -1,15 +1,16 @@
 import { validate as isUuid, v7 as uuidv7 } from 'uuid';
-import { Passkey } from '../../entities/index.ts';
-import type { Caller } from '../activity/caller.ts';
-import { ServiceError } from '../errors.ts';
-import { columnsOf, isDuplicate } from '../parts/database/contract.ts';
-import type { Deps } from './deps.ts';
-import { hasOnlyProvenMethods, hasWayIn, PASSKEY } from './login-methods.ts';
-import { descriptorsOf } from './passkey-assertions.ts';
-import type { ChallengeScope, PasskeyChallenges } from './passkey-challenges.ts';
-import { nameOfAuthenticator } from './passkey-names.ts';
-import type { Session } from './sessions.ts';
-import { changeAsOwner, deleteSessionsThrough } from './sessions-of-user.ts';
+import { Passkey } from '../../../../entities/index.ts';
+import type { Caller } from '../../../activity/caller.ts';
+import { ServiceError } from '../../../errors.ts';
+import type { Limits } from '../../../limits/index.ts';
+import { columnsOf, type Database, isDuplicate } from '../../../parts/database/contract.ts';
+import type { ProviderName } from '../../../shared/method-names.ts';
+import type { Outbox, RecordEvent } from '../../mail/index.ts';
+import { changeAsOwner, deleteSessionsThrough, type Session } from '../../sessions/index.ts';
+import { canLogIn, hasOnlyProvenMethods, PASSKEY } from '../login-methods.ts';
+import { descriptorsOf } from './assertions.ts';
+import type { ChallengeScope, PasskeyChallenges } from './challenges.ts';
+import { nameOfAuthenticator } from './names.ts';
 import {
   type CreationOptions,
   challengeIn,
@@ -18,23 +19,28 @@ import {
   type WebAuthn,
 } from './webauthn.ts';
 
-/** The most passkeys of a user. */
-const MOST_PASSKEYS = 10;
+/** Maximum passkeys per user. */
+const MAX_PASSKEYS = 10;
 /** The column's length. */
-const LONGEST_PUBLIC_KEY = 2048;
+const MAX_PUBLIC_KEY = 2048;
 
-/** What users see of a passkey. Times in milliseconds since 1970. */
+/** The public fields of a passkey. Times in milliseconds since 1970. */
 const listedFields = ['id', 'name', 'createdAt', 'lastUsedAt'] as const;
 export type ListedPasskey = Pick<Passkey, (typeof listedFields)[number]>;
 
 interface Parts {
+  database: Database;
+  limits: Limits;
+  outbox: Outbox;
+  /** Inserts an event and queues its mail. */
+  record: RecordEvent;
   challenges: PasskeyChallenges;
   webauthn: WebAuthn;
-  /** The names of the identity providers that there are. */
-  providers: readonly string[];
+  /** The names of the configured identity providers. */
+  providers: readonly ProviderName[];
 }
 
-/** The answer of a browser to the options of `beginPasskeyRegistration`, and the user's own name for the passkey. */
+/** The browser's response to the options of `beginPasskeyRegistration`, and the user's name for the passkey. */
 interface Registration {
   response: RegistrationResponse;
   name: string | undefined;
@@ -42,20 +48,22 @@ interface Registration {
   browser: string;
 }
 
+const eventDetails = ({ name, id }: Pick<Passkey, 'name' | 'id'>) => ({ name, id });
+
 const invalid = (rule: string, message: string) =>
   new ServiceError('VALIDATION_FAILED', { message, details: { passkey: { message, rule } } });
 const refused = () => invalid('refused', 'This passkey was not accepted, please try again');
-const tooMany = () => invalid('too_many', `You have ${MOST_PASSKEYS} passkeys: remove one first`);
-const noSuchPasskey = () => new ServiceError('NOT_FOUND', { message: 'You have no such passkey' });
+const tooMany = () => invalid('too_many', `You already have ${MAX_PASSKEYS} passkeys. Remove one first`);
+const noSuchPasskey = () => new ServiceError('NOT_FOUND', { message: 'Passkey not found' });
 
-/** The column is ASCII: MySQL refuses to compare it with anything else. */
+/** The column is ASCII, and MySQL rejects comparisons with other text. */
 const requireId = (id: string): void => {
   if (!isUuid(id)) throw noSuchPasskey();
 };
 
-/** The passkeys of the user of a session: added, listed, named and removed. */
-export const createPasskeys = (deps: Deps, { challenges, webauthn, providers }: Parts) => {
-  const { database, limits, record } = deps;
+/** Adds, lists, renames and removes the passkeys of a session's user. */
+export const createPasskeys = (parts: Parts) => {
+  const { database, limits, record, challenges, webauthn, providers } = parts;
 
   const scopeOf = ({ id }: Session, browser: string): ChallengeScope => ({
     purpose: 'registration',
@@ -64,8 +72,8 @@ export const createPasskeys = (deps: Deps, { challenges, webauthn, providers }: 
   });
 
   const add = (session: Session, made: NewPasskey, { response, name }: Registration, caller: Caller) =>
-    changeAsOwner(deps, session, async (em, tables, user) => {
-      if ((await em.count(Passkey, { userId: user.id })) >= MOST_PASSKEYS) throw tooMany();
+    changeAsOwner(parts, session, async (em, tables, user) => {
+      if ((await em.count(Passkey, { userId: user.id })) >= MAX_PASSKEYS) throw tooMany();
       const passkey = em.create(Passkey, {
         ...made,
         id: uuidv7(),
@@ -77,12 +85,12 @@ export const createPasskeys = (deps: Deps, { challenges, webauthn, providers }: 
         lastUsedAt: null,
       });
       await em.persist(passkey).flush();
-      await record(tables, user, { kind: 'passkey-added', details: { name: passkey.name } }, caller);
+      await record(tables, user, { kind: 'passkey-added', details: eventDetails(passkey) }, caller);
       return passkey;
     });
 
   return {
-    /** The oldest first. */
+    /** Oldest first. */
     listPasskeys: (userId: string): Promise<ListedPasskey[]> =>
       database.query((tables) =>
         tables
@@ -102,13 +110,13 @@ export const createPasskeys = (deps: Deps, { challenges, webauthn, providers }: 
       await limits.enforce('passkeyStart', clientAddress);
       const { user } = session;
       const existing = await database.query((tables) => descriptorsOf(tables, user.id));
-      if (existing.length >= MOST_PASSKEYS) throw tooMany();
+      if (existing.length >= MAX_PASSKEYS) throw tooMany();
       return webauthn.creationOptions(user, await challenges.open(scopeOf(session, browser)), existing);
     },
 
     /**
-     * Adds what the browser has made from the options that it got in this session. Rejects with VALIDATION_FAILED, whatever
-     * is wrong with it, and with UNAUTHENTICATED if the session has ended meanwhile.
+     * Adds the passkey created from the options issued to this session. VALIDATION_FAILED for any invalid response;
+     * UNAUTHENTICATED if the session has ended since.
      */
     async finishPasskeyRegistration(
       session: Session,
@@ -119,9 +127,9 @@ export const createPasskeys = (deps: Deps, { challenges, webauthn, providers }: 
       const challenge = challengeIn(response);
       if (!challenge || !(await challenges.take(challenge, scopeOf(session, browser)))) throw refused();
       const made = await webauthn.verifyRegistration(response, challenge);
-      if (!made || made.publicKey.length > LONGEST_PUBLIC_KEY) throw refused();
+      if (!made || made.publicKey.length > MAX_PUBLIC_KEY) throw refused();
       return add(session, made, registration, caller).catch((error: unknown) => {
-        // The credential is registered already, maybe by another user.
+        // The credential is already registered, maybe by another user.
         throw isDuplicate(error) ? refused() : error;
       });
     },
@@ -143,19 +151,19 @@ export const createPasskeys = (deps: Deps, { challenges, webauthn, providers }: 
     },
 
     /**
-     * Removes a passkey of the session's user, and ends the sessions that were opened by one, but for this session. Rejects
-     * with NOT_FOUND, and with LAST_LOGIN_METHOD if no user could log in to the account any more.
+     * Removes a passkey of the session's user and ends all other sessions opened by passkey. NOT_FOUND;
+     * LAST_LOGIN_METHOD if nobody could log in any more.
      */
     removePasskey: (session: Session, id: string, caller: Caller): Promise<void> =>
-      changeAsOwner(deps, session, async (em, tables, user) => {
+      changeAsOwner(parts, session, async (em, tables, user) => {
         requireId(id);
         const passkey = await em.findOne(Passkey, { id, userId: user.id });
         if (!passkey) throw noSuchPasskey();
-        // Before its sessions end: a login through it that is being stored holds its row, and has a session after that.
+        // Before its sessions end: a concurrent login by this passkey holds its row, and has its session afterwards.
         await em.remove(passkey).flush();
-        if (!(await hasWayIn(em, user, providers))) throw new ServiceError('LAST_LOGIN_METHOD');
-        await deleteSessionsThrough(tables, { userId: user.id, method: PASSKEY, but: session.id });
-        await record(tables, user, { kind: 'passkey-removed', details: { name: passkey.name } }, caller);
+        if (!(await canLogIn(em, user, providers))) throw new ServiceError('LAST_LOGIN_METHOD');
+        await deleteSessionsThrough(tables, user, { method: PASSKEY, but: session.id });
+        await record(tables, user, { kind: 'passkey-removed', details: eventDetails(passkey) }, caller);
       }),
   };
 };

@@ -4,20 +4,20 @@ import type {
   PublicKeyCredentialRequestOptionsJSON,
   RegistrationResponseJSON,
 } from '@simplewebauthn/server';
-import type { Passkey } from '../../entities/index.ts';
-import { lazy } from '../lazy.ts';
-import { CHALLENGE_LIFE_MS } from './passkey-challenges.ts';
+import type { Passkey } from '../../../../entities/index.ts';
+import { lazy } from '../../../lib/lazy.ts';
+import { CHALLENGE_LIFE_MS } from './challenges.ts';
 
 export type CreationOptions = PublicKeyCredentialCreationOptionsJSON;
 export type RequestOptions = PublicKeyCredentialRequestOptionsJSON;
 
-/** A passkey as browsers are told of it: its credential id in base64url, and how it can be reached. */
+/** A passkey in the form that browsers accept: credential id in base64url, and transports. */
 export interface Descriptor {
   id: string;
   transports: string[];
 }
 
-/** What a browser sends, as far as it is read; in base64url. */
+/** The fields of a browser's response that are read, in base64url. */
 export interface AssertionResponse {
   id: string;
   rawId: string;
@@ -35,13 +35,13 @@ export interface RegistrationResponse {
   };
 }
 
-/** What an authenticator has signed beside the challenge. */
+/** The state signed by an authenticator along with the challenge. */
 export type AssertedState = Pick<Passkey, 'signCount' | 'backupEligible' | 'backedUp'>;
 
-/** A passkey that an authenticator has made. */
+/** A passkey created by an authenticator. */
 export type NewPasskey = AssertedState & Pick<Passkey, 'credentialId' | 'publicKey' | 'aaguid'>;
 
-/** Loading it takes most of a second: at the first use. */
+/** Loaded at first use, because loading takes most of a second. */
 const loadLibrary = lazy(async () => ({
   ...(await import('@simplewebauthn/server')),
   ...(await import('@simplewebauthn/server/helpers')),
@@ -56,10 +56,10 @@ interface ClientData {
 const clientDataIn = (clientDataJSON: string): ClientData =>
   JSON.parse(Buffer.from(clientDataJSON, 'base64url').toString());
 
-/** Whether a page of another site has framed ours, which the library lets pass. */
+/** Whether another site framed the page; the library does not check this. */
 const isFramed = (clientDataJSON: string): boolean => clientDataIn(clientDataJSON).crossOrigin === true;
 
-/** The challenge that a response claims to answer; undefined where none is readable. */
+/** The challenge that a response claims to answer. Undefined if unreadable. */
 export function challengeIn({ response }: { response: { clientDataJSON: string } }): string | undefined {
   try {
     const { challenge } = clientDataIn(response.clientDataJSON);
@@ -69,12 +69,12 @@ export function challengeIn({ response }: { response: { clientDataJSON: string }
   }
 }
 
-/** The user handle: an id without personal data, as WebAuthn (Level 3, section 14.6.1) asks for. */
+/** The user handle: an id without personal data (WebAuthn Level 3, section 14.6.1). */
 const handleOf = (userId: string) => new Uint8Array(Buffer.from(userId));
 
 /**
- * Only `none` and self attestation, which is all that a browser lets through where no attestation is asked for. Of any other
- * the library would check the certificates, and for that ask other hosts which of them are revoked.
+ * Accepts only `none` and self attestation, all that browsers send unless attestation is requested. For others the
+ * library would verify certificates and query revocation lists on other hosts.
  */
 function isWithoutCertificates({ decodeAttestationObject }: Library, attestationObject: string): boolean {
   const decoded = decodeAttestationObject(new Uint8Array(Buffer.from(attestationObject, 'base64url')));
@@ -88,12 +88,12 @@ const stateOf = (signCount: number, info: { credentialDeviceType: string; creden
   backedUp: info.credentialBackedUp,
 });
 
-/** Undefined where the check fails: a response is anybody's text, and the library throws at whatever is wrong with it. */
+/** Undefined if the check fails. A response is untrusted input, and the library throws on any fault. */
 const undefinedIfRefused = () => undefined;
 
 /**
- * The ceremonies of WebAuthn Level 3, section 7. The RP id and the origin are those of APP_URL, whatever a request names; the
- * user is always verified. Authenticators show the name of the service.
+ * The ceremonies of WebAuthn Level 3, section 7. RP id and origin are those of APP_URL, whatever the request says. User
+ * verification is required. Authenticators show the name of the service.
  */
 export function createWebAuthn(appUrl: string, { name: rpName }: { name: string }) {
   const { hostname: rpID, origin } = new URL(appUrl);
@@ -135,14 +135,14 @@ export function createWebAuthn(appUrl: string, { name: rpName }: { name: string 
       },
       expectedChallenge: challenge,
       ...expected,
-      // The count is compared where it is stored, after the signature: before it, it would be anybody's claim.
+      // The count is compared when it is stored, after the signature check: before that it is unauthenticated.
       credential: { id: credential.id, publicKey: new Uint8Array(Buffer.from(publicKey, 'base64url')), counter: 0 },
     });
     return verified ? stateOf(info.newCounter, info) : undefined;
   };
 
   return {
-    /** The options with which a browser makes a passkey that is none of the `existing`. */
+    /** The options for creating a passkey other than the `existing` ones. */
     async creationOptions(
       user: { id: string; email: string; name: string },
       challenge: string,
@@ -163,7 +163,7 @@ export function createWebAuthn(appUrl: string, { name: rpName }: { name: string 
       });
     },
 
-    /** The options with which a browser uses a passkey: any that its user chooses, or one of `allowed`. */
+    /** The options for using a passkey: one of `allowed`, or any that the user chooses. */
     async requestOptions(challenge: string, allowed: Descriptor[] | undefined): Promise<RequestOptions> {
       const { generateAuthenticationOptions } = await loadLibrary();
       return generateAuthenticationOptions({
@@ -175,13 +175,13 @@ export function createWebAuthn(appUrl: string, { name: rpName }: { name: string 
       });
     },
 
-    /** Section 7.1. Undefined where anything is not as asked for. */
+    /** Section 7.1. Undefined if anything differs from the request. */
     async verifyRegistration(response: RegistrationResponse, challenge: string): Promise<NewPasskey | undefined> {
       const library = await loadLibrary();
       return registered(library, response, challenge).catch(undefinedIfRefused);
     },
 
-    /** Section 7.2, without the sign count. Undefined where anything is not as asked for. */
+    /** Section 7.2, without the sign count. Undefined if anything differs from the request. */
     async verifyAssertion(
       response: AssertionResponse,
       proof: { challenge: string; publicKey: string },
@@ -190,7 +190,10 @@ export function createWebAuthn(appUrl: string, { name: rpName }: { name: string 
       return asserted(library, response, proof).catch(undefinedIfRefused);
     },
 
-    /** Whether the response names its user (section 7.2, step 6): one that was found by its credential alone must. */
+    /**
+     * Whether the response names its user (section 7.2, step 6), which is required if only the credential identified
+     * the user.
+     */
     isOf: (
       { response: { userHandle } }: AssertionResponse,
       userId: string,

@@ -1,15 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 
-/** Far below the event loop, which so never waits for a core behind hashes; above conversions of images (19, the lowest). */
+/** Far below the event loop, which never waits for a core used by hashing; above image conversion (19, the lowest). */
 export const HASH_PRIORITY = 15;
 
 let areLowered = false;
 
 /**
- * Lowers the priority of libuv's threads, which hash, access files and look up host names. All exist once the first
- * work was given to them. Worker threads of our own would do the same for 15 MB each. Linux only: elsewhere threads have
- * no priorities that Node could set.
+ * Lowers the priority of libuv's threads. All of them exist after the first task. They hash, access files and resolve
+ * host names. Linux only: Node cannot set thread priorities elsewhere.
  */
 export function lowerPoolThreads(): void {
   if (areLowered) return;
@@ -19,7 +18,7 @@ export function lowerPoolThreads(): void {
       if (readFileSync(`/proc/self/task/${id}/comm`, 'utf8').trim() === 'libuv-worker')
         setPriority(Number(id), HASH_PRIORITY);
     } catch {
-      // It has ended, or its priority is not ours to set: hashes work all the same.
+      // The thread has ended, or may not be changed; hashing works without the change.
     }
   }
 }

@@ -1,12 +1,15 @@
-import { hash, randomBytes, randomUUID } from 'node:crypto';
-import type { Caller } from '../activity/caller.ts';
-import { type AllTables, sql } from '../parts/database/contract.ts';
-import type { Deps } from './deps.ts';
-import { type Account, lockUser } from './users.ts';
+import { randomBytes, randomUUID } from 'node:crypto';
+import type { Caller } from '../../../activity/caller.ts';
+import { hashOf } from '../../../lib/random-token.ts';
+import { type AllTables, type Database, sql } from '../../../parts/database/contract.ts';
+import type { Outbox, RecordEvent } from '../../mail/index.ts';
+import { type Account, type LockedId, lockUser } from '../../users/index.ts';
 
 const CODES = 10;
 const CODE_BYTES = 10;
-/** Crockford's base32: https://www.crockford.com/base32.html. 32 characters, so that 5 bits of a byte choose one evenly. */
+/**
+ * Crockford's base32: https://www.crockford.com/base32.html. With 32 characters, 5 bits of a byte choose one uniformly.
+ */
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
 const GROUPS = /.{4}(?=.)/g;
 
@@ -18,18 +21,17 @@ function newCode(): string {
   return code.replace(GROUPS, '$&-');
 }
 
-/** As it is hashed: without what was written between the characters, and with those that it is easily read as. */
+/** The hashed form: without separators, and with look-alike characters replaced. */
 const normalized = (code: string): string =>
   code.toLowerCase().replace(/[\s-]/g, '').replaceAll('o', '0').replace(/[il]/g, '1');
 
-/** Random as they are, the codes need no slow hash. */
-const hashOf = (code: string): string => hash('sha256', normalized(code), 'base64url');
+const hashOfCode = (code: string): string => hashOf(normalized(code));
 
-/** Replaces the codes of a user whose row is locked. Answers the new ones, which are stored nowhere. */
+/** Replaces the recovery codes. Resolves to the new codes, which are not stored in clear. */
 export async function renewCodes(
   tables: AllTables,
-  { now }: Pick<Deps['database'], 'now'>,
-  userId: string,
+  { now }: Pick<Database, 'now'>,
+  { id: userId }: LockedId,
 ): Promise<string[]> {
   const codes = Array.from({ length: CODES }, newCode);
   await tables.deleteFrom('recovery_codes').where('user_id', '=', userId).execute();
@@ -39,7 +41,7 @@ export async function renewCodes(
       codes.map((code) => ({
         id: randomUUID(),
         user_id: userId,
-        code_hash: hashOf(code),
+        code_hash: hashOfCode(code),
         created_at: sql<number>`${now}`,
         used_at: null,
       })),
@@ -48,9 +50,9 @@ export async function renewCodes(
   return codes;
 }
 
-/** Uses a code of the user, whom a mail tells of it. Answers false for a wrong or a used one. */
+/** Uses a recovery code and queues the mail about it. Resolves to false for a wrong or used code. */
 export const createRecoveryCodeUse =
-  ({ database, outbox, record }: Pick<Deps, 'database' | 'outbox' | 'record'>) =>
+  ({ database, outbox, record }: { database: Database; outbox: Pick<Outbox, 'wake'>; record: RecordEvent }) =>
   async ({ id, sessionEpoch }: Account, code: string, caller: Caller): Promise<boolean> => {
     const isUsed = await database.transaction(async (em, tables) => {
       const user = await lockUser(em, { id });
@@ -59,7 +61,7 @@ export const createRecoveryCodeUse =
         .updateTable('recovery_codes')
         .set({ used_at: sql<number>`${database.now}` })
         .where('user_id', '=', id)
-        .where('code_hash', '=', hashOf(code))
+        .where('code_hash', '=', hashOfCode(code))
         .where('used_at', 'is', null)
         .executeTakeFirst();
       if (numUpdatedRows !== 1n) return false;
@@ -75,3 +77,5 @@ export const createRecoveryCodeUse =
     if (isUsed) outbox.wake();
     return isUsed;
   };
+
+export type RecoveryCodeUse = ReturnType<typeof createRecoveryCodeUse>;

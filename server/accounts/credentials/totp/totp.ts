@@ -1,69 +1,98 @@
-import { Totp, type User } from '../../entities/index.ts';
-import type { Caller } from '../activity/caller.ts';
-import { ServiceError } from '../errors.ts';
-import type { Log } from '../log.ts';
-import { type AllTables, type EntityManager, nowOf, sql } from '../parts/database/contract.ts';
-import type { KeyValueStore } from '../parts/key-value/contract.ts';
-import type { Secrets } from '../secrets.ts';
-import type { Deps } from './deps.ts';
-import { hasOnlyProvenMethods, removeMethods, TOTP } from './login-methods.ts';
+import { z } from 'zod';
+import { Totp, User } from '../../../../entities/index.ts';
+import type { Caller } from '../../../activity/caller.ts';
+import { ServiceError } from '../../../errors.ts';
+import type { Limits } from '../../../limits/index.ts';
+import { type AllTables, type Database, type EntityManager, nowOf, sql } from '../../../parts/database/contract.ts';
+import type { KeyValueStore } from '../../../parts/key-value/contract.ts';
+import type { Secrets } from '../../../secrets.ts';
+import type { Log } from '../../../telemetry/log.ts';
+import type { Outbox, RecordEvent } from '../../mail/index.ts';
+import {
+  changeAsOwner,
+  type DeviceRequest,
+  endOtherSessions,
+  type KnownDevices,
+  type NextSession,
+  type OwnSession,
+  type RotatedSession,
+  type Session,
+  type Sessions,
+} from '../../sessions/index.ts';
+import type { Account, LockedUser } from '../../users/index.ts';
+import { hasOnlyProvenMethods, removeMethods, TOTP } from '../login-methods.ts';
+import { newTotpSetup, stepOf, type TotpSetup } from './codes.ts';
 import { renewCodes } from './recovery-codes.ts';
-import type { OwnSession, Session, SessionCookie } from './sessions.ts';
-import { changeAsOwner, endOtherSessions, type NextSession } from './sessions-of-user.ts';
-import { newTotpSetup, stepOf, type TotpSetup } from './totp-codes.ts';
-import type { Account } from './users.ts';
 
-/** How long a secret that was shown waits for its first code. */
+/** How long a displayed secret waits for its first code. */
 const SETUP_LIFE_MS = 10 * 60_000;
 
-/** What users see of their authenticator app. `enabledAt` in milliseconds since 1970; undefined without an app. */
+/** The encrypted secret. */
+const storedSetup = z.object({ sealed: z.string() });
+
+/** The state of a user's authenticator app. `enabledAt` in milliseconds since 1970; undefined without an app. */
 export interface TotpStatus {
   enabledAt: number | undefined;
   recoveryCodesLeft: number;
 }
 
 interface Parts {
+  database: Database;
+  limits: Pick<Limits, 'enforce'>;
+  outbox: Outbox;
+  /** Inserts an event and queues its mail. */
+  record: RecordEvent;
+  sessions: Sessions;
+  devices: Pick<KnownDevices, 'keep'>;
   store: KeyValueStore;
   secrets: Secrets;
   log: Log;
-  /** What the app calls the service. */
+  /** The name of the service in the app. */
   issuer: string;
 }
 
-/** The key of the setup of a session. One of the version before, without an id, is never recent. */
+/** The key of a session's setup. A session without a row has no id and is never recent. */
 function setupKeyOf({ id }: Session): string {
   if (id === undefined) throw new ServiceError('UNAUTHENTICATED');
   return `totp-setup:${id}`;
 }
 
-/** Removes app and recovery codes of a user whose row is locked. Answers whether there was an app. */
-export const removeApp = async (em: EntityManager, user: User): Promise<boolean> =>
-  (await removeMethods(em, user, { password: false, added: ({ method }) => method === TOTP })).length > 0;
+/** Removes the app and recovery codes. Resolves to whether there was an app. */
+export const removeApp = async (em: EntityManager, user: LockedUser): Promise<boolean> =>
+  (await removeMethods(em, user, { password: false, added: ({ method }) => method === TOTP })).removed.length > 0;
 
-/** The authenticator app of a user, with whose codes a login is completed, and the recovery codes in their place. */
-export const createTotp = (
-  { database, outbox, record, sessions }: Pick<Deps, 'database' | 'outbox' | 'record' | 'sessions'>,
-  { store, secrets, log, issuer }: Parts,
-) => {
-  /** Undefined where the secret cannot be read: then codes are refused, and a recovery code or an administrator helps. */
+/** The authenticator app of a user and its recovery codes. */
+export const createTotp = ({
+  database,
+  devices,
+  limits,
+  outbox,
+  record,
+  sessions,
+  store,
+  secrets,
+  log,
+  issuer,
+}: Parts) => {
+  /** Undefined if the secret cannot be decrypted. Then codes are refused; a recovery code or an administrator helps. */
   const opened = (userId: string, sealed: string) => {
     const secret = secrets.open('totp', userId, sealed);
     if (!secret)
-      log.error({ userId }, 'the secret of an authenticator app cannot be read: its part of APP_SECRET is gone');
+      log.error({ userId }, 'the secret of an authenticator app cannot be decrypted: its APP_SECRET was removed');
     return secret;
   };
 
   /**
-   * What an attacker has added to an account is removed as soon as its owner acts, and with it would go an app that the owner
-   * could not pass; an app of the owner's would go with the owner's own unproven password. Neither is set up.
+   * Requires only proven login methods: an attacker's app would lock the owner out, and the owner's app would be
+   * removed along with unproven methods.
    */
   const demandProof = async (em: EntityManager, user: User): Promise<void> => {
     if (await hasOnlyProvenMethods(em, user)) return;
-    const message = 'Please set a new password by a mailed link first: your email was confirmed in another browser';
+    const message = 'Please reset your password first: your email was confirmed in another browser';
     throw new ServiceError('FORBIDDEN', { message, details: { account: { message, rule: 'unproven' } } });
   };
 
-  const noApp = () => new ServiceError('NOT_FOUND', { message: 'There is no authenticator app' });
+  const noApp = () => new ServiceError('NOT_FOUND', { message: 'No authenticator app is set up' });
 
   return {
     async totpStatus({ id }: Account): Promise<TotpStatus> {
@@ -85,37 +114,45 @@ export const createTotp = (
       return { enabledAt: row && Number(row.enabledAt), recoveryCodesLeft: Number(row?.left ?? 0) };
     },
 
-    /** Makes a secret, which waits in this session for its first code; a former one that waits is void. */
+    /**
+     * Creates a secret that waits in this session for its first code and replaces an earlier one. Locks nothing:
+     * `enableTotp` checks again. FORBIDDEN with an unproven login method, RATE_LIMITED past the limit.
+     */
     async beginTotp(session: Session): Promise<TotpSetup> {
       const { id, email } = session.user;
-      await changeAsOwner({ database, outbox }, session, (em, _tables, user) => demandProof(em, user));
+      await limits.enforce('totpStart', id);
+      await database.transaction(async (em) => {
+        const user = await em.findOne(User, { id });
+        if (!user) throw new ServiceError('UNAUTHENTICATED');
+        await demandProof(em, user);
+      });
       const setup = await newTotpSetup({ issuer, label: email });
       const sealed = secrets.seal('totp', id, setup.secret);
-      await store.set(setupKeyOf(session), sealed, { ttlMs: SETUP_LIFE_MS });
+      await store.set(setupKeyOf(session), { sealed }, { ttlMs: SETUP_LIFE_MS });
       return setup;
     },
 
     /**
-     * Asks for the codes of the app from now on, in place of any former one. Answers the recovery codes. All other sessions end,
-     * which no code was asked for, and so do logins that are under way; this session goes on under the token that is answered.
-     * INVALID_CODE unless it is a code for the secret that waits in this session; FORBIDDEN as `beginTotp`.
+     * Enables the app, replacing a former one, and resolves to the recovery codes. Ends all other sessions and pending
+     * logins, rotates this session, and forgets other devices. INVALID_CODE; FORBIDDEN as `beginTotp`.
      */
     async enableTotp(
       { session, token }: OwnSession,
       code: string,
-      caller: Caller,
-    ): Promise<{ login: SessionCookie; recoveryCodes: string[] }> {
+      caller: DeviceRequest,
+    ): Promise<{ login: RotatedSession; recoveryCodes: string[] }> {
       const [key, { id }] = [setupKeyOf(session), session.user];
-      const sealed = await store.get(key);
-      const secret = sealed === null ? undefined : opened(id, sealed);
+      const setup = await store.get(key, storedSetup);
+      const secret = setup === null ? undefined : opened(id, setup.sealed);
       const lastStep =
         secret && (await stepOf(code, secret.text, await database.query((tables) => nowOf(database, tables))));
-      // Taken by one of several calls at once, so that only one makes recovery codes.
-      if (!secret || lastStep === undefined || (await store.take(key)) !== sealed)
+      // Of concurrent calls one takes the setup, so that only one creates recovery codes.
+      if (!secret || lastStep === undefined || (await store.take(key, storedSetup))?.sealed !== setup?.sealed)
         throw new ServiceError('INVALID_CODE');
       let recoveryCodes: string[] = [];
-      const enable = async (em: EntityManager, tables: AllTables, user: User, ids: NextSession) => {
+      const enable = async (em: EntityManager, tables: AllTables, user: LockedUser, ids: NextSession) => {
         await demandProof(em, user);
+        const keptDevice = devices.keep(caller.deviceCookie, user);
         user.endSessions();
         await em.flush();
         if (!(await endOtherSessions(tables, user, ids))) throw new ServiceError('UNAUTHENTICATED');
@@ -130,30 +167,33 @@ export const createTotp = (
           })
           .execute();
         await record(tables, user, { kind: 'totp-enabled' }, caller);
-        recoveryCodes = await renewCodes(tables, database, id);
+        recoveryCodes = await renewCodes(tables, database, user);
+        return keptDevice();
       };
-      const login = await sessions.goOn(session, token, (ids) =>
+      const login = await sessions.rotate(session, token, (ids) =>
         changeAsOwner({ database, outbox }, session, (em, tables, user) => enable(em, tables, user, ids)),
       );
       return { login, recoveryCodes };
     },
 
-    /** Asks for codes no more. NOT_FOUND without an app. */
+    /** Removes the app. NOT_FOUND without one. */
     disableTotp: (session: Session, caller: Caller): Promise<void> =>
       changeAsOwner({ database, outbox }, session, async (em, tables, user) => {
         if (!(await removeApp(em, user))) throw noApp();
         await record(tables, user, { kind: 'totp-disabled' }, caller);
       }),
 
-    /** New recovery codes in place of the former ones. NOT_FOUND without an app. */
+    /** Replaces the recovery codes. NOT_FOUND without an app. */
     renewRecoveryCodes: (session: Session, caller: Caller): Promise<string[]> =>
       changeAsOwner({ database, outbox }, session, async (em, tables, user) => {
         if ((await em.count(Totp, { userId: user.id })) === 0) throw noApp();
         await record(tables, user, { kind: 'recovery-codes-renewed' }, caller);
-        return renewCodes(tables, database, user.id);
+        return renewCodes(tables, database, user);
       }),
 
-    /** Uses a code of the user's app: each is right once, also under a race. By the database's clock, as those of instances differ. */
+    /**
+     * Uses an app code: each works once, also under a race. By the database clock, because instances' clocks differ.
+     */
     useAppCode: ({ id }: Account, code: string): Promise<boolean> =>
       database.change(async (tables) => {
         const row = await tables
@@ -168,7 +208,7 @@ export const createTotp = (
           .updateTable('totps')
           .set({ last_step: step, ...(!secret.isCurrent && { secret: secrets.seal('totp', id, secret.text) }) })
           .where('user_id', '=', id)
-          // The app was not replaced meanwhile.
+          // The app was not replaced since.
           .where('secret', '=', row.secret)
           .where('last_step', '<', step)
           .executeTakeFirst();

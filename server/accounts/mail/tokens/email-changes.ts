@@ -1,24 +1,32 @@
+/**
+ * Changes of address, by the database clock. A user has at most one requested change, and any number of confirmed
+ * changes that can be undone. A confirmed change is never replaced: a thief cannot prevent the undo by another change.
+ */
 import { randomUUID } from 'node:crypto';
-import { type AllTables, type Database, type ReadTables, sql } from '../parts/database/contract.ts';
-import type { Secrets } from '../secrets.ts';
-import { deleteInBatches } from '../workers/sweep.ts';
-import { type ChangePurpose, mailKinds } from './mail-kinds.ts';
-import { createMailedTokens, hashOf } from './mailed-tokens.ts';
+import { hashOf } from '../../../lib/random-token.ts';
+import { type AllTables, type Database, type ReadTables, sql } from '../../../parts/database/contract.ts';
+import type { Secrets } from '../../../secrets.ts';
+import { deleteInBatches } from '../../../workers/sweep.ts';
+import type { LockedId } from '../../users/index.ts';
+import { type ChangePurpose, mailKinds } from '../kinds.ts';
+import { createMailedTokens } from './derivation.ts';
 
 export interface FoundChange {
   id: string;
   userId: string;
-  /** The address asked for. */
+  /** The requested address. */
   email: string;
-  /** The address that it replaced; null until it is confirmed. */
+  /** The address that it replaced; null before confirmation. */
   former: string | null;
+  /** The hash of the requesting browser. */
+  browser: string | null;
   /** Milliseconds since 1970. */
   createdAt: number;
   confirmedAt: number | null;
   expired: boolean;
 }
 
-/** Those of the addresses that users gave up so lately that the changes can be undone: each is kept for its user. */
+/** The given addresses that are reserved: a user gave them up and can still undo the change. */
 export const reservedAmong = (
   { now }: Pick<Database, 'now'>,
   tables: ReadTables,
@@ -35,21 +43,29 @@ export const reservedAmong = (
 
 const hashColumns = { 'confirm-email': 'confirm_hash', 'email-changed': 'undo_hash' } as const;
 
-/**
- * Changes of address, by the database's clock. A user has at most one that is asked for, and any number that were made and
- * can be undone: none replaces another, so that a thief cannot undo the undoing by a further change. All but `find` is
- * called under the lock on the user.
- */
+/** Stores requested and confirmed changes. */
 export const createEmailChangeRows = ({ database, secrets }: { database: Database; secrets: Secrets }) => {
   const mailed = createMailedTokens(secrets);
 
-  /** Whether a user, another than `userId`, gave up this address so lately that the change can be undone: it is kept for that user. */
+  /** Whether the address is reserved for a user other than `userId`, who can still undo a change from it. */
   const isReserved = async (tables: ReadTables, email: string, userId?: string): Promise<boolean> => {
     const reserved = await reservedAmong(database, tables, [email]);
     return reserved.some((change) => change.userId !== userId);
   };
 
-  /** The requests for a mail that no worker has admitted yet. */
+  /** Whether the address is unavailable to the user: proven by or reserved for another user. */
+  const isTaken = async (tables: ReadTables, email: string, userId: string): Promise<boolean> => {
+    const owner = await tables
+      .selectFrom('users')
+      .select('id')
+      .where('email', '=', email)
+      .where('id', '<>', userId)
+      .where('email_verified', '=', 1)
+      .executeTakeFirst();
+    return owner !== undefined || isReserved(tables, email, userId);
+  };
+
+  /** Deletes the mail requests that no worker has admitted yet. */
   const forgetRequests = async (tables: AllTables, userId: string): Promise<void> => {
     await tables
       .deleteFrom('outbox')
@@ -67,20 +83,15 @@ export const createEmailChangeRows = ({ database, secrets }: { database: Databas
   return {
     isReserved,
 
-    /** Whether an address is out of the user's reach: another has proven it, or may come back to it. */
-    async isTaken(tables: ReadTables, email: string, userId: string): Promise<boolean> {
-      const owner = await tables
-        .selectFrom('users')
-        .select('id')
-        .where('email', '=', email)
-        .where('id', '<>', userId)
-        .where('email_verified', '=', 1)
-        .executeTakeFirst();
-      return owner !== undefined || isReserved(tables, email, userId);
-    },
-
-    /** A change that is asked for; it replaces the one that was asked for before. Answers its id. */
-    async ask(tables: AllTables, userId: string, email: string): Promise<string> {
+    /**
+     * Stores a requested change and replaces the previous request. `browser` is the hash of the requesting browser.
+     * Resolves to its id.
+     */
+    async ask(
+      tables: AllTables,
+      { id: userId }: LockedId,
+      { email, browser }: { email: string; browser: string | null },
+    ): Promise<string> {
       const id = randomUUID();
       await forgetRows(tables, userId);
       await tables
@@ -89,6 +100,7 @@ export const createEmailChangeRows = ({ database, secrets }: { database: Databas
           id,
           user_id: userId,
           email,
+          browser,
           confirm_hash: hashOf(mailed.derive('confirm-email', id)),
           undo_hash: hashOf(mailed.derive('email-changed', id)),
           created_at: database.now,
@@ -98,8 +110,8 @@ export const createEmailChangeRows = ({ database, secrets }: { database: Databas
       return id;
     },
 
-    /** The change has been made; from now on it can be undone. */
-    async confirm(tables: AllTables, id: string, former: string): Promise<void> {
+    /** Marks the change as confirmed. From now on it can be undone. */
+    async confirm(tables: AllTables, { id: userId }: LockedId, id: string, former: string): Promise<void> {
       await tables
         .updateTable('email_changes')
         .set({
@@ -108,28 +120,31 @@ export const createEmailChangeRows = ({ database, secrets }: { database: Databas
           expires_at: sql`${database.now} + ${mailKinds['email-changed'].lifeMs}`,
         })
         .where('id', '=', id)
+        .where('user_id', '=', userId)
         .execute();
     },
 
-    /** The changes that can be undone now: by whom, and until when. */
-    listUndos: (tables: ReadTables, userId: string): Promise<{ former: string; expiresAt: number }[]> =>
-      tables
+    /** The former addresses of changes that can still be undone. */
+    async listFormer(tables: ReadTables, userId: string): Promise<string[]> {
+      const changes = await tables
         .selectFrom('email_changes')
-        .select(['former', 'expires_at as expiresAt'])
+        .select('former')
         .where('user_id', '=', userId)
         .where('former', 'is not', null)
         .where('expires_at', '>', database.now)
         .$narrowType<{ former: string }>()
-        .execute(),
-
-    /** Forgets the change that the user has asked for and not confirmed, also where its mail was not prepared yet. */
-    async forgetAsked(tables: AllTables, userId: string): Promise<void> {
-      await forgetRequests(tables, userId);
-      await forgetRows(tables, userId);
+        .execute();
+      return changes.map(({ former }) => former);
     },
 
-    /** Forgets a change that was undone, and all that the user has made or asked for since. */
-    async forgetSince(tables: AllTables, { userId, confirmedAt }: FoundChange): Promise<void> {
+    /** Deletes the user's requested change, even if its mail is not yet prepared. */
+    async deleteRequested(tables: AllTables, { id }: LockedId): Promise<void> {
+      await forgetRequests(tables, id);
+      await forgetRows(tables, id);
+    },
+
+    /** Deletes an undone change, and all changes made or requested since. */
+    async forgetSince(tables: AllTables, { id: userId }: LockedId, { confirmedAt }: FoundChange): Promise<void> {
       await forgetRequests(tables, userId);
       await tables
         .deleteFrom('email_changes')
@@ -138,11 +153,11 @@ export const createEmailChangeRows = ({ database, secrets }: { database: Databas
         .execute();
     },
 
-    /** Finds a change by one of its tokens: that which undoes it only once it was made. */
+    /** Finds a change by a token. The token for undoing is valid only after confirmation. */
     async find(tables: ReadTables, purpose: ChangePurpose, token: string): Promise<FoundChange | undefined> {
       const row = await tables
         .selectFrom('email_changes')
-        .select(['id', 'user_id as userId', 'email', 'former', 'created_at as createdAt'])
+        .select(['id', 'user_id as userId', 'email', 'former', 'browser', 'created_at as createdAt'])
         .select(['confirmed_at as confirmedAt', sql<number>`expires_at <= ${database.now}`.as('expired')])
         .where(hashColumns[purpose], '=', hashOf(token))
         .$if(purpose === 'email-changed', (changes) => changes.where('confirmed_at', 'is not', null))
@@ -151,14 +166,14 @@ export const createEmailChangeRows = ({ database, secrets }: { database: Databas
     },
 
     /**
-     * The token for a mail, under the secret that it was issued with. Undefined once it is of no use; `foreign` if this
-     * process does not have that secret; `taken` where the mail goes to an address that is another's.
+     * The token of a mail, by the secret that issued it. Undefined if void; `otherKey` if this process does
+     * not have that secret; `taken` if the address belongs to another user.
      */
     async deriveAgain(
       tables: ReadTables,
       purpose: ChangePurpose,
       id: string,
-    ): Promise<{ token: string } | 'foreign' | 'taken' | undefined> {
+    ): Promise<{ token: string } | 'otherKey' | 'taken' | undefined> {
       const row = await tables
         .selectFrom('email_changes')
         .select(['id', 'user_id', 'email', 'confirmed_at'])
@@ -168,10 +183,10 @@ export const createEmailChangeRows = ({ database, secrets }: { database: Databas
       if (!row) return undefined;
       if (purpose === 'email-changed') return mailed.deriveStored(purpose, row);
       if (row.confirmed_at !== null) return undefined;
-      return (await this.isTaken(tables, row.email, row.user_id)) ? 'taken' : mailed.deriveStored(purpose, row);
+      return (await isTaken(tables, row.email, row.user_id)) ? 'taken' : mailed.deriveStored(purpose, row);
     },
 
-    /** Deletes what can neither be confirmed nor undone any more. */
+    /** Deletes changes that can no longer be confirmed or undone. */
     sweep: (): Promise<void> => deleteInBatches(database, 'email_changes', sql`expires_at < ${database.now}`),
   };
 };

@@ -1,10 +1,11 @@
 import { v7 as uuidv7 } from 'uuid';
-import type { Invitation } from '../../entities/index.ts';
-import { type AllTables, columnsOf, type Database, type ReadTables, sql } from '../parts/database/contract.ts';
-import type { Secrets } from '../secrets.ts';
-import { deleteInBatches } from '../workers/sweep.ts';
-import { mailKinds } from './mail-kinds.ts';
-import { createMailedTokens, hashOf } from './mailed-tokens.ts';
+import type { Invitation } from '../../../../entities/index.ts';
+import { hashOf } from '../../../lib/random-token.ts';
+import { type AllTables, columnsOf, type Database, type ReadTables, sql } from '../../../parts/database/contract.ts';
+import type { Secrets } from '../../../secrets.ts';
+import { deleteInBatches } from '../../../workers/sweep.ts';
+import { mailKinds } from '../kinds.ts';
+import { createMailedTokens } from './derivation.ts';
 
 const INVITATION = 'invitation';
 
@@ -14,12 +15,12 @@ const listedColumns = columnsOf(listedFields);
 /** Times in milliseconds since 1970. */
 export type ListedInvitation = Pick<Invitation, (typeof listedFields)[number]>;
 
-/** Who invited the user, as the event of the new account tells it. */
+/** The inviter, as recorded in the event of the new account. */
 export type InvitedBy = 'administrator' | 'operator';
 
 /**
- * Invitations, by the database's clock. A row is deleted in the transaction that makes the account: of two
- * requests with one invitation, the one that deletes the row wins.
+ * Invitations, by the database clock. The transaction that creates the account deletes the row: of two requests with
+ * one invitation, the one that deletes it wins.
  */
 export const createInvitationRows = ({ database, secrets }: { database: Database; secrets: Secrets }) => {
   const mailed = createMailedTokens(secrets);
@@ -27,7 +28,7 @@ export const createInvitationRows = ({ database, secrets }: { database: Database
 
   const current = (tables: ReadTables) => tables.selectFrom('invitations').select(listedColumns).where(isCurrent);
 
-  /** Uses an invitation up. Undefined where it has been used, revoked or replaced, or has expired. */
+  /** Consumes an invitation. Undefined if it was used, revoked or replaced, or has expired. */
   const use = async (tables: AllTables, { id, invitedBy }: ListedInvitation): Promise<InvitedBy | undefined> => {
     const { numDeletedRows } = await tables
       .deleteFrom('invitations')
@@ -39,7 +40,10 @@ export const createInvitationRows = ({ database, secrets }: { database: Database
   };
 
   return {
-    /** Invites an address, in place of its older invitation. Fails as a duplicate where another has just invited it. */
+    /**
+     * Invites an address and replaces its older invitation. Rejects with a duplicate key error after a concurrent
+     * invitation.
+     */
     async issue(tables: AllTables, email: string, invitedBy: string | null): Promise<ListedInvitation> {
       const id = uuidv7();
       await tables.deleteFrom('invitations').where('email', '=', email).execute();
@@ -57,17 +61,17 @@ export const createInvitationRows = ({ database, secrets }: { database: Database
       return current(tables).where('id', '=', id).executeTakeFirstOrThrow();
     },
 
-    /** The invitation of a token, until it expires. */
+    /** The unexpired invitation of a token. */
     find: (tables: ReadTables, token: string): Promise<ListedInvitation | undefined> =>
       current(tables).where('token_hash', '=', hashOf(token)).executeTakeFirst(),
 
-    /** The invitation of an address, until it expires. */
+    /** The unexpired invitation of an address. */
     findFor: (tables: ReadTables, email: string): Promise<ListedInvitation | undefined> =>
       current(tables).where('email', '=', email).executeTakeFirst(),
 
     use,
 
-    /** Those that can be used, newest first: not those of addresses that have become a user's otherwise. */
+    /** Usable invitations, newest first. Excludes addresses that already have an account. */
     list: (
       tables: ReadTables,
       { limit, cursor }: { limit: number; cursor: string | undefined },
@@ -88,17 +92,17 @@ export const createInvitationRows = ({ database, secrets }: { database: Database
         .limit(limit)
         .execute(),
 
-    /** Answers the address that was invited; undefined where there is no such invitation. */
+    /** Resolves to the invited address, or undefined for an unknown invitation. */
     async revoke(tables: AllTables, id: string): Promise<string | undefined> {
       const found = await current(tables).where('id', '=', id).executeTakeFirst();
       return found && (await use(tables, found)) && found.email;
     },
 
     /**
-     * The token for the mail, under the secret that it was issued with. Undefined once it is of no use; `foreign` if this
-     * process does not have that secret.
+     * The token of the mail, by the secret that issued it. Undefined if void; `otherKey` if this process does
+     * not have that secret.
      */
-    async deriveAgain(tables: ReadTables, id: string): Promise<{ token: string } | 'foreign' | undefined> {
+    async deriveAgain(tables: ReadTables, id: string): Promise<{ token: string } | 'otherKey' | undefined> {
       const row = await tables
         .selectFrom('invitations')
         .select(['id', 'token_hash as hash'])
@@ -107,7 +111,7 @@ export const createInvitationRows = ({ database, secrets }: { database: Database
       return row && mailed.deriveStored(INVITATION, row);
     },
 
-    /** Deletes expired ones. */
+    /** Deletes expired invitations. */
     sweep: (): Promise<void> => deleteInBatches(database, 'invitations', sql`expires_at < ${database.now}`),
   };
 };

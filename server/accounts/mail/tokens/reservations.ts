@@ -1,13 +1,11 @@
-import { type Database, sql, type WriteTables } from '../parts/database/contract.ts';
+import { type Database, sql, type WriteTables } from '../../../parts/database/contract.ts';
 
-/** Longer than a hash and a transaction can take; after a crash the token can be used again once this time is over. */
+/** Longer than a hash and a transaction take. After a crash the token is usable again when this has passed. */
 const RESERVED_MS = 15_000;
 
-/**
- * Of all callers that present the same token at once, one may work with it: one token buys one password hash at a time.
- */
+/** Of concurrent callers with one token, one may proceed: a token causes one password hash at a time. */
 export const createTokenReservations = (database: Database) => ({
-  /** Answers whether the caller has the token now. */
+  /** Resolves to whether the caller has reserved the token. */
   async reserve(tables: WriteTables, id: string): Promise<boolean> {
     const { numUpdatedRows } = await tables
       .updateTable('one_time_tokens')

@@ -1,22 +1,27 @@
-import type { User } from '../../entities/index.ts';
-import type { Caller } from '../activity/caller.ts';
-import { ServiceError } from '../errors.ts';
-import type { AllTables, EntityManager } from '../parts/database/contract.ts';
-import type { Deps } from './deps.ts';
-import type { TokenPurpose } from './mail-kinds.ts';
-import type { FoundToken } from './one-time-tokens.ts';
-import { lockUser } from './users.ts';
+import type { Caller } from '../../../activity/caller.ts';
+import { ServiceError } from '../../../errors.ts';
+import type { Limits } from '../../../limits/index.ts';
+import type { AllTables, Database, EntityManager } from '../../../parts/database/contract.ts';
+import { type LockedUser, lockUser } from '../../users/index.ts';
+import type { TokenPurpose } from '../kinds.ts';
+import type { FoundToken, OneTimeTokens } from './one-time.ts';
 
 export interface TokenScope {
   em: EntityManager;
   tables: AllTables;
-  /** The user to whom the token was mailed, locked. */
-  user: User;
+  /** The user who received the token. */
+  user: LockedUser;
   found: FoundToken;
 }
 
+interface Needs {
+  database: Database;
+  tokens: Pick<OneTimeTokens, 'find'>;
+  limits: Pick<Limits, 'refuseToken'>;
+}
+
 interface Presented {
-  /** The purposes for which the token is taken. */
+  /** The accepted purposes. */
   purposes: readonly TokenPurpose[];
   token: string;
   caller: Caller;
@@ -24,11 +29,11 @@ interface Presented {
 }
 
 /**
- * Works under the lock on the user to whom a token was mailed. An unusable token is refused, and counted as a guess; the
- * token is read again under the lock, because it may have been used or replaced meanwhile. Rejects with INVALID_TOKEN.
+ * Runs under the lock on the token's user, and reads the token again there. INVALID_TOKEN, counted as a guess, if it is
+ * unusable.
  */
 export async function withToken<Result>(
-  { database, tokens, limits }: Pick<Deps, 'database' | 'tokens' | 'limits'>,
+  { database, tokens, limits }: Needs,
   { purposes, token, caller, isUsable }: Presented,
   work: (scope: TokenScope) => Promise<Result>,
 ): Promise<Result> {

@@ -1,18 +1,20 @@
 import type { Adapter, AdapterPayload } from 'oidc-provider';
+import { z } from 'zod';
 import type { KeyValueStore } from '../../../parts/key-value/contract.ts';
 
-/** The life of an entry that has no expiry of its own. */
+/** The lifetime of an entry without its own expiry. */
 const DAY_SECONDS = 24 * 60 * 60;
 
-/** The storage of oidc-provider, in the key-value store: a flow outlives a restart, and may end at another instance. */
+/** The fields of a payload are the library's. */
+const isPayload = (value: unknown) => typeof value === 'object' && value !== null;
+const storedPayload = z.object({ payload: z.custom<AdapterPayload>(isPayload) });
+
+/** The storage of oidc-provider in the key-value store: a flow survives a restart and may end at another instance. */
 export function storeAdapter(store: KeyValueStore, model: string): Adapter {
   const key = (id: string, kind = model) => `dev-idp:${kind}:${id}`;
-  const keep = (name: string, value: unknown, seconds = DAY_SECONDS) =>
-    store.set(name, JSON.stringify(value), { ttlMs: seconds * 1000 });
-  const read = async (name: string) => {
-    const stored = await store.get(name);
-    return stored === null ? undefined : (JSON.parse(stored) as AdapterPayload);
-  };
+  const keep = (name: string, payload: AdapterPayload, seconds = DAY_SECONDS) =>
+    store.set(name, { payload }, { ttlMs: seconds * 1000 });
+  const read = async (name: string) => (await store.get(name, storedPayload))?.payload;
 
   return {
     async upsert(id, payload, expiresIn) {
@@ -32,7 +34,7 @@ export function storeAdapter(store: KeyValueStore, model: string): Adapter {
       if (payload) await keep(key(id), { ...payload, consumed: now }, Math.max(1, (payload.exp ?? now) - now));
     },
     destroy: (id) => store.delete(key(id)),
-    // Without the grant, its tokens and codes are worth nothing.
+    // Without the grant its tokens and codes are invalid.
     revokeByGrantId: (grantId) => store.delete(key(grantId, 'Grant')),
   };
 }

@@ -2,11 +2,13 @@ import type { Context, Middleware } from 'koa';
 import { callbackPath, type IdentityProviderClient } from '../../../config/identity-providers.ts';
 import type { Config } from '../../../config/index.ts';
 import { ServiceError } from '../../../errors.ts';
-import { lazy } from '../../../lazy.ts';
-import type { Log } from '../../../log.ts';
+import { lazy } from '../../../lib/lazy.ts';
 import type { KeyValueStore } from '../../../parts/key-value/contract.ts';
 import type { Secrets } from '../../../secrets.ts';
+import type { ProviderName } from '../../../shared/method-names.ts';
+import type { Log } from '../../../telemetry/log.ts';
 import { receiveBody } from '../../body.ts';
+import { beAt } from '../../own-issuer.ts';
 import { ownAddress } from '../own-address.ts';
 import { devPage } from '../page.ts';
 import { createProvider, SESSION_COOKIE } from './provider.ts';
@@ -15,8 +17,8 @@ import { createTestUsers, testUserIn } from './test-users.ts';
 const MOUNT = '/dev/idp';
 
 export interface DevIdentityProvider {
-  /** The service as the one client of the embedded provider, under the provider's name. */
-  clients: ReadonlyMap<string, IdentityProviderClient>;
+  /** The service as the only client of the embedded provider, by provider name. */
+  clients: ReadonlyMap<ProviderName, IdentityProviderClient>;
   middleware: Middleware;
 }
 
@@ -27,15 +29,14 @@ interface Parts {
 }
 
 /**
- * The embedded identity provider: a real OpenID provider under /dev/idp, which accepts any user that is typed on its
- * page. One of the development tools, while no other provider is configured, and only where npm has installed
- * oidc-provider (a development dependency).
+ * The embedded identity provider: an OpenID provider under /dev/idp that accepts any user typed on its page. It runs
+ * only with the development tools, without other providers, and if oidc-provider is installed.
  */
 export function devIdentityProvider(config: Config, { store, secrets, log }: Parts): DevIdentityProvider | undefined {
   const { embeddedProvider, appUrl, ownUrls } = config;
   if (!embeddedProvider) return undefined;
   if (!isInstalled()) {
-    log.info('oidc-provider is not installed: there is no login through an identity provider');
+    log.info('oidc-provider is not installed: there is no identity provider login');
     return undefined;
   }
   const client: IdentityProviderClient = {
@@ -76,13 +77,13 @@ export function devIdentityProvider(config: Config, { store, secrets, log }: Par
     middleware: async (ctx, next) => {
       if (ctx.path !== MOUNT && !ctx.path.startsWith(`${MOUNT}/`)) return next();
       ctx.state['route'] = MOUNT;
-      beAt(appUrl, ctx);
+      beAt(appUrl, ctx.req);
       if (/^\/dev\/idp\/interaction\/[\w-]{1,64}$/.test(ctx.path)) {
         if (ctx.method !== 'GET' && ctx.method !== 'POST') throw new ServiceError('NOT_FOUND');
         // The cookie names the login that the page belongs to.
         return (ctx.method === 'GET' ? showForm(ctx) : submitForm(ctx)).catch(expired);
       }
-      // The provider keeps no session: each login may be another user's.
+      // The provider keeps no session: each login may be for another user.
       ctx.req.headers.cookie = withoutCookie(ctx.get('Cookie'), SESSION_COOKIE);
       ctx.respond = false;
       Object.assign(ctx.req, { originalUrl: ctx.req.url });
@@ -92,7 +93,7 @@ export function devIdentityProvider(config: Config, { store, secrets, log }: Par
   };
 }
 
-/** Removes a cookie, and its signature, whose name begins alike. */
+/** Removes a cookie and its signature; both names begin alike. */
 const withoutCookie = (header: string, name: string) =>
   header
     .split(';')
@@ -109,17 +110,9 @@ function isInstalled(): boolean {
   }
 }
 
-/** The provider is at APP_URL, whatever address a request came to: its addresses and cookies follow APP_URL. */
-function beAt(appUrl: string, { req }: Context): void {
-  const { host, protocol } = new URL(appUrl);
-  delete req.headers['x-forwarded-host'];
-  req.headers.host = host;
-  req.headers['x-forwarded-proto'] = protocol.slice(0, -1);
-}
-
 function expired(error: unknown): never {
   const isTheirs = error instanceof Error && error.name === 'SessionNotFound';
-  throw isTheirs ? new ServiceError('NOT_FOUND', { message: 'This login has ended, please begin a new one' }) : error;
+  throw isTheirs ? new ServiceError('NOT_FOUND', { message: 'This login has expired. Please start a new one' }) : error;
 }
 
 const formParser = lazy(async () => {
@@ -133,7 +126,7 @@ const form = `<p>It accepts any entry without a check. It exists for development
 <label>Name <input name="name" autocomplete="off" maxlength="100"></label>
 <label><input name="verified" type="checkbox" value="yes" checked> It is verified</label>
 <label>Subject <input name="subject" autocomplete="off" maxlength="255" pattern="[!-~]+" aria-describedby="subject-help"></label>
-<small id="subject-help">The same subject is the same user, also with another email. Left empty, it is derived from the email.</small>
+<small id="subject-help">The same subject is the same user, even with a different email. Left empty, it is derived from the email.</small>
 <button name="action" value="login">Log in</button>
 <button name="action" value="cancel" formnovalidate>Cancel</button>
 </form>`;

@@ -1,10 +1,10 @@
 import { createPrivateKey } from 'node:crypto';
 import type { JWK, KoaContextWithOIDC, Provider } from 'oidc-provider';
 import type { IdentityProviderClient } from '../../../config/identity-providers.ts';
-import { escapeHtml } from '../../../escape-html.ts';
-import type { Log } from '../../../log.ts';
+import { escapeHtml } from '../../../lib/escape-html.ts';
 import type { KeyValueStore } from '../../../parts/key-value/contract.ts';
 import type { Secrets } from '../../../secrets.ts';
+import type { Log } from '../../../telemetry/log.ts';
 import { devPage } from '../page.ts';
 import { storeAdapter } from './adapter.ts';
 import type { TestUsers } from './test-users.ts';
@@ -14,9 +14,9 @@ const HOUR_SECONDS = 60 * 60;
 
 interface Parts {
   client: IdentityProviderClient;
-  /** The addresses to which it may send browsers back. */
+  /** The allowed redirect URIs. */
   redirectUris: string[];
-  /** Path below which the provider is mounted. */
+  /** The path below which the provider is mounted. */
   mount: string;
   testUsers: TestUsers;
   store: KeyValueStore;
@@ -24,7 +24,7 @@ interface Parts {
   log: Log;
 }
 
-/** A certified OpenID provider with this service as its one client. oidc-provider is loaded at the first request. */
+/** A certified OpenID provider with this service as its only client. oidc-provider is loaded at the first request. */
 export async function createProvider({
   client,
   redirectUris,
@@ -79,15 +79,15 @@ export async function createProvider({
       ctx.body = devPage('The embedded identity provider refused', `<p>${escapeHtml(`${error}: ${description}`)}</p>`);
     },
   });
-  // Its addresses follow APP_URL, which the mount puts into each request.
+  // Its URLs follow APP_URL, which the mount sets in each request.
   provider.proxy = true;
   provider.on('server_error', (_ctx, error) => log.error({ err: error }, 'the embedded identity provider failed'));
-  // Errors have been logged by then; Koa would write them to stderr as well.
+  // Errors are already logged; Koa would write them to stderr as well.
   provider.silent = true;
   return provider;
 }
 
-/** Grants every login everything it asks for: there is nothing to consent to. */
+/** Grants every login all scopes and claims: there is no consent page. */
 async function grantAll({ oidc }: KoaContextWithOIDC) {
   const { client, session, provider, requestParamScopes } = oidc;
   if (!client || !session?.accountId) return undefined;
@@ -98,8 +98,8 @@ async function grantAll({ oidc }: KoaContextWithOIDC) {
 }
 
 /**
- * An Ed25519 key with a derived seed: every start has the same key, and none is stored. Of the current secret alone: the
- * process that redeems a code asks itself for the ID token, and checks it at once.
+ * An Ed25519 key from a seed derived from the current secret: the same at every start, never stored. One secret
+ * suffices: the process that redeems a code fetches and checks the ID token immediately.
  */
 function signingKey(secrets: Secrets): JWK {
   const [seed] = secrets.derive('dev-idp:signing-key');

@@ -1,30 +1,30 @@
 import type { ComponentChildren, RefObject } from 'preact';
 import { useState } from 'preact/hooks';
-import { imageTypes, MAX_IMAGE_BYTES } from '../../../../server/image-limits.ts';
-import { api, type Profile, refusalIn, uploadAvatar } from '../../api.ts';
-import { Button } from '../../form/form.tsx';
-import { sentenceFor } from '../../form/use-form.ts';
-import { percent, size } from '../../in-readers-language.ts';
-import { settings } from '../../settings.ts';
-import { text } from '../../texts.ts';
-import { sessionEnded } from '../session-ended.tsx';
+import { imageTypes, MAX_IMAGE_BYTES } from '../../../../../server/shared/image-limits.ts';
+import { api, type Profile, refusalIn, uploadAvatar } from '../../../api.ts';
+import { Button } from '../../../form/form.tsx';
+import { sentenceFor } from '../../../form/use-form.ts';
+import { percent, size } from '../../../language/in-readers-language.ts';
+import { text } from '../../../language/texts.ts';
+import { settings } from '../../../settings.ts';
+import { sessionEnded } from '../../session-ended.tsx';
 
 interface Props {
   profile: Profile;
   onChange(profile: Profile): void;
-  /** The upload that is in progress, for callers that have to wait for it. */
+  /** The running upload, for callers that must wait for it. */
   picture: RefObject<Promise<void>>;
 }
 
 interface Sending {
   file: File;
-  /** A data: address; undefined until the file is read. */
+  /** A data: URL; undefined until the file is read. */
   preview?: string;
   /** 0 to 1; 1 while the service converts the picture. */
   share: number;
 }
 
-/** Uploads a chosen picture and saves it to the profile without a further click, or removes the picture. */
+/** Uploads a chosen picture and saves it to the profile in one step, or removes the picture. */
 function useAvatar({ onChange, picture }: Pick<Props, 'onChange' | 'picture'>) {
   const [sending, setSending] = useState<Sending>();
   const [error, setError] = useState<ComponentChildren>();
@@ -78,7 +78,7 @@ function useAvatar({ onChange, picture }: Pick<Props, 'onChange' | 'picture'>) {
   return { sending, error, message, isRemoving, choose, remove };
 }
 
-/** The picture with its input. A chosen file is shown at once, and its upload with its progress. */
+/** The picture with its input. A chosen file is shown immediately, with the progress of its upload. */
 export function AvatarPicker({ profile, onChange, picture }: Props) {
   const { sending, error, message, isRemoving, choose, remove } = useAvatar({ onChange, picture });
 
@@ -133,7 +133,7 @@ function Progress({ file, share }: Sending) {
   );
 }
 
-/** The picture, or the first letter of the name where there is none, or none that can be shown. */
+/** The picture, or the first letter of the name if it cannot be shown. */
 function Picture({ name, src }: { name: string; src: string }) {
   const [broken, setBroken] = useState<string>();
   if (!src || src === broken) {
@@ -150,18 +150,18 @@ function Picture({ name, src }: { name: string; src: string }) {
       alt=""
       width="96"
       height="96"
-      // Without it the host of the picture, which may be a provider, would learn which user looks at which page.
+      // Otherwise the host of the picture, maybe a provider, would learn which user views which page.
       referrerpolicy="no-referrer"
       onError={() => setBroken(src)}
     />
   );
 }
 
-/** Files of the service itself are loaded from where this page came from, whichever of its names that is. */
+/** Files of the service are loaded from the host of this page, because the service may have several hosts. */
 const nearby = (address: string) =>
   address.startsWith(`${settings.appUrl}/`) ? address.slice(settings.appUrl.length) : address;
 
-/** The reason why a file is sure to be refused: such a file need not be sent first. */
+/** The reason why the service would refuse the file: then it is not sent. */
 function refusalOf({ type, size: bytes }: File): string | undefined {
   if (!imageTypes.some((known) => known === type)) return text('dashboard.avatar.wrongType');
   return bytes > MAX_IMAGE_BYTES
@@ -169,7 +169,7 @@ function refusalOf({ type, size: bytes }: File): string | undefined {
     : undefined;
 }
 
-/** For the preview: the content security policy knows data: addresses, but no blob: ones. */
+/** For the preview: the Content Security Policy allows data: URLs, but no blob: URLs. */
 function dataUrl(file: File): Promise<string> {
   return new Promise((resolve, reject) => {
     const reader = new FileReader();

@@ -1,18 +1,18 @@
 import type { JSX, RefObject } from 'preact';
 import { useState } from 'preact/hooks';
-import { api, type Profile, type ProfileUpdateInput } from '../../api.ts';
-import { dropDraft } from '../../draft.ts';
-import { TextArea, TextField } from '../../form/fields.tsx';
-import { Button, Form, Notice } from '../../form/form.tsx';
-import { type FieldState, useForm } from '../../form/use-form.ts';
-import { text } from '../../texts.ts';
-import { sessionEnded } from '../session-ended.tsx';
+import { api, type Profile, type ProfileUpdateInput } from '../../../api.ts';
+import { TextArea, TextField } from '../../../form/fields.tsx';
+import { Button, Form, Notice } from '../../../form/form.tsx';
+import { type FieldState, useForm } from '../../../form/use-form.ts';
+import { text } from '../../../language/texts.ts';
+import { dropDraft } from '../../../session/draft.ts';
+import { sessionEnded } from '../../session-ended.tsx';
 
-const LONGEST_BIO = 500;
+const MAX_BIO = 500;
 
 type Name = Exclude<keyof ProfileUpdateInput, 'avatar' | 'language'>;
 
-/** Every field that users may change, in the order of the form; AvatarPicker has the avatar. */
+/** All fields that users may change, in display order, except the avatar (AvatarPicker). */
 const inputs: Record<Name, (props: { field: FieldState }) => JSX.Element> = {
   name: ({ field }) => <TextField field={field} label={text('dashboard.profile.name')} autocomplete="name" />,
   bio: ({ field }) => (
@@ -20,7 +20,7 @@ const inputs: Record<Name, (props: { field: FieldState }) => JSX.Element> = {
       field={field}
       label={text('dashboard.profile.bio')}
       rows={4}
-      hint={text('dashboard.profile.bioLength', { length: [...field.value].length, limit: LONGEST_BIO })}
+      hint={text('dashboard.profile.bioLength', { length: [...field.value].length, limit: MAX_BIO })}
     />
   ),
   location: ({ field }) => (

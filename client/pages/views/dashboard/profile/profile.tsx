@@ -1,12 +1,12 @@
 import { useRef } from 'preact/hooks';
-import { date } from '../../in-readers-language.ts';
-import { markup, text } from '../../texts.ts';
+import { date } from '../../../language/in-readers-language.ts';
+import { markup, text } from '../../../language/texts.ts';
+import { DashboardPage } from '../dashboard-page.tsx';
 import { AvatarPicker } from './avatar-picker.tsx';
-import { DashboardPage } from './dashboard-page.tsx';
 import { ProfileForm } from './profile-form.tsx';
 
 export function Profile() {
-  /** Settles when no picture is being uploaded. */
+  /** Settles when no upload of a picture is running. */
   const picture = useRef(Promise.resolve());
   return (
     <DashboardPage title={text('dashboard.profile.title')}>

@@ -1,26 +1,26 @@
 import type { TotpBeginOutput, TotpStatusOutput } from 'account-client';
 import { useRef, useState } from 'preact/hooks';
-import { api } from '../../api.ts';
-import { Button } from '../../form/form.tsx';
-import { useAction } from '../../form/use-action.ts';
-import { date } from '../../in-readers-language.ts';
-import { text } from '../../texts.ts';
+import { api } from '../../../api.ts';
+import { Button } from '../../../form/form.tsx';
+import { useAction } from '../../../form/use-action.ts';
+import { date } from '../../../language/in-readers-language.ts';
+import { text } from '../../../language/texts.ts';
+import { Outcome, unlessGone } from '../outcome.tsx';
 import { AppSetup } from './app-setup.tsx';
-import { Outcome, unlessGone } from './outcome.tsx';
 import { useRecentCredential } from './recent-credential.tsx';
 import { RecoveryCodes } from './recovery-codes.tsx';
 
-/** So many recovery codes, or fewer, are few. */
+/** This many recovery codes or fewer trigger the hint. */
 const FEW = 3;
 
 interface Props {
   status: TotpStatusOutput;
   email: string;
-  /** Resolves once `status` is read again. */
+  /** Resolves once `status` is reloaded. */
   onChange(): Promise<void>;
 }
 
-/** The authenticator app, and the recovery codes in its place. */
+/** The authenticator app and its recovery codes. */
 export function AppCard({ status, email, onChange }: Props) {
   const { busy, act, ...outcome } = useAction();
   const [setup, setSetup] = useState<TotpBeginOutput>();
@@ -61,14 +61,14 @@ export function AppCard({ status, email, onChange }: Props) {
         async () => {
           setCodes(undefined);
           await onChange();
-          // The button that was pressed is gone.
+          // The pressed button is gone.
           heading.current?.focus();
           return text('dashboard.app.turnedOff');
         },
       ),
     );
 
-  /** What was shown is gone, with the button that closed it. */
+  /** For when the content is gone, with the button that closed it. */
   const close = () => {
     setSetup(undefined);
     setCodes(undefined);

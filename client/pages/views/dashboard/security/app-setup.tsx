@@ -1,11 +1,11 @@
 import type { TotpBeginOutput } from 'account-client';
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { api } from '../../api.ts';
-import { TextField } from '../../form/fields.tsx';
-import { Button, Form } from '../../form/form.tsx';
-import { useForm } from '../../form/use-form.ts';
-import { markup, text } from '../../texts.ts';
-import { sessionEnded } from '../session-ended.tsx';
+import { api } from '../../../api.ts';
+import { TextField } from '../../../form/fields.tsx';
+import { Button, Form } from '../../../form/form.tsx';
+import { useForm } from '../../../form/use-form.ts';
+import { markup, text } from '../../../language/texts.ts';
+import { sessionEnded } from '../../session-ended.tsx';
 import { useRecentCredential } from './recent-credential.tsx';
 import { CopyButton } from './recovery-codes.tsx';
 
@@ -15,7 +15,7 @@ interface Props {
   onCancel(): void;
 }
 
-/** The secret for the app, which a first code turns on. */
+/** Shows the secret for the app, which the first code activates. */
 export function AppSetup({ setup: { secret, qr }, onEnabled, onCancel }: Props) {
   const heading = useRef<HTMLHeadingElement>(null);
   useLayoutEffect(() => heading.current?.focus(), []);

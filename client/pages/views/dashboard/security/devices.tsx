@@ -1,16 +1,16 @@
 import type { SessionsListOutput } from 'account-client';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { deviceLabel } from '../../../../server/texts/device.ts';
-import { api, type Refusal, refusalIn } from '../../api.ts';
-import { Alert, Button, Notice } from '../../form/form.tsx';
-import { sentenceFor } from '../../form/use-form.ts';
-import { dateTime } from '../../in-readers-language.ts';
-import { wayIn } from '../../provider-label.ts';
-import { markup, text } from '../../texts.ts';
-import { LogOut } from '../log-out.tsx';
-import { sessionEnded } from '../session-ended.tsx';
-import { DashboardPage } from './dashboard-page.tsx';
-import { unlessGone } from './outcome.tsx';
+import { deviceLabel } from '../../../../../server/shared/texts/device.ts';
+import { api, type Refusal, refusalIn } from '../../../api.ts';
+import { Alert, Button, Notice } from '../../../form/form.tsx';
+import { sentenceFor } from '../../../form/use-form.ts';
+import { dateTime } from '../../../language/in-readers-language.ts';
+import { wayIn } from '../../../language/provider-label.ts';
+import { markup, text } from '../../../language/texts.ts';
+import { LogOut } from '../../login/log-out.tsx';
+import { sessionEnded } from '../../session-ended.tsx';
+import { DashboardPage } from '../dashboard-page.tsx';
+import { unlessGone } from '../outcome.tsx';
 
 type Session = SessionsListOutput['data'][number];
 
@@ -29,11 +29,11 @@ export function Devices() {
   );
 }
 
-/** Where the user is logged in. Any session but the one here can be ended: that one has its button at the top. */
+/** The user's sessions. All but the current one can be ended here; that one has a button at the top. */
 function Sessions() {
   const [sessions, setSessions] = useState<Session[]>();
   const [refusal, setRefusal] = useState<Refusal>();
-  /** The ids that are being ended. */
+  /** The ids of the sessions being ended. */
   const [ending, setEnding] = useState<string[]>([]);
   const [notice, setNotice] = useState('');
   const heading = useRef<HTMLHeadingElement>(null);
@@ -54,7 +54,7 @@ function Sessions() {
         await load();
       }
       setNotice(done);
-      // The button that was pressed is gone.
+      // The pressed button is gone.
       heading.current?.focus();
     } catch (error) {
       setRefusal(refusalIn(error));
@@ -106,10 +106,10 @@ function Sessions() {
   );
 }
 
-/** `current` is known of the user's own sessions only. */
+/** `current` is known only for the user's own sessions. */
 export function Device({ session }: { session: Omit<Session, 'current'> & Partial<Session> }) {
   const { id, device, current, address, method, createdAt, lastUsedAt } = session;
-  // The service keeps the hour of the last use only, which may have begun before the login.
+  // The service stores only the hour of the last use, which may have begun before the login.
   const isUsedSince = lastUsedAt > createdAt;
   const label = <strong>{deviceLabel(device, text)}</strong>;
   const login = { way: wayIn(method), time: dateTime(createdAt), address };

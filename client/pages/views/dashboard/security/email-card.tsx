@@ -1,15 +1,15 @@
 import { useState } from 'preact/hooks';
-import { api, type Profile } from '../../api.ts';
-import { dropDraft } from '../../draft.ts';
-import { TextField } from '../../form/fields.tsx';
-import { Button, Form, Notice } from '../../form/form.tsx';
-import { useForm } from '../../form/use-form.ts';
-import { MailboxHint } from '../../page.tsx';
-import { markup, text } from '../../texts.ts';
-import { sessionEnded } from '../session-ended.tsx';
+import { api, type Profile } from '../../../api.ts';
+import { TextField } from '../../../form/fields.tsx';
+import { Button, Form, Notice } from '../../../form/form.tsx';
+import { useForm } from '../../../form/use-form.ts';
+import { markup, text } from '../../../language/texts.ts';
+import { MailboxHint } from '../../../page.tsx';
+import { dropDraft } from '../../../session/draft.ts';
+import { sessionEnded } from '../../session-ended.tsx';
 import { useRecentCredential } from './recent-credential.tsx';
 
-/** Asks for another email. It changes only once the link in the mail to it is used. */
+/** Requests an email change, which takes effect only by the mailed link. */
 export function EmailCard({ profile: { id, email } }: { profile: Profile }) {
   const [isAsked, setAsked] = useState(false);
   const { withRecentCredential, question, isAsking } = useRecentCredential();

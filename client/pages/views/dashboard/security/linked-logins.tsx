@@ -1,28 +1,28 @@
 import type { IdentitiesListOutput } from 'account-client';
 import { Fragment } from 'preact';
 import { useRef } from 'preact/hooks';
-import { api } from '../../api.ts';
-import { Button } from '../../form/form.tsx';
-import { useAction } from '../../form/use-action.ts';
-import { date } from '../../in-readers-language.ts';
-import { rememberProvider } from '../../last-provider.ts';
-import { providerLabel, providerLabelFirst } from '../../provider-label.ts';
-import { settings } from '../../settings.ts';
-import { text } from '../../texts.ts';
-import { Outcome, unlessGone } from './outcome.tsx';
+import { api } from '../../../api.ts';
+import { Button } from '../../../form/form.tsx';
+import { useAction } from '../../../form/use-action.ts';
+import { date } from '../../../language/in-readers-language.ts';
+import { providerLabel, providerLabelFirst } from '../../../language/provider-label.ts';
+import { text } from '../../../language/texts.ts';
+import { rememberProvider } from '../../../session/last-provider.ts';
+import { settings } from '../../../settings.ts';
+import { Outcome, unlessGone } from '../outcome.tsx';
 import { useRecentCredential } from './recent-credential.tsx';
 
 type Identity = IdentitiesListOutput['data'][number];
 
 interface Props {
   methods: IdentitiesListOutput;
-  /** Resolves once `methods` is read again. */
+  /** Resolves once `methods` is reloaded. */
   onChange(): Promise<void>;
 }
 
-/** The identities at providers by which the user logs in: each can be unlinked, and others linked. */
+/** The linked identities, each with a button to unlink it, and buttons to link more. */
 export function LinkedLogins({ methods: { data: identities, hasPassword }, onChange }: Props) {
-  /** `busy` is the id that is being unlinked, or the name of the provider that is being linked. */
+  /** `busy` is the id being unlinked, or the name of the provider being linked. */
   const { busy, act, ...outcome } = useAction();
   const heading = useRef<HTMLHeadingElement>(null);
   const { withRecentCredential, question, isAsking } = useRecentCredential();
@@ -33,7 +33,7 @@ export function LinkedLogins({ methods: { data: identities, hasPassword }, onCha
         () => unlessGone(api.identities.unlink.mutate({ id })),
         async () => {
           await onChange();
-          // The button that was pressed is gone.
+          // The pressed button is gone.
           heading.current?.focus();
           return text('dashboard.linkedLogins.unlinked', { provider: providerLabelFirst(provider) });
         },

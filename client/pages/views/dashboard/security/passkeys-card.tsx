@@ -1,28 +1,28 @@
 import type { PasskeysListOutput } from 'account-client';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { api } from '../../api.ts';
-import { TextField } from '../../form/fields.tsx';
-import { Button, Form } from '../../form/form.tsx';
-import { useAction } from '../../form/use-action.ts';
-import { useForm } from '../../form/use-form.ts';
-import { date, dateTime } from '../../in-readers-language.ts';
-import { addPasskey, hasPasskeys } from '../../passkeys.ts';
-import { text } from '../../texts.ts';
-import { sessionEnded } from '../session-ended.tsx';
-import { Outcome, unlessGone } from './outcome.tsx';
+import { api } from '../../../api.ts';
+import { TextField } from '../../../form/fields.tsx';
+import { Button, Form } from '../../../form/form.tsx';
+import { useAction } from '../../../form/use-action.ts';
+import { useForm } from '../../../form/use-form.ts';
+import { date, dateTime } from '../../../language/in-readers-language.ts';
+import { text } from '../../../language/texts.ts';
+import { addPasskey, hasPasskeys } from '../../../passkeys.ts';
+import { sessionEnded } from '../../session-ended.tsx';
+import { Outcome, unlessGone } from '../outcome.tsx';
 import { useRecentCredential } from './recent-credential.tsx';
 
 type Passkey = PasskeysListOutput['data'][number];
 
 interface Props {
   passkeys: Passkey[];
-  /** Resolves once `passkeys` is read again. */
+  /** Resolves once `passkeys` is reloaded. */
   onChange(): Promise<void>;
 }
 
-/** The passkeys of the user. A new one has the name of its authenticator, and can be given another. */
+/** The user's passkeys. A new one is named after its authenticator and can be renamed. */
 export function PasskeysCard({ passkeys, onChange }: Props) {
-  /** `busy` is the id that is being removed, or `add`. */
+  /** `busy` is the id being removed, or `add`. */
   const { busy, act, ...outcome } = useAction();
   const [renaming, setRenaming] = useState('');
   const heading = useRef<HTMLHeadingElement>(null);
@@ -42,7 +42,7 @@ export function PasskeysCard({ passkeys, onChange }: Props) {
         () => unlessGone(api.passkeys.remove.mutate({ id })),
         async () => {
           await onChange();
-          // The button that was pressed is gone.
+          // The pressed button is gone.
           heading.current?.focus();
           return text('dashboard.passkeys.removed', { name });
         },
@@ -141,7 +141,7 @@ function Rename({ passkey: { id, name }, onChange, onClose }: RenameProps) {
   });
   const { element } = form;
   useEffect(() => element.current?.querySelector('input')?.select(), []);
-  /** Several cards of the page have fields: the id of the passkey makes this one's name unique. */
+  /** The id of the passkey makes the name unique, because several cards have fields. */
   const own = { ...field('name'), name: `name-${id}` };
   return (
     <Form {...form}>

@@ -1,12 +1,12 @@
 import { useState } from 'preact/hooks';
-import { pagePaths } from '../../../../server/page-paths.ts';
-import { api } from '../../api.ts';
-import { PasswordField } from '../../form/fields.tsx';
-import { Button, Form, Notice } from '../../form/form.tsx';
-import { unmetRules } from '../../form/password-rules.ts';
-import { useForm } from '../../form/use-form.ts';
-import { text } from '../../texts.ts';
-import { sessionEnded } from '../session-ended.tsx';
+import { pagePaths } from '../../../../../server/shared/page-paths.ts';
+import { api } from '../../../api.ts';
+import { PasswordField } from '../../../form/fields.tsx';
+import { Button, Form, Notice } from '../../../form/form.tsx';
+import { unmetRules } from '../../../form/password-rules.ts';
+import { useForm } from '../../../form/use-form.ts';
+import { text } from '../../../language/texts.ts';
+import { sessionEnded } from '../../session-ended.tsx';
 import { useRecentCredential } from './recent-credential.tsx';
 
 const empty = { currentPassword: '', newPassword: '' };
@@ -14,11 +14,11 @@ const empty = { currentPassword: '', newPassword: '' };
 interface Props {
   email: string;
   hasPassword: boolean;
-  /** After a change, also one that was made elsewhere meanwhile. */
+  /** Called after a change, including one made elsewhere. */
   onChange(): void;
 }
 
-/** A new password, or the first one of a user who logs in through a provider. */
+/** Changes the password, or sets the first one of a user of a provider. */
 export function PasswordCard({ email, hasPassword, onChange }: Props) {
   const [isChanged, setChanged] = useState(false);
   const { withRecentCredential, question, isAsking } = useRecentCredential();

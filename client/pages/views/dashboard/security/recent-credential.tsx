@@ -1,16 +1,16 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { api, refusalIn } from '../../api.ts';
-import { PasswordField, TextField } from '../../form/fields.tsx';
-import { Button, Form } from '../../form/form.tsx';
-import { useAction } from '../../form/use-action.ts';
-import { useForm } from '../../form/use-form.ts';
-import { ifAccepted, passkeyFor } from '../../passkeys.ts';
-import { providerLabel } from '../../provider-label.ts';
-import { text } from '../../texts.ts';
-import { sessionEnded } from '../session-ended.tsx';
-import { focusBegun, rememberBegun } from './begun.ts';
-import { Outcome } from './outcome.tsx';
+import { api, refusalIn } from '../../../api.ts';
+import { PasswordField, TextField } from '../../../form/fields.tsx';
+import { Button, Form } from '../../../form/form.tsx';
+import { useAction } from '../../../form/use-action.ts';
+import { useForm } from '../../../form/use-form.ts';
+import { providerLabel } from '../../../language/provider-label.ts';
+import { text } from '../../../language/texts.ts';
+import { ifAccepted, passkeyFor } from '../../../passkeys.ts';
+import { sessionEnded } from '../../session-ended.tsx';
+import { focusBegun, rememberBegun } from '../begun.ts';
+import { Outcome } from '../outcome.tsx';
 import { isEmpty, readWaysToConfirm, type Typed, type WaysToConfirm } from './ways-to-confirm.ts';
 
 interface Asked {
@@ -20,10 +20,10 @@ interface Asked {
 }
 
 /**
- * For sensitive changes. `withRecentCredential(call, then)` makes the call, and passes its answer on; if the service wants to
- * be sure of the user first, `question` asks for a credential, and the call is made again. When the user cancels, it resolves
- * to undefined and nothing has happened. Draw `question` right after what was pressed, a button or its form, but not in a
- * form: it is a form too. `isAsking`: the button waits for the user.
+ * For sensitive changes. `withRecentCredential(call, then)` makes the call and passes its result on. If the service
+ * requires a recent credential, `question` asks for one, and the call is repeated. If the user cancels, it resolves to
+ * undefined, and nothing has changed. Render `question` right after the pressed button or form, but outside forms,
+ * because it is a form. `isAsking`: the button waits for the user.
  */
 export function useRecentCredential(): {
   withRecentCredential<T, R>(call: () => Promise<T>, then: (answer: T) => R | Promise<R>): Promise<R | undefined>;
@@ -35,13 +35,13 @@ export function useRecentCredential(): {
 
   /** Resolves to whether the user has confirmed. */
   const ask = async () => {
-    // Before the question is drawn: its first field must be the next stop of the keyboard.
+    // Set before the question is rendered: its first field must be the next Tab stop.
     const ways = await readWaysToConfirm();
     return new Promise<boolean>((resolve) => {
       const before = document.activeElement;
       const close = (isConfirmed: boolean) => {
         setAsked(undefined);
-        // What had the focus is still there, and what was begun goes on there.
+        // The element that had the focus still exists, and the user continues there.
         if (before instanceof HTMLElement) before.focus();
         resolve(isConfirmed);
       };
@@ -67,7 +67,7 @@ function Question({ ways, confirm, cancel }: Asked) {
   const id = useId();
   const section = useRef<HTMLElement>(null);
   const heading = useRef<HTMLHeadingElement>(null);
-  // With the heading, not after it: who types on is in the question.
+  // Focus the question together with its heading, so that further typing goes there.
   useLayoutEffect(() => heading.current?.focus(), []);
   const action = useAction();
   const { typed } = ways;
@@ -135,7 +135,7 @@ function TypedCredential({ kind, id, confirm }: { kind: Typed; id: string; confi
         : sessionEnded(refusal);
     },
   });
-  /** Two cards of a page may ask at once: the name is part of the field's id. */
+  /** The name is part of the field's id, because two cards of a page may ask at the same time. */
   const own = { ...field(kind), name: id };
   return (
     <Form {...form}>
@@ -152,8 +152,8 @@ function TypedCredential({ kind, id, confirm }: { kind: Typed; id: string; confi
 }
 
 /**
- * The way there leaves the page: the browser comes back to it, its forms have kept what was typed, and the button that was
- * pressed has the focus.
+ * A reauthentication at a provider leaves the page. The browser returns to it; its forms have kept the input, and the
+ * pressed button has the focus.
  */
 const wayThrough = (provider: string) =>
   `/auth/${provider}?${new URLSearchParams({ reauthenticate: '1', page: location.pathname })}`;

@@ -1,16 +1,16 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { Button } from '../../form/form.tsx';
-import { saveFile } from '../../save-file.ts';
-import { markup, text } from '../../texts.ts';
+import { Button } from '../../../form/form.tsx';
+import { markup, text } from '../../../language/texts.ts';
+import { saveFile } from '../../../save-file.ts';
 
 interface Props {
   codes: string[];
-  /** The address of the account, for the file and the print. */
+  /** The email of the account, for the file and the print. */
   email: string;
   onClose(): void;
 }
 
-/** New recovery codes: the only time that they are shown. */
+/** New recovery codes, which are never shown again. */
 export function RecoveryCodes({ codes, email, onClose }: Props) {
   const heading = useRef<HTMLHeadingElement>(null);
   useLayoutEffect(() => heading.current?.focus(), []);
@@ -51,7 +51,7 @@ export function RecoveryCodes({ codes, email, onClose }: Props) {
   );
 }
 
-/** Not drawn where the browser lets no page copy: the text can be marked there. */
+/** Hidden if the browser does not let pages copy: then the text can be selected. */
 export function CopyButton({ content, children }: { content: string; children: string }) {
   const [isCopied, setCopied] = useState(false);
   if (!isSecureContext) return null;

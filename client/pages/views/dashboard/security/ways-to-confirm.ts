@@ -1,11 +1,11 @@
-import { hasPasskeys } from '../../passkeys.ts';
-import { settings } from '../../settings.ts';
+import { hasPasskeys } from '../../../passkeys.ts';
+import { settings } from '../../../settings.ts';
 import { readLoginMethods } from './login-methods.ts';
 
-/** Credentials that are typed, by their names in `auth.reauthenticate`. */
+/** Typed credentials, by their names in `auth.reauthenticate`. */
 export type Typed = 'password' | 'code';
 
-/** What the user can confirm with. */
+/** The credentials that the user can confirm with. */
 export interface WaysToConfirm {
   typed: Typed | undefined;
   hasPasskey: boolean;
@@ -19,7 +19,7 @@ export async function readWaysToConfirm(): Promise<WaysToConfirm> {
   const { identities, passkeys, app } = await readLoginMethods();
   const linked = identities.data.map(({ provider }) => provider);
   const hasPasskey = hasPasskeys && passkeys.data.length > 0;
-  // Where there is an app, neither a password nor a provider is enough.
+  // With an app, neither a password nor a provider is enough.
   if (app.enabled) return { typed: 'code', hasPasskey, providers: [] };
   return {
     typed: identities.hasPassword ? 'password' : undefined,

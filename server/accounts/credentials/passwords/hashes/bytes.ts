@@ -1,13 +1,16 @@
 import { timingSafeEqual } from 'node:crypto';
 
-/** Standard base64, padded or not, in which Python's passlib writes `.` for `+`. */
+/** Standard base64, padded or not. Python's passlib writes `.` for `+`. */
 export const base64 = '[A-Za-z0-9+/.]+={0,2}';
 
 export const fromBase64 = (text: string): Buffer => Buffer.from(text.replaceAll('.', '+'), 'base64');
 
+/** Whether a text is canonical base64 without padding, the only form that strict decoders accept. */
+export const isStrictBase64 = (text: string): boolean =>
+  Buffer.from(text, 'base64').toString('base64').replace(/=+$/, '') === text;
+
 /**
- * The lengths of derived keys that are stored in full: of one that was cut off, by a column that is too short for example, the rest
- * would be right for more passwords than one.
+ * Accepted lengths of derived keys. A truncated key, for example from a short column, would match several passwords.
  */
 const wholeLengths: readonly number[] = [20, 32, 64];
 

@@ -1,10 +1,12 @@
-/** A stored password hash of another product, as its text describes it. */
+/** A password hash of another product, parsed from its text. */
 export interface ForeignHash {
-  /** Whether its parameters would take so much time or memory that it is never computed. */
+  /** Whether its cost parameters exceed the limits: then it is never computed. */
   isTooCostly: boolean;
+  /** Memory needed, in bytes. */
+  memory: number;
   /** Computes on threads, never on the event loop. */
   matches(password: string): Promise<boolean>;
 }
 
-/** Reads the texts of one kind of hash; undefined for any other text. */
+/** Parses the hashes of one family. Undefined for any other text. */
 export type HashFamily = (stored: string) => ForeignHash | undefined;

@@ -17,7 +17,7 @@ const families: readonly HashFamily[] = [
   shaCrypt,
 ];
 
-/** PBKDF2 with SHA-256 and 32 bytes, which alone is made here. */
+/** PBKDF2 with SHA-256 and 32 bytes, the only hash created here. */
 interface OwnHash {
   rounds: number;
   salt: Buffer;
@@ -28,8 +28,8 @@ type StoredHash = OwnHash | ForeignHash;
 
 export const isOwn = (hash: StoredHash): hash is OwnHash => 'rounds' in hash;
 
-/** A second or two of work. */
-const MOST_ROUNDS = 10_000_000;
+/** One to two seconds of computation. */
+const MAX_ROUNDS = 10_000_000;
 
 const ownForm = /^([1-9]\d{0,9}):([A-Za-z0-9+/]+={0,2}):([A-Za-z0-9+/]{43}=)$/;
 
@@ -45,10 +45,10 @@ function parse(stored: string): StoredHash | undefined {
   return undefined;
 }
 
-/** A stored hash, or why it is of no use; the reason does not contain it. */
+/** Parses a stored hash, or returns why it is unusable, without quoting it. */
 export function readHash(stored: string): { hash: StoredHash } | { problem: string } {
   const hash = parse(stored);
   if (!hash) return { problem: 'it has an unknown form' };
-  const isTooCostly = isOwn(hash) ? hash.rounds > MOST_ROUNDS : hash.isTooCostly;
+  const isTooCostly = isOwn(hash) ? hash.rounds > MAX_ROUNDS : hash.isTooCostly;
   return isTooCostly ? { problem: 'it costs too much time or memory' } : { hash };
 }

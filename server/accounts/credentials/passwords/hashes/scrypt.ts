@@ -11,33 +11,34 @@ export interface ScryptCost {
 }
 
 /** N times r: 256 MiB. */
-const MOST_BLOCKS = 2 ** 21;
-/** N times r times p: about a second of work. */
-const MOST_WORK = 2 ** 22;
+const MAX_BLOCKS = 2 ** 21;
+/** r times p: the data that PBKDF2 derives before and after, kept in memory. */
+const MAX_LANE_BLOCKS = 2 ** 10;
+/** N times r times p: about a second of computation. */
+const MAX_WORK = 2 ** 22;
 
-/** RFC 7914 section 2 and what the library takes. */
-const isValid = ({ logN, r, p }: ScryptCost): boolean => logN >= 1 && logN < 64 && r >= 1 && p >= 1;
+/** RFC 7914 section 2. */
+export const isScrypt = ({ logN, r, p }: ScryptCost): boolean => logN >= 1 && logN < 16 * r && r >= 1 && p >= 1;
 
 export const isScryptTooCostly = ({ logN, r, p }: ScryptCost): boolean =>
-  2 ** logN * r > MOST_BLOCKS || 2 ** logN * r * p > MOST_WORK;
+  2 ** logN * r > MAX_BLOCKS || r * p > MAX_LANE_BLOCKS || 2 ** logN * r * p > MAX_WORK;
+
+/** In bytes: N blocks, p lanes, and two work blocks. */
+export const memoryOfScrypt = ({ logN, r, p }: ScryptCost): number => 128 * r * (2 ** logN + p + 2);
 
 const deriveBytes = promisify<BinaryLike, BinaryLike, number, object, Buffer>(deriveKey);
 
-export const deriveScrypt = (
-  password: string,
-  salt: BinaryLike,
-  { logN, r, p }: ScryptCost,
-  length: number,
-): Promise<Buffer> => {
-  const N = 2 ** logN;
-  // What it needs, and the room that OpenSSL asks for beside.
-  return deriveBytes(password, salt, length, { N, r, p, maxmem: 128 * r * (N + p + 2) + 2 ** 20 });
+export const deriveScrypt = (password: string, salt: BinaryLike, cost: ScryptCost, length: number): Promise<Buffer> => {
+  const { logN, r, p } = cost;
+  // The memory for scrypt, and the margin that OpenSSL requires.
+  return deriveBytes(password, salt, length, { N: 2 ** logN, r, p, maxmem: memoryOfScrypt(cost) + 2 ** 20 });
 };
 
 const hashOf = (cost: ScryptCost, salt: BinaryLike, hash: Buffer): ForeignHash | undefined =>
-  isValid(cost) && isWholeKey(hash)
+  isScrypt(cost) && isWholeKey(hash)
     ? {
         isTooCostly: isScryptTooCostly(cost),
+        memory: memoryOfScrypt(cost),
         matches: async (password) => isSameHash(await deriveScrypt(password, salt, cost, hash.length), hash),
       }
     : undefined;
@@ -54,17 +55,17 @@ const phc: HashFamily = (stored) => {
 
 const djangoForm = new RegExp(`^scrypt\\$(\\d{1,9})\\$([!-#%-~]{1,128})\\$(\\d{1,7})\\$(\\d{1,7})\\$(${base64})$`);
 
-/** `scrypt$N$salt$r$p$hash` of Django, whose salt is a text. */
+/** Django's `scrypt$N$salt$r$p$hash`, with the salt as text. */
 const django: HashFamily = (stored) => {
   const [, N, salt = '', r, p, hash = ''] = djangoForm.exec(stored) ?? [];
   const logN = Math.log2(Number(N));
   return Number.isInteger(logN) ? hashOf({ logN, r: Number(r), p: Number(p) }, salt, fromBase64(hash)) : undefined;
 };
 
-/** What better-auth writes always has these. */
+/** better-auth always uses these parameters. */
 const betterAuthCost: ScryptCost = { logN: 14, r: 16, p: 1 };
 
-/** `salt:hash` of better-auth, both hexadecimal: the salt is its text, the password is normalized. */
+/** better-auth's `salt:hash` in hexadecimal. The salt is used as text; the password is normalized. */
 const betterAuth: HashFamily = (stored) => {
   const [, salt = '', hash] = /^([0-9a-f]{32}):([0-9a-f]{128})$/.exec(stored) ?? [];
   if (hash === undefined) return undefined;

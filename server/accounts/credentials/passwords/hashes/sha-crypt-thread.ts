@@ -3,7 +3,7 @@ import { setPriority } from 'node:os';
 import { parentPort } from 'node:worker_threads';
 import { HASH_PRIORITY } from '../pool-threads.ts';
 
-/** A thread that computes sha-crypt hashes, one at a time. */
+/** A worker thread that computes sha-crypt hashes, one at a time. */
 
 export interface ShaCryptTask {
   digest: 'sha256' | 'sha512';
@@ -14,21 +14,21 @@ export interface ShaCryptTask {
 
 const alphabet = './0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-/** The numbers of the specification's steps are in the comments. */
+/** Comments give the step numbers of the specification. */
 export function shaCryptHash({ digest, password, salt: saltText, rounds }: ShaCryptTask): string {
   const sum = (...parts: Buffer[]) => hash(digest, Buffer.concat(parts), 'buffer');
   const [key, salt] = [Buffer.from(password), Buffer.from(saltText)];
-  // 4 to 8.
+  // Steps 4 to 8.
   const alternate = sum(key, salt, key);
   const size = alternate.length;
-  // 9 to 12: for each bit of the length, from the lowest on.
+  // Steps 9 to 12: each bit of the length, lowest first.
   const bits = key.length === 0 ? [] : [...key.length.toString(2)].reverse();
   const first = sum(key, salt, repeated(alternate, key.length), ...bits.map((bit) => (bit === '1' ? alternate : key)));
-  // 13 to 16.
+  // Steps 13 to 16.
   const p = repeated(sum(...Array<Buffer>(key.length).fill(key)), key.length);
-  // 17 to 20.
+  // Steps 17 to 20.
   const s = repeated(sum(...Array<Buffer>(16 + (first[0] ?? 0)).fill(salt)), salt.length);
-  // 21: what a round hashes depends on its number modulo 2, 3 and 7; the former hash is at one end.
+  // Step 21: the input of a round depends on its number modulo 2, 3 and 7, with the previous hash at one end.
   const inputs = Array.from({ length: 2 * 3 * 7 }, (_, round) => {
     const isOdd = round % 2 === 1;
     const middle = [...(round % 3 === 0 ? [] : [s]), ...(round % 7 === 0 ? [] : [p])];
@@ -47,13 +47,13 @@ export function shaCryptHash({ digest, password, salt: saltText, rounds }: ShaCr
   return encoded(current);
 }
 
-/** The first `length` bytes of a text that is repeated. */
+/** The first `length` bytes of the repeated text. */
 const repeated = (bytes: Buffer, length: number): Buffer => Buffer.alloc(length, bytes);
 
-/** 22: three bytes become four characters, in an order of their own; the last byte or two are what is left. */
+/** Step 22: three bytes become four characters in a permuted order. The last group has one or two bytes. */
 function encoded(bytes: Buffer): string {
   const third = Math.floor(bytes.length / 3);
-  // SHA-512 takes the bytes of each three from the next place on, SHA-256 from the one before.
+  // The byte order within groups rotates: SHA-512 by one step, SHA-256 by two.
   const step = bytes.length === 64 ? 1 : 2;
   const groups = Array.from({ length: third }, (_, i) =>
     [0, 1, 2].map((place) => bytes[i + third * ((place + i * step) % 3)] ?? 0),
@@ -67,12 +67,12 @@ function characters(group: number[], count: number): string {
   return Array.from({ length: count }, (_, i) => alphabet[(value >> (6 * i)) & 63]).join('');
 }
 
-// Of this thread alone, which only Linux knows.
+// Sets the priority of this thread only, which is possible only on Linux.
 if (process.platform === 'linux') {
   try {
     setPriority(HASH_PRIORITY);
   } catch {
-    // The service itself has a lower one: hashes work all the same.
+    // The service already has a lower priority; hashing works without the change.
   }
 }
 parentPort?.on('message', (task: ShaCryptTask) => parentPort?.postMessage(shaCryptHash(task)));

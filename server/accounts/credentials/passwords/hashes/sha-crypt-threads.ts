@@ -2,20 +2,20 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import type { ShaCryptTask } from './sha-crypt-thread.ts';
 
-/** A thread takes 30 ms to start, and 10 MB. */
+/** An idle thread ends after this time. Starting one takes 30 ms and 10 MB. */
 const IDLE_MS = 10_000;
 
 const idle = new Map<Worker, NodeJS.Timeout>();
 
 /**
- * Computes a hash on a thread of its own, as no library does it natively: on the event loop it would take 10 ms and more. The
- * caller bounds how many are computed at once.
+ * Computes a hash on a worker thread: no library does it natively, and it would block the event loop for 10 ms or more.
+ * The caller limits concurrent computations.
  */
 export async function computeShaCrypt(task: ShaCryptTask): Promise<string> {
   const worker = takeIdle() ?? new Worker(new URL('./sha-crypt-thread.ts', import.meta.url));
   worker.ref();
   worker.postMessage(task);
-  // Rejects where the thread fails, which then has ended.
+  // Rejects if the thread fails; the thread has ended then.
   const [hash] = await once(worker, 'message');
   keepIdle(worker);
   return String(hash);

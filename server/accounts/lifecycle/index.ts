@@ -1,0 +1,97 @@
+import type { Activity } from '../../activity/index.ts';
+import type { Config } from '../../config/index.ts';
+import type { Limits } from '../../limits/index.ts';
+import type { Database } from '../../parts/database/contract.ts';
+import type { Log } from '../../telemetry/log.ts';
+import type { Credentials } from '../credentials/index.ts';
+import type { Login } from '../login/index.ts';
+import type { MailRules } from '../mail/index.ts';
+import type { Sessions } from '../sessions/index.ts';
+import type { Users } from '../users/index.ts';
+import { createDeletion } from './deletion.ts';
+import { createEmailChange } from './email-change.ts';
+import { createInvitations } from './invitations.ts';
+import { createNotMe } from './not-me.ts';
+import { createPasswordChange } from './password-change.ts';
+import { createPasswordReset } from './password-reset.ts';
+import { createRegistration } from './registration.ts';
+import { createRemoval } from './removal.ts';
+import { createTerms } from './terms.ts';
+import { createVerification } from './verification.ts';
+
+export type { AccountDeletion, Deletion } from './deletion.ts';
+
+interface Parts {
+  database: Database;
+  activity: Activity;
+  limits: Limits;
+  users: Users;
+  mail: MailRules;
+  sessions: Sessions;
+  credentials: Credentials;
+  login: Login;
+  /** Deletes the uploads of a user who is being removed. Idempotent. Resolves to whether all are deleted. */
+  removeUploads(userId: string): Promise<boolean>;
+  /** Deletes the webhook deliveries that name the user. Idempotent. */
+  removeDeliveries(userId: string): Promise<void>;
+  log: Log;
+}
+
+/** The life of an account, from registration to removal. */
+export function createLifecycle({ rates, deletionGraceDays: graceDays }: Config, parts: Parts) {
+  const {
+    database,
+    activity,
+    limits,
+    users,
+    mail,
+    sessions,
+    credentials,
+    login,
+    removeUploads,
+    removeDeliveries,
+    log,
+  } = parts;
+  const removal = createRemoval({
+    database,
+    steps: [
+      ({ userId }) => removeUploads(userId),
+      ({ userId }) => activity.removeAllOf(userId).then(nothingLeft),
+      ({ userId }) => removeDeliveries(userId).then(nothingLeft),
+      mail.outbox.removeAllOf,
+      ({ userId }) => sessions.forgetAll(userId).then(nothingLeft),
+    ],
+    recordRemoved: activity.recordRemoved,
+    log,
+  });
+  const shared = {
+    ...mail,
+    consents: users.consents,
+    registration: users.registration,
+    users,
+    database,
+    limits,
+    sessions,
+    devices: sessions.devices,
+    passwords: credentials.passwords,
+    deleteUser: removal.deleteUser,
+    recordUnmailed: activity.record,
+  };
+  return {
+    registration: createRegistration(shared),
+    verification: createVerification(shared),
+    invitations: createInvitations({ ...shared, rates }),
+    emailChange: createEmailChange(shared),
+    passwordChange: createPasswordChange({ ...shared, checkPassword: login.checkPassword }),
+    passwordReset: createPasswordReset(shared),
+    notMe: createNotMe(shared),
+    deletion: createDeletion({ ...shared, graceDays }),
+    terms: createTerms(shared),
+    removal,
+  };
+}
+
+/** The result of a step that deletes everything in one go. */
+const nothingLeft = () => true;
+
+export type Lifecycle = ReturnType<typeof createLifecycle>;

@@ -1,0 +1,110 @@
+/**
+ * A logged-in user sets a new password. The current password is required if there is one (INVALID_CREDENTIALS, as at a
+ * login). A first password, and any password of an account with an authenticator app, needs a recent credential in the
+ * session (REAUTHENTICATION_REQUIRED). All other sessions and reset links end, and other devices are forgotten.
+ */
+import { ServiceError } from '../../errors.ts';
+import type { Limits } from '../../limits/index.ts';
+import type { Database } from '../../parts/database/contract.ts';
+import { hasOnlyProvenMethods, type Passwords } from '../credentials/index.ts';
+import { type PasswordCheck, wrongPassword } from '../login/index.ts';
+import type { EmailChangeRows, OneTimeTokens, Outbox, RecordEvent } from '../mail/index.ts';
+import {
+  type DeviceRequest,
+  endOtherSessions,
+  type KnownDevices,
+  type OwnSession,
+  type RotatedSession,
+  type Sessions,
+} from '../sessions/index.ts';
+import { lockUser, type Users } from '../users/index.ts';
+
+const currentIsRequired = {
+  details: { currentPassword: { message: 'Please enter your current password', rule: 'required' } },
+};
+
+interface Needs {
+  database: Database;
+  devices: Pick<KnownDevices, 'keep'>;
+  emailChanges: EmailChangeRows;
+  limits: Limits;
+  outbox: Outbox;
+  passwords: Passwords;
+  /** Inserts an event and queues its mail. */
+  record: RecordEvent;
+  sessions: Sessions;
+  tokens: OneTimeTokens;
+  users: Users;
+  checkPassword: PasswordCheck;
+}
+
+/** Sets a new password for a logged-in user. */
+export const createPasswordChange = ({
+  database,
+  devices,
+  emailChanges,
+  limits,
+  outbox,
+  passwords,
+  record,
+  sessions,
+  tokens,
+  users,
+  checkPassword,
+}: Needs) => {
+  /** Every attempt counts as a login does: each costs at least one hash. */
+  const authorize = async (
+    { session }: OwnSession,
+    current: string | undefined,
+    caller: DeviceRequest,
+  ): Promise<void> => {
+    const { email } = session.user;
+    const found = await users.findCredential(email);
+    if (current === undefined && found?.passwordHash) throw new ServiceError('VALIDATION_FAILED', currentIsRequired);
+    // With an app, the password is one of two factors and is checked only after the other.
+    const takesRecent = current === undefined || found?.hasApp;
+    const isRecent = () => session.id !== undefined && sessions.isRecent(session.id);
+    if (takesRecent && !(await isRecent())) throw new ServiceError('REAUTHENTICATION_REQUIRED');
+    if (current === undefined) {
+      await limits.enforce('login', caller.clientAddress);
+      return;
+    }
+    const { user } = await checkPassword({ email, password: current }, { ...caller, session }, wrongPassword);
+    // The address may belong to another user since the session was read.
+    if (user.id !== session.user.id) throw new ServiceError('UNAUTHENTICATED');
+  };
+
+  return {
+    /**
+     * Sets a new password and rotates this session. UNAUTHENTICATED if the session has ended since, even by a
+     * concurrent change.
+     */
+    async changePassword(
+      own: OwnSession,
+      { currentPassword, newPassword }: { currentPassword: string | undefined; newPassword: string },
+      caller: DeviceRequest,
+    ): Promise<RotatedSession> {
+      await authorize(own, currentPassword, caller);
+      const hash = await passwords.hash(newPassword);
+      const { session, token } = own;
+      const { id: userId, sessionEpoch } = session.user;
+      const login = await sessions.rotate(session, token, (ids) =>
+        database.transaction(async (em, tables) => {
+          const user = await lockUser(em, { id: userId });
+          if (user?.sessionEpoch !== sessionEpoch) throw new ServiceError('UNAUTHENTICATED');
+          // A first password is proven if all login methods of the account are.
+          if (!user.hasPassword && (await hasOnlyProvenMethods(em, user))) user.provePassword();
+          const keptDevice = devices.keep(caller.deviceCookie, user);
+          user.changePassword(hash);
+          if (!(await endOtherSessions(tables, user, ids))) throw new ServiceError('UNAUTHENTICATED');
+          await tokens.revoke(tables, user, 'reset-password');
+          await emailChanges.deleteRequested(tables, user);
+          await record(tables, user, { kind: 'password-changed', details: { by: 'user' } }, caller);
+          return keptDevice();
+        }, userId),
+      );
+      outbox.wake();
+      return login;
+    },
+  };
+};

@@ -1,0 +1,110 @@
+/**
+ * Password reset by the owner of the inbox. A reset proves the inbox, so an unverified account belongs to that owner
+ * from here on, and all unproven login methods are removed. Methods added since a reported login are removed too: a
+ * reset is also an answer to that mail. Every device is forgotten except this one, on which the owner can log in while
+ * others guess passwords.
+ */
+import type { Caller } from '../../activity/caller.ts';
+import { ServiceError } from '../../errors.ts';
+import type { Limits } from '../../limits/index.ts';
+import type { Database } from '../../parts/database/contract.ts';
+import { ignored } from '../../telemetry/background.ts';
+import { type Passwords, removeAddedSince, removeUnprovenMethods } from '../credentials/index.ts';
+import { type EmailChangeRows, mailKinds, type OneTimeTokens, type Outbox, type RecordEvent } from '../mail/index.ts';
+import { type DeviceRequest, deleteSessions, type KnownDevices } from '../sessions/index.ts';
+import { type Consents, lockUser, nameFromAddress } from '../users/index.ts';
+
+interface Needs {
+  consents: Pick<Consents, 'removeSince'>;
+  database: Database;
+  emailChanges: EmailChangeRows;
+  limits: Limits;
+  outbox: Outbox;
+  passwords: Passwords;
+  /** Inserts an event and queues its mail. */
+  record: RecordEvent;
+  tokens: OneTimeTokens;
+  devices: Pick<KnownDevices, 'mark' | 'reportedLogins'>;
+}
+
+/** The token of a mailed link, and the address in the link. */
+interface MailedToken {
+  token: string;
+  email: string;
+}
+
+export const createPasswordReset = ({
+  consents,
+  database,
+  devices,
+  emailChanges,
+  limits,
+  outbox,
+  passwords,
+  record,
+  tokens,
+}: Needs) => {
+  /** A usable token for the address to which it was mailed. Otherwise INVALID_TOKEN, counted as a guess. */
+  const findUsable = async ({ token, email }: MailedToken, clientAddress: string) => {
+    const sent = await database.query((tables) => tokens.find(tables, ['reset-password'], token));
+    if (sent?.email !== email || sent.used || sent.expired) throw await limits.refuseToken(clientAddress);
+    return sent;
+  };
+
+  return {
+    /**
+     * Mails a reset link, which replaces the older one, if there is an account; the response does not reveal it.
+     * Without `email`, or past the limit, nothing is sent (interface.md section 4: always 200).
+     */
+    async forgotPassword(email: string | undefined, caller: Caller): Promise<void> {
+      const isWithinLimit = await limits.allows('mailRequest', caller.clientAddress);
+      if (isWithinLimit && email !== undefined) await outbox.request({ kind: 'reset-password', email }, caller);
+    },
+
+    /** INVALID_TOKEN. Reserves nothing, so a refused password leaves the token usable. */
+    async checkResetToken(mailed: MailedToken, clientAddress: string): Promise<void> {
+      await findUsable(mailed, clientAddress);
+    },
+
+    /**
+     * Sets a new password, once per token, and ends every session in the same transaction. Resolves to the new device
+     * cookie. INVALID_TOKEN.
+     */
+    async resetPassword({ token, email }: MailedToken, password: string, request: DeviceRequest): Promise<string> {
+      const sent = await findUsable({ token, email }, request.clientAddress);
+      if (!(await database.write((tables) => tokens.reserve(tables, sent.id))))
+        throw await limits.refuseToken(request.clientAddress);
+      let deviceCookie: string;
+      try {
+        const hash = await passwords.hash(password);
+        deviceCookie = await database.transaction(async (em, tables) => {
+          const user = await lockUser(em, { id: sent.userId });
+          const found = await tokens.find(tables, ['reset-password'], token);
+          if (!user || !found || found.used || found.expired) throw new ServiceError('INVALID_TOKEN');
+          await tokens.markUsed(tables, found.id);
+          await tokens.revoke(tables, user, 'verify-email');
+          if (!user.emailVerified) user.claim(nameFromAddress(user.email));
+          const replaced = { em, tables, user, caller: request, newPassword: hash };
+          await removeUnprovenMethods({ consents, tokens, record }, replaced);
+          await em.flush();
+          const logins = await devices.reportedLogins(tables, user.id, Date.now() - mailKinds['new-device'].lifeMs);
+          await removeAddedSince(
+            { record },
+            replaced,
+            Math.min(Number.MAX_SAFE_INTEGER, ...logins.map(({ at }) => at)),
+          );
+          await deleteSessions(tables, user);
+          await emailChanges.deleteRequested(tables, user);
+          await record(tables, user, { kind: 'password-changed', details: { by: 'reset' } }, request);
+          return devices.mark(request.deviceCookie, user);
+        }, sent.userId);
+      } catch (error) {
+        // A failed reset, for example at a full queue, can be retried immediately.
+        await database.write((tables) => tokens.release(tables, sent.id)).catch(ignored('release_reset_link'));
+        throw error;
+      }
+      outbox.wake();
+      return deviceCookie;
+    },
+  };
+};

@@ -1,0 +1,66 @@
+/**
+ * The service always has an administrator who can log in. `endAdministrator` runs right after the lock on the user,
+ * before any read without a lock: the first such read fixes the transaction's snapshot of other rows.
+ */
+import type { Caller } from '../../activity/caller.ts';
+import { ServiceError } from '../../errors.ts';
+import {
+  type AllTables,
+  type Database,
+  type EntityManager,
+  lockShared,
+  type ReadTables,
+  sql,
+} from '../../parts/database/contract.ts';
+import type { Outbox } from '../mail/index.ts';
+import type { LockedUser } from '../users/index.ts';
+import { changeAsOwner } from './of-user.ts';
+import type { Session } from './sessions.ts';
+
+/** Administrators who can log in. */
+export const activeAdministrators = (tables: ReadTables) =>
+  tables
+    .selectFrom('users')
+    .select('id')
+    .where('role', '=', 'admin')
+    .where('email_verified', '=', 1)
+    .where('blocked_at', 'is', null)
+    .where('deleted_at', 'is', null);
+
+/**
+ * Runs before an active administrator loses that state: LAST_ADMINISTRATOR if no other is left. Deletes the user's
+ * invitations and disables the user's webhooks and applications, because another person may have made them.
+ */
+export async function endAdministrator(em: EntityManager, tables: AllTables, user: LockedUser): Promise<void> {
+  if (!user.isActiveAdministrator) return;
+  await lockShared(em, 'administrators');
+  const other = await activeAdministrators(tables).where('id', '<>', user.id).limit(1).executeTakeFirst();
+  if (!other) throw new ServiceError('LAST_ADMINISTRATOR');
+  await tables.deleteFrom('invitations').where('invited_by', '=', user.id).execute();
+  for (const table of ['webhooks', 'applications'] as const)
+    await tables
+      .updateTable(table)
+      .set({ disabled_by: sql`coalesce(disabled_by, 'administrator')`, administrator_id: null })
+      .where('administrator_id', '=', user.id)
+      .execute();
+}
+
+/** FORBIDDEN if the caller has been demoted, blocked or deleted since the call began. */
+export async function requireStillAdministrator(tables: ReadTables, { actor, actorId }: Caller): Promise<void> {
+  if (actor !== 'administrator') return;
+  const found = await activeAdministrators(tables)
+    .where('id', '=', actorId ?? '')
+    .executeTakeFirst();
+  if (!found) throw new ServiceError('FORBIDDEN');
+}
+
+/** A change by an administrator that touches no other user's row. Locks the administrator's row: FORBIDDEN as above. */
+export const asAdministrator = <Changed>(
+  parts: { database: Database; outbox: Pick<Outbox, 'wake'> },
+  session: Session,
+  change: (tables: AllTables) => Promise<Changed>,
+): Promise<Changed> =>
+  changeAsOwner(parts, session, async (_em, tables, user) => {
+    if (!user.isActiveAdministrator) throw new ServiceError('FORBIDDEN');
+    return change(tables);
+  });

@@ -1,0 +1,209 @@
+/**
+ * Applications and the acts of administrators and operators on them. Each act of an administrator is rate-limited and
+ * recorded in the administrator's activity.
+ */
+import { v7 as uuidv7 } from 'uuid';
+import type { Application, ApplicationKind } from '../../entities/index.ts';
+import { requireStillAdministrator } from '../accounts/sessions/index.ts';
+import type { Caller } from '../activity/caller.ts';
+import type { Activity } from '../activity/index.ts';
+import { ServiceError } from '../errors.ts';
+import { hashOf, newToken } from '../lib/random-token.ts';
+import type { Limits } from '../limits/index.ts';
+import { type AllTables, columnsOf, type Database, nowOf, type ReadTables, sql } from '../parts/database/contract.ts';
+import { problemOfRedirects } from './redirect-uris.ts';
+
+export const MAX_APPLICATIONS = 100;
+/** Two secrets are valid for this long after a rotation. */
+const ROTATION_MS = 24 * 60 * 60_000;
+
+/** The kinds that can keep a secret (RFC 6749 section 2.1). */
+export const hasSecret = (kind: ApplicationKind): boolean => kind === 'web' || kind === 'service';
+
+const listedFields = [
+  'id',
+  'name',
+  'kind',
+  'redirectUris',
+  'resources',
+  'scopes',
+  'tokenFormat',
+  'trusted',
+  'logoUrl',
+  'disabledBy',
+  'createdAt',
+] as const;
+export const listedColumns = columnsOf(listedFields);
+
+/** A listed application. `createdAt` in milliseconds since 1970. */
+type Listed = Pick<Application, 'id' | 'name' | 'kind' | 'tokenFormat' | 'logoUrl' | 'disabledBy' | 'createdAt'>;
+export type ListedApplication = { [Field in keyof Listed]: Exclude<Listed[Field], undefined> } & {
+  redirectUris: string[];
+  /** Identifiers of the APIs that it may ask access tokens for (RFC 8707). */
+  resources: string[];
+  scopes: string[];
+  trusted: boolean;
+};
+
+/** What is given for a new application. Only the kind does not change. */
+export type ApplicationFields = Pick<
+  ListedApplication,
+  'name' | 'kind' | 'redirectUris' | 'resources' | 'scopes' | 'tokenFormat' | 'trusted' | 'logoUrl'
+>;
+type Changes = { [Field in Exclude<keyof ApplicationFields, 'kind'>]?: ApplicationFields[Field] | undefined };
+
+const listIn = (text: string): string[] => text.split(' ').filter(Boolean);
+const listOf = (entries: readonly string[]): string => [...new Set(entries)].join(' ');
+
+export const toListed = <Row extends { redirectUris: string; resources: string; scopes: string; trusted: number }>({
+  redirectUris,
+  resources,
+  scopes,
+  trusted,
+  ...row
+}: Row) => ({
+  ...row,
+  redirectUris: listIn(redirectUris),
+  resources: listIn(resources),
+  scopes: listIn(scopes),
+  trusted: trusted === 1,
+});
+
+const noApplication = () => new ServiceError('NOT_FOUND', { message: 'There is no such application' });
+
+interface Needs {
+  database: Database;
+  limits: Pick<Limits, 'enforce'>;
+  /** Inserts an event without a mail. */
+  recordUnmailed: Activity['record'];
+  isProduction: boolean;
+}
+
+export const createApplicationActs = ({ database, limits, recordUnmailed, isProduction }: Needs) => {
+  const { now } = database;
+
+  const get = async (tables: ReadTables, id: string): Promise<ListedApplication> => {
+    const row = await tables.selectFrom('applications').select(listedColumns).where('id', '=', id).executeTakeFirst();
+    if (!row) throw noApplication();
+    return toListed(row);
+  };
+
+  /** FORBIDDEN if the caller is no longer an administrator. `event` is recorded with the name. */
+  const perform = async <Result>(
+    caller: Caller,
+    event: `application-${'added' | 'changed' | 'removed'}`,
+    act: (tables: AllTables) => Promise<Result & { name: string }>,
+  ): Promise<Result & { name: string }> => {
+    const { actor, actorId } = caller;
+    if (actor === 'administrator') await limits.enforce('administration', actorId ?? '');
+    return database.change(async (tables) => {
+      await requireStillAdministrator(tables, caller);
+      const done = await act(tables);
+      if (actorId) await recordUnmailed(tables, actorId, { kind: event, details: { name: done.name } }, caller);
+      return done;
+    });
+  };
+
+  const checkRedirects = (uris: readonly string[], kind: ApplicationKind): void => {
+    const problem = problemOfRedirects(uris, kind, isProduction);
+    if (problem) throw new ServiceError('VALIDATION_FAILED', { details: { redirectUris: problem } });
+  };
+
+  const columnsFrom = ({ name, redirectUris, resources, scopes, tokenFormat, trusted, logoUrl }: Changes) => ({
+    ...(name !== undefined && { name }),
+    ...(redirectUris && { redirect_uris: listOf(redirectUris) }),
+    ...(resources && { resources: listOf(resources) }),
+    ...(scopes && { scopes: listOf(scopes) }),
+    ...(tokenFormat !== undefined && { token_format: tokenFormat }),
+    ...(trusted !== undefined && { trusted: Number(trusted) }),
+    ...(logoUrl !== undefined && { logo_url: logoUrl }),
+  });
+
+  const enable = ({ actorId }: Caller) => ({ disabled_by: null, administrator_id: actorId ?? null });
+
+  return {
+    /** All of them, oldest first. */
+    async list(): Promise<ListedApplication[]> {
+      const rows = await database.query((tables) =>
+        tables.selectFrom('applications').select(listedColumns).orderBy('id').execute(),
+      );
+      return rows.map(toListed);
+    },
+
+    /** NOT_FOUND for an unknown id. */
+    get: (id: string): Promise<ListedApplication> => database.query((tables) => get(tables, id)),
+
+    /** Resolves to the application and its secret, if its kind has one; no other call returns it. */
+    async create(
+      fields: ApplicationFields,
+      caller: Caller,
+    ): Promise<{ application: ListedApplication; secret: string | undefined }> {
+      checkRedirects(fields.redirectUris, fields.kind);
+      const id = uuidv7();
+      const secret = hasSecret(fields.kind) ? newToken() : undefined;
+      const application = await perform(caller, 'application-added', async (tables) => {
+        const { count } = await tables
+          .selectFrom('applications')
+          .select(({ fn }) => fn.countAll<number>().as('count'))
+          .executeTakeFirstOrThrow();
+        if (Number(count) >= MAX_APPLICATIONS) throw new ServiceError('TOO_MANY_APPLICATIONS');
+        await tables
+          .insertInto('applications')
+          .values({
+            ...columnsFrom(fields),
+            ...enable(caller),
+            id,
+            kind: fields.kind,
+            secret_hash: secret === undefined ? null : hashOf(secret),
+            created_at: now,
+          } as never)
+          .execute();
+        return get(tables, id);
+      });
+      return { application, secret };
+    },
+
+    /** Changes the given fields. A disabled application logs nobody in, and its tokens are void. */
+    update: (
+      id: string,
+      { enabled, ...fields }: Changes & { enabled?: boolean | undefined },
+      caller: Caller,
+    ): Promise<ListedApplication> =>
+      perform(caller, 'application-changed', async (tables) => {
+        const { kind, disabledBy } = await get(tables, id);
+        if (fields.redirectUris) checkRedirects(fields.redirectUris, kind);
+        const isChanged = enabled !== undefined && enabled === (disabledBy !== null);
+        const state = isChanged ? (enabled ? enable(caller) : { disabled_by: 'administrator' as const }) : {};
+        const values = { ...columnsFrom(fields), ...state };
+        if (Object.keys(values).length > 0)
+          await tables.updateTable('applications').set(values).where('id', '=', id).execute();
+        return get(tables, id);
+      }),
+
+    async remove(id: string, caller: Caller): Promise<void> {
+      await perform(caller, 'application-removed', async (tables) => {
+        const application = await get(tables, id);
+        await tables.deleteFrom('applications').where('id', '=', id).execute();
+        return application;
+      });
+    },
+
+    /** A new secret. The former one is accepted too for 24 hours. NOT_FOUND if the kind has none. */
+    async rotateSecret(id: string, caller: Caller): Promise<{ secret: string; formerUntil: number }> {
+      const secret = newToken();
+      const { formerUntil } = await perform(caller, 'application-changed', async (tables) => {
+        const application = await get(tables, id);
+        if (!hasSecret(application.kind))
+          throw new ServiceError('NOT_FOUND', { message: 'Applications of this kind have no secret' });
+        const formerUntil = (await nowOf(database, tables)) + ROTATION_MS;
+        const rotated = tables.updateTable('applications').where('id', '=', id);
+        await rotated.set({ former_hash: sql`secret_hash`, former_until: formerUntil }).execute();
+        await rotated.set({ secret_hash: hashOf(secret) }).execute();
+        return { ...application, formerUntil };
+      });
+      return { secret, formerUntil };
+    },
+  };
+};
+
+export type ApplicationActs = ReturnType<typeof createApplicationActs>;

@@ -1,0 +1,42 @@
+import type { Middleware } from 'koa';
+import type { Config } from '../config/index.ts';
+import { newToken } from '../lib/random-token.ts';
+import type { Limits } from '../limits/index.ts';
+import { endpointOf, isStart, type OAuth, RESUME_COOKIE, resumedIn } from '../oauth/index.ts';
+import { receiveBody } from './body.ts';
+import { clientAddress } from './client-address.ts';
+import { browserCookie, readBrowserCookie } from './cookies/browser.ts';
+import { beAt } from './own-issuer.ts';
+
+/**
+ * The endpoints of the OpenID provider, which exist while there is an application. They are called from other origins
+ * and take no session cookie: a request is bound to its browser only, and the account page knows the session.
+ */
+export function oauth(
+  config: Config,
+  { oauth, limits }: { oauth: OAuth; limits: Pick<Limits, 'enforce'> },
+): Middleware {
+  return async (ctx, next) => {
+    const endpoint = endpointOf(ctx.path);
+    if (endpoint === undefined || !(await oauth.isOn())) return next();
+    const { req, res } = ctx;
+    ctx.state['route'] = endpoint;
+    const address = clientAddress(req.socket.remoteAddress, ctx.get('X-Forwarded-For'), config.trustedProxies);
+    if (isStart(ctx.path)) await limits.enforce('authorizationStart', address);
+
+    const known = readBrowserCookie(ctx.get('Cookie'), config);
+    const browser = known ?? newToken();
+    if (ctx.method === 'GET' && isStart(ctx.path)) browserCookie(ctx, config).setBrowser(browser);
+    const resumed = resumedIn(ctx.path);
+    const isBound = resumed !== undefined && known !== undefined && (await oauth.isBegunBy(resumed, known));
+    req.headers.cookie = isBound ? `${RESUME_COOKIE}=${resumed}` : '';
+    beAt(config.appUrl, req);
+    ctx.respond = false;
+    await receiveBody(req, () => oauth.handle(req, res, { browser, clientAddress: address })).catch(
+      (error: unknown) => {
+        ctx.respond = true;
+        throw error;
+      },
+    );
+  };
+}

@@ -1,0 +1,178 @@
+/*
+ * While the store is down, a limit refuses if nothing works without the store anyway, and allows if it only slows calls
+ * down: an outage must not stop those. The numbers are configuration (`LIMIT_…`). The outbox itself limits mails per
+ * recipient.
+ */
+
+import ipaddr from 'ipaddr.js';
+import type { Rate } from '../config/index.ts';
+import { ServiceError } from '../errors.ts';
+import type { Consumption, Counter, KeyValueStore } from '../parts/key-value/contract.ts';
+import { ignored } from '../telemetry/background.ts';
+
+/**
+ * Every limit with its key (client address, user id, or as its entry says) and its behaviour while the store is down.
+ */
+const limits = {
+  /** Every attempt at a credential, right or wrong: at a login, or in a session before a sensitive change. */
+  login: { per: 'address', whenDown: 'refuse' },
+  /** Wrong authenticator codes of a user; each known device or session has its own count. */
+  code: { per: 'user', whenDown: 'refuse' },
+  /** Wrong passwords for one account, existing or not, from devices that are not known to it. */
+  account: { per: 'account', whenDown: 'refuse' },
+  /** Wrong passwords for an account from each device known to it, or in each of its sessions. */
+  device: { per: 'device', whenDown: 'refuse' },
+  register: { per: 'address', whenDown: 'allow' },
+  /** Requests for a mail. */
+  mailRequest: { per: 'address', whenDown: 'allow' },
+  /** Mailed tokens that were refused. */
+  token: { per: 'address', whenDown: 'allow' },
+  /** Presigned addresses and images. Without the store there is no session either. */
+  upload: { per: 'user', whenDown: 'refuse' },
+  /** Exports, which read all stored data. */
+  export: { per: 'user', whenDown: 'refuse' },
+  /** Changes by an administrator to users, and invitations: most of them send mail. */
+  administration: { per: 'user', whenDown: 'refuse' },
+  /** Provider logins begun: each occupies the store for ten minutes. */
+  idpStart: { per: 'address', whenDown: 'refuse' },
+  /** Authorization requests of applications: each occupies the store for half an hour. */
+  authorizationStart: { per: 'address', whenDown: 'refuse' },
+  /** Passkey challenges: each occupies the store for five minutes. */
+  passkeyStart: { per: 'address', whenDown: 'refuse' },
+  /** Secrets for an authenticator app: each is drawn as a QR code and occupies the store for ten minutes. */
+  totpStart: { per: 'user', whenDown: 'refuse' },
+  /** Public reads of users. Off unless configured. */
+  read: { per: 'address', whenDown: 'allow' },
+} as const satisfies Record<string, { per: 'address' | 'user' | 'account' | 'device'; whenDown: 'refuse' | 'allow' }>;
+
+/**
+ * Prefix lengths of IPv6 networks, and the multiple of the allowance that a network shares. A customer gets a /64, /56
+ * or /48 and can use every address in it.
+ */
+const IPV6_NETWORKS = [
+  { bits: 64, times: 1 },
+  { bits: 56, times: 4 },
+  { bits: 48, times: 16 },
+];
+
+/**
+ * The multiple of the allowance that all known devices and sessions of an account share: their number is not limited.
+ */
+const KNOWN_TIMES = 4;
+
+type LimitName = keyof typeof limits;
+
+/** The limits that a client address uses while it logs in. */
+const loginLimits = ['login', 'idpStart', 'passkeyStart'] as const satisfies LimitName[];
+
+/** The key of a known device or session, and the key that all of an account's share. */
+export interface KnownKey {
+  own: string;
+  shared: string;
+}
+
+/**
+ * Each call of `enforce` counts one use and rejects with RATE_LIMITED past the limit. The key of a client is its plain
+ * address.
+ */
+export function createLimits(store: KeyValueStore, rates: Record<LimitName, Rate>) {
+  const counterOf = (name: LimitName, times: number) =>
+    store.counter({ name: `limit:${name}`, points: rates[name].points * times, seconds: rates[name].seconds });
+  const multiples = new Set([...IPV6_NETWORKS.map(({ times }) => times), KNOWN_TIMES]);
+  const counters = Object.fromEntries(
+    Object.keys(limits).map((name) => [
+      name,
+      new Map([...multiples].map((times) => [times, counterOf(name as LimitName, times)])),
+    ]),
+  ) as Record<LimitName, Map<number, Counter>>;
+
+  /** Resolves to a function that refunds the use, for limits on an outcome that is known only later. */
+  const enforce = async (name: LimitName, given: string | KnownKey): Promise<() => Promise<void>> => {
+    const counted: Consumption[] = [];
+    const refund = async () => {
+      await Promise.all(counted.map((consumption) => consumption.refund()));
+    };
+    if (rates[name].points === 0) return refund;
+    const { per, whenDown } = limits[name];
+    // Narrowest key first, stopping at a refusal: one customer or device cannot use up the wider allowance of others.
+    for (const { key, times } of sharesOf(per, given)) {
+      const consumption = await counters[name]
+        .get(times)?.(key)
+        .catch((error: unknown) => {
+          if (whenDown === 'refuse') throw error;
+          return ignored('count_limit')();
+        });
+      if (!consumption) break;
+      if (!consumption.allowed) throw exceeded(rates[name], times, consumption.msBeforeNext);
+      counted.push(consumption);
+    }
+    return refund;
+  };
+
+  return {
+    enforce,
+
+    /** Counts a use silently: the response must not reveal the limit. Returns true within the limit. */
+    async allows(name: LimitName, key: string): Promise<boolean> {
+      try {
+        await enforce(name, key);
+        return true;
+      } catch (error) {
+        if (error instanceof ServiceError && error.code === 'RATE_LIMITED') return false;
+        throw error;
+      }
+    },
+
+    /** Resets the login limits of a client address, for IPv6 also those of its networks. */
+    async forgetLogins(clientAddress: string): Promise<void> {
+      const deletions = loginLimits.flatMap((name) =>
+        networksOf(clientAddress).map(({ key, times }) => counters[name].get(times)?.clear(key)),
+      );
+      await Promise.all(deletions);
+    },
+
+    /** Counts a refused mailed token. Returns the refusal; rejects with RATE_LIMITED past the limit. */
+    async refuseToken(clientAddress: string): Promise<ServiceError> {
+      await enforce('token', clientAddress);
+      return new ServiceError('INVALID_TOKEN');
+    },
+  };
+}
+
+/** The error of a use past a limit. */
+export function exceeded({ points, seconds }: Rate, times: number, msBeforeNext: number): ServiceError {
+  return new ServiceError('RATE_LIMITED', {
+    message: `Too many attempts. Please retry after ${inWords(seconds)}.`,
+    retryAfter: Math.max(1, Math.ceil(msBeforeNext / 1000)),
+    limit: { points: points * times, seconds },
+  });
+}
+
+type Share = { key: string; times: number };
+
+function sharesOf(per: (typeof limits)[LimitName]['per'], key: string | KnownKey): Share[] {
+  if (typeof key !== 'string') {
+    return [
+      { key: key.own, times: 1 },
+      { key: key.shared, times: KNOWN_TIMES },
+    ];
+  }
+  return per === 'address' ? networksOf(key) : [{ key, times: 1 }];
+}
+
+/** The keys of an address: an IPv4 address itself, or each network of an IPv6 address. */
+function networksOf(address: string): Share[] {
+  if (!ipaddr.IPv6.isValid(address)) return [{ key: address, times: 1 }];
+  const bytes = ipaddr.IPv6.parse(address).toByteArray();
+  return IPV6_NETWORKS.map(({ bits, times }) => {
+    const network = ipaddr.fromByteArray([...bytes].fill(0, bits / 8));
+    return { key: `${network.toString()}/${bits}`, times };
+  });
+}
+
+export type Limits = ReturnType<typeof createLimits>;
+
+function inWords(seconds: number): string {
+  if (seconds % 60 !== 0) return `${seconds} seconds`;
+  return seconds === 60 ? '1 minute' : `${seconds / 60} minutes`;
+}

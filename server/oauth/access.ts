@@ -1,0 +1,70 @@
+import { validate as isUuid } from 'uuid';
+import type { Account } from '../accounts/users/index.ts';
+import type { Caller } from '../activity/caller.ts';
+import type { Activity } from '../activity/index.ts';
+import { ServiceError } from '../errors.ts';
+import type { Database } from '../parts/database/contract.ts';
+import { recordGrant, validGrants, wordsIn } from './grants.ts';
+
+/** An application with access to an account. Times in milliseconds since 1970. */
+export interface ListedGrant {
+  /** Of the application. */
+  id: string;
+  name: string;
+  logoUrl: string | null;
+  scopes: string[];
+  createdAt: number;
+  lastUsedAt: number;
+}
+
+const noAccess = () => new ServiceError('NOT_FOUND', { message: 'This application has no access to the account' });
+
+/** What users see of the access that they gave, and end. A user has one entry for each application. */
+export const createAccess = ({ database, activity }: { database: Database; activity: Activity }) => ({
+  /** The applications with access, by name. */
+  async list({ id: userId }: Pick<Account, 'id'>): Promise<ListedGrant[]> {
+    const rows = await database.query((tables) =>
+      validGrants(tables, database)
+        .select(['applications.id', 'applications.name', 'applications.logo_url as logoUrl'])
+        .select(['grants.scopes', 'grants.created_at as createdAt', 'grants.last_used_at as lastUsedAt'])
+        .where('grants.user_id', '=', userId)
+        .orderBy('applications.name')
+        .execute(),
+    );
+    const listed = new Map<string, ListedGrant>();
+    for (const { scopes, ...row } of rows) {
+      const former = listed.get(row.id);
+      listed.set(row.id, {
+        ...row,
+        scopes: [...new Set([...(former?.scopes ?? []), ...wordsIn(scopes)])],
+        createdAt: Math.min(row.createdAt, former?.createdAt ?? row.createdAt),
+        lastUsedAt: Math.max(row.lastUsedAt, former?.lastUsedAt ?? 0),
+      });
+    }
+    return [...listed.values()];
+  },
+
+  /** Ends all grants of the user to an application. NOT_FOUND without one. */
+  revoke: ({ id: userId }: Pick<Account, 'id'>, applicationId: string, caller: Caller): Promise<void> =>
+    database.change(async (tables) => {
+      if (!isUuid(applicationId)) throw noAccess();
+      const application = await tables
+        .selectFrom('applications')
+        .select('name')
+        .where('id', '=', applicationId)
+        .executeTakeFirst();
+      const { numDeletedRows } = await tables
+        .deleteFrom('grants')
+        .where('user_id', '=', userId)
+        .where('application_id', '=', applicationId)
+        .executeTakeFirst();
+      if (numDeletedRows === 0n) throw noAccess();
+      await recordGrant(
+        activity,
+        tables,
+        'grant-revoked',
+        { userId, applicationId, name: application?.name ?? '' },
+        caller,
+      );
+    }, userId),
+});

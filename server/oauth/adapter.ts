@@ -1,0 +1,112 @@
+import type { Adapter, AdapterPayload } from 'oidc-provider';
+import { backgroundJob } from '../activity/caller.ts';
+import type { Database } from '../parts/database/contract.ts';
+import type { KeyValueStore } from '../parts/key-value/contract.ts';
+import { type ArtifactKind, createArtifacts } from './artifacts.ts';
+import { createClients, isIdentityScope } from './clients.ts';
+import type { FoundGrant, Grants } from './grants.ts';
+import { wordsIn } from './grants.ts';
+import { createReplayCheck, createShortLived, shortLivedModels } from './short-lived.ts';
+
+const SECOND_MS = 1000;
+const toSeconds = (ms: number) => Math.floor(ms / SECOND_MS);
+
+export interface AdapterNeeds {
+  database: Database;
+  store: KeyValueStore;
+  grants: Grants;
+  /** Who sends the request under way: its client address. */
+  sender(): string;
+  /** The error of the library for a used code or token. */
+  invalidGrant(message: string): Error;
+}
+
+const unsupported = async (): Promise<never> => {
+  throw new Error('the library must not store this model');
+};
+
+/** Models that are never written: the base of every adapter. */
+const none: Adapter = {
+  upsert: unsupported,
+  find: async () => undefined,
+  findByUid: async () => undefined,
+  findByUserCode: async () => undefined,
+  consume: unsupported,
+  destroy: async () => undefined,
+  revokeByGrantId: async () => undefined,
+};
+
+/** The storage of each model of the library. */
+export function createAdapter(model: string, needs: AdapterNeeds): Adapter {
+  const { database, store, grants } = needs;
+  if (model === 'Client') return { ...none, find: createClients(database).find };
+  // Sessions are ours: that of the library lives for one request.
+  if (model === 'Session') return { ...none, upsert: async () => undefined };
+  if (model === 'Grant')
+    return {
+      ...none,
+      find: async (id) => toPayload(await grants.find(id)),
+      destroy: (id) => grants.end(id, backgroundJob),
+    };
+  if (model === 'AuthorizationCode' || model === 'RefreshToken') return artifactAdapter(model, needs);
+  if (model === 'ReplayDetection') {
+    const isFirst = createReplayCheck(store);
+    const used: AdapterPayload = { exp: Number.MAX_SAFE_INTEGER };
+    return { ...none, upsert: async () => undefined, find: async (id) => ((await isFirst(id)) ? undefined : used) };
+  }
+  return shortLivedModels.includes(model) ? shortLivedAdapter(model, needs) : none;
+}
+
+function artifactAdapter(kind: ArtifactKind, { database, grants, sender, invalidGrant }: AdapterNeeds): Adapter {
+  const artifacts = createArtifacts(database, kind);
+  return {
+    ...none,
+    async upsert(token, payload, expiresIn = 0) {
+      const isStored = await artifacts.insert(token, payload, expiresIn * SECOND_MS);
+      if (!isStored) throw invalidGrant('the grant has ended');
+      if (kind === 'RefreshToken' && payload.grantId !== undefined) await grants.touch(payload.grantId);
+    },
+    find: (token) => artifacts.find(token, sender()),
+    async consume(token) {
+      const other = await artifacts.consume(token, sender());
+      if (!other) return;
+      if (other.grantId !== undefined) await grants.end(other.grantId, backgroundJob);
+      throw invalidGrant('it was already used');
+    },
+    destroy: artifacts.remove,
+    // They end with their grant.
+    revokeByGrantId: async () => undefined,
+  };
+}
+
+function shortLivedAdapter(model: string, { store, invalidGrant }: AdapterNeeds): Adapter {
+  const shortLived = createShortLived(store, model);
+  return {
+    ...none,
+    upsert: (token, payload, expiresIn = 0) => shortLived.insert(token, payload, expiresIn * SECOND_MS),
+    find: shortLived.find,
+    async consume(token) {
+      if (!(await shortLived.take(token))) throw invalidGrant('it was already used');
+    },
+    destroy: shortLived.remove,
+  };
+}
+
+function toPayload(grant: FoundGrant | undefined): AdapterPayload | undefined {
+  if (!grant) return undefined;
+  const scopes = wordsIn(grant.scopes);
+  const openid = { scope: scopes.filter(isIdentityScope).join(' ') };
+  const ofResources = scopes.filter((scope) => !isIdentityScope(scope)).join(' ');
+  return {
+    jti: grant.id,
+    kind: 'Grant',
+    accountId: grant.userId,
+    clientId: grant.applicationId,
+    ...(openid.scope !== '' && { openid }),
+    ...(grant.resources !== '' && {
+      resources: Object.fromEntries(wordsIn(grant.resources).map((resource) => [resource, ofResources])),
+    }),
+    iat: toSeconds(grant.createdAt),
+    exp: toSeconds(grant.expiresAt),
+  };
+}

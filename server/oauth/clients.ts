@@ -1,0 +1,84 @@
+import { timingSafeEqual } from 'node:crypto';
+import type { AdapterPayload, Client } from 'oidc-provider';
+import { validate as isUuid } from 'uuid';
+import type { ApplicationKind } from '../../entities/index.ts';
+import { type ListedApplication, listedColumns, toListed } from '../applications/index.ts';
+import { hashOf } from '../lib/random-token.ts';
+import { type Database, sql } from '../parts/database/contract.ts';
+
+/** The scopes of the OpenID provider; all others belong to resources. */
+export const identityScopes = ['openid', 'profile', 'email', 'offline_access'] as const;
+export const isIdentityScope = (scope: string): boolean => identityScopes.some((known) => known === scope);
+
+/** What the library does not know about an application, as extra metadata of its client. */
+export const extraMetadata = ['resources', 'resource_scopes', 'token_format', 'secret_hashes'];
+
+/** How each kind identifies itself, and its flows. */
+const metadataOf: Record<ApplicationKind, Partial<AdapterPayload>> = {
+  web: { application_type: 'web', token_endpoint_auth_method: 'client_secret_basic' },
+  browser: { application_type: 'web', token_endpoint_auth_method: 'none' },
+  native: { application_type: 'native', token_endpoint_auth_method: 'none' },
+  service: {
+    token_endpoint_auth_method: 'client_secret_basic',
+    grant_types: ['client_credentials'],
+    response_types: [],
+  },
+};
+
+/** The applications as clients of the library. A disabled one is unknown. */
+export const createClients = (database: Database) => ({
+  async find(id: string): Promise<AdapterPayload | undefined> {
+    if (!isUuid(id)) return undefined;
+    const row = await database.query((tables) =>
+      tables
+        .selectFrom('applications')
+        .select(listedColumns)
+        .select([
+          'secret_hash as secretHash',
+          sql<string | null>`case when former_until > ${database.now} then former_hash end`.as('formerHash'),
+        ])
+        .where('id', '=', id)
+        .where('disabled_by', 'is', null)
+        .executeTakeFirst(),
+    );
+    if (!row) return undefined;
+    const { secretHash, formerHash, ...columns } = row;
+    const application = toListed(columns);
+    const hashes = [secretHash, formerHash].filter((hash) => hash !== null);
+    return {
+      client_id: id,
+      client_name: application.name,
+      redirect_uris: application.redirectUris,
+      grant_types: ['authorization_code', 'refresh_token'],
+      response_types: ['code'],
+      response_modes: ['query'],
+      scope: application.scopes.filter(isIdentityScope).join(' ') || 'openid',
+      ...metadataOf[application.kind],
+      // The library asks for a secret and compares it by `compareClientSecret`, which knows the hashes.
+      ...(hashes[0] !== undefined && { client_secret: hashes[0] }),
+      ...ownMetadata(application, hashes),
+    };
+  },
+});
+
+const ownMetadata = ({ resources, scopes, tokenFormat }: ListedApplication, hashes: string[]) => ({
+  resources,
+  resource_scopes: scopes.filter((scope) => !isIdentityScope(scope)),
+  token_format: tokenFormat,
+  secret_hashes: hashes,
+});
+
+const listIn = (client: Client, name: string): string[] => {
+  const value = client[name];
+  return Array.isArray(value) ? value.map(String) : [];
+};
+
+export const resourcesOf = (client: Client): string[] => listIn(client, 'resources');
+export const resourceScopesOf = (client: Client): string[] => listIn(client, 'resource_scopes');
+export const hasOpaqueTokens = (client: Client): boolean => client['token_format'] === 'opaque';
+
+/** Two secrets are valid during a rotation. */
+export function compareSecret(client: Client, secret: string): boolean {
+  const given = Buffer.from(hashOf(secret));
+  return listIn(client, 'secret_hashes').some((hash) => timingSafeEqual(Buffer.from(hash), given));
+}

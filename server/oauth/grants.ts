@@ -1,0 +1,220 @@
+/**
+ * What users allow applications. A grant is compared with its user, application and session whenever it is read, so
+ * nothing that ends sessions can forget it: a raised epoch, a block, a deletion or a disabled application voids it at
+ * its commit.
+ */
+import { v7 as uuidv7 } from 'uuid';
+import type { Grant } from '../../entities/index.ts';
+import type { Accounts } from '../accounts/index.ts';
+import type { Account } from '../accounts/users/index.ts';
+import type { Caller } from '../activity/caller.ts';
+import type { Activity } from '../activity/index.ts';
+import { ServiceError } from '../errors.ts';
+import {
+  type AllTables,
+  columnsOf,
+  type Database,
+  type ReadTables,
+  retryOnDuplicate,
+  sql,
+} from '../parts/database/contract.ts';
+
+/** A grant that is not used again ends after this time. */
+const LIFE_MS = 365 * 24 * 60 * 60_000;
+/** The newest grants of a user to one application: one for each of the user's browsers. */
+const MAX_OF_APPLICATION = 50;
+export const OFFLINE = 'offline_access';
+
+const grantFields = ['id', 'userId', 'applicationId', 'scopes', 'resources', 'createdAt', 'expiresAt'] as const;
+
+/** A valid grant. `hasSession`: the session that made it is open. Times in milliseconds since 1970. */
+export type FoundGrant = Pick<Grant, (typeof grantFields)[number]> & { hasSession: boolean };
+
+/** What an application asks for, and who is asked. */
+export interface Request {
+  user: Account;
+  sessionId: string;
+  application: { id: string; name: string; trusted: boolean };
+  scopes: readonly string[];
+  resources: readonly string[];
+}
+
+export const wordsIn = (text: string | undefined): string[] => text?.split(' ').filter(Boolean) ?? [];
+const covers = (granted: string, asked: readonly string[]): boolean => {
+  const has = new Set(wordsIn(granted));
+  return asked.every((word) => has.has(word));
+};
+const union = (granted: string, asked: readonly string[]): string =>
+  [...new Set([...wordsIn(granted), ...asked])].join(' ');
+
+interface Parts {
+  database: Database;
+  activity: Activity;
+  mails: Pick<Accounts['mails'], 'enqueue' | 'wake'>;
+}
+
+/** The rows of `grants` whose user and application still want them. */
+export const validGrants = (tables: ReadTables, { now }: Pick<Database, 'now'>) =>
+  tables
+    .selectFrom('grants')
+    .innerJoin('users', 'users.id', 'grants.user_id')
+    .innerJoin('applications', 'applications.id', 'grants.application_id')
+    .leftJoin('sessions', (on) =>
+      on
+        .onRef('sessions.id', '=', 'grants.session_id')
+        .onRef('sessions.epoch', '=', 'grants.epoch')
+        .on('sessions.expires_at', '>', now),
+    )
+    .whereRef('users.session_epoch', '=', 'grants.epoch')
+    .where('users.deleted_at', 'is', null)
+    .where('users.blocked_at', 'is', null)
+    .where('applications.disabled_by', 'is', null)
+    .where('grants.expires_at', '>', now);
+
+/** Inserts the event that a grant began or ended. */
+export const recordGrant = (
+  activity: Pick<Activity, 'record'>,
+  tables: AllTables,
+  kind: 'grant-created' | 'grant-revoked',
+  { userId, name, applicationId }: { userId: string; name: string; applicationId: string },
+  caller: Caller,
+): Promise<void> => activity.record(tables, userId, { kind, details: { application: name, applicationId } }, caller);
+
+export const createGrants = ({ database, activity, mails }: Parts) => {
+  const { now } = database;
+  const columns = columnsOf(grantFields).map((column) => `grants.${column}` as const);
+  const hasSession = sql<number>`sessions.id is not null`.as('hasSession');
+
+  const ofUser = (tables: ReadTables, userId: string, applicationId: string) =>
+    validGrants(tables, database)
+      .where('grants.user_id', '=', userId)
+      .where('grants.application_id', '=', applicationId);
+
+  /** Deletes the oldest grants of a user to an application beyond the maximum. Resolves to whether there was none. */
+  const makeRoom = async (tables: AllTables, userId: string, applicationId: string): Promise<boolean> => {
+    const others = await tables
+      .selectFrom('grants')
+      .select('id')
+      .where('user_id', '=', userId)
+      .where('application_id', '=', applicationId)
+      .orderBy('id', 'desc')
+      .limit(2 * MAX_OF_APPLICATION)
+      .execute();
+    const surplus = others.slice(MAX_OF_APPLICATION - 1).map(({ id }) => id);
+    if (surplus.length > 0) await tables.deleteFrom('grants').where('id', 'in', surplus).execute();
+    return others.length === 0;
+  };
+
+  return {
+    /** Undefined if it has ended: also with its session, unless it has `offline_access`. */
+    async find(id: string): Promise<FoundGrant | undefined> {
+      const row = await database.query((tables) =>
+        validGrants(tables, database).select(columns).select(hasSession).where('grants.id', '=', id).executeTakeFirst(),
+      );
+      if (!row) return undefined;
+      const grant = { ...row, hasSession: row.hasSession === 1 };
+      return grant.hasSession || wordsIn(grant.scopes).includes(OFFLINE) ? grant : undefined;
+    },
+
+    /** Whether the user has allowed all of it before, in any session. */
+    async hasConsent({ user, application, scopes, resources }: Omit<Request, 'sessionId'>): Promise<boolean> {
+      const rows = await database.query((tables) =>
+        ofUser(tables, user.id, application.id).select(['grants.scopes', 'grants.resources']).execute(),
+      );
+      return rows.some((row) => covers(row.scopes, scopes) && covers(row.resources, resources));
+    },
+
+    /**
+     * The grant of the session to the application, with what is asked for now. Resolves to its id. UNAUTHENTICATED if
+     * the session has ended.
+     */
+    async save({ user, sessionId, application, scopes, resources }: Request, caller: Caller): Promise<string> {
+      // Two pages of one application may ask at once.
+      const saved = await retryOnDuplicate(() =>
+        database.change(async (tables) => {
+          const { id: userId, sessionEpoch: epoch } = user;
+          const open = await tables
+            .selectFrom('sessions')
+            .select('id')
+            .where('id', '=', sessionId)
+            .where('epoch', '=', epoch)
+            .executeTakeFirst();
+          if (!open) throw new ServiceError('UNAUTHENTICATED');
+          const expiry = sql<number>`${now} + ${LIFE_MS}`;
+          const former = await tables
+            .selectFrom('grants')
+            .select(['id', 'scopes', 'resources'])
+            .where('session_id', '=', sessionId)
+            .where('application_id', '=', application.id)
+            .executeTakeFirst();
+          if (former) {
+            const granted = { scopes: union(former.scopes, scopes), resources: union(former.resources, resources) };
+            await tables
+              .updateTable('grants')
+              .set({ ...granted, epoch, last_used_at: now, expires_at: expiry })
+              .where('id', '=', former.id)
+              .execute();
+            return former.id;
+          }
+          const isFirst = await makeRoom(tables, userId, application.id);
+          const id = uuidv7();
+          await tables
+            .insertInto('grants')
+            .values({
+              id,
+              user_id: userId,
+              application_id: application.id,
+              session_id: sessionId,
+              epoch,
+              scopes: union('', scopes),
+              resources: union('', resources),
+              created_at: now,
+              last_used_at: now,
+              expires_at: expiry,
+            } as never)
+            .execute();
+          if (isFirst) {
+            await recordGrant(
+              activity,
+              tables,
+              'grant-created',
+              { userId, applicationId: application.id, name: application.name },
+              caller,
+            );
+            if (!application.trusted)
+              await mails.enqueue(tables, { kind: 'application-allowed', email: user.email, userId }, caller);
+          }
+          return id;
+        }, user.id),
+      );
+      mails.wake();
+      return saved;
+    },
+
+    /** Records a use, such as a refresh. */
+    async touch(id: string): Promise<void> {
+      await database.write((tables) =>
+        tables
+          .updateTable('grants')
+          .set({ last_used_at: now, expires_at: sql`${now} + ${LIFE_MS}` })
+          .where('id', '=', id)
+          .execute(),
+      );
+    },
+
+    /** Ends one grant and all its tokens: a code or refresh token was used twice, or the application gave it back. */
+    end: (id: string, caller: Caller): Promise<void> =>
+      database.change(async (tables) => {
+        const row = await tables
+          .selectFrom('grants')
+          .innerJoin('applications', 'applications.id', 'grants.application_id')
+          .select(['grants.user_id as userId', 'applications.name', 'applications.id as applicationId'])
+          .where('grants.id', '=', id)
+          .executeTakeFirst();
+        const { numDeletedRows } = await tables.deleteFrom('grants').where('id', '=', id).executeTakeFirst();
+        if (row && numDeletedRows === 1n) await recordGrant(activity, tables, 'grant-revoked', row, caller);
+      }),
+  };
+};
+
+export type Grants = ReturnType<typeof createGrants>;

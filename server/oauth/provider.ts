@@ -1,0 +1,161 @@
+import type { Client, Configuration, JWK, KoaContextWithOIDC, Provider } from 'oidc-provider';
+import type { Users } from '../accounts/users/index.ts';
+import { hashOf } from '../lib/random-token.ts';
+import { pagePaths } from '../shared/page-paths.ts';
+import type { Log } from '../telemetry/log.ts';
+import { type AdapterNeeds, createAdapter } from './adapter.ts';
+import { compareSecret, extraMetadata, hasOpaqueTokens, resourceScopesOf, resourcesOf } from './clients.ts';
+import { RESUME_COOKIE, routes } from './paths.ts';
+import { createPolicy } from './policy.ts';
+
+const MINUTE = 60;
+const DAY = 24 * 60 * MINUTE;
+
+/** Of a request under way. */
+export interface Sender {
+  /** The browser that sends it, from its cookie. */
+  browser: string;
+  clientAddress: string;
+}
+
+interface Parts extends Pick<AdapterNeeds, 'database' | 'store' | 'grants'> {
+  /** APP_URL. */
+  issuer: string;
+  keys: JWK[];
+  users: Pick<Users, 'find'>;
+  senderOf(request: KoaContextWithOIDC['req']): Sender | undefined;
+  log: Log;
+}
+
+/** The certified library on our accounts. It is loaded here, for the first application. */
+export async function createProvider({ issuer, keys, users, senderOf, log, ...needs }: Parts): Promise<Provider> {
+  const { default: OidcProvider, errors, interactionPolicy } = await import('oidc-provider');
+
+  const storage: AdapterNeeds = {
+    ...needs,
+    sender: () => (OidcProvider.ctx && senderOf(OidcProvider.ctx.req)?.clientAddress) ?? '',
+    invalidGrant: (message) => new errors.InvalidGrant(message),
+  };
+
+  /** What an access token for a resource is: the API of this service gets opaque ones, which end at once. */
+  const resourceServer = (client: Client, resource: string) => {
+    if (resource !== issuer && !resourcesOf(client).includes(resource)) throw new errors.InvalidTarget();
+    return {
+      scope: resourceScopesOf(client).join(' '),
+      audience: resource,
+      accessTokenFormat: resource === issuer || hasOpaqueTokens(client) ? 'opaque' : 'jwt',
+      jwt: { sign: { alg: 'ES256' } },
+    } as const;
+  };
+
+  const configuration: Configuration = {
+    routes,
+    jwks: { keys },
+    adapter: (model: string) => createAdapter(model, storage),
+    responseTypes: ['code'],
+    subjectTypes: ['public'],
+    clientAuthMethods: ['client_secret_basic', 'client_secret_post', 'none'],
+    clientDefaults: { id_token_signed_response_alg: 'ES256', authorization_signed_response_alg: 'ES256' },
+    enabledJWA: { idTokenSigningAlgValues: ['ES256'], userinfoSigningAlgValues: ['ES256'] },
+    extraClientMetadata: { properties: extraMetadata },
+    scopes: ['openid', 'offline_access'],
+    claims: {
+      openid: ['sub'],
+      profile: ['name', 'picture', 'website'],
+      email: ['email', 'email_verified'],
+      auth_time: null,
+    },
+    features: {
+      devInteractions: { enabled: false },
+      rpInitiatedLogout: { enabled: false },
+      clientCredentials: { enabled: true },
+      dPoP: { enabled: true },
+      introspection: {
+        enabled: true,
+        // The application itself, or the API that the token is for.
+        allowedPolicy: (_ctx, client, token) =>
+          token.clientId === client.clientId ||
+          (client.clientAuthMethod !== 'none' &&
+            resourcesOf(client).some((resource) => resource === audienceOf(token))),
+      },
+      pushedAuthorizationRequests: { enabled: true },
+      resourceIndicators: {
+        enabled: true,
+        getResourceServerInfo: (_ctx, resource, client) => resourceServer(client, resource),
+        // A code or refresh token for one resource needs no second `resource` parameter.
+        useGrantedResource: async () => true,
+        defaultResource: async (_ctx, _client, oneOf) => oneOf ?? [],
+      },
+      revocation: { enabled: true, allowedPolicy: (_ctx, client, token) => token.clientId === client.clientId },
+    },
+    pkce: { required: () => true },
+    allowOmittingSingleRegisteredRedirectUri: false,
+    clientBasedCORS: (_ctx, origin, client) =>
+      (client.redirectUris ?? []).some((uri) => URL.parse(uri)?.origin === origin),
+    cookies: { names: { resume: RESUME_COOKIE } },
+    expiresWithSession: () => false,
+    issueRefreshToken: (_ctx, client) => client.grantTypeAllowed('refresh_token'),
+    rotateRefreshToken: true,
+    ttl: {
+      AccessToken: 5 * MINUTE,
+      AuthorizationCode: MINUTE,
+      ClientCredentials: 5 * MINUTE,
+      Grant: 365 * DAY,
+      IdToken: 60 * MINUTE,
+      Interaction: 30 * MINUTE,
+      RefreshToken: 30 * DAY,
+      Session: MINUTE,
+    },
+    interactions: {
+      policy: createPolicy(interactionPolicy, ({ req }) => hashOf(senderOf(req)?.browser ?? '')),
+      url: (_ctx, { uid }) => `${pagePaths.authorize}?id=${uid}`,
+    },
+    async loadExistingGrant({ oidc }) {
+      const id = oidc.result?.consent?.grantId;
+      return id === undefined ? undefined : oidc.provider.Grant.find(id);
+    },
+    async findAccount(_ctx, id) {
+      const user = await users.find(id);
+      if (!user) return undefined;
+      const { name, avatar, website, email, emailVerified } = user;
+      return {
+        accountId: id,
+        claims: () => ({
+          sub: id,
+          name,
+          email,
+          email_verified: emailVerified,
+          ...(avatar && { picture: avatar }),
+          ...(website && { website }),
+        }),
+      };
+    },
+    renderError(ctx, { error, error_description: description }) {
+      ctx.type = 'text';
+      ctx.body = `${error}: ${description ?? ''}\n`;
+    },
+  };
+
+  const provider = new OidcProvider(issuer, configuration);
+  provider.Client.prototype.compareClientSecret = function compareClientSecret(this: Client, secret: string) {
+    return compareSecret(this, secret);
+  };
+  // Its URLs follow APP_URL, which the mount sets in each request.
+  provider.proxy = true;
+  provider.use(withoutCookies);
+  provider.on('server_error', (_ctx, error) => log.error({ err: error }, 'the OpenID provider failed'));
+  // Errors are already logged; Koa would write them to stderr as well.
+  provider.silent = true;
+  return provider;
+}
+
+const audienceOf = (token: object): unknown => ('aud' in token ? token.aud : undefined);
+
+/** Browsers get no cookie of the library: the mount binds a request to its browser by a cookie of ours. */
+async function withoutCookies({ res }: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> {
+  // A copy: the library adds its own to the list.
+  const ours = [res.getHeader('set-cookie') ?? []].flat().map(String);
+  await next();
+  if (ours.length > 0) res.setHeader('set-cookie', ours);
+  else res.removeHeader('set-cookie');
+}

@@ -1,0 +1,39 @@
+import type { AdapterPayload } from 'oidc-provider';
+import { z } from 'zod';
+import { hashOf } from '../lib/random-token.ts';
+import type { KeyValueStore } from '../parts/key-value/contract.ts';
+
+/** Models that live for minutes. An access token also needs its grant, which is in the database. */
+export const shortLivedModels = ['AccessToken', 'ClientCredentials', 'Interaction', 'PushedAuthorizationRequest'];
+
+/** Longer than a DPoP proof is accepted. */
+const REPLAY_SECONDS = 5 * 60;
+
+const isPayload = (value: unknown) => typeof value === 'object' && value !== null;
+const stored = z.object({ payload: z.custom<AdapterPayload>(isPayload) });
+
+/** Payloads of one model in the key-value store, under the hash of their token and without it. */
+export const createShortLived = (store: KeyValueStore, model: string) => {
+  const keyOf = (token: string) => `oauth:${model}:${hashOf(token)}`;
+  return {
+    async insert(token: string, { jti: _, ...payload }: AdapterPayload, lifeMs: number): Promise<void> {
+      await store.set(keyOf(token), { payload }, { ttlMs: lifeMs });
+    },
+
+    async find(token: string): Promise<AdapterPayload | undefined> {
+      const found = await store.get(keyOf(token), stored);
+      return found ? { ...found.payload, jti: token } : undefined;
+    },
+
+    /** Resolves to whether this call removed it. */
+    take: async (token: string): Promise<boolean> => (await store.take(keyOf(token), stored)) !== null,
+
+    remove: (token: string): Promise<void> => store.delete(keyOf(token)),
+  };
+};
+
+/** Resolves to true for the first use of a DPoP proof, on all instances. */
+export function createReplayCheck(store: KeyValueStore): (id: string) => Promise<boolean> {
+  const count = store.counter({ name: 'oauth:dpop', points: 1, seconds: REPLAY_SECONDS });
+  return async (id) => (await count(id)).allowed;
+}

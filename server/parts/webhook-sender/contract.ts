@@ -1,0 +1,32 @@
+export interface WebhookRequest {
+  url: string;
+  headers: Record<string, string>;
+  /** The bytes that the signature covers. */
+  body: string;
+}
+
+export const sendErrors = ['timeout', 'unknown-host', 'forbidden-address', 'certificate', 'connection'] as const;
+export type SendError = (typeof sendErrors)[number];
+
+/** The response of a receiver, or why there is none. Redirects are responses. */
+export type WebhookResponse =
+  | {
+      status: number;
+      /** The first 1000 characters of the body. */
+      answer: string;
+      /** The header Retry-After. */
+      retryAfter: string | undefined;
+    }
+  | { error: SendError };
+
+/** What is wrong with the URL of a webhook. */
+export type UrlProblem = 'malformed' | 'not-https' | 'credentials' | 'forbidden-address';
+
+export interface WebhookSender {
+  /** Checks a URL without resolving its name. Undefined if it is usable. */
+  problemOf(url: string): UrlProblem | undefined;
+  /** POSTs a body. Never rejects. Resolves within 15 seconds. */
+  send(request: WebhookRequest): Promise<WebhookResponse>;
+  /** Ends the requests in flight. */
+  close(): void;
+}

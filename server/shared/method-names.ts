@@ -1,0 +1,17 @@
+/** The login methods and second factors of the service itself. An identity is named by its provider. */
+export const ownMethods = ['password', 'passkey', 'totp', 'recovery'] as const;
+export type OwnMethod = (typeof ownMethods)[number];
+
+declare const provider: unique symbol;
+/** The configured name of an identity provider, such as `github`. Differs from every other name in this file. */
+export type ProviderName = string & { readonly [provider]: true };
+
+/** How a user logs in or gives a second factor, as stored in sessions and events. */
+export type LoginMethod = OwnMethod | ProviderName;
+
+/**
+ * Values for accounts created without a provider: `email` in the profile's `provider`, `import` in the first event's
+ * `method`.
+ */
+export const ownOrigins = ['email', 'import'] as const;
+export type OwnOrigin = (typeof ownOrigins)[number];

@@ -1,0 +1,38 @@
+import { createOutage } from '../lib/outage.ts';
+import type { Log } from '../telemetry/log.ts';
+
+const SWEEP_EVERY_MS = 10 * 60_000;
+
+interface Housekeeping {
+  /** Each deletes rows that are no longer needed. Idempotent. */
+  sweeps: (() => Promise<void>)[];
+  log: Log;
+}
+
+/** Runs the sweeps one after the other in each process, about every ten minutes. */
+export function createHousekeeping({ sweeps, log }: Housekeeping) {
+  const outage = createOutage({
+    began: (error) => log.warn({ job: 'housekeeping', err: error }, 'old rows could not be deleted; this is retried'),
+  });
+  let timer: NodeJS.Timeout | undefined;
+  let running = Promise.resolve();
+
+  const sweepAll = async () => {
+    for (const sweep of sweeps) await sweep();
+  };
+
+  return {
+    start(): void {
+      const run = () => {
+        running = sweepAll().then(outage.succeeded, outage.failed);
+      };
+      // Random, so that the processes do not all sweep together.
+      timer = setInterval(run, SWEEP_EVERY_MS * (0.5 + Math.random())).unref();
+    },
+
+    async stop(): Promise<void> {
+      clearInterval(timer);
+      await running;
+    },
+  };
+}

@@ -1,0 +1,165 @@
+import { describe, expect, test } from 'vitest';
+import { hashOf } from '../../../server/lib/random-token.ts';
+import { administrator, eventsOf, everywhere, expectRefusal, growOld, loggedIn } from '../rig/scenario.ts';
+
+/** What administrators do with applications. */
+
+const UNKNOWN = '01931b6e-7a54-7c3c-9d0a-3f4f5f6a7b8c';
+const fields = {
+  name: 'Shop',
+  kind: 'web',
+  redirectUris: ['https://shop.example.com/callback'],
+  scopes: ['openid', 'email'],
+};
+
+const changes: [procedure: string, input: object][] = [
+  ['applications.create', fields],
+  ['applications.update', { id: UNKNOWN, name: 'Other' }],
+  ['applications.delete', { id: UNKNOWN }],
+  ['applications.rotateSecret', { id: UNKNOWN }],
+];
+const reads: [procedure: string, input: object | undefined][] = [
+  ['applications.list', undefined],
+  ['applications.get', { id: UNKNOWN }],
+];
+
+everywhere((scenario, surface) => {
+  const created = async (given: object = {}) => {
+    const { session, id: adminId } = await administrator(scenario());
+    const reply = await scenario().call('applications.create', { ...fields, ...given }, { session });
+    expect(reply.code).toBeUndefined();
+    const { application, secret } = reply.data;
+    const call = (procedure: string, input: object = {}) =>
+      scenario().call(procedure, { id: application.id, ...input }, { session });
+    return { reply, application, secret, session, adminId, call };
+  };
+
+  test('a new application is listed without its secret, which is stored as a hash', async () => {
+    const { reply, application, secret, session, adminId, call } = await created();
+    if (surface === 'rest') expect(reply.status).toBe(201);
+    expect(secret).toMatch(/^[A-Za-z0-9_-]{43}$/);
+    expect(application).toMatchObject({
+      ...fields,
+      resources: [],
+      tokenFormat: 'jwt',
+      trusted: false,
+      logoUrl: null,
+      enabled: true,
+    });
+    const { data: list } = await scenario().call('applications.list', undefined, { session });
+    expect(list.data).toContainEqual(application);
+    expect((await call('applications.get')).data).toEqual({ application });
+    const [row] = await scenario().stack.database('select * from applications where id = ?', [application.id]);
+    expect(row).toMatchObject({ secret_hash: hashOf(secret), former_hash: null });
+    expect(JSON.stringify([list, row])).not.toContain(secret);
+    expect(await eventsOf(scenario().stack, adminId, 'application-added')).toEqual([{ name: 'Shop' }]);
+  });
+
+  test.each([
+    ['browser', ['https://spa.example.com/']],
+    ['native', ['http://127.0.0.1/callback', 'http://[::1]/', 'com.example.app:/callback', 'https://example.com/app']],
+  ])('a %s application has no secret', async (kind, redirectUris) => {
+    const { application, secret, call } = await created({ kind, redirectUris });
+    expect(application).toMatchObject({ kind, redirectUris });
+    expect(secret).toBeUndefined();
+    expectRefusal(await call('applications.rotateSecret'), 404, 'NOT_FOUND');
+  });
+
+  test('an update changes what is sent, and enables or disables', async () => {
+    const { application, call } = await created();
+    const other = {
+      name: 'Other',
+      redirectUris: ['https://other.example.com/'],
+      resources: ['https://api.example.com'],
+      scopes: ['openid', 'orders:read'],
+      tokenFormat: 'opaque',
+      trusted: true,
+      logoUrl: 'https://other.example.com/logo.png',
+    };
+    expect((await call('applications.update', other)).data.application).toEqual({ ...application, ...other });
+    const disabled = await call('applications.update', { enabled: false });
+    expect(disabled.data.application).toEqual({ ...application, ...other, enabled: false });
+    const enabled = await call('applications.update', { enabled: true, logoUrl: null });
+    expect(enabled.data.application).toEqual({ ...application, ...other, logoUrl: null });
+    expectRefusal(await call('applications.update', { redirectUris: ['http://a.example'] }), 400, 'VALIDATION_FAILED');
+  });
+
+  test('a deleted application is gone', async () => {
+    const { call, adminId } = await created();
+    expect((await call('applications.delete')).data.success).toBe(true);
+    expectRefusal(await call('applications.get'), 404, 'NOT_FOUND', 'There is no such application');
+    expectRefusal(await call('applications.delete'), 404, 'NOT_FOUND', 'There is no such application');
+    expect(await eventsOf(scenario().stack, adminId, 'application-removed')).toEqual([{ name: 'Shop' }]);
+  });
+
+  // checks: 73
+  test('the applications of an administrator are disabled with the role, until another one enables them', async () => {
+    const { application, adminId } = await created();
+    const { session } = await administrator(scenario());
+    const act = (procedure: string, input: object) => scenario().call(procedure, input, { session });
+    expect((await act('users.setRole', { id: adminId, role: 'user' })).code).toBeUndefined();
+    const { data } = await act('applications.get', { id: application.id });
+    expect(data.application).toEqual({ ...application, enabled: false });
+    const enabled = await act('applications.update', { id: application.id, enabled: true });
+    expect(enabled.data.application).toEqual(application);
+  });
+
+  test('after a rotation two secrets are stored, the former one for 24 hours', async () => {
+    const { application, secret, adminId, call } = await created();
+    const { data } = await call('applications.rotateSecret');
+    expect(data.formerUntil - Date.now() / 1000).toBeCloseTo(24 * 3600, -2);
+    const [row] = await scenario().stack.database('select * from applications where id = ?', [application.id]);
+    expect(row).toMatchObject({ secret_hash: hashOf(data.secret), former_hash: hashOf(secret) });
+    expect(await eventsOf(scenario().stack, adminId, 'application-changed')).toEqual([{ name: 'Shop' }]);
+  });
+
+  test.each([
+    ['web', 'http://shop.example.com/', 'forbidden_scheme'],
+    ['web', 'https://a:b@shop.example.com/', 'credentials'],
+    ['web', 'https://shop.example.com@evil.example/', 'credentials'],
+    ['web', 'https://@shop.example.com/', 'credentials'],
+    ['web', 'https://shop.example.com/#', 'fragment'],
+    ['web', 'https://*.example.com/', 'malformed'],
+    ['web', 'https://shöp.example.com/', 'malformed'],
+    ['web', 'https:\\\\shop.example.com', 'malformed'],
+    ['web', 'https://shop.example.com/a b', 'malformed'],
+    ['web', 'com.example.app:/callback', 'forbidden_scheme'],
+    ['browser', 'javascript:alert(1)', 'forbidden_scheme'],
+    ['native', 'http://localhost/callback', 'forbidden_scheme'],
+    ['native', 'http://127.0.0.1.example.com/', 'forbidden_scheme'],
+    ['native', 'myapp:/callback', 'forbidden_scheme'],
+    ['service', 'https://shop.example.com/', 'not_allowed'],
+  ])('a %s application must not have the redirect address %s', async (kind, uri, rule) => {
+    const { session } = await administrator(scenario());
+    const reply = await scenario().call('applications.create', { ...fields, kind, redirectUris: [uri] }, { session });
+    expectRefusal(reply, 400, 'VALIDATION_FAILED');
+    expect(reply.details?.['redirectUris']?.rule).toBe(rule);
+  });
+
+  test.each([
+    ['no redirect address', { redirectUris: [] }, 'redirectUris'],
+    ['an unknown kind', { kind: 'desktop' }, 'kind'],
+    ['a scope with a space', { scopes: ['a b'] }, 'scopes.0'],
+    ['a relative resource', { resources: ['/api'] }, 'resources.0'],
+    ['a script as logo', { logoUrl: 'javascript:alert(1)' }, 'logoUrl'],
+  ])('an application with %s is refused', async (_, given, field) => {
+    const { session } = await administrator(scenario());
+    const reply = await scenario().call('applications.create', { ...fields, ...given }, { session });
+    expectRefusal(reply, 400, 'VALIDATION_FAILED');
+    expect(Object.keys(reply.details ?? {})).toEqual([field]);
+  });
+
+  describe('only administrators', () => {
+    test.each([...changes, ...reads])('%s', async (procedure, input) => {
+      const { session } = await loggedIn(scenario());
+      expectRefusal(await scenario().call(procedure, input, { session }), 403, 'FORBIDDEN');
+      expectRefusal(await scenario().call(procedure, input), 401, 'UNAUTHENTICATED');
+    });
+  });
+
+  test.each(changes)('%s needs a recent credential', async (procedure, input) => {
+    const { session, id } = await administrator(scenario());
+    await growOld(scenario().stack, id);
+    expectRefusal(await scenario().call(procedure, input, { session }), 403, 'REAUTHENTICATION_REQUIRED');
+  });
+});

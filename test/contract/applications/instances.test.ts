@@ -1,0 +1,46 @@
+import * as client from 'openid-client';
+import { expect, test } from 'vitest';
+import { callerOf } from '../rig/callers.ts';
+import { relyingParty } from '../rig/relying-party.ts';
+import { loggedIn, onStack } from '../rig/scenario.ts';
+
+/** The OpenID provider on two instances. */
+
+onStack(
+  'real',
+  (stack) => {
+    const scenario = () => ({ stack: stack(), call: callerOf('rest', stack().url) });
+    const urlOf = (index: number) => stack().services[index]?.url ?? '';
+    const winners = async (attempts: Promise<client.TokenEndpointResponse>[]) =>
+      (await Promise.allSettled(attempts)).flatMap((end) => (end.status === 'fulfilled' ? [end.value] : []));
+
+    test('a code is used once, also on two instances at once, and the second use ends the grant', async () => {
+      const party = await relyingParty(scenario());
+      const other = await party.configured(urlOf(1));
+      const { session } = await loggedIn(scenario());
+      for (let round = 0; round < 5; round++) {
+        const { callback, verifier } = await party.authorize(session);
+        const won = await winners(
+          [party.config, other, party.config, other].map((config) => party.redeem(callback as URL, verifier, config)),
+        );
+        expect(won.length).toBeLessThanOrEqual(1);
+        for (const { refresh_token: token = '' } of won)
+          await expect(client.refreshTokenGrant(party.config, token)).rejects.toThrow();
+      }
+    });
+
+    test('a flow goes over both instances, which sign by the same keys', async () => {
+      const party = await relyingParty(scenario());
+      const other = await party.configured(urlOf(1));
+      const user = await loggedIn(scenario());
+      const { callback, verifier } = await party.authorize(user.session);
+      const tokens = await party.redeem(callback as URL, verifier, other);
+      expect(await client.fetchUserInfo(party.config, tokens.access_token, user.id)).toMatchObject({ sub: user.id });
+      const next = await client.refreshTokenGrant(party.config, tokens.refresh_token ?? '');
+      expect(await client.fetchUserInfo(other, next.access_token, user.id)).toMatchObject({ sub: user.id });
+      const keysAt = async (index: number) => (await fetch(party.at('/oauth/jwks', urlOf(index)))).json();
+      expect(await keysAt(0)).toEqual(await keysAt(1));
+    });
+  },
+  { instances: 2 },
+);

@@ -1,0 +1,571 @@
+import { createRemoteJWKSet, customFetch, jwtVerify } from 'jose';
+import * as client from 'openid-client';
+import { describe, expect, test } from 'vitest';
+import { callerOf } from '../rig/callers.ts';
+import { CALLBACK, relyingParty, Visitor } from '../rig/relying-party.ts';
+import { eventsOf, expectRefusal, growOld, loggedIn, logIn, onBothStacks } from '../rig/scenario.ts';
+
+/** Other applications log in here; openid-client is the relying party. */
+
+const API = 'https://api.example.com';
+const withApi = { resources: [API], scopes: ['openid', 'profile', 'email', 'offline_access', 'orders:read'] };
+
+/** The error of a refused request to an endpoint. */
+const refused = async (request: Promise<unknown>) => {
+  const error = await request.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  if (error instanceof client.WWWAuthenticateChallengeError) return error.cause[0]?.parameters['error'];
+  return error instanceof client.ResponseBodyError ? error.error : error;
+};
+
+const errorIn = async (response: Response) => ((await response.json()) as { error?: string }).error;
+
+onBothStacks((stack) => {
+  const scenario = () => ({ stack: stack(), call: callerOf('rest', stack().url) });
+  const call: ReturnType<typeof callerOf> = (...given) => scenario().call(...given);
+
+  test('without an application the endpoints do not exist', async () => {
+    const party = await relyingParty(scenario());
+    expect((await fetch(party.at('/.well-known/openid-configuration'))).status).toBe(200);
+    const rows = await stack().database<{ id: string }>('select id from applications');
+    const stored = await stack().database<Record<string, unknown>>('select * from applications');
+    await stack().database('delete from applications');
+    for (const path of ['/.well-known/openid-configuration', '/oauth/jwks', '/oauth/authorize', '/oauth/authorize/x']) {
+      const response = await fetch(party.at(path), { headers: { accept: 'application/json' } });
+      expect([path, response.status, await response.json()]).toEqual([
+        path,
+        404,
+        expect.objectContaining({ code: 'NOT_FOUND' }),
+      ]);
+    }
+    for (const row of stored) {
+      const columns = Object.keys(row);
+      await stack().database(
+        `insert into applications (${columns.join(', ')}) values (${columns.map(() => '?').join(', ')})`,
+        Object.values(row) as string[],
+      );
+    }
+    expect(await stack().database('select id from applications')).toHaveLength(rows.length);
+  });
+
+  test('the metadata offers code with S256 only, and no implicit, hybrid or password flow', async () => {
+    const { config, at } = await relyingParty(scenario());
+    const metadata = config.serverMetadata();
+    expect(metadata).toMatchObject({
+      issuer: stack().appUrl,
+      response_types_supported: ['code'],
+      code_challenge_methods_supported: ['S256'],
+      grant_types_supported: ['authorization_code', 'refresh_token', 'client_credentials'],
+      id_token_signing_alg_values_supported: ['ES256'],
+      authorization_response_iss_parameter_supported: true,
+      pushed_authorization_request_endpoint: `${stack().appUrl}/oauth/par`,
+    });
+    const other = await fetch(at('/.well-known/oauth-authorization-server'));
+    expect(await other.json()).toEqual(JSON.parse(JSON.stringify(metadata)));
+  });
+
+  test('an id that no application can have is unknown', async () => {
+    const { at } = await relyingParty(scenario());
+    const { session } = await loggedIn(scenario());
+    expectRefusal(await call('grants.revoke', { id: 'é' }, { session }), 404, 'NOT_FOUND');
+    const response = await fetch(at('/oauth/authorize?client_id=%C3%A9&response_type=code'), { redirect: 'manual' });
+    expect([response.status, await response.text()]).toEqual([400, expect.stringContaining('invalid_client')]);
+  });
+
+  test('a user logs in to an application by code and PKCE', async () => {
+    const party = await relyingParty(scenario());
+    const user = await loggedIn(scenario());
+    const parameters = { nonce: 'the-nonce', max_age: '3600' };
+    const { steps, callback, verifier } = await party.authorize(user.session, { parameters });
+    expect(steps).toEqual(['consent', 'continue']);
+    expect(callback?.href.startsWith(CALLBACK)).toBe(true);
+    expect(Object.fromEntries(callback?.searchParams ?? [])).toEqual({
+      code: expect.any(String),
+      state: 'the-state',
+      iss: stack().appUrl,
+    });
+    const tokens = await client.authorizationCodeGrant(party.config, callback as URL, {
+      pkceCodeVerifier: verifier,
+      expectedState: 'the-state',
+      expectedNonce: 'the-nonce',
+      maxAge: 3600,
+    });
+    expect(tokens.claims()).toMatchObject({ iss: stack().appUrl, sub: user.id, aud: party.id });
+    expect(tokens).toMatchObject({ scope: 'openid profile email', refresh_token: expect.any(String) });
+    const claims = await client.fetchUserInfo(party.config, tokens.access_token, user.id);
+    expect(claims).toEqual({ sub: user.id, name: user.name, email: user.email, email_verified: true });
+    const details = { application: 'Shop', applicationId: party.id };
+    expect(await eventsOf(stack(), user.id, 'grant-created')).toEqual([details]);
+    await stack().waitForMail({ to: user.email, subject: 'An application got access' });
+  });
+
+  test('consent is asked once, and not by a trusted application', async () => {
+    const user = await loggedIn(scenario());
+    const party = await relyingParty(scenario());
+    expect((await party.authorize(user.session)).steps).toEqual(['consent', 'continue']);
+    expect((await party.authorize(user.session)).steps).toEqual(['continue', 'continue']);
+    const again = await logIn(call, user);
+    expect((await party.authorize(again)).steps).toEqual(['continue', 'continue']);
+    expect((await party.authorize(again, { parameters: { prompt: 'consent' } })).steps[0]).toBe('consent');
+    const trusted = await relyingParty(scenario(), { trusted: true });
+    expect((await trusted.authorize(again)).steps).toEqual(['continue', 'continue']);
+  });
+
+  test('a user who does not allow it is sent back with access_denied', async () => {
+    const party = await relyingParty(scenario());
+    const user = await loggedIn(scenario());
+    const { callback } = await party.authorize(user.session, { allow: false });
+    expect(callback?.searchParams.get('error')).toBe('access_denied');
+    expect((await party.authorize(user.session)).steps[0]).toBe('consent');
+  });
+
+  test('prompt=none is answered without a page that asks', async () => {
+    const party = await relyingParty(scenario());
+    const user = await loggedIn(scenario());
+    const silently = async (session: string | undefined, extra = {}) => {
+      const { steps, callback } = await party.authorize(session, { parameters: { prompt: 'none', ...extra } });
+      expect(steps[0]).toBe('continue');
+      return callback?.searchParams.get('error') ?? (callback?.searchParams.has('code') && 'code');
+    };
+    expect(await silently(undefined)).toBe('login_required');
+    expect(await silently(user.session)).toBe('consent_required');
+    const tokens = await party.logIn(user.session);
+    expect(await silently(user.session)).toBe('code');
+    const hint = tokens.id_token ?? '';
+    expect(await silently(user.session, { id_token_hint: hint })).toBe('code');
+    const other = await loggedIn(scenario());
+    expect(await silently(other.session, { id_token_hint: hint })).toBe('login_required');
+    await growOld(stack(), user.id);
+    expect(await silently(user.session, { max_age: '60' })).toBe('login_required');
+  });
+
+  test('prompt=login and max_age want a login after the request', async () => {
+    const party = await relyingParty(scenario());
+    const user = await loggedIn(scenario());
+    await growOld(stack(), user.id);
+    for (const parameters of [{ prompt: 'login' }, { max_age: '60' }] as Record<string, string>[])
+      expect((await party.authorize(user.session, { parameters })).steps[0]).toBe('login');
+    const visitor = new Visitor();
+    const { id } = await party.begin(visitor, await party.parameters('v'.repeat(43), { prompt: 'login' }));
+    const session = await logIn(call, user);
+    const { data } = await call('authorizations.proceed', { id }, { session, browser: visitor.browser });
+    expect(data.step).toBe('consent');
+  });
+
+  describe('a request belongs to the browser that began it', () => {
+    test('another browser can neither answer nor continue it', async () => {
+      const party = await relyingParty(scenario(), { trusted: true });
+      const [attacker, victim] = [new Visitor(), new Visitor()];
+      const { id } = await party.begin(attacker, await party.parameters('v'.repeat(43)));
+      await party.begin(victim, await party.parameters('v'.repeat(43)));
+      const { session } = await loggedIn(scenario());
+      const answer = (browser: string | undefined) => call('authorizations.proceed', { id }, { session, browser });
+      expectRefusal(await answer(victim.browser), 404, 'NOT_FOUND', 'This login request has expired');
+      expectRefusal(await answer(undefined), 404, 'NOT_FOUND');
+      const { data } = await answer(attacker.browser);
+      const elsewhere = await victim.go(party.at(data.location));
+      expect([elsewhere.status, elsewhere.headers.get('location')]).toEqual([400, null]);
+      const once = await attacker.go(party.at(data.location));
+      expect(once.headers.get('location')).toMatch(/[?&]code=/);
+      expect((await attacker.go(party.at(data.location))).status).toBe(400);
+    });
+
+    test('the answer of one user is not that of another who has logged in since', async () => {
+      const party = await relyingParty(scenario());
+      const [first, second] = [await loggedIn(scenario()), await loggedIn(scenario())];
+      const visitor = new Visitor();
+      const { id } = await party.begin(visitor, await party.parameters('v'.repeat(43)));
+      const proceed = (session: string, input: object) =>
+        call('authorizations.proceed', { id, ...input }, { session, browser: visitor.browser });
+      const { data: asked } = await proceed(first.session, {});
+      const { data } = await proceed(second.session, { allow: true, userId: asked.userId });
+      expect(data).toMatchObject({ step: 'consent', userId: second.id });
+    });
+
+    test('no cookie of the library reaches a browser, and no session cookie the endpoints', async () => {
+      const party = await relyingParty(scenario());
+      const user = await loggedIn(scenario());
+      const visitor = new Visitor();
+      const { response } = await party.begin(visitor, await party.parameters('v'.repeat(43)));
+      const lines = response.headers.getSetCookie();
+      expect(lines).toHaveLength(1);
+      expect(lines[0]).toMatch(/^auth_browser=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax/);
+      const headers = { cookie: `auth_session=${user.session}` };
+      const direct = await fetch(party.at(response.url), { redirect: 'manual', headers });
+      expect(direct.headers.get('location')).toMatch(/^\/authorize\?id=/);
+    });
+  });
+
+  describe('redirect addresses are compared exactly', () => {
+    test.each([
+      ['another port', 'https://shop.example.com:8443/callback'],
+      ['another case', 'https://shop.example.com/Callback'],
+      ['another path', 'https://shop.example.com/callback/'],
+      ['a path that climbs', 'https://shop.example.com/callback/../callback'],
+      ['a query', 'https://shop.example.com/callback?next=1'],
+      ['a user', 'https://a@shop.example.com/callback'],
+      ['a fragment', 'https://shop.example.com/callback#x'],
+      ['another host', 'https://shop.example.com.evil.example/callback'],
+      ['another scheme', 'http://shop.example.com/callback'],
+    ])('%s', async (_, redirect) => {
+      const party = await relyingParty(scenario());
+      const parameters = await party.parameters('v'.repeat(43), { redirect_uri: redirect });
+      const { status, response } = await party.begin(new Visitor(), parameters);
+      expect([status, response.headers.get('location')]).toEqual([400, null]);
+      expect(await response.text()).toMatch(/^invalid_(?:redirect_uri|request)/);
+    });
+
+    test('but the port of a native application on the loopback addresses is free', async () => {
+      const party = await relyingParty(scenario(), { kind: 'native', redirectUris: ['http://127.0.0.1/callback'] });
+      const { session } = await loggedIn(scenario());
+      const redirect = 'http://127.0.0.1:51004/callback';
+      const { callback, verifier } = await party.authorize(session, { parameters: { redirect_uri: redirect } });
+      expect(callback?.href.startsWith(redirect)).toBe(true);
+      expect(await party.redeem(callback as URL, verifier)).toMatchObject({ access_token: expect.any(String) });
+      for (const other of ['http://localhost/callback', 'http://127.0.0.1:51004/other', 'http://127.0.0.2/callback']) {
+        const parameters = await party.parameters('v'.repeat(43), { redirect_uri: other });
+        expect((await party.begin(new Visitor(), parameters)).status).toBe(400);
+      }
+    });
+  });
+
+  test('PKCE cannot be left out, weakened or exchanged', async () => {
+    const party = await relyingParty(scenario());
+    const { session } = await loggedIn(scenario());
+    const { code_challenge: challenge, code_challenge_method: _, ...without } = await party.parameters('v'.repeat(43));
+    for (const parameters of [
+      without,
+      { ...without, code_challenge: challenge as string },
+      { ...without, code_challenge: challenge as string, code_challenge_method: 'plain' },
+    ]) {
+      const { url } = await party.begin(new Visitor(), parameters as Record<string, string>);
+      expect(url?.searchParams.get('error')).toBe('invalid_request');
+    }
+    const { callback } = await party.authorize(session);
+    expect(await refused(party.redeem(callback as URL, 'w'.repeat(43)))).toBe('invalid_grant');
+  });
+
+  test('other flows do not exist', async () => {
+    const party = await relyingParty(scenario());
+    for (const type of ['token', 'id_token', 'code id_token', 'none']) {
+      const parameters = await party.parameters('v'.repeat(43), { response_type: type, nonce: 'n' });
+      const { url, status } = await party.begin(new Visitor(), parameters);
+      expect([type, status, new URLSearchParams(url?.hash.slice(1) || url?.search).get('error')]).toEqual([
+        type,
+        303,
+        expect.stringMatching(/^(?:unsupported_response_type|invalid_request)$/),
+      ]);
+    }
+    const password = client.genericGrantRequest(party.config, 'password', { username: 'a', password: 'b' });
+    expect(await refused(password)).toBe('unsupported_grant_type');
+  });
+
+  test('a code works once: a second use ends the grant', async () => {
+    const party = await relyingParty(scenario());
+    const user = await loggedIn(scenario());
+    const { callback, verifier } = await party.authorize(user.session);
+    const tokens = await party.redeem(callback as URL, verifier);
+    expect(await refused(party.redeem(callback as URL, verifier))).toBe('invalid_grant');
+    expect(await refused(client.refreshTokenGrant(party.config, tokens.refresh_token ?? ''))).toBe('invalid_grant');
+    await expect(client.fetchUserInfo(party.config, tokens.access_token, user.id)).rejects.toThrow();
+    expect(await eventsOf(stack(), user.id, 'grant-revoked')).toHaveLength(1);
+  });
+
+  test('codes and tokens are stored as hashes', async () => {
+    const party = await relyingParty(scenario());
+    const { session } = await loggedIn(scenario());
+    const { callback, verifier } = await party.authorize(session);
+    const code = callback?.searchParams.get('code') ?? '';
+    const tokens = await party.redeem(callback as URL, verifier);
+    const stored = JSON.stringify([
+      await stack().database('select * from oauth_artifacts'),
+      await stack().database('select * from grants'),
+      await stack().database('select * from signing_keys'),
+    ]);
+    expect(stored).toContain(party.id);
+    for (const secret of [code, tokens.refresh_token, tokens.access_token, '"d"']) expect(stored).not.toContain(secret);
+  });
+
+  describe('refresh tokens', () => {
+    test('rotate, and a used one ends the grant', async () => {
+      const party = await relyingParty(scenario());
+      const user = await loggedIn(scenario());
+      const first = await party.logIn(user.session);
+      const refresh = (token: string | undefined) => client.refreshTokenGrant(party.config, token ?? '');
+      const second = await refresh(first.refresh_token);
+      expect(second.refresh_token).not.toBe(first.refresh_token);
+      const third = await refresh(second.refresh_token);
+      await stack().database('update oauth_artifacts set consumed_at = consumed_at - 11000');
+      expect(await refused(refresh(second.refresh_token))).toBe('invalid_grant');
+      expect(await refused(refresh(third.refresh_token))).toBe('invalid_grant');
+      expect(await eventsOf(stack(), user.id, 'grant-revoked')).toHaveLength(1);
+    });
+
+    test('may be repeated for ten seconds by the same sender only', async () => {
+      const party = await relyingParty(scenario());
+      const { session } = await loggedIn(scenario());
+      const { refresh_token: token = '' } = await party.logIn(session);
+      const from = (address: string) => {
+        party.config[client.customFetch] = (url, options) =>
+          fetch(party.at(url), {
+            ...(options as RequestInit),
+            headers: { ...options.headers, 'x-forwarded-for': address },
+          });
+        return client.refreshTokenGrant(party.config, token);
+      };
+      const [one, two] = [await from('192.0.2.1'), await from('192.0.2.1')];
+      expect(two.refresh_token).not.toBe(one.refresh_token);
+      expect(await refused(from('192.0.2.2'))).toBe('invalid_grant');
+      expect(await refused(client.refreshTokenGrant(party.config, two.refresh_token ?? ''))).toBe('invalid_grant');
+    });
+
+    test('end with the session that made them, unless the user allowed offline access', async () => {
+      const party = await relyingParty(scenario());
+      const user = await loggedIn(scenario());
+      const bound = await party.logIn(user.session);
+      const offline = await party.logIn(user.session, { scope: 'openid offline_access', prompt: 'consent' });
+      const { refresh_token: last = '' } = await client.refreshTokenGrant(party.config, bound.refresh_token ?? '');
+      await call('auth.logout', undefined, { session: user.session });
+      expect(await refused(client.refreshTokenGrant(party.config, last))).toBe('invalid_grant');
+      const { refresh_token: next = '' } = await client.refreshTokenGrant(party.config, offline.refresh_token ?? '');
+      await client.tokenRevocation(party.config, next);
+      expect(await refused(client.refreshTokenGrant(party.config, next))).toBe('invalid_grant');
+    });
+  });
+
+  describe('all access ends', () => {
+    type Ends = (
+      user: Awaited<ReturnType<typeof loggedIn>>,
+      party: Awaited<ReturnType<typeof relyingParty>>,
+    ) => unknown;
+    const ends: Record<string, Ends> = {
+      'logging out everywhere': ({ session }) => call('auth.logoutAll', undefined, { session }),
+      'a new password': ({ session, password }) =>
+        call(
+          'account.changePassword',
+          { currentPassword: password, newPassword: 'Different-Engine-1843' },
+          { session },
+        ),
+      'a block': ({ id }) => stack().database('update users set blocked_at = 1 where id = ?', [id]),
+      'a deletion': ({ session }) => call('account.delete', undefined, { session }),
+      'the end of the access by the user': ({ session }, { id }) => call('grants.revoke', { id }, { session }),
+      'a disabled application': (_user, { asAdministrator }) =>
+        asAdministrator('applications.update', { enabled: false }),
+      'a removed application': (_user, { asAdministrator }) => asAdministrator('applications.delete'),
+    };
+    test.each(Object.entries(ends))('by %s', async (_, end) => {
+      const party = await relyingParty(scenario(), withApi);
+      const user = await loggedIn(scenario());
+      const tokens = await party.logIn(user.session, { scope: 'openid offline_access', prompt: 'consent' });
+      const { callback, verifier } = await party.authorize(user.session);
+      const introspect = () => client.tokenIntrospection(party.config, tokens.refresh_token ?? '');
+      expect(await introspect()).toMatchObject({ active: true, sub: user.id });
+      await end(user, party);
+      expect(await refused(client.refreshTokenGrant(party.config, tokens.refresh_token ?? ''))).toMatch(
+        /^invalid_(?:grant|client)$/,
+      );
+      expect(await refused(party.redeem(callback as URL, verifier))).toMatch(/^invalid_(?:grant|client)$/);
+      await expect(client.fetchUserInfo(party.config, tokens.access_token, user.id)).rejects.toThrow();
+      expect((await introspect().catch(() => ({ active: false }))).active).toBe(false);
+    });
+  });
+
+  describe('access tokens for an API', () => {
+    test('are JWTs that it checks by the published keys', async () => {
+      const party = await relyingParty(scenario(), withApi);
+      const user = await loggedIn(scenario());
+      const tokens = await party.logIn(user.session, { scope: 'openid orders:read', resource: API });
+      const keys = createRemoteJWKSet(new URL(party.config.serverMetadata().jwks_uri ?? ''), {
+        [customFetch]: (url, options) => fetch(party.at(url), options),
+      });
+      const { payload, protectedHeader } = await jwtVerify(tokens.access_token, keys, {
+        issuer: stack().appUrl,
+        audience: API,
+        typ: 'at+jwt',
+      });
+      expect(protectedHeader.alg).toBe('ES256');
+      expect(payload).toMatchObject({ sub: user.id, client_id: party.id, scope: 'orders:read' });
+      expect((payload.exp ?? 0) - (payload.iat ?? 0)).toBe(300);
+    });
+
+    test('are opaque if the application wants it, and the API introspects them', async () => {
+      const party = await relyingParty(scenario(), { ...withApi, tokenFormat: 'opaque' });
+      const api = await relyingParty(scenario(), { kind: 'service', redirectUris: [], scopes: [], resources: [API] });
+      const stranger = await relyingParty(scenario(), { kind: 'service', redirectUris: [], scopes: [] });
+      const user = await loggedIn(scenario());
+      const { access_token: token } = await party.logIn(user.session, { scope: 'openid orders:read', resource: API });
+      const seenBy = ({ config }: typeof api) => client.tokenIntrospection(config, token);
+      expect(await seenBy(api)).toMatchObject({ active: true, sub: user.id, aud: API, scope: 'orders:read' });
+      expect(await seenBy(stranger)).toEqual({ active: false });
+      await party.asAdministrator('applications.update', { enabled: false });
+      expect(await seenBy(api)).toEqual({ active: false });
+      await party.asAdministrator('applications.update', { enabled: true });
+      expect(await seenBy(api)).toMatchObject({ active: true });
+      await call('grants.revoke', { id: party.id }, { session: user.session });
+      expect(await seenBy(api)).toEqual({ active: false });
+    });
+
+    test('for our own API, which takes it for the scopes that it names, until its session ends', async () => {
+      const scopes = ['openid', 'profile:read', 'uploads:read'];
+      const party = await relyingParty(scenario(), { scopes });
+      const user = await loggedIn(scenario());
+      const asked = { scope: 'openid profile:read', resource: stack().appUrl };
+      const { access_token: key } = await party.logIn(user.session, asked);
+      const { status, data } = await call('profile.get', undefined, { key });
+      expect([status, data.user.id]).toEqual([200, user.id]);
+      for (const procedure of ['upload.list', 'sessions.list'])
+        expectRefusal(await call(procedure, undefined, { key }), 403, 'INSUFFICIENT_SCOPE');
+      await call('auth.logoutAll', undefined, { session: user.session });
+      expectRefusal(await call('profile.get', undefined, { key }), 401, 'UNAUTHENTICATED');
+    });
+
+    test('only for its own resources and scopes', async () => {
+      const party = await relyingParty(scenario(), withApi);
+      const begin = async (extra: Record<string, string>) =>
+        (await party.begin(new Visitor(), await party.parameters('v'.repeat(43), extra))).url?.searchParams.get(
+          'error',
+        );
+      expect(await begin({ resource: 'https://other.example.com' })).toBe('invalid_target');
+      const plain = await relyingParty(scenario(), { scopes: ['openid'] });
+      const parameters = await plain.parameters('v'.repeat(43), { scope: 'openid email' });
+      expect((await plain.begin(new Visitor(), parameters)).url?.searchParams.get('error')).toBe('invalid_scope');
+    });
+
+    test('a service gets them for itself, with either secret during a rotation', async () => {
+      const service = await relyingParty(scenario(), { ...withApi, kind: 'service', redirectUris: [] });
+      const grant = (config: client.Configuration) =>
+        client.clientCredentialsGrant(config, { scope: 'orders:read', resource: API });
+      expect(await grant(service.config)).toMatchObject({ scope: 'orders:read', expires_in: 300 });
+      const { data } = await service.asAdministrator('applications.rotateSecret');
+      const next = new client.Configuration(service.config.serverMetadata(), service.id, data.secret);
+      client.allowInsecureRequests(next);
+      next[client.customFetch] = (url, options) => fetch(service.at(url), options as RequestInit);
+      expect(await grant(next)).toBeDefined();
+      expect(await grant(service.config)).toBeDefined();
+      await stack().database('update applications set former_until = 1 where id = ?', [service.id]);
+      expect(await refused(grant(service.config))).toBe('invalid_client');
+      expect(await grant(next)).toBeDefined();
+    });
+  });
+
+  test('a pushed request starts the same flow, once', async () => {
+    const party = await relyingParty(scenario());
+    const { session } = await loggedIn(scenario());
+    const verifier = 'v'.repeat(43);
+    const url = await client.buildAuthorizationUrlWithPAR(party.config, await party.parameters(verifier));
+    const visitor = new Visitor();
+    const location = (await visitor.go(party.at(url))).headers.get('location') ?? '';
+    const id = new URL(location, stack().appUrl).searchParams.get('id');
+    const options = { session, browser: visitor.browser };
+    const { data: asked } = await call('authorizations.proceed', { id }, options);
+    const { data } = await call('authorizations.proceed', { id, allow: true, userId: asked.userId }, options);
+    const callback = (await visitor.go(party.at(data.location))).headers.get('location') ?? '';
+    expect(await party.redeem(new URL(callback), verifier)).toMatchObject({ access_token: expect.any(String) });
+    const again = await new Visitor().go(party.at(url));
+    expect(again.headers.get('location') ?? (await again.text())).toMatch(/invalid_request_uri/);
+  });
+
+  test('DPoP binds tokens to a key, and a proof works once', async () => {
+    const party = await relyingParty(scenario(), { kind: 'browser', redirectUris: ['https://spa.example.com/'] });
+    const user = await loggedIn(scenario());
+    const DPoP = client.getDPoPHandle(party.config, await client.randomDPoPKeyPair('ES256'));
+    const { callback, verifier } = await party.authorize(user.session);
+    const checks = { pkceCodeVerifier: verifier, expectedState: 'the-state' };
+    const tokens = await client.authorizationCodeGrant(party.config, callback as URL, checks, undefined, { DPoP });
+    expect(tokens.token_type).toBe('dpop');
+    expect(await client.fetchUserInfo(party.config, tokens.access_token, user.id, { DPoP })).toMatchObject({
+      sub: user.id,
+    });
+    await expect(client.fetchUserInfo(party.config, tokens.access_token, user.id)).rejects.toThrow();
+    let proof = '';
+    party.config[client.customFetch] = (url, options) => {
+      proof = options.headers['dpop'] ?? '';
+      return fetch(party.at(url), options as RequestInit);
+    };
+    const next = await client.refreshTokenGrant(party.config, tokens.refresh_token ?? '', undefined, { DPoP });
+    const body = new URLSearchParams({
+      grant_type: 'refresh_token',
+      refresh_token: next.refresh_token ?? '',
+      client_id: party.id,
+    });
+    const replay = await fetch(party.at('/oauth/token'), { method: 'POST', body, headers: { dpop: proof } });
+    expect([replay.status, await replay.json()]).toEqual([400, expect.objectContaining({ error: 'invalid_grant' })]);
+    const another = client.getDPoPHandle(party.config, await client.randomDPoPKeyPair('ES256'));
+    const stolen = client.refreshTokenGrant(party.config, next.refresh_token ?? '', undefined, { DPoP: another });
+    expect(await refused(stolen)).toBe('invalid_grant');
+  });
+
+  test('two pages of an application may ask at once', async () => {
+    const party = await relyingParty(scenario(), { trusted: true });
+    const { session } = await loggedIn(scenario());
+    const all = await Promise.all(Array.from({ length: 4 }, () => party.authorize(session)));
+    for (const { callback } of all) expect(callback?.searchParams.has('code')).toBe(true);
+    expect(await stack().database('select id from grants where application_id = ?', [party.id])).toHaveLength(1);
+  });
+
+  test('a page of any site may ask before it sends a request', async () => {
+    const { at } = await relyingParty(scenario());
+    for (const path of ['/oauth/token', '/oauth/userinfo', '/.well-known/openid-configuration']) {
+      const headers = { origin: 'https://spa.example.com', 'access-control-request-method': 'POST' };
+      const response = await fetch(at(path), { method: 'OPTIONS', headers });
+      expect([path, response.status, response.headers.get('access-control-allow-credentials')]).toEqual([
+        path,
+        204,
+        null,
+      ]);
+    }
+  });
+
+  test('only pages of the application read its answers', async () => {
+    const party = await relyingParty(scenario(), { kind: 'browser', redirectUris: ['https://spa.example.com/'] });
+    const request = (origin: string) => {
+      const body = new URLSearchParams({ grant_type: 'refresh_token', refresh_token: 'x', client_id: party.id });
+      return fetch(party.at('/oauth/token'), { method: 'POST', body, headers: { origin } });
+    };
+    const own = await request('https://spa.example.com');
+    expect([own.headers.get('access-control-allow-origin'), await errorIn(own)]).toEqual([
+      'https://spa.example.com',
+      'invalid_grant',
+    ]);
+    const foreign = await request('https://evil.example');
+    expect([foreign.headers.get('access-control-allow-origin'), await errorIn(foreign)]).toEqual([
+      null,
+      'invalid_request',
+    ]);
+  });
+
+  test('the pending requests of one address are bounded', async () => {
+    const party = await relyingParty(scenario());
+    const visitor = new Visitor();
+    const url = party.at(client.buildAuthorizationUrl(party.config, await party.parameters('v'.repeat(43))));
+    const statuses = new Set<number>();
+    for (let i = 0; i < 310 && !statuses.has(429); i++) statuses.add((await visitor.go(url)).status);
+    expect([...statuses]).toEqual([303, 429]);
+  });
+
+  test('users list and end the access of applications', async () => {
+    const party = await relyingParty(scenario());
+    const { session, id } = await loggedIn(scenario());
+    expect((await call('grants.list', undefined, { session })).data).toEqual({ data: [] });
+    await party.logIn(session);
+    const { data } = await call('grants.list', undefined, { session });
+    const now = expect.any(Number);
+    expect(data.data).toEqual([
+      {
+        id: party.id,
+        name: 'Shop',
+        logoUrl: null,
+        scopes: ['openid', 'profile', 'email'],
+        createdAt: now,
+        lastUsedAt: now,
+      },
+    ]);
+    const other = await loggedIn(scenario());
+    expectRefusal(await call('grants.revoke', { id: party.id }, { session: other.session }), 404, 'NOT_FOUND');
+    expect((await call('grants.revoke', { id: party.id }, { session })).status).toBe(200);
+    expect((await call('grants.list', undefined, { session })).data).toEqual({ data: [] });
+    expect(await eventsOf(stack(), id, 'grant-revoked')).toEqual([{ application: 'Shop', applicationId: party.id }]);
+  });
+});

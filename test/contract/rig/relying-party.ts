@@ -1,0 +1,158 @@
+import * as client from 'openid-client';
+import { expect } from 'vitest';
+import { clientAddress } from '../../rig/servers/address.ts';
+import { callerOf } from './callers.ts';
+import { administrator, type Scenario } from './scenario.ts';
+
+/** An application of somebody else, on openid-client, which knows only the metadata of the service. */
+
+export const CALLBACK = 'https://shop.example.com/callback';
+
+/** A browser without a session cookie on navigations: it arrives from another site. */
+export class Visitor {
+  readonly address = clientAddress();
+  cookie: string | undefined;
+
+  /** The browser cookie of a call. */
+  get browser(): string | undefined {
+    return this.cookie?.split('=')[1];
+  }
+
+  async go(url: string | URL): Promise<Response> {
+    const headers = {
+      'x-forwarded-for': this.address,
+      accept: 'text/html',
+      ...(this.cookie && { cookie: this.cookie }),
+    };
+    const response = await fetch(url, { redirect: 'manual', headers });
+    const set = response.headers.getSetCookie().map((line) => line.split(';')[0] ?? '');
+    this.cookie = set.find((pair) => pair.startsWith('auth_browser=')) ?? this.cookie;
+    return response;
+  }
+}
+
+interface Asked {
+  /** Parameters of the authorization request, besides those of every one. */
+  parameters?: Record<string, string>;
+  visitor?: Visitor;
+  verifier?: string;
+  /** The answer to the question for consent. */
+  allow?: boolean;
+}
+
+export type RelyingParty = Awaited<ReturnType<typeof relyingParty>>;
+
+/** A registered application. */
+export async function relyingParty(scenario: Scenario, given: object = {}) {
+  const { stack } = scenario;
+  const call = callerOf('rest', stack.url);
+  const { session: adminSession } = await administrator({ ...scenario, call });
+  const fields = {
+    name: 'Shop',
+    kind: 'web',
+    redirectUris: [CALLBACK],
+    scopes: ['openid', 'profile', 'email', 'offline_access'],
+  };
+  const created = await call('applications.create', { ...fields, ...given }, { session: adminSession });
+  expect(created).toMatchObject({ status: 201 });
+  const { application, secret } = created.data;
+  /** The same path at this or another instance: APP_URL may be a name that leads nowhere. */
+  const at = (url: string | URL, base = stack.url) => {
+    const { pathname, search } = new URL(url, base);
+    return new URL(pathname + search, base);
+  };
+  const configured = (base = stack.url) =>
+    client.discovery(
+      new URL(stack.appUrl),
+      application.id,
+      { id_token_signed_response_alg: 'ES256', ...(secret && { client_secret: secret }) },
+      secret ? client.ClientSecretBasic(secret) : client.None(),
+      {
+        execute: [client.allowInsecureRequests],
+        [client.customFetch]: (url, options) => fetch(at(url, base), options as RequestInit),
+      },
+    );
+  const config = await configured();
+
+  /** Sends the browser to the service; resolves to the id of the request, or to where else it is sent. */
+  const begin = async (visitor: Visitor, parameters: Record<string, string>) => {
+    const response = await visitor.go(at(client.buildAuthorizationUrl(config, parameters)));
+    const location = response.headers.get('location') ?? '';
+    const url = URL.canParse(location, stack.appUrl) ? new URL(location, stack.appUrl) : undefined;
+    return {
+      status: response.status,
+      url,
+      id: url?.pathname === '/authorize' ? url.searchParams.get('id') : undefined,
+      response,
+    };
+  };
+
+  const party = {
+    id: application.id as string,
+    secret: secret as string | undefined,
+    config,
+    /** openid-client at another instance. */
+    configured,
+    at,
+    begin,
+    asAdministrator: (procedure: string, input: object = {}) =>
+      call(procedure, { id: application.id, ...input }, { session: adminSession }),
+
+    /** The parameters of every request. */
+    async parameters(verifier: string, extra: Record<string, string> = {}) {
+      return {
+        redirect_uri: application.redirectUris[0],
+        scope: 'openid profile email',
+        state: 'the-state',
+        code_challenge: await client.calculatePKCECodeChallenge(verifier),
+        code_challenge_method: 'S256',
+        ...extra,
+      } as Record<string, string>;
+    },
+
+    /** From the application to its callback, through the account page of a user with this session. */
+    async authorize(
+      session: string | undefined,
+      {
+        parameters = {},
+        visitor = new Visitor(),
+        allow = true,
+        verifier = client.randomPKCECodeVerifier(),
+      }: Asked = {},
+    ) {
+      const { id } = await begin(visitor, await party.parameters(verifier, parameters));
+      expect(id).toBeTruthy();
+      const options = { session, browser: visitor.browser };
+      const first = await call('authorizations.proceed', { id }, options);
+      const { step, userId } = first.data;
+      const last = step === 'consent' ? await call('authorizations.proceed', { id, allow, userId }, options) : first;
+      if (last.data.step !== 'continue')
+        return { steps: [step, last.data.step], callback: undefined, verifier, visitor };
+      const response = await visitor.go(at(last.data.location));
+      expect(response.status).toBe(303);
+      return {
+        steps: [step, last.data.step],
+        callback: new URL(response.headers.get('location') ?? ''),
+        verifier,
+        visitor,
+      };
+    },
+
+    /** Exchanges the code of a callback. */
+    redeem: (callback: URL, verifier: string, other = config, parameters: Record<string, string> = {}) =>
+      client.authorizationCodeGrant(
+        other,
+        callback,
+        { pkceCodeVerifier: verifier, expectedState: 'the-state' },
+        parameters,
+      ),
+
+    /** The tokens of a user with this session. */
+    async logIn(session: string, parameters: Record<string, string> = {}) {
+      const { callback, verifier } = await party.authorize(session, { parameters });
+      expect(callback?.searchParams.get('code')).toBeTruthy();
+      return party.redeem(callback as URL, verifier);
+    },
+  };
+  return party;
+}

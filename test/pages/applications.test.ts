@@ -1,0 +1,99 @@
+import { createServer } from 'node:http';
+import * as client from 'openid-client';
+import type { Page } from 'playwright-core';
+import { afterAll, expect, test } from 'vitest';
+import { relyingParty } from '../contract/rig/relying-party.ts';
+import { loggedIn, PASSWORD, verified } from '../contract/rig/scenario.ts';
+import { freePort } from '../rig/servers/port.ts';
+import { findings } from './axe.ts';
+import { heading, inBrowser, press } from './browser.ts';
+
+/** A login to another application, from its site and back, and the page of the applications with access. */
+const port = await freePort();
+/** Another site than that of the service, `localhost`. */
+const SHOP = `http://127.0.0.1:${port}`;
+const CALLBACK = `${SHOP}/callback`;
+const elsewhere = [SHOP];
+const shop = createServer((_request, response) => {
+  response
+    .setHeader('Content-Type', 'text/html')
+    .end('<!doctype html><link rel="icon" href="data:,"><h1>The shop</h1>');
+}).listen(port, '127.0.0.1');
+afterAll(() => shop.close());
+
+const arrived = async (page: Page) => {
+  await page.waitForURL(`${CALLBACK}?*`);
+  return new URL(page.url());
+};
+
+inBrowser(['embedded', 'real'], (scenario) => {
+  const asked = async () => {
+    const party = await relyingParty(scenario(), { redirectUris: [CALLBACK] });
+    const verifier = client.randomPKCECodeVerifier();
+    const begin = async (page: Page, parameters: Record<string, string> = {}) => {
+      const url = client.buildAuthorizationUrl(party.config, await party.parameters(verifier, parameters));
+      // As a click there: the Strict cookie stays behind.
+      await page.evaluate(`location.href = ${JSON.stringify(url.href)}`);
+    };
+    return { party, verifier, begin };
+  };
+
+  test.each([320, 1280])('a user logs in, allows it and is back, at %i px', async (width) => {
+    const { party, verifier, begin } = await asked();
+    const { email, id } = await verified(scenario());
+    await scenario().visit(
+      async (page) => {
+        await page.goto(SHOP);
+        await begin(page);
+        await heading(page, 'Log in');
+        await page.getByLabel('Email').fill(email);
+        await page.getByLabel('Password').fill(PASSWORD);
+        await press(page, 'Log in');
+        await heading(page, 'Log in to Shop');
+        await page.getByText(email).waitFor();
+        await page.getByText('your email address').waitFor();
+        expect(await findings(page)).toEqual([]);
+        expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+        await press(page, 'Allow');
+        const tokens = await party.redeem(await arrived(page), verifier);
+        expect(tokens.claims()?.sub).toBe(id);
+      },
+      { viewport: { width, height: 740 }, elsewhere },
+    );
+  });
+
+  test('a user with a session is sent back without a word, once it was allowed', async () => {
+    const { begin } = await asked();
+    const { session } = await loggedIn(scenario());
+    await scenario().visit(
+      async (page) => {
+        await page.goto(SHOP);
+        await begin(page);
+        await press(page, 'Do not allow');
+        expect((await arrived(page)).searchParams.get('error')).toBe('access_denied');
+        await begin(page);
+        await press(page, 'Allow');
+        expect((await arrived(page)).searchParams.has('code')).toBe(true);
+        await begin(page, { prompt: 'none' });
+        await page.waitForURL((url) => url.searchParams.has('code'));
+        await page.goto('/dashboard/applications');
+        await heading(page, 'Applications');
+        await page.getByText('Shop').waitFor();
+        expect(await findings(page)).toEqual([]);
+        await press(page, 'End access');
+        await page.getByText('No application has access to your account.').waitFor();
+        await page.goto(SHOP);
+        await begin(page, { prompt: 'none' });
+        await page.waitForURL((url) => url.searchParams.get('error') === 'consent_required');
+      },
+      { session, elsewhere },
+    );
+  });
+
+  test('an expired request says so', async () => {
+    await scenario().visit(async (page) => {
+      await page.goto('/authorize?id=unknown');
+      await heading(page, 'This login has expired');
+    });
+  });
+});
