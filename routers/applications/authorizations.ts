@@ -10,10 +10,10 @@ export const authorizations = router({
         path: '/api/authorizations/{id}',
         summary: 'What an authorization request of an application needs next',
         description:
-          'For the page `/authorize`, in the browser that began the request. `allow` and `userId` answer the step `consent`; `continue` names the address that ends the request.',
+          'For the page `/authorize`, in the browser that began the request. `allow` and `userId` answer the step `consent`; `continue` names the address that ends the request. It takes no access key or token.',
         tags: ['Applications'],
         protect: false,
-        errors: ['VALIDATION_FAILED', 'NOT_FOUND'],
+        errors: ['VALIDATION_FAILED', 'UNAUTHENTICATED', 'INSUFFICIENT_SCOPE', 'NOT_FOUND'],
       },
     })
     .input(

@@ -68,7 +68,7 @@ export const logins = {
           'Returns the options for `navigator.credentials.get`. The challenge is valid once, for five minutes, in this browser: sets its cookie `auth_browser`. `second-factor` requires a pending login (cookie `auth_pending`), `reauthenticate` a session: both allow only the passkeys of that user.',
         tags: ['Authentication'],
         protect: false,
-        errors: ['VALIDATION_FAILED', 'UNAUTHENTICATED', 'ACCOUNT_BLOCKED', 'RATE_LIMITED'],
+        errors: ['VALIDATION_FAILED', 'UNAUTHENTICATED', 'INSUFFICIENT_SCOPE', 'ACCOUNT_BLOCKED', 'RATE_LIMITED'],
       },
     })
     .input(z.object({ purpose: z.enum(['login', 'second-factor', 'reauthenticate']).optional() }).optional())

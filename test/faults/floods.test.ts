@@ -8,6 +8,7 @@ import { loggedIn } from '../contract/rig/scenario.ts';
 import { png } from '../contract/uploads/corpus.ts';
 import { imageForm } from '../contract/uploads/storage.ts';
 import type { Service } from '../rig/process/service.ts';
+import { clientAddress } from '../rig/servers/address.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 
@@ -24,6 +25,9 @@ beforeAll(async () => {
 afterAll(() => stack?.stop());
 
 const GIGABYTE = 1024 ** 3;
+
+/** A client address of its own: malformed logins count as attempts. */
+const host = () => `Host: x\r\nX-Forwarded-For: ${clientAddress()}`;
 
 interface Client {
   socket: Socket;
@@ -69,11 +73,11 @@ test('2000 slow headers and 500 slow bodies delay nobody, and slow headers are c
   const before = await waits(READS);
   const started = performance.now();
   const headers = await Promise.all(
-    Array.from({ length: 2000 }, () => open('GET /api/users HTTP/1.1\r\nHost: x\r\nX: ')),
+    Array.from({ length: 2000 }, () => open(`GET /api/users HTTP/1.1\r\n${host()}\r\nX: `)),
   );
-  const login =
-    'POST /auth/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 90000\r\n\r\n';
-  const bodies = await Promise.all(Array.from({ length: 500 }, () => open(`${login}{`)));
+  const login = () =>
+    `POST /auth/login HTTP/1.1\r\n${host()}\r\nContent-Type: application/json\r\nContent-Length: 90000\r\n\r\n`;
+  const bodies = await Promise.all(Array.from({ length: 500 }, () => open(`${login()}{`)));
   const isOpen = ({ socket }: Client) => !socket.destroyed;
   const drip = setInterval(() => {
     for (const { socket } of [...headers, ...bodies].filter(isOpen)) socket.write('a');
@@ -105,7 +109,7 @@ test('a file upload may take over a minute at 20 kB/s or more; slower uploads an
   /** Sends a request with its body at a constant rate; resolves to the answer and the duration. */
   const drip = async (start: string, headers: string[], body: Buffer, bytesPerSecond: number) => {
     const began = performance.now();
-    const head = [start, 'Host: x', ...headers, `Content-Length: ${body.length}`].join('\r\n');
+    const head = [start, host(), ...headers, `Content-Length: ${body.length}`].join('\r\n');
     const { socket, answer } = await open(`${head}\r\n\r\n`);
     const size = Math.ceil(bytesPerSecond / PIECES_PER_SECOND);
     let sent = 0;
@@ -175,7 +179,7 @@ describe('an oversized request body', () => {
   }
 
   const head = (path: string, type: string) =>
-    `POST ${path} HTTP/1.1\r\nHost: x\r\nCookie: auth_session=${session}\r\nContent-Type: ${type}\r\nContent-Length: ${GIGABYTE}\r\n\r\n`;
+    `POST ${path} HTTP/1.1\r\n${host()}\r\nCookie: auth_session=${session}\r\nContent-Type: ${type}\r\nContent-Length: ${GIGABYTE}\r\n\r\n`;
 
   // checks: F17
   test.each([
@@ -212,7 +216,7 @@ describe('an oversized request body', () => {
     const megabytes = await growth(async () => {
       const response = await fetch(`${stack.url}/auth/login`, {
         method: 'POST',
-        headers: { 'content-type': 'application/json' },
+        headers: { 'content-type': 'application/json', 'x-forwarded-for': clientAddress() },
         body,
       });
       expect(response.status).toBe(status);

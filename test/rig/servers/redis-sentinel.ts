@@ -30,6 +30,8 @@ export async function startRedisSentinels({ password }: { password?: string } = 
   const first = await startRedisServer(settings);
   const replica = () => startRedisServer({ ...settings, replicaof: `127.0.0.1 ${first.port}` });
   const nodes = [first, ...(await Promise.all([replica(), replica()]))];
+  // A Sentinel never forgets a replica, and during its handshake a replica has the port 0.
+  await until(() => replicasInSync(first, 2), { within: 30_000, what: 'the replicas' });
   const sentinels = await Promise.all([1, 2, 3].map(() => startSentinel(first.port, password)));
 
   const master = async () => {
@@ -46,8 +48,7 @@ export async function startRedisSentinels({ password }: { password?: string } = 
     await until(
       async () => {
         const others = (await reachable(nodes)).length - 1;
-        const replication = await withClient((await master()).url, (client) => client.info('replication'));
-        return replication.includes('role:master') && replication.match(/state=online/g)?.length === others;
+        return replicasInSync(await master(), others);
       },
       { within: 30_000, what: 'the master and its replicas' },
     );
@@ -67,6 +68,11 @@ export async function startRedisSentinels({ password }: { password?: string } = 
   const url = first.url.replace(/:\d+$/, '');
   return { url, sentinel, nodes, sentinels, master, settled, stop };
 }
+
+const replicasInSync = async ({ url }: PrivateServer, count: number) => {
+  const replication = await withClient(url, (client) => client.info('replication'));
+  return replication.includes('role:master') && replication.match(/state=online/g)?.length === count;
+};
 
 /** Sentinels write their findings into their configuration. */
 async function startSentinel(masterPort: number, password?: string): Promise<PrivateServer> {
