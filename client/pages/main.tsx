@@ -39,6 +39,9 @@ const views: Record<PagePath, ComponentType> = {
   [pagePaths.data]: inOwnScript(async () => (await dashboard()).YourData),
   [pagePaths.admin]: inOwnScript(async () => (await import('./views/admin/view.tsx')).AdminView),
   [pagePaths.webhooks]: inOwnScript(async () => (await import('./views/webhooks/view.tsx')).Webhooks),
+  [pagePaths.adminApplications]: inOwnScript(
+    async () => (await import('./views/applications/view.tsx')).AdminApplications,
+  ),
 };
 
 rememberAsked();

@@ -19,6 +19,7 @@ export const pagePaths = {
   data: '/dashboard/data',
   admin: '/admin',
   webhooks: '/admin/webhooks',
+  adminApplications: '/admin/applications',
 } as const;
 
 export type PagePath = (typeof pagePaths)[keyof typeof pagePaths];

@@ -83,6 +83,25 @@ export function TextArea({ rows, field, label, hint }: Common & { rows: number }
   );
 }
 
+/** `options`: the label of each value. */
+export function SelectField({ options, field, label, hint }: Common & { options: Readonly<Record<string, string>> }) {
+  return (
+    <Frame field={field} label={label} hint={hint}>
+      <select
+        {...describe(field, hint)}
+        value={field.value}
+        onInput={(event) => field.onInput(event.currentTarget.value)}
+      >
+        {Object.entries(options).map(([value, name]) => (
+          <option key={value} value={value}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </Frame>
+  );
+}
+
 interface CheckBoxProps {
   field: FieldState;
   isOptional?: boolean;

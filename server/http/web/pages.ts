@@ -109,6 +109,7 @@ const textParts = {
   dashboard: ['common', 'dashboard'],
   admin: ['common', 'dashboard', 'admin'],
   webhooks: ['common', 'dashboard', 'admin', 'webhooks'],
+  applications: ['common', 'dashboard', 'admin', 'applications'],
 } as const;
 
 type PageKind = keyof typeof textParts;
@@ -118,11 +119,13 @@ const inEachKind = <T>(make: (parts: readonly string[]) => T): Record<PageKind, 
   dashboard: make(textParts.dashboard),
   admin: make(textParts.admin),
   webhooks: make(textParts.webhooks),
+  applications: make(textParts.applications),
 });
 
 function kindOf(path: string): PageKind {
   if (path === pagePaths.admin) return 'admin';
   if (path === pagePaths.webhooks) return 'webhooks';
+  if (path === pagePaths.adminApplications) return 'applications';
   return (sessionPaths as readonly string[]).includes(path) ? 'dashboard' : 'entry';
 }
 

@@ -28,6 +28,7 @@ export function AdminPage<T>({ title, read, children }: Props<T>) {
       <nav class="parts" aria-label={text('admin.nav.label')}>
         <a href={pagePaths.admin}>{text('admin.nav.allUsers')}</a>
         <a href={pagePaths.webhooks}>{text('admin.nav.webhooks')}</a>
+        <a href={pagePaths.adminApplications}>{text('admin.nav.applications')}</a>
         <a href={pagePaths.dashboard}>{text('admin.nav.yourAccount')}</a>
       </nav>
       <DashboardArrival />

@@ -5,9 +5,9 @@ import { CheckBox, TextField } from '../../form/fields.tsx';
 import { Button, Form, Notice } from '../../form/form.tsx';
 import { useForm } from '../../form/use-form.ts';
 import { text } from '../../language/texts.ts';
+import { Secret } from '../admin/secret.tsx';
 import { useRecentCredential } from '../dashboard/security/recent-credential.tsx';
 import { sessionEnded } from '../session-ended.tsx';
-import { Secret } from './secret.tsx';
 
 const EVERY_TYPE = '*';
 const empty = { url: '', types: EVERY_TYPE, description: '', user: '' };
@@ -77,7 +77,7 @@ export function AddWebhook({ onAdded }: { onAdded(): Promise<void> }) {
       {secret && !isBusy && (
         <>
           <Notice>{text('webhooks.add.done')}</Notice>
-          <Secret secret={secret} />
+          <Secret secret={secret} purpose={text('webhooks.secret')} />
         </>
       )}
     </section>

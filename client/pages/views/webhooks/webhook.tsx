@@ -5,11 +5,11 @@ import { Button } from '../../form/form.tsx';
 import { useAction } from '../../form/use-action.ts';
 import { dateTime } from '../../language/in-readers-language.ts';
 import { text } from '../../language/texts.ts';
+import { Secret } from '../admin/secret.tsx';
 import { Outcome } from '../dashboard/outcome.tsx';
 import { useRecentCredential } from '../dashboard/security/recent-credential.tsx';
 import { Deliveries } from './deliveries.tsx';
 import { errorText } from './error-text.ts';
-import { Secret } from './secret.tsx';
 
 type Listed = WebhooksListOutput['data'][number];
 
@@ -93,7 +93,7 @@ export function WebhookEntry({ webhook, onChanged, onRemoved }: Props) {
       {question}
       <Outcome {...outcome} />
       {rotated && (
-        <Secret secret={rotated.secret} hint={text('webhooks.secret.until', { date: dateTime(rotated.formerUntil) })} />
+        <Secret secret={rotated.secret} purpose={text('webhooks.secret')} formerUntil={dateTime(rotated.formerUntil)} />
       )}
       <details open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>{text('webhooks.deliveries.show')}</summary>
