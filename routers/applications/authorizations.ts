@@ -10,7 +10,7 @@ export const authorizations = router({
         path: '/api/authorizations/{id}',
         summary: 'What an authorization request of an application needs next',
         description:
-          'For the page `/authorize`, in the browser that began the request. `allow` and `userId` answer the step `consent`; `continue` names the address that ends the request. It takes no access key or token.',
+          'For the page `/authorize`, in the browser that began the request. `allow` and `userId` answer the step `consent`; `second-factor` asks the user to add one, or to log in with a passkey; `continue` names the address that ends the request. It takes no access key or token.',
         tags: ['Applications'],
         protect: false,
         errors: ['VALIDATION_FAILED', 'UNAUTHENTICATED', 'INSUFFICIENT_SCOPE', 'NOT_FOUND'],
@@ -25,7 +25,7 @@ export const authorizations = router({
     )
     .output(
       z.object({
-        step: z.enum(['continue', 'login', 'consent']),
+        step: z.enum(['continue', 'login', 'second-factor', 'consent']),
         location: z.string().optional().meta({ description: 'Of `continue`' }),
         application: z.object({ name: z.string(), logoUrl: z.string().nullable() }).optional(),
         scopes: z.array(z.string()).optional().meta({ description: 'What the application asks for' }),

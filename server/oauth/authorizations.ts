@@ -19,19 +19,27 @@ const requestParameters = z.object({
   resource: z.union([z.string(), z.array(z.string())]).optional(),
   prompt: z.string().optional(),
   max_age: z.coerce.number().optional(),
+  acr_values: z.string().optional(),
 });
+
+/** The value of `acr_values` and `acr` for a login by a passkey or with a second factor. */
+export const MULTI_FACTOR = 'mfa';
+/** RFC 9470: the user cannot reach the level without being asked. */
+const UNMET = 'unmet_authentication_requirements';
 
 /** What the page does next: go to a location, or ask the user. */
 export type NextStep =
   | { step: 'continue'; location: string }
   | { step: 'login' }
-  | {
-      step: 'consent';
-      application: Pick<ListedApplication, 'name' | 'logoUrl'>;
-      scopes: string[];
-      userId: string;
-      email: string;
-    };
+  | (Question & { step: 'second-factor' })
+  | (Question & { step: 'consent'; scopes: string[] });
+
+/** The user is asked about an application. */
+interface Question {
+  application: Pick<ListedApplication, 'name' | 'logoUrl'>;
+  userId: string;
+  email: string;
+}
 
 export interface Answer {
   /** Undefined until the user has answered. */
@@ -43,7 +51,7 @@ export interface Answer {
 interface Parts {
   provider(): Promise<Provider>;
   grants: Grants;
-  sessions: Pick<Sessions, 'authenticatedAt'>;
+  sessions: Pick<Sessions, 'authentication'>;
   findApplication(id: string): Promise<ListedApplication>;
 }
 
@@ -63,13 +71,13 @@ export const createAuthorizations = ({ provider, grants, sessions, findApplicati
     return { step: 'continue', location: interaction.returnTo };
   };
 
-  /** When the user gave a credential; undefined if the request wants a later one, or another user. */
-  const loginTime = async ({ interaction, details }: Found, session: Session): Promise<number | undefined> => {
+  /** How the user authenticated; undefined if the request wants a later login, or another user. */
+  const authenticationOf = async ({ interaction, details }: Found, session: Session) => {
     const { prompt, max_age: maxAge } = requestParameters.parse(interaction.params);
-    const at = session.id === undefined ? undefined : await sessions.authenticatedAt(session.id);
-    if (at === undefined || (details.subject !== undefined && details.subject !== session.user.id)) return undefined;
+    const known = session.id === undefined ? undefined : await sessions.authentication(session.id);
+    if (known === undefined || (details.subject !== undefined && details.subject !== session.user.id)) return undefined;
     const age = wordsIn(prompt).includes('login') ? 0 : maxAge;
-    return age === undefined || at >= (interaction.iat - age) * 1000 ? at : undefined;
+    return age === undefined || known.at >= (interaction.iat - age) * 1000 ? known : undefined;
   };
 
   return {
@@ -85,32 +93,32 @@ export const createAuthorizations = ({ provider, grants, sessions, findApplicati
       const found = await find(id, browser);
       if (!found) throw new ServiceError('NOT_FOUND', { message: 'This login request has expired' });
       const { isSilent } = found.details;
-      const at = session ? await loginTime(found, session) : undefined;
-      if (!session || session.id === undefined || at === undefined)
+      const known = session ? await authenticationOf(found, session) : undefined;
+      if (!session || session.id === undefined || known === undefined)
         return isSilent ? finish(found, { error: 'login_required' }) : { step: 'login' };
 
       const { user } = session;
-      const { client_id: clientId, scope, resource, prompt } = requestParameters.parse(found.interaction.params);
+      const parameters = requestParameters.parse(found.interaction.params);
+      const { client_id: clientId, scope, resource, prompt, acr_values: levels } = parameters;
       const application = await findApplication(clientId);
+      const { name, logoUrl } = application;
+      const question: Question = { application: { name, logoUrl }, userId: user.id, email: user.email };
       const resources = [resource ?? []].flat();
       const request = { user, application, scopes: wordsIn(scope), resources };
       const isAnswered = answer.isAllowed !== undefined && answer.userId === user.id;
+      if (isAnswered && answer.isAllowed === false) return finish(found, { error: 'access_denied' });
+      if (wordsIn(levels).includes(MULTI_FACTOR) && !known.isMultiFactor)
+        return isSilent ? finish(found, { error: UNMET }) : { step: 'second-factor', ...question };
       if (!isAnswered) {
         const isWanted = wordsIn(prompt).includes('consent') || !(await grants.hasConsent(request));
         if (isWanted && !application.trusted) {
           if (isSilent) return finish(found, { error: 'consent_required' });
-          const { name, logoUrl } = application;
-          return {
-            step: 'consent',
-            application: { name, logoUrl },
-            scopes: request.scopes,
-            userId: user.id,
-            email: user.email,
-          };
+          return { step: 'consent', ...question, scopes: request.scopes };
         }
-      } else if (answer.isAllowed === false) return finish(found, { error: 'access_denied' });
+      }
       const grantId = await grants.save({ ...request, sessionId: session.id }, caller);
-      const login = { accountId: user.id, ts: Math.floor(at / 1000), remember: false };
+      const acr = known.isMultiFactor ? MULTI_FACTOR : undefined;
+      const login = { accountId: user.id, ts: Math.floor(known.at / 1000), remember: false, acr };
       return finish(found, { login, consent: { grantId } });
     },
   };

@@ -4,6 +4,7 @@ import { hashOf } from '../lib/random-token.ts';
 import { pagePaths } from '../shared/page-paths.ts';
 import type { Log } from '../telemetry/log.ts';
 import { type AdapterNeeds, createAdapter } from './adapter.ts';
+import { MULTI_FACTOR } from './authorizations.ts';
 import { compareSecret, extraMetadata, hasOpaqueTokens, resourceScopesOf, resourcesOf } from './clients.ts';
 import { RESUME_COOKIE, routes } from './paths.ts';
 import { createPolicy } from './policy.ts';
@@ -64,6 +65,13 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
       profile: ['name', 'picture', 'website'],
       email: ['email', 'email_verified'],
       auth_time: null,
+      acr: null,
+    },
+    acrValues: [MULTI_FACTOR],
+    // For an API that asks for a stronger login (RFC 9470).
+    extraTokenClaims: ({ oidc }) => {
+      const { authTime, acr } = oidc.entities.AuthorizationCode ?? oidc.entities.RefreshToken ?? {};
+      return { ...(authTime !== undefined && { auth_time: authTime }), ...(acr !== undefined && { acr }) };
     },
     features: {
       devInteractions: { enabled: false },

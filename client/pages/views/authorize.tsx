@@ -24,7 +24,7 @@ export function Authorize() {
     try {
       const next = await api.authorizations.proceed.mutate({ id, ...answer });
       if (next.location !== undefined) return location.replace(next.location);
-      if (next.step === 'consent') {
+      if (next.application) {
         setAsked(next);
         return setBusy(undefined);
       }
@@ -44,19 +44,30 @@ export function Authorize() {
   return (
     <Page title={text('entry.authorize.title', { application: application.name })} isNews>
       <p>{markup('entry.authorize.account', { email: <strong>{email}</strong> })}</p>
-      <p>{text('entry.authorize.asks', { application: application.name })}</p>
-      <ul>
-        {scopes.map((scope) => (
-          <li key={scope}>{scopeText(scope)}</li>
-        ))}
-      </ul>
+      {asked.step === 'consent' ? (
+        <>
+          <p>{text('entry.authorize.asks', { application: application.name })}</p>
+          <ul>
+            {scopes.map((scope) => (
+              <li key={scope}>{scopeText(scope)}</li>
+            ))}
+          </ul>
+        </>
+      ) : (
+        <p>
+          {markup('entry.authorize.secondFactor', {
+            application: application.name,
+            link: (label) => <a href={pagePaths.security}>{label}</a>,
+          })}
+        </p>
+      )}
       <div class="stack">
         <Button
           isBusy={busy === true}
           busy={text('common.oneMoment')}
           onClick={() => void proceed({ allow: true, userId })}
         >
-          {text('entry.authorize.allow')}
+          {text(asked.step === 'consent' ? 'entry.authorize.allow' : 'entry.authorize.tryAgain')}
         </Button>
         <Button
           kind="secondary"

@@ -61,6 +61,14 @@ const looksForOldest = (id: string): boolean => id.endsWith('0');
 
 const ownColumns = accountColumns.map((column) => `users.${column}` as const);
 
+/** How a user authenticated in a session. */
+export interface Authentication {
+  /** When a credential was last given, in milliseconds since 1970. */
+  at: number;
+  /** By a passkey, or with a second factor. */
+  isMultiFactor: boolean;
+}
+
 /** The rows of `sessions`, by the database clock. */
 export const createSessionRows = (database: Database, activity: Activity) => {
   const thisHour = sql<number>`${database.now} - ${database.now} % ${sql.lit(HOUR_MS)}`;
@@ -250,12 +258,20 @@ export const createSessionRows = (database: Database, activity: Activity) => {
       return row !== undefined;
     },
 
-    /** When a credential was last given in the session, in milliseconds since 1970. Undefined if it has ended. */
-    async authenticatedAt(id: string): Promise<number | undefined> {
+    /** How the user authenticated in the session. Undefined if it has ended. */
+    async authentication(id: string): Promise<Authentication | undefined> {
       const row = await database.query((tables) =>
-        tables.selectFrom('sessions').select('authenticated_at as at').where('id', '=', id).executeTakeFirst(),
+        tables
+          .selectFrom('sessions')
+          .select(['authenticated_at as at', 'method'])
+          .select(({ exists, selectFrom }) =>
+            exists(selectFrom('totps').select('user_id').whereRef('user_id', '=', 'sessions.user_id')).as('hasApp'),
+          )
+          .where('id', '=', id)
+          .executeTakeFirst(),
       );
-      return row && Number(row.at);
+      // Without a code no login of a user with an app gets a session, and a new app ends the other sessions.
+      return row && { at: Number(row.at), isMultiFactor: row.method === 'passkey' || row.hasApp !== 0 };
     },
 
     sweep: (): Promise<void> => deleteInBatches(database, 'sessions', sql`expires_at < ${database.now}`),

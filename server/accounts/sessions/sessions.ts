@@ -267,7 +267,7 @@ export function createSessionStore({ store, users, rows, devices, outbox }: Part
     },
 
     isRecent: rows.isRecent,
-    authenticatedAt: rows.authenticatedAt,
+    authentication: rows.authentication,
     reauthenticate: rows.reauthenticate,
   };
 }
