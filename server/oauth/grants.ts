@@ -14,6 +14,7 @@ import {
   type AllTables,
   columnsOf,
   type Database,
+  prepared,
   type ReadTables,
   retryOnDuplicate,
   sql,
@@ -84,6 +85,7 @@ export const createGrants = ({ database, activity, mails }: Parts) => {
   const { now } = database;
   const columns = columnsOf(grantFields).map((column) => `grants.${column}` as const);
   const hasSession = sql<number>`sessions.id is not null`.as('hasSession');
+  const rowsById = prepared<Omit<FoundGrant, 'hasSession'> & { hasSession: number }>();
 
   const ofUser = (tables: ReadTables, userId: string, applicationId: string) =>
     validGrants(tables, database)
@@ -108,8 +110,12 @@ export const createGrants = ({ database, activity, mails }: Parts) => {
   return {
     /** Undefined if it has ended: also with its session, unless it has `offline_access`. */
     async find(id: string): Promise<FoundGrant | undefined> {
-      const row = await database.query((tables) =>
-        validGrants(tables, database).select(columns).select(hasSession).where('grants.id', '=', id).executeTakeFirst(),
+      const [row] = await database.query((tables) =>
+        rowsById(tables, {
+          shape: 1,
+          build: () => validGrants(tables, database).select(columns).select(hasSession).where('grants.id', '=', id),
+          parameters: [id],
+        }),
       );
       if (!row) return undefined;
       const grant = { ...row, hasSession: row.hasSession === 1 };

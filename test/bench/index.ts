@@ -7,6 +7,7 @@ import { growth } from './cases/growth.ts';
 import { images } from './cases/images.ts';
 import { isolation } from './cases/isolation.ts';
 import { memory } from './cases/memory.ts';
+import { oauth } from './cases/oauth.ts';
 import { login, register } from './cases/passwords.ts';
 import { list, profile } from './cases/reads.ts';
 import { start } from './cases/start.ts';
@@ -36,6 +37,7 @@ const cases: Case[] = [
   growth,
   enumeration,
   events,
+  oauth,
   telemetry,
   endurance,
 ];

@@ -1,6 +1,7 @@
 import { createRemoteJWKSet, customFetch, jwtVerify } from 'jose';
 import * as client from 'openid-client';
 import { describe, expect, test } from 'vitest';
+import { until } from '../../rig/until.ts';
 import { callerOf } from '../rig/callers.ts';
 import { CALLBACK, relyingParty, Visitor } from '../rig/relying-party.ts';
 import { eventsOf, expectRefusal, growOld, loggedIn, logIn, onBothStacks } from '../rig/scenario.ts';
@@ -32,6 +33,8 @@ onBothStacks((stack) => {
     const rows = await stack().database<{ id: string }>('select id from applications');
     const stored = await stack().database<Record<string, unknown>>('select * from applications');
     await stack().database('delete from applications');
+    const jwks = party.at('/oauth/jwks');
+    await until(async () => (await fetch(jwks)).status === 404, { what: 'the end of the endpoints' });
     for (const path of ['/.well-known/openid-configuration', '/oauth/jwks', '/oauth/authorize', '/oauth/authorize/x']) {
       const response = await fetch(party.at(path), { headers: { accept: 'application/json' } });
       expect([path, response.status, await response.json()]).toEqual([
