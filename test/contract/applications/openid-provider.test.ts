@@ -424,6 +424,22 @@ onBothStacks((stack) => {
       expectRefusal(await call('profile.get', undefined, { key }), 401, 'UNAUTHENTICATED');
     });
 
+    test('and a request without a scope asks for all of the application, except offline_access', async () => {
+      const party = await relyingParty(scenario(), withApi);
+      const user = await loggedIn(scenario());
+      const verifier = 'v'.repeat(43);
+      const { scope: _, ...parameters } = await party.parameters(verifier, { resource: API });
+      const visitor = new Visitor();
+      const { id } = await party.begin(visitor, parameters);
+      const options = { session: user.session, browser: visitor.browser };
+      const { data: asked } = await call('authorizations.proceed', { id }, options);
+      expect(asked).toMatchObject({ step: 'consent', scopes: ['openid', 'profile', 'email', 'orders:read'] });
+      const { data } = await call('authorizations.proceed', { id, allow: true, userId: user.id }, options);
+      const response = await visitor.go(party.at(data.location));
+      const tokens = await party.redeem(new URL(response.headers.get('location') ?? ''), verifier);
+      expect(tokens.scope?.split(' ')).toContain('orders:read');
+    });
+
     test('only for its own resources and scopes', async () => {
       const party = await relyingParty(scenario(), withApi);
       const begin = async (extra: Record<string, string>) =>
