@@ -24,6 +24,7 @@ export const ApplicationSchema = defineEntity({
     name: p.string(),
     kind: p.string().$type<ApplicationKind>(),
     redirectUris: p.string(),
+    postLogoutRedirectUris: p.string(),
     resources: p.string(),
     scopes: p.string(),
     tokenFormat: p.string().$type<TokenFormat>(),

@@ -44,16 +44,19 @@ const kind = z.enum(applicationKinds).meta({
     '`web` has a server and a secret, `browser` runs in a page, `native` on a device, `service` acts for itself',
 });
 
+const addresses = z.array(z.string().max(500)).max(20);
+
 const given = {
   name: fields.name,
-  redirectUris: z
-    .array(z.string().max(500))
-    .max(20)
-    .meta({
-      description:
-        'Compared exactly. https; for `native` also http://127.0.0.1 and http://[::1] with any port, or a scheme such as com.example.app:',
-      example: ['https://shop.example.com/callback'],
-    }),
+  redirectUris: addresses.meta({
+    description:
+      'Compared exactly. https; for `native` also http://127.0.0.1 and http://[::1] with any port, or a scheme such as com.example.app:',
+    example: ['https://shop.example.com/callback'],
+  }),
+  postLogoutRedirectUris: addresses.meta({
+    description: 'Where the browser may go after a logout. Compared exactly, the port too; the rules of `redirectUris`',
+    example: ['https://shop.example.com/goodbye'],
+  }),
   resources: z
     .array(resource)
     .max(20)
@@ -81,6 +84,7 @@ const application = z
     name: z.string(),
     kind,
     redirectUris: z.array(z.string()),
+    postLogoutRedirectUris: z.array(z.string()),
     resources: z.array(z.string()),
     scopes: z.array(z.string()),
     tokenFormat: given.tokenFormat,
@@ -154,6 +158,7 @@ export const applications = router({
         ...given,
         kind,
         redirectUris: given.redirectUris.default([]),
+        postLogoutRedirectUris: given.postLogoutRedirectUris.default([]),
         resources: given.resources.default([]),
         tokenFormat: given.tokenFormat.default('jwt'),
         trusted: given.trusted.default(false),

@@ -25,6 +25,7 @@ const listedFields = [
   'name',
   'kind',
   'redirectUris',
+  'postLogoutRedirectUris',
   'resources',
   'scopes',
   'tokenFormat',
@@ -39,6 +40,8 @@ export const listedColumns = columnsOf(listedFields);
 type Listed = Pick<Application, 'id' | 'name' | 'kind' | 'tokenFormat' | 'logoUrl' | 'disabledBy' | 'createdAt'>;
 export type ListedApplication = { [Field in keyof Listed]: Exclude<Listed[Field], undefined> } & {
   redirectUris: string[];
+  /** Where the browser may go after a logout. */
+  postLogoutRedirectUris: string[];
   /** Identifiers of the APIs that it may ask access tokens for (RFC 8707). */
   resources: string[];
   scopes: string[];
@@ -48,15 +51,26 @@ export type ListedApplication = { [Field in keyof Listed]: Exclude<Listed[Field]
 /** What is given for a new application. Only the kind does not change. */
 export type ApplicationFields = Pick<
   ListedApplication,
-  'name' | 'kind' | 'redirectUris' | 'resources' | 'scopes' | 'tokenFormat' | 'trusted' | 'logoUrl'
+  | 'name'
+  | 'kind'
+  | 'redirectUris'
+  | 'postLogoutRedirectUris'
+  | 'resources'
+  | 'scopes'
+  | 'tokenFormat'
+  | 'trusted'
+  | 'logoUrl'
 >;
 type Changes = { [Field in Exclude<keyof ApplicationFields, 'kind'>]?: ApplicationFields[Field] | undefined };
 
 const listIn = (text: string): string[] => text.split(' ').filter(Boolean);
 const listOf = (entries: readonly string[]): string => [...new Set(entries)].join(' ');
 
-export const toListed = <Row extends { redirectUris: string; resources: string; scopes: string; trusted: number }>({
+type Lists = 'redirectUris' | 'postLogoutRedirectUris' | 'resources' | 'scopes';
+
+export const toListed = <Row extends Record<Lists, string> & { trusted: number }>({
   redirectUris,
+  postLogoutRedirectUris,
   resources,
   scopes,
   trusted,
@@ -64,6 +78,7 @@ export const toListed = <Row extends { redirectUris: string; resources: string; 
 }: Row) => ({
   ...row,
   redirectUris: listIn(redirectUris),
+  postLogoutRedirectUris: listIn(postLogoutRedirectUris),
   resources: listIn(resources),
   scopes: listIn(scopes),
   trusted: trusted === 1,
@@ -104,14 +119,28 @@ export const createApplicationActs = ({ database, limits, recordUnmailed, isProd
     });
   };
 
-  const checkRedirects = (uris: readonly string[], kind: ApplicationKind): void => {
-    const problem = problemOfRedirects(uris, kind, isProduction);
-    if (problem) throw new ServiceError('VALIDATION_FAILED', { details: { redirectUris: problem } });
+  const checkRedirects = (fields: Changes, kind: ApplicationKind): void => {
+    for (const field of ['redirectUris', 'postLogoutRedirectUris'] as const) {
+      const { [field]: uris } = fields;
+      const isRequired = field === 'redirectUris';
+      const problem = uris && problemOfRedirects({ uris, kind, isProduction, isRequired });
+      if (problem) throw new ServiceError('VALIDATION_FAILED', { details: { [field]: problem } });
+    }
   };
 
-  const columnsFrom = ({ name, redirectUris, resources, scopes, tokenFormat, trusted, logoUrl }: Changes) => ({
+  const columnsFrom = ({
+    name,
+    redirectUris,
+    postLogoutRedirectUris,
+    resources,
+    scopes,
+    tokenFormat,
+    trusted,
+    logoUrl,
+  }: Changes) => ({
     ...(name !== undefined && { name }),
     ...(redirectUris && { redirect_uris: listOf(redirectUris) }),
+    ...(postLogoutRedirectUris && { post_logout_redirect_uris: listOf(postLogoutRedirectUris) }),
     ...(resources && { resources: listOf(resources) }),
     ...(scopes && { scopes: listOf(scopes) }),
     ...(tokenFormat !== undefined && { token_format: tokenFormat }),
@@ -138,7 +167,7 @@ export const createApplicationActs = ({ database, limits, recordUnmailed, isProd
       fields: ApplicationFields,
       caller: Caller,
     ): Promise<{ application: ListedApplication; secret: string | undefined }> {
-      checkRedirects(fields.redirectUris, fields.kind);
+      checkRedirects(fields, fields.kind);
       const id = uuidv7();
       const secret = hasSecret(fields.kind) ? newToken() : undefined;
       const application = await perform(caller, 'application-added', async (tables) => {
@@ -171,7 +200,7 @@ export const createApplicationActs = ({ database, limits, recordUnmailed, isProd
     ): Promise<ListedApplication> =>
       perform(caller, 'application-changed', async (tables) => {
         const { kind, disabledBy } = await get(tables, id);
-        if (fields.redirectUris) checkRedirects(fields.redirectUris, kind);
+        checkRedirects(fields, kind);
         const isChanged = enabled !== undefined && enabled === (disabledBy !== null);
         const state = isChanged ? (enabled ? enable(caller) : { disabled_by: 'administrator' as const }) : {};
         const values = { ...columnsFrom(fields), ...state };

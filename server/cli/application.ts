@@ -24,6 +24,7 @@ async function run(): Promise<void> {
       json: { type: 'boolean', default: false },
       kind: { type: 'string' },
       redirect: { type: 'string', multiple: true },
+      'post-logout': { type: 'string', multiple: true },
       resource: { type: 'string', multiple: true },
       scopes: { type: 'string' },
       opaque: { type: 'boolean', default: false },

@@ -11,7 +11,13 @@ export const identityScopes = ['openid', 'profile', 'email', 'offline_access'] a
 export const isIdentityScope = (scope: string): boolean => identityScopes.some((known) => known === scope);
 
 /** What the library does not know about an application, as extra metadata of its client. */
-export const extraMetadata = ['resources', 'resource_scopes', 'token_format', 'secret_hashes'];
+export const extraMetadata = [
+  'resources',
+  'resource_scopes',
+  'token_format',
+  'secret_hashes',
+  'post_logout_redirect_uris',
+];
 
 /** How each kind identifies itself, and its flows. */
 const metadataOf: Record<ApplicationKind, Partial<AdapterPayload>> = {
@@ -61,11 +67,15 @@ export const createClients = (database: Database) => ({
   },
 });
 
-const ownMetadata = ({ resources, scopes, tokenFormat }: ListedApplication, hashes: string[]) => ({
+const ownMetadata = (
+  { resources, scopes, tokenFormat, postLogoutRedirectUris }: ListedApplication,
+  hashes: string[],
+) => ({
   resources,
   resource_scopes: scopes.filter((scope) => !isIdentityScope(scope)),
   token_format: tokenFormat,
   secret_hashes: hashes,
+  post_logout_redirect_uris: postLogoutRedirectUris,
 });
 
 const listIn = (client: Client, name: string): string[] => {
@@ -75,6 +85,7 @@ const listIn = (client: Client, name: string): string[] => {
 
 export const resourcesOf = (client: Client): string[] => listIn(client, 'resources');
 export const resourceScopesOf = (client: Client): string[] => listIn(client, 'resource_scopes');
+export const postLogoutRedirectUrisOf = (client: Client): string[] => listIn(client, 'post_logout_redirect_uris');
 export const hasOpaqueTokens = (client: Client): boolean => client['token_format'] === 'opaque';
 
 /** Two secrets are valid during a rotation. */

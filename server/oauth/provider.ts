@@ -50,6 +50,7 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
 
   const configuration: Configuration = {
     routes,
+    discovery: { end_session_endpoint: `${issuer}${routes.end_session}` },
     jwks: { keys },
     adapter: (model: string) => createAdapter(model, storage),
     responseTypes: ['code'],
@@ -67,6 +68,7 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
     },
     features: {
       devInteractions: { enabled: false },
+      // It needs a session of the library: see logouts.ts.
       rpInitiatedLogout: { enabled: false },
       clientCredentials: { enabled: true },
       dPoP: { enabled: true },

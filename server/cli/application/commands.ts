@@ -7,6 +7,7 @@ import { iso, plain, table } from '../user/output.ts';
 interface Options {
   kind?: string | undefined;
   redirect?: string[] | undefined;
+  'post-logout'?: string[] | undefined;
   resource?: string[] | undefined;
   scopes?: string | undefined;
   opaque?: boolean | undefined;
@@ -55,14 +56,18 @@ export const commands: Record<string, Command> = {
     },
   },
   add: {
-    takes: 'NAME --kind KIND [--redirect URI]… [--scopes A,B] [--resource URI]… [--opaque] [--trusted]',
+    takes:
+      'NAME --kind KIND [--redirect URI]… [--post-logout URI]… [--scopes A,B] [--resource URI]… [--opaque] [--trusted]',
     does: `adds an application (${applicationKinds.join(', ')}) and prints its secret`,
-    async run(applications, name, { kind, redirect = [], resource = [], scopes = 'openid', opaque, trusted = false }) {
+    async run(applications, name, options) {
+      const { kind, redirect = [], 'post-logout': postLogout = [], resource = [] } = options;
+      const { scopes = 'openid', opaque, trusted = false } = options;
       const { application, secret } = await applications.create(
         {
           name,
           kind: kindIn(kind),
           redirectUris: redirect,
+          postLogoutRedirectUris: postLogout,
           resources: resource,
           scopes: scopes.split(','),
           tokenFormat: opaque ? 'opaque' : 'jwt',

@@ -37,6 +37,7 @@ const granted = async () => {
       name: 'Shop',
       kind: 'native',
       redirectUris: ['http://127.0.0.1/'],
+      postLogoutRedirectUris: [],
       resources: [],
       scopes: ['openid', 'profile:read'],
       tokenFormat: 'jwt',
