@@ -46,6 +46,23 @@ const kind = z.enum(applicationKinds).meta({
 
 const addresses = z.array(z.string().max(500)).max(20);
 
+const member = z.string().max(1024).optional();
+/** The members that RFC 7517 and RFC 7518 give a public key. */
+const jwk = {
+  kty: z.string().meta({ description: '`EC` (P-256), `OKP` (Ed25519) or `RSA` (2048 to 4096 bits)' }),
+  crv: member,
+  x: member,
+  y: member,
+  n: member,
+  e: member,
+  kid: z
+    .string()
+    .regex(/^[!-~]{1,64}$/, 'Must be 1 to 64 ASCII characters')
+    .optional(),
+  alg: member,
+  use: member,
+};
+
 const given = {
   name: fields.name,
   redirectUris: addresses.meta({
@@ -76,6 +93,10 @@ const given = {
     .string()
     .refine(isWebAddress, { error: 'Must be an http or https URL', params: { rule: 'invalid_url' } })
     .nullable(),
+  publicKeys: z.array(z.looseObject(jwk)).max(5).meta({
+    description:
+      'Instead of a secret, for `web` and `service`: it identifies itself by `private_key_jwt` (RFC 7523). From then on no secret is accepted',
+  }),
 };
 
 const application = z
@@ -90,6 +111,7 @@ const application = z
     tokenFormat: given.tokenFormat,
     trusted: given.trusted,
     logoUrl: z.string().nullable(),
+    publicKeys: z.array(z.object(jwk)),
     enabled: z.boolean(),
     createdAt: unixSeconds,
   })
@@ -148,7 +170,7 @@ export const applications = router({
     .meta(
       change('POST', '/api/applications', {
         summary: 'Add an application',
-        description: `The secret of a \`web\` or \`service\` application is returned only here. TOO_MANY_APPLICATIONS: there are ${MAX_APPLICATIONS}.`,
+        description: `The secret of a \`web\` or \`service\` application without \`publicKeys\` is returned only here. TOO_MANY_APPLICATIONS: there are ${MAX_APPLICATIONS}.`,
         status: 201,
         errors: ['VALIDATION_FAILED', 'TOO_MANY_APPLICATIONS'],
       }),
@@ -163,6 +185,7 @@ export const applications = router({
         tokenFormat: given.tokenFormat.default('jwt'),
         trusted: given.trusted.default(false),
         logoUrl: given.logoUrl.default(null),
+        publicKeys: given.publicKeys.default([]),
       }),
     )
     .output(z.object({ application, secret: z.string().optional() }))

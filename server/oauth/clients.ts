@@ -60,6 +60,10 @@ export const createClients = (database: Database) => ({
       response_modes: ['query'],
       scope: application.scopes.filter(isIdentityScope).join(' ') || 'openid',
       ...metadataOf[application.kind],
+      ...(application.publicKeys.length > 0 && {
+        token_endpoint_auth_method: 'private_key_jwt',
+        jwks: { keys: application.publicKeys },
+      }),
       // The library asks for a secret and compares it by `compareClientSecret`, which knows the hashes.
       ...(hashes[0] !== undefined && { client_secret: hashes[0] }),
       ...ownMetadata(application, hashes),

@@ -73,6 +73,7 @@ export const commands: Record<string, Command> = {
           tokenFormat: opaque ? 'opaque' : 'jwt',
           trusted,
           logoUrl: null,
+          publicKeys: [],
         },
         operator,
       );

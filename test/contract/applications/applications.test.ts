@@ -45,6 +45,7 @@ everywhere((scenario, surface) => {
       tokenFormat: 'jwt',
       trusted: false,
       logoUrl: null,
+      publicKeys: [],
       enabled: true,
     });
     const { data: list } = await scenario().call('applications.list', undefined, { session });

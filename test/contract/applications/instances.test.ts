@@ -1,3 +1,4 @@
+import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import * as client from 'openid-client';
 import { expect, test } from 'vitest';
 import { callerOf } from '../rig/callers.ts';
@@ -26,6 +27,32 @@ onStack(
         expect(won.length).toBeLessThanOrEqual(1);
         for (const { refresh_token: token = '' } of won)
           await expect(client.refreshTokenGrant(party.config, token)).rejects.toThrow();
+      }
+    });
+
+    test('a client assertion works once, also on two instances at once', async () => {
+      const { publicKey, privateKey } = await generateKeyPair('ES256');
+      const given = { kind: 'service', redirectUris: [], scopes: ['orders:read'] };
+      const { id, at } = await relyingParty(scenario(), { ...given, publicKeys: [await exportJWK(publicKey)] });
+      for (let round = 0; round < 5; round++) {
+        const assertion = await new SignJWT({ jti: crypto.randomUUID() })
+          .setProtectedHeader({ alg: 'ES256' })
+          .setIssuer(id)
+          .setSubject(id)
+          .setAudience(stack().appUrl)
+          .setExpirationTime('1m')
+          .sign(privateKey);
+        const body = new URLSearchParams({
+          grant_type: 'client_credentials',
+          client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
+          client_assertion: assertion,
+        });
+        const statuses = await Promise.all(
+          [0, 1, 0, 1].map(
+            async (index) => (await fetch(at('/oauth/token', urlOf(index)), { method: 'POST', body })).status,
+          ),
+        );
+        expect(statuses.sort()).toEqual([200, 401, 401, 401]);
       }
     });
 
