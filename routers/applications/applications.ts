@@ -2,7 +2,7 @@ import { validate as isUuid } from 'uuid';
 import { z } from 'zod';
 import { applicationKinds, tokenFormats } from '../../entities/index.ts';
 import { isWebAddress } from '../../server/accounts/users/index.ts';
-import { type ListedApplication, MAX_APPLICATIONS } from '../../server/applications/index.ts';
+import { type ListedApplication, MAX_APPLICATIONS, publicKey } from '../../server/applications/index.ts';
 import { ServiceError } from '../../server/errors.ts';
 import { answer, done } from '../schemas/done.ts';
 import * as fields from '../schemas/fields.ts';
@@ -46,23 +46,6 @@ const kind = z.enum(applicationKinds).meta({
 
 const addresses = z.array(z.string().max(500)).max(20);
 
-const member = z.string().max(1024).optional();
-/** The members that RFC 7517 and RFC 7518 give a public key. */
-const jwk = {
-  kty: z.string().meta({ description: '`EC` (P-256), `OKP` (Ed25519) or `RSA` (2048 to 4096 bits)' }),
-  crv: member,
-  x: member,
-  y: member,
-  n: member,
-  e: member,
-  kid: z
-    .string()
-    .regex(/^[!-~]{1,64}$/, 'Must be 1 to 64 ASCII characters')
-    .optional(),
-  alg: member,
-  use: member,
-};
-
 const given = {
   name: fields.name,
   redirectUris: addresses.meta({
@@ -93,7 +76,7 @@ const given = {
     .string()
     .refine(isWebAddress, { error: 'Must be an http or https URL', params: { rule: 'invalid_url' } })
     .nullable(),
-  publicKeys: z.array(z.looseObject(jwk)).max(5).meta({
+  publicKeys: z.array(z.looseObject(publicKey.shape)).max(5).meta({
     description:
       'Instead of a secret, for `web` and `service`: it identifies itself by `private_key_jwt` (RFC 7523). From then on no secret is accepted',
   }),
@@ -111,7 +94,7 @@ const application = z
     tokenFormat: given.tokenFormat,
     trusted: given.trusted,
     logoUrl: z.string().nullable(),
-    publicKeys: z.array(z.object(jwk)),
+    publicKeys: z.array(publicKey),
     enabled: z.boolean(),
     createdAt: unixSeconds,
   })

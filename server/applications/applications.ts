@@ -12,7 +12,7 @@ import { ServiceError } from '../errors.ts';
 import { hashOf, newToken } from '../lib/random-token.ts';
 import type { Limits } from '../limits/index.ts';
 import { type AllTables, columnsOf, type Database, nowOf, type ReadTables, sql } from '../parts/database/contract.ts';
-import { type PublicKey, problemOfKeys, toStored } from './public-keys.ts';
+import { type PublicKey, problemOfKeys, publicKey } from './public-keys.ts';
 import { problemOfRedirects } from './redirect-uris.ts';
 
 export const MAX_APPLICATIONS = 100;
@@ -72,7 +72,7 @@ type Changes = { [Field in Exclude<keyof ApplicationFields, 'kind'>]?: Applicati
 const listIn = (text: string): string[] => text.split(' ').filter(Boolean);
 const listOf = (entries: readonly string[]): string => [...new Set(entries)].join(' ');
 
-const storedKeys = z.custom<PublicKey[]>(Array.isArray);
+const storedKeys = z.array(publicKey);
 type Lists = 'redirectUris' | 'postLogoutRedirectUris' | 'resources' | 'scopes';
 
 export const toListed = <Row extends Record<Lists, string> & { trusted: number; publicKeys: string | null }>({
@@ -163,7 +163,7 @@ export const createApplicationActs = ({ database, limits, recordUnmailed, isProd
     ...(logoUrl !== undefined && { logo_url: logoUrl }),
     // From now on no secret is accepted.
     ...(publicKeys.length > 0 && {
-      public_keys: JSON.stringify(publicKeys.map(toStored)),
+      public_keys: JSON.stringify(storedKeys.parse(publicKeys)),
       secret_hash: null,
       former_hash: null,
       former_until: null,

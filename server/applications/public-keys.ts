@@ -1,8 +1,24 @@
 import { createPublicKey, type JsonWebKey } from 'node:crypto';
+import { z } from 'zod';
+
+const member = z.string().max(1024).optional();
 
 /** The members of a public JWK that are stored (RFC 7517, RFC 7518 section 6, RFC 8037). */
-export const publicMembers = ['kty', 'crv', 'x', 'y', 'n', 'e', 'kid', 'alg', 'use'] as const;
-export type PublicKey = { kty: string } & { [Member in (typeof publicMembers)[number]]?: string | undefined };
+export const publicKey = z.object({
+  kty: z.string().meta({ description: '`EC` (P-256), `OKP` (Ed25519) or `RSA` (2048 to 4096 bits)' }),
+  crv: member,
+  x: member,
+  y: member,
+  n: member,
+  e: member,
+  kid: z
+    .string()
+    .regex(/^[!-~]{1,64}$/, 'Must be 1 to 64 ASCII characters')
+    .optional(),
+  alg: member,
+  use: member,
+});
+export type PublicKey = z.output<typeof publicKey>;
 
 const privateMembers = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k', 'priv'];
 const MIN_RSA_BITS = 2048;
@@ -40,7 +56,7 @@ function problemOf(key: PublicKey): KeyProblem | undefined {
     return 'not_for_signatures';
   try {
     const { asymmetricKeyDetails: { modulusLength: bits, publicExponent } = {} } = createPublicKey({
-      key: toStored(key) as JsonWebKey,
+      key: publicKey.parse(key) as JsonWebKey,
       format: 'jwk',
     });
     const isWeak = bits !== undefined && (bits < MIN_RSA_BITS || bits > MAX_RSA_BITS || publicExponent !== EXPONENT);
@@ -49,12 +65,6 @@ function problemOf(key: PublicKey): KeyProblem | undefined {
     return 'malformed';
   }
 }
-
-/** Without unknown members. */
-export const toStored = (key: PublicKey): PublicKey => ({
-  kty: key.kty,
-  ...Object.fromEntries(publicMembers.flatMap((member) => (key[member] === undefined ? [] : [[member, key[member]]]))),
-});
 
 interface Keys {
   keys: readonly PublicKey[];

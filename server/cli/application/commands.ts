@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs';
+import { z } from 'zod';
 import { type ApplicationKind, applicationKinds } from '../../../entities/index.ts';
 import { operator } from '../../activity/caller.ts';
-import type { Applications, ListedApplication } from '../../applications/index.ts';
+import { type Applications, type ListedApplication, type PublicKey, publicKey } from '../../applications/index.ts';
 import { UsageError } from '../failure.ts';
 import { iso, plain, table } from '../user/output.ts';
 
@@ -8,6 +10,7 @@ interface Options {
   kind?: string | undefined;
   redirect?: string[] | undefined;
   'post-logout'?: string[] | undefined;
+  'public-keys'?: string | undefined;
   resource?: string[] | undefined;
   scopes?: string | undefined;
   opaque?: boolean | undefined;
@@ -35,6 +38,17 @@ function kindIn(text = ''): ApplicationKind {
   return kind;
 }
 
+/** The keys of a JSON Web Key Set. */
+function keysIn(file: string | undefined): PublicKey[] {
+  if (file === undefined) return [];
+  try {
+    return z.object({ keys: z.array(z.looseObject(publicKey.shape)) }).parse(JSON.parse(readFileSync(file, 'utf8')))
+      .keys;
+  } catch {
+    throw new UsageError('--public-keys must name a file with a JSON Web Key Set');
+  }
+}
+
 const secretText = (secret: string) => `Its secret, which is shown only now:\n${secret}\n`;
 
 /** Every command: a new one is an entry here. */
@@ -57,8 +71,8 @@ export const commands: Record<string, Command> = {
   },
   add: {
     takes:
-      'NAME --kind KIND [--redirect URI]… [--post-logout URI]… [--scopes A,B] [--resource URI]… [--opaque] [--trusted]',
-    does: `adds an application (${applicationKinds.join(', ')}) and prints its secret`,
+      'NAME --kind KIND [--redirect URI]… [--post-logout URI]… [--scopes A,B] [--resource URI]… [--opaque] [--trusted] [--public-keys FILE]',
+    does: `adds an application (${applicationKinds.join(', ')}) and prints its secret, if it has no keys`,
     async run(applications, name, options) {
       const { kind, redirect = [], 'post-logout': postLogout = [], resource = [] } = options;
       const { scopes = 'openid', opaque, trusted = false } = options;
@@ -73,7 +87,7 @@ export const commands: Record<string, Command> = {
           tokenFormat: opaque ? 'opaque' : 'jwt',
           trusted,
           logoUrl: null,
-          publicKeys: [],
+          publicKeys: keysIn(options['public-keys']),
         },
         operator,
       );

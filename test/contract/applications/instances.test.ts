@@ -3,7 +3,7 @@ import * as client from 'openid-client';
 import { expect, test } from 'vitest';
 import { callerOf } from '../rig/callers.ts';
 import { relyingParty } from '../rig/relying-party.ts';
-import { loggedIn, onStack } from '../rig/scenario.ts';
+import { isAlive, loggedIn, onStack } from '../rig/scenario.ts';
 
 /** The OpenID provider on two instances. */
 
@@ -28,6 +28,15 @@ onStack(
         for (const { refresh_token: token = '' } of won)
           await expect(client.refreshTokenGrant(party.config, token)).rejects.toThrow();
       }
+    });
+
+    test('the ID token of one instance ends the session at another', async () => {
+      const party = await relyingParty(scenario());
+      const { session } = await loggedIn(scenario());
+      const { id_token: idTokenHint } = await party.logIn(session);
+      const { data } = await callerOf('rest', urlOf(1))('authorizations.logOut', { idTokenHint }, { session });
+      expect(data).toEqual({ step: 'done' });
+      expect(await isAlive(scenario().call, session)).toBe(false);
     });
 
     test('a client assertion works once, also on two instances at once', async () => {
