@@ -4,7 +4,7 @@ import { defineEntity, p } from '@mikro-orm/core';
 
 /*
  * The id is the OAuth `client_id`. Lists of addresses and scopes are separated by spaces, which neither contains. Of
- * secrets only the SHA-256 is stored; the former one is accepted until `formerUntil`. `administratorId` is who created
+ * secrets only the SHA-256 is stored; the former one is accepted until `formerUntil`. `publicKeys` are JWKs as JSON, instead of a secret. `administratorId` is who created
  * the application or last enabled it; null for an operator. `disabledBy` is set while it is disabled.
  */
 
@@ -24,11 +24,13 @@ export const ApplicationSchema = defineEntity({
     name: p.string(),
     kind: p.string().$type<ApplicationKind>(),
     redirectUris: p.string(),
+    postLogoutRedirectUris: p.string(),
     resources: p.string(),
     scopes: p.string(),
     tokenFormat: p.string().$type<TokenFormat>(),
     trusted: p.boolean(),
     logoUrl: p.string().nullable(),
+    publicKeys: p.string().nullable(),
     secretHash: p.string().nullable().hidden(),
     formerHash: p.string().nullable().hidden(),
     formerUntil: p.bigint('number').nullable(),

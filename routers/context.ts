@@ -15,7 +15,7 @@ export interface Context {
   accounts: Accounts;
   access: Access;
   applications: Applications;
-  oauth: Pick<OAuth, 'proceed' | 'access'>;
+  oauth: Pick<OAuth, 'access' | 'checkLogout' | 'proceed'>;
   events: Events;
   limits: Limits;
   uploads: Uploads;

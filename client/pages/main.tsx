@@ -4,6 +4,7 @@ import { rememberAsked } from './session/way-back.ts';
 import { Authorize } from './views/authorize.tsx';
 import { ForgotPassword } from './views/forgot-password.tsx';
 import { Home } from './views/home.tsx';
+import { LogOutRequest } from './views/log-out-request.tsx';
 import { LogIn } from './views/login/log-in.tsx';
 import { SecondFactor } from './views/login/second-factor.tsx';
 import { ConfirmEmail } from './views/mailed-links/confirm-email.tsx';
@@ -31,6 +32,7 @@ const views: Record<PagePath, ComponentType> = {
   [pagePaths.undoEmailChange]: UndoEmailChange,
   [pagePaths.notMe]: NotMe,
   [pagePaths.authorize]: Authorize,
+  [pagePaths.logOut]: LogOutRequest,
   [pagePaths.dashboard]: inOwnScript(async () => (await dashboard()).Profile),
   [pagePaths.security]: inOwnScript(async () => (await dashboard()).Security),
   [pagePaths.devices]: inOwnScript(async () => (await dashboard()).Devices),

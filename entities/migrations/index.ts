@@ -33,6 +33,7 @@ const migrations = {
   '0031-applications': async () => (await import('./0031-applications.ts')).Applications,
   '0032-grants': async () => (await import('./0032-grants.ts')).Grants,
   '0033-signing-keys': async () => (await import('./0033-signing-keys.ts')).SigningKeys,
+  '0034-logout-and-keys': async () => (await import('./0034-logout-and-keys.ts')).LogoutAndKeys,
 };
 
 /** In the order in which they run. Listed, not discovered: nothing is read from disk at start. */

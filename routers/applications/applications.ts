@@ -2,7 +2,7 @@ import { validate as isUuid } from 'uuid';
 import { z } from 'zod';
 import { applicationKinds, tokenFormats } from '../../entities/index.ts';
 import { isWebAddress } from '../../server/accounts/users/index.ts';
-import { type ListedApplication, MAX_APPLICATIONS } from '../../server/applications/index.ts';
+import { type ListedApplication, MAX_APPLICATIONS, publicKey } from '../../server/applications/index.ts';
 import { ServiceError } from '../../server/errors.ts';
 import { answer, done } from '../schemas/done.ts';
 import * as fields from '../schemas/fields.ts';
@@ -44,16 +44,19 @@ const kind = z.enum(applicationKinds).meta({
     '`web` has a server and a secret, `browser` runs in a page, `native` on a device, `service` acts for itself',
 });
 
+const addresses = z.array(z.string().max(500)).max(20);
+
 const given = {
   name: fields.name,
-  redirectUris: z
-    .array(z.string().max(500))
-    .max(20)
-    .meta({
-      description:
-        'Compared exactly. https; for `native` also http://127.0.0.1 and http://[::1] with any port, or a scheme such as com.example.app:',
-      example: ['https://shop.example.com/callback'],
-    }),
+  redirectUris: addresses.meta({
+    description:
+      'Compared exactly. https; for `native` also http://127.0.0.1 and http://[::1] with any port, or a scheme such as com.example.app:',
+    example: ['https://shop.example.com/callback'],
+  }),
+  postLogoutRedirectUris: addresses.meta({
+    description: 'Where the browser may go after a logout. Compared exactly, the port too; the rules of `redirectUris`',
+    example: ['https://shop.example.com/goodbye'],
+  }),
   resources: z
     .array(resource)
     .max(20)
@@ -73,6 +76,10 @@ const given = {
     .string()
     .refine(isWebAddress, { error: 'Must be an http or https URL', params: { rule: 'invalid_url' } })
     .nullable(),
+  publicKeys: z.array(z.looseObject(publicKey.shape)).max(5).meta({
+    description:
+      'Instead of a secret, for `web` and `service`: it identifies itself by `private_key_jwt` (RFC 7523). From then on no secret is accepted',
+  }),
 };
 
 const application = z
@@ -81,11 +88,13 @@ const application = z
     name: z.string(),
     kind,
     redirectUris: z.array(z.string()),
+    postLogoutRedirectUris: z.array(z.string()),
     resources: z.array(z.string()),
     scopes: z.array(z.string()),
     tokenFormat: given.tokenFormat,
     trusted: given.trusted,
     logoUrl: z.string().nullable(),
+    publicKeys: z.array(publicKey),
     enabled: z.boolean(),
     createdAt: unixSeconds,
   })
@@ -144,7 +153,7 @@ export const applications = router({
     .meta(
       change('POST', '/api/applications', {
         summary: 'Add an application',
-        description: `The secret of a \`web\` or \`service\` application is returned only here. TOO_MANY_APPLICATIONS: there are ${MAX_APPLICATIONS}.`,
+        description: `The secret of a \`web\` or \`service\` application without \`publicKeys\` is returned only here. TOO_MANY_APPLICATIONS: there are ${MAX_APPLICATIONS}.`,
         status: 201,
         errors: ['VALIDATION_FAILED', 'TOO_MANY_APPLICATIONS'],
       }),
@@ -154,10 +163,12 @@ export const applications = router({
         ...given,
         kind,
         redirectUris: given.redirectUris.default([]),
+        postLogoutRedirectUris: given.postLogoutRedirectUris.default([]),
         resources: given.resources.default([]),
         tokenFormat: given.tokenFormat.default('jwt'),
         trusted: given.trusted.default(false),
         logoUrl: given.logoUrl.default(null),
+        publicKeys: given.publicKeys.default([]),
       }),
     )
     .output(z.object({ application, secret: z.string().optional() }))

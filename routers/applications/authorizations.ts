@@ -1,7 +1,11 @@
 import { z } from 'zod';
+import { endSession } from '../auth/end-session.ts';
 import { callerOf, currentSession, publicProcedure, router } from '../trpc.ts';
 
-/** Authorization requests of applications, for the account page. */
+/** The size of what `/oauth/logout` accepts. */
+const parameter = z.string().max(8192).optional();
+
+/** Requests of applications that the browser brings, for the account pages. */
 export const authorizations = router({
   proceed: publicProcedure
     .meta({
@@ -37,5 +41,47 @@ export const authorizations = router({
       const session = await currentSession(ctx);
       const request = { browser: ctx.browser(), session };
       return ctx.oauth.proceed(id, request, { isAllowed: allow, userId }, callerOf(ctx));
+    }),
+
+  logOut: publicProcedure
+    .meta({
+      openapi: {
+        method: 'POST',
+        path: '/api/authorizations/logout',
+        summary: 'End the current session because an application asks for it',
+        description:
+          'For the page `/logout`, with the parameters of `/oauth/logout`. The session ends if the ID token is that of its user, or if `userId` answers the step `confirm`. A request that does not fit its application leads nowhere. It takes no access key or token.',
+        tags: ['Applications'],
+        protect: false,
+        setsCookie: true,
+        errors: ['VALIDATION_FAILED', 'UNAUTHENTICATED', 'INSUFFICIENT_SCOPE'],
+      },
+    })
+    .input(
+      z.object({
+        idTokenHint: parameter.meta({ description: 'An ID token of the application; an expired one too' }),
+        clientId: parameter,
+        postLogoutRedirectUri: parameter.meta({ description: 'Registered for the application' }),
+        state: parameter,
+        userId: z.string().optional().meta({ description: 'The user who was asked' }),
+      }),
+    )
+    .output(
+      z.object({
+        step: z.enum(['continue', 'confirm', 'done']),
+        location: z.string().optional().meta({ description: 'Of `continue`' }),
+        userId: z.string().optional().meta({ description: 'The user who is asked' }),
+        email: z.string().optional(),
+      }),
+    )
+    .mutation(async ({ ctx, input: { userId, ...request } }) => {
+      const session = await currentSession(ctx);
+      const asked = await ctx.oauth.checkLogout(request);
+      // Nobody is logged out by a link of somebody else.
+      if (session && ![asked.userId, userId].includes(session.user.id))
+        return { step: 'confirm' as const, userId: session.user.id, email: session.user.email };
+      await endSession(ctx, session);
+      const { location } = asked;
+      return location === undefined ? { step: 'done' as const } : { step: 'continue' as const, location };
     }),
 });

@@ -4,6 +4,7 @@ import { answer, done } from '../schemas/done.ts';
 import * as fields from '../schemas/fields.ts';
 import { listedMethod, toListedMethod } from '../schemas/listed-method.ts';
 import { callerOf, currentSession, deviceRequest, publicProcedure, router, sessionProcedure } from '../trpc.ts';
+import { endSession } from './end-session.ts';
 import { idp } from './identity-provider.ts';
 import { logins } from './logins.ts';
 
@@ -127,9 +128,7 @@ export const auth = router({
     .output(done)
     .mutation(async ({ ctx }) => {
       const session = await currentSession(ctx);
-      // The cookie is cleared only after the session has ended, so that a failed logout can be retried.
-      if (session && ctx.sessionToken) await ctx.accounts.sessions.end(ctx.sessionToken, callerOf(ctx));
-      ctx.cookies.clearSession();
+      await endSession(ctx, session);
       if (!session) throw new ServiceError('UNAUTHENTICATED');
       return answer('You are logged out.');
     }),

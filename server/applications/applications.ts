@@ -3,6 +3,7 @@
  * recorded in the administrator's activity.
  */
 import { v7 as uuidv7 } from 'uuid';
+import { z } from 'zod';
 import type { Application, ApplicationKind } from '../../entities/index.ts';
 import { requireStillAdministrator } from '../accounts/sessions/index.ts';
 import type { Caller } from '../activity/caller.ts';
@@ -11,6 +12,7 @@ import { ServiceError } from '../errors.ts';
 import { hashOf, newToken } from '../lib/random-token.ts';
 import type { Limits } from '../limits/index.ts';
 import { type AllTables, columnsOf, type Database, nowOf, type ReadTables, sql } from '../parts/database/contract.ts';
+import { type PublicKey, problemOfKeys, publicKey } from './public-keys.ts';
 import { problemOfRedirects } from './redirect-uris.ts';
 
 export const MAX_APPLICATIONS = 100;
@@ -25,11 +27,13 @@ const listedFields = [
   'name',
   'kind',
   'redirectUris',
+  'postLogoutRedirectUris',
   'resources',
   'scopes',
   'tokenFormat',
   'trusted',
   'logoUrl',
+  'publicKeys',
   'disabledBy',
   'createdAt',
 ] as const;
@@ -39,34 +43,54 @@ export const listedColumns = columnsOf(listedFields);
 type Listed = Pick<Application, 'id' | 'name' | 'kind' | 'tokenFormat' | 'logoUrl' | 'disabledBy' | 'createdAt'>;
 export type ListedApplication = { [Field in keyof Listed]: Exclude<Listed[Field], undefined> } & {
   redirectUris: string[];
+  /** Where the browser may go after a logout. */
+  postLogoutRedirectUris: string[];
   /** Identifiers of the APIs that it may ask access tokens for (RFC 8707). */
   resources: string[];
   scopes: string[];
   trusted: boolean;
+  /** Instead of a secret (RFC 7523). */
+  publicKeys: PublicKey[];
 };
 
 /** What is given for a new application. Only the kind does not change. */
 export type ApplicationFields = Pick<
   ListedApplication,
-  'name' | 'kind' | 'redirectUris' | 'resources' | 'scopes' | 'tokenFormat' | 'trusted' | 'logoUrl'
+  | 'name'
+  | 'kind'
+  | 'redirectUris'
+  | 'postLogoutRedirectUris'
+  | 'resources'
+  | 'scopes'
+  | 'tokenFormat'
+  | 'trusted'
+  | 'logoUrl'
+  | 'publicKeys'
 >;
 type Changes = { [Field in Exclude<keyof ApplicationFields, 'kind'>]?: ApplicationFields[Field] | undefined };
 
 const listIn = (text: string): string[] => text.split(' ').filter(Boolean);
 const listOf = (entries: readonly string[]): string => [...new Set(entries)].join(' ');
 
-export const toListed = <Row extends { redirectUris: string; resources: string; scopes: string; trusted: number }>({
+const storedKeys = z.array(publicKey);
+type Lists = 'redirectUris' | 'postLogoutRedirectUris' | 'resources' | 'scopes';
+
+export const toListed = <Row extends Record<Lists, string> & { trusted: number; publicKeys: string | null }>({
   redirectUris,
+  postLogoutRedirectUris,
   resources,
   scopes,
   trusted,
+  publicKeys,
   ...row
 }: Row) => ({
   ...row,
   redirectUris: listIn(redirectUris),
+  postLogoutRedirectUris: listIn(postLogoutRedirectUris),
   resources: listIn(resources),
   scopes: listIn(scopes),
   trusted: trusted === 1,
+  publicKeys: storedKeys.parse(JSON.parse(publicKeys ?? '[]')),
 });
 
 const noApplication = () => new ServiceError('NOT_FOUND', { message: 'There is no such application' });
@@ -104,19 +128,46 @@ export const createApplicationActs = ({ database, limits, recordUnmailed, isProd
     });
   };
 
-  const checkRedirects = (uris: readonly string[], kind: ApplicationKind): void => {
-    const problem = problemOfRedirects(uris, kind, isProduction);
-    if (problem) throw new ServiceError('VALIDATION_FAILED', { details: { redirectUris: problem } });
+  /** `former`: an application that has keys keeps at least one. */
+  const check = (fields: Changes, kind: ApplicationKind, former?: ListedApplication): void => {
+    for (const field of ['redirectUris', 'postLogoutRedirectUris'] as const) {
+      const { [field]: uris } = fields;
+      const isRequired = field === 'redirectUris';
+      const problem = uris && problemOfRedirects({ uris, kind, isProduction, isRequired });
+      if (problem) throw new ServiceError('VALIDATION_FAILED', { details: { [field]: problem } });
+    }
+    const { publicKeys: keys = former?.publicKeys ?? [] } = fields;
+    const isRequired = former !== undefined && former.publicKeys.length > 0;
+    const problem = problemOfKeys({ keys, isAllowed: hasSecret(kind), isRequired });
+    if (problem) throw new ServiceError('VALIDATION_FAILED', { details: { publicKeys: problem } });
   };
 
-  const columnsFrom = ({ name, redirectUris, resources, scopes, tokenFormat, trusted, logoUrl }: Changes) => ({
+  const columnsFrom = ({
+    name,
+    redirectUris,
+    postLogoutRedirectUris,
+    resources,
+    scopes,
+    tokenFormat,
+    trusted,
+    logoUrl,
+    publicKeys = [],
+  }: Changes) => ({
     ...(name !== undefined && { name }),
     ...(redirectUris && { redirect_uris: listOf(redirectUris) }),
+    ...(postLogoutRedirectUris && { post_logout_redirect_uris: listOf(postLogoutRedirectUris) }),
     ...(resources && { resources: listOf(resources) }),
     ...(scopes && { scopes: listOf(scopes) }),
     ...(tokenFormat !== undefined && { token_format: tokenFormat }),
     ...(trusted !== undefined && { trusted: Number(trusted) }),
     ...(logoUrl !== undefined && { logo_url: logoUrl }),
+    // From now on no secret is accepted.
+    ...(publicKeys.length > 0 && {
+      public_keys: JSON.stringify(storedKeys.parse(publicKeys)),
+      secret_hash: null,
+      former_hash: null,
+      former_until: null,
+    }),
   });
 
   const enable = ({ actorId }: Caller) => ({ disabled_by: null, administrator_id: actorId ?? null });
@@ -133,14 +184,14 @@ export const createApplicationActs = ({ database, limits, recordUnmailed, isProd
     /** NOT_FOUND for an unknown id. */
     get: (id: string): Promise<ListedApplication> => database.query((tables) => get(tables, id)),
 
-    /** Resolves to the application and its secret, if its kind has one; no other call returns it. */
+    /** Resolves to the application and its secret, if its kind has one and it has no keys; no other call returns it. */
     async create(
       fields: ApplicationFields,
       caller: Caller,
     ): Promise<{ application: ListedApplication; secret: string | undefined }> {
-      checkRedirects(fields.redirectUris, fields.kind);
+      check(fields, fields.kind);
       const id = uuidv7();
-      const secret = hasSecret(fields.kind) ? newToken() : undefined;
+      const secret = hasSecret(fields.kind) && fields.publicKeys.length === 0 ? newToken() : undefined;
       const application = await perform(caller, 'application-added', async (tables) => {
         const { count } = await tables
           .selectFrom('applications')
@@ -150,11 +201,11 @@ export const createApplicationActs = ({ database, limits, recordUnmailed, isProd
         await tables
           .insertInto('applications')
           .values({
+            secret_hash: secret === undefined ? null : hashOf(secret),
             ...columnsFrom(fields),
             ...enable(caller),
             id,
             kind: fields.kind,
-            secret_hash: secret === undefined ? null : hashOf(secret),
             created_at: now,
           } as never)
           .execute();
@@ -170,9 +221,9 @@ export const createApplicationActs = ({ database, limits, recordUnmailed, isProd
       caller: Caller,
     ): Promise<ListedApplication> =>
       perform(caller, 'application-changed', async (tables) => {
-        const { kind, disabledBy } = await get(tables, id);
-        if (fields.redirectUris) checkRedirects(fields.redirectUris, kind);
-        const isChanged = enabled !== undefined && enabled === (disabledBy !== null);
+        const former = await get(tables, id);
+        check(fields, former.kind, former);
+        const isChanged = enabled !== undefined && enabled === (former.disabledBy !== null);
         const state = isChanged ? (enabled ? enable(caller) : { disabled_by: 'administrator' as const }) : {};
         const values = { ...columnsFrom(fields), ...state };
         if (Object.keys(values).length > 0)
@@ -188,13 +239,15 @@ export const createApplicationActs = ({ database, limits, recordUnmailed, isProd
       });
     },
 
-    /** A new secret. The former one is accepted too for 24 hours. NOT_FOUND if the kind has none. */
+    /** A new secret. The former one is accepted too for 24 hours. NOT_FOUND if it has none. */
     async rotateSecret(id: string, caller: Caller): Promise<{ secret: string; formerUntil: number }> {
       const secret = newToken();
       const { formerUntil } = await perform(caller, 'application-changed', async (tables) => {
         const application = await get(tables, id);
         if (!hasSecret(application.kind))
           throw new ServiceError('NOT_FOUND', { message: 'Applications of this kind have no secret' });
+        if (application.publicKeys.length > 0)
+          throw new ServiceError('NOT_FOUND', { message: 'This application has keys instead of a secret' });
         const formerUntil = (await nowOf(database, tables)) + ROTATION_MS;
         const rotated = tables.updateTable('applications').where('id', '=', id);
         await rotated.set({ former_hash: sql`secret_hash`, former_until: formerUntil }).execute();

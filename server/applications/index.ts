@@ -12,6 +12,7 @@ export {
   MAX_APPLICATIONS,
   toListed,
 } from './applications.ts';
+export { assertionAlgorithms, type PublicKey, publicKey } from './public-keys.ts';
 
 interface Parts {
   database: Database;

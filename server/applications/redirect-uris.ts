@@ -48,18 +48,26 @@ function problemOf(text: string, kind: ApplicationKind, isProduction: boolean): 
   return allowed[kind]?.(url, isProduction) ? undefined : 'forbidden_scheme';
 }
 
+interface Redirects {
+  uris: readonly string[];
+  kind: ApplicationKind;
+  isProduction: boolean;
+  isRequired: boolean;
+}
+
 /** Why an application of this kind may not have these redirect addresses; undefined if it may. */
-export function problemOfRedirects(
-  uris: readonly string[],
-  kind: ApplicationKind,
-  isProduction: boolean,
-): { message: string; rule: RedirectProblem } | undefined {
-  const hasRedirects = allowed[kind] !== undefined;
-  const rule =
-    hasRedirects === uris.length > 0
-      ? uris.map((uri) => problemOf(uri, kind, isProduction)).find((problem) => problem !== undefined)
-      : hasRedirects
-        ? 'required'
-        : 'not_allowed';
+export function problemOfRedirects({
+  uris,
+  kind,
+  isProduction,
+  isRequired,
+}: Redirects): { message: string; rule: RedirectProblem } | undefined {
+  const rule = allowed[kind]
+    ? uris.length === 0 && isRequired
+      ? 'required'
+      : uris.map((uri) => problemOf(uri, kind, isProduction)).find((problem) => problem !== undefined)
+    : uris.length > 0
+      ? 'not_allowed'
+      : undefined;
   return rule && { rule, message: messages[rule] };
 }

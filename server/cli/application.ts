@@ -24,6 +24,8 @@ async function run(): Promise<void> {
       json: { type: 'boolean', default: false },
       kind: { type: 'string' },
       redirect: { type: 'string', multiple: true },
+      'post-logout': { type: 'string', multiple: true },
+      'public-keys': { type: 'string' },
       resource: { type: 'string', multiple: true },
       scopes: { type: 'string' },
       opaque: { type: 'boolean', default: false },

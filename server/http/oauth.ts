@@ -2,10 +2,11 @@ import type { Middleware } from 'koa';
 import type { Config } from '../config/index.ts';
 import { newToken } from '../lib/random-token.ts';
 import type { Limits } from '../limits/index.ts';
-import { endpointOf, isStart, type OAuth, RESUME_COOKIE, resumedIn } from '../oauth/index.ts';
+import { endpointOf, isStart, type OAuth, RESUME_COOKIE, resumedIn, routes } from '../oauth/index.ts';
 import { receiveBody } from './body.ts';
 import { clientAddress } from './client-address.ts';
 import { browserCookie, readBrowserCookie } from './cookies/browser.ts';
+import { toLogoutPage } from './logout.ts';
 import { beAt } from './own-issuer.ts';
 
 /**
@@ -21,6 +22,7 @@ export function oauth(
     if (endpoint === undefined || !(await oauth.isOn())) return next();
     const { req, res } = ctx;
     ctx.state['route'] = endpoint;
+    if (endpoint === routes.end_session) return ['GET', 'POST'].includes(ctx.method) ? toLogoutPage(ctx) : next();
     const address = clientAddress(req.socket.remoteAddress, ctx.get('X-Forwarded-For'), config.trustedProxies);
     if (isStart(ctx.path)) await limits.enforce('authorizationStart', address);
 

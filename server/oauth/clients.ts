@@ -11,7 +11,13 @@ export const identityScopes = ['openid', 'profile', 'email', 'offline_access'] a
 export const isIdentityScope = (scope: string): boolean => identityScopes.some((known) => known === scope);
 
 /** What the library does not know about an application, as extra metadata of its client. */
-export const extraMetadata = ['resources', 'resource_scopes', 'token_format', 'secret_hashes'];
+export const extraMetadata = [
+  'resources',
+  'resource_scopes',
+  'token_format',
+  'secret_hashes',
+  'post_logout_redirect_uris',
+];
 
 /** How each kind identifies itself, and its flows. */
 const metadataOf: Record<ApplicationKind, Partial<AdapterPayload>> = {
@@ -54,6 +60,10 @@ export const createClients = (database: Database) => ({
       response_modes: ['query'],
       scope: application.scopes.filter(isIdentityScope).join(' ') || 'openid',
       ...metadataOf[application.kind],
+      ...(application.publicKeys.length > 0 && {
+        token_endpoint_auth_method: 'private_key_jwt',
+        jwks: { keys: application.publicKeys },
+      }),
       // The library asks for a secret and compares it by `compareClientSecret`, which knows the hashes.
       ...(hashes[0] !== undefined && { client_secret: hashes[0] }),
       ...ownMetadata(application, hashes),
@@ -61,11 +71,15 @@ export const createClients = (database: Database) => ({
   },
 });
 
-const ownMetadata = ({ resources, scopes, tokenFormat }: ListedApplication, hashes: string[]) => ({
+const ownMetadata = (
+  { resources, scopes, tokenFormat, postLogoutRedirectUris }: ListedApplication,
+  hashes: string[],
+) => ({
   resources,
   resource_scopes: scopes.filter((scope) => !isIdentityScope(scope)),
   token_format: tokenFormat,
   secret_hashes: hashes,
+  post_logout_redirect_uris: postLogoutRedirectUris,
 });
 
 const listIn = (client: Client, name: string): string[] => {
@@ -75,6 +89,7 @@ const listIn = (client: Client, name: string): string[] => {
 
 export const resourcesOf = (client: Client): string[] => listIn(client, 'resources');
 export const resourceScopesOf = (client: Client): string[] => listIn(client, 'resource_scopes');
+export const postLogoutRedirectUrisOf = (client: Client): string[] => listIn(client, 'post_logout_redirect_uris');
 export const hasOpaqueTokens = (client: Client): boolean => client['token_format'] === 'opaque';
 
 /** Two secrets are valid during a rotation. */

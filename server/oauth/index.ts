@@ -15,10 +15,11 @@ import { createAccess } from './access.ts';
 import { createAuthorizations } from './authorizations.ts';
 import { createGrants, wordsIn } from './grants.ts';
 import { createSigningKeys } from './keys.ts';
+import { type CheckedLogout, checkLogout, type LogoutRequest } from './logouts.ts';
 import type { Sender } from './provider.ts';
 
 export type { ListedGrant } from './access.ts';
-export { endpointOf, isStart, RESUME_COOKIE, resumedIn } from './paths.ts';
+export { endpointOf, isStart, RESUME_COOKIE, resumedIn, routes } from './paths.ts';
 
 /** How old the keys of a process may be. A new key is published a day before it signs. */
 const KEYS_MS = 60_000;
@@ -125,6 +126,8 @@ export function createOAuth({ appUrl: issuer }: Pick<Config, 'appUrl'>, parts: P
     ...authorizations,
     access: createAccess({ database, activity }),
     rotateKeys: keys.rotate,
+    checkLogout: async (request: LogoutRequest): Promise<CheckedLogout> =>
+      (await isOn()) ? checkLogout(await provider(), request) : {},
 
     isOn,
 

@@ -7,6 +7,7 @@ export const routes = {
   revocation: '/oauth/revoke',
   introspection: '/oauth/introspect',
   pushed_authorization_request: '/oauth/par',
+  end_session: '/oauth/logout',
 } as const;
 
 /** In it the library expects the id of a resumed request. Browsers never see it: the mount sets it. */

@@ -1,5 +1,6 @@
 import type { Client, Configuration, JWK, KoaContextWithOIDC, Provider } from 'oidc-provider';
 import type { Users } from '../accounts/users/index.ts';
+import { assertionAlgorithms } from '../applications/index.ts';
 import { hashOf } from '../lib/random-token.ts';
 import { pagePaths } from '../shared/page-paths.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -8,6 +9,7 @@ import { MULTI_FACTOR } from './authorizations.ts';
 import { compareSecret, extraMetadata, hasOpaqueTokens, resourceScopesOf, resourcesOf } from './clients.ts';
 import { RESUME_COOKIE, routes } from './paths.ts';
 import { createPolicy } from './policy.ts';
+import { MAX_ASSERTION_SECONDS } from './short-lived.ts';
 
 const MINUTE = 60;
 const DAY = 24 * 60 * MINUTE;
@@ -51,13 +53,25 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
 
   const configuration: Configuration = {
     routes,
+    discovery: { end_session_endpoint: `${issuer}${routes.end_session}` },
     jwks: { keys },
     adapter: (model: string) => createAdapter(model, storage),
     responseTypes: ['code'],
     subjectTypes: ['public'],
-    clientAuthMethods: ['client_secret_basic', 'client_secret_post', 'none'],
+    clientAuthMethods: ['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none'],
     clientDefaults: { id_token_signed_response_alg: 'ES256', authorization_signed_response_alg: 'ES256' },
-    enabledJWA: { idTokenSigningAlgValues: ['ES256'], userinfoSigningAlgValues: ['ES256'] },
+    enabledJWA: {
+      idTokenSigningAlgValues: ['ES256'],
+      userinfoSigningAlgValues: ['ES256'],
+      clientAuthSigningAlgValues: assertionAlgorithms,
+    },
+    async assertJwtClientAuthClaimsAndHeader(_ctx, { aud, exp }) {
+      // Another server could pass on an assertion that names it too.
+      if (aud !== issuer) throw new errors.InvalidClientAuth('the audience (aud) must be the issuer');
+      // It is known to be used for no longer than that.
+      if (Number(exp) > Date.now() / 1000 + MAX_ASSERTION_SECONDS)
+        throw new errors.InvalidClientAuth('the assertion must expire within five minutes');
+    },
     extraClientMetadata: { properties: extraMetadata },
     scopes: ['openid', 'offline_access'],
     claims: {
@@ -75,6 +89,7 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
     },
     features: {
       devInteractions: { enabled: false },
+      // It needs a session of the library: see logouts.ts.
       rpInitiatedLogout: { enabled: false },
       clientCredentials: { enabled: true },
       dPoP: { enabled: true },

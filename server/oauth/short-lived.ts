@@ -6,8 +6,10 @@ import type { KeyValueStore } from '../parts/key-value/contract.ts';
 /** Models that live for minutes. An access token also needs its grant, which is in the database. */
 export const shortLivedModels = ['AccessToken', 'ClientCredentials', 'Interaction', 'PushedAuthorizationRequest'];
 
-/** Longer than a DPoP proof is accepted. */
-const REPLAY_SECONDS = 5 * 60;
+/** The longest time until a client assertion expires: five minutes, and one for the difference of clocks. */
+export const MAX_ASSERTION_SECONDS = 6 * 60;
+/** Longer than a DPoP proof or a client assertion is accepted. */
+const REPLAY_SECONDS = 2 * MAX_ASSERTION_SECONDS;
 
 const isPayload = (value: unknown) => typeof value === 'object' && value !== null;
 const stored = z.object({ payload: z.custom<AdapterPayload>(isPayload) });
@@ -32,7 +34,7 @@ export const createShortLived = (store: KeyValueStore, model: string) => {
   };
 };
 
-/** Resolves to true for the first use of a DPoP proof, on all instances. */
+/** Resolves to true for the first use of a DPoP proof or client assertion, on all instances. */
 export function createReplayCheck(store: KeyValueStore): (id: string) => Promise<boolean> {
   const count = store.counter({ name: 'oauth:dpop', points: 1, seconds: REPLAY_SECONDS });
   return async (id) => (await count(id)).allowed;

@@ -27,8 +27,8 @@ const arrived = async (page: Page) => {
 };
 
 inBrowser(['embedded', 'real'], (scenario) => {
-  const asked = async () => {
-    const party = await relyingParty(scenario(), { redirectUris: [CALLBACK] });
+  const asked = async (given: object = {}) => {
+    const party = await relyingParty(scenario(), { redirectUris: [CALLBACK], ...given });
     const verifier = client.randomPKCECodeVerifier();
     const begin = async (page: Page, parameters: Record<string, string> = {}) => {
       const url = client.buildAuthorizationUrl(party.config, await party.parameters(verifier, parameters));
@@ -87,6 +87,39 @@ inBrowser(['embedded', 'real'], (scenario) => {
         await page.waitForURL((url) => url.searchParams.get('error') === 'consent_required');
       },
       { session, elsewhere },
+    );
+  });
+
+  test('an application logs a user out, who is asked without its ID token', async () => {
+    const { party, begin, verifier } = await asked({ trusted: true, postLogoutRedirectUris: [`${SHOP}/goodbye`] });
+    const user = await loggedIn(scenario());
+    const leave = async (page: Page, parameters: Record<string, string> = {}) => {
+      await page.goto(SHOP);
+      const url = client.buildEndSessionUrl(party.config, parameters);
+      await page.evaluate(`location.href = ${JSON.stringify(url.href)}`);
+    };
+    await scenario().visit(
+      async (page) => {
+        await leave(page);
+        await heading(page, 'Log out?');
+        await page.getByText(user.email).waitFor();
+        expect(await findings(page)).toEqual([]);
+        await page.getByRole('link', { name: 'Stay logged in' }).click();
+        await page.waitForURL('**/dashboard');
+        await page.goto(SHOP);
+        await begin(page);
+        const { id_token: hint = '' } = await party.redeem(await arrived(page), verifier);
+        await leave(page, {
+          id_token_hint: hint,
+          post_logout_redirect_uri: `${SHOP}/goodbye`,
+          state: 'the-state',
+        });
+        await page.waitForURL(`${SHOP}/goodbye?state=the-state`);
+        await leave(page);
+        await page.getByText('You are logged out.').waitFor();
+        expect(await page.context().cookies()).not.toContainEqual(expect.objectContaining({ name: 'auth_session' }));
+      },
+      { session: user.session, elsewhere },
     );
   });
 

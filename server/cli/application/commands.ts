@@ -1,12 +1,16 @@
+import { readFileSync } from 'node:fs';
+import { z } from 'zod';
 import { type ApplicationKind, applicationKinds } from '../../../entities/index.ts';
 import { operator } from '../../activity/caller.ts';
-import type { Applications, ListedApplication } from '../../applications/index.ts';
+import { type Applications, type ListedApplication, type PublicKey, publicKey } from '../../applications/index.ts';
 import { UsageError } from '../failure.ts';
 import { iso, plain, table } from '../user/output.ts';
 
 interface Options {
   kind?: string | undefined;
   redirect?: string[] | undefined;
+  'post-logout'?: string[] | undefined;
+  'public-keys'?: string | undefined;
   resource?: string[] | undefined;
   scopes?: string | undefined;
   opaque?: boolean | undefined;
@@ -34,6 +38,17 @@ function kindIn(text = ''): ApplicationKind {
   return kind;
 }
 
+/** The keys of a JSON Web Key Set. */
+function keysIn(file: string | undefined): PublicKey[] {
+  if (file === undefined) return [];
+  try {
+    return z.object({ keys: z.array(z.looseObject(publicKey.shape)) }).parse(JSON.parse(readFileSync(file, 'utf8')))
+      .keys;
+  } catch {
+    throw new UsageError('--public-keys must name a file with a JSON Web Key Set');
+  }
+}
+
 const secretText = (secret: string) => `Its secret, which is shown only now:\n${secret}\n`;
 
 /** Every command: a new one is an entry here. */
@@ -55,19 +70,24 @@ export const commands: Record<string, Command> = {
     },
   },
   add: {
-    takes: 'NAME --kind KIND [--redirect URI]… [--scopes A,B] [--resource URI]… [--opaque] [--trusted]',
-    does: `adds an application (${applicationKinds.join(', ')}) and prints its secret`,
-    async run(applications, name, { kind, redirect = [], resource = [], scopes = 'openid', opaque, trusted = false }) {
+    takes:
+      'NAME --kind KIND [--redirect URI]… [--post-logout URI]… [--scopes A,B] [--resource URI]… [--opaque] [--trusted] [--public-keys FILE]',
+    does: `adds an application (${applicationKinds.join(', ')}) and prints its secret, if it has no keys`,
+    async run(applications, name, options) {
+      const { kind, redirect = [], 'post-logout': postLogout = [], resource = [] } = options;
+      const { scopes = 'openid', opaque, trusted = false } = options;
       const { application, secret } = await applications.create(
         {
           name,
           kind: kindIn(kind),
           redirectUris: redirect,
+          postLogoutRedirectUris: postLogout,
           resources: resource,
           scopes: scopes.split(','),
           tokenFormat: opaque ? 'opaque' : 'jwt',
           trusted,
           logoUrl: null,
+          publicKeys: keysIn(options['public-keys']),
         },
         operator,
       );

@@ -1,8 +1,8 @@
 import type { Context } from 'koa';
 import { ServiceError } from '../../errors.ts';
 import { lazy } from '../../lib/lazy.ts';
-import { hasBody, receiveBody } from '../body.ts';
-import { toServiceError } from '../failures.ts';
+import { hasBody } from '../body.ts';
+import { parseBody } from '../parse-body.ts';
 
 const LIMIT = '100kb';
 
@@ -15,13 +15,7 @@ const parser = lazy(async () => {
 export async function readJson(ctx: Context): Promise<object> {
   if (!hasBody(ctx.req)) return {};
   if (!ctx.is('application/json')) throw new ServiceError('UNSUPPORTED_MEDIA_TYPE');
-  const parse = await parser();
-  const read = () => parse(ctx, async () => undefined);
-  await receiveBody(ctx.req, read).catch((error: Error & { status?: number }) => {
-    // An error without a status comes from decompression: the body does not match its Content-Encoding.
-    throw error.status === undefined ? new ServiceError('VALIDATION_FAILED', { cause: error }) : toServiceError(error);
-  });
-  const { body } = ctx.request;
+  const body = await parseBody(ctx, await parser());
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new ServiceError('VALIDATION_FAILED', {
       details: { body: { message: 'Must be a JSON object', rule: 'invalid_type' } },

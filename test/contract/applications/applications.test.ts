@@ -40,10 +40,12 @@ everywhere((scenario, surface) => {
     expect(secret).toMatch(/^[A-Za-z0-9_-]{43}$/);
     expect(application).toMatchObject({
       ...fields,
+      postLogoutRedirectUris: [],
       resources: [],
       tokenFormat: 'jwt',
       trusted: false,
       logoUrl: null,
+      publicKeys: [],
       enabled: true,
     });
     const { data: list } = await scenario().call('applications.list', undefined, { session });
@@ -70,6 +72,7 @@ everywhere((scenario, surface) => {
     const other = {
       name: 'Other',
       redirectUris: ['https://other.example.com/'],
+      postLogoutRedirectUris: ['https://other.example.com/goodbye', 'https://other.example.com/?bye'],
       resources: ['https://api.example.com'],
       scopes: ['openid', 'orders:read'],
       tokenFormat: 'opaque',
@@ -134,6 +137,23 @@ everywhere((scenario, surface) => {
     const reply = await scenario().call('applications.create', { ...fields, kind, redirectUris: [uri] }, { session });
     expectRefusal(reply, 400, 'VALIDATION_FAILED');
     expect(reply.details?.['redirectUris']?.rule).toBe(rule);
+  });
+
+  test.each([
+    ['web', 'http://shop.example.com/', 'forbidden_scheme'],
+    ['browser', 'https://*.example.com/', 'malformed'],
+    ['native', 'myapp:/goodbye', 'forbidden_scheme'],
+    ['service', 'https://shop.example.com/', 'not_allowed'],
+  ])('the browser of a %s application must not go to %s after a logout', async (kind, uri, rule) => {
+    const { session, call } = await created();
+    const redirectUris = kind === 'service' ? [] : fields.redirectUris;
+    const given = { ...fields, kind, redirectUris, postLogoutRedirectUris: [uri] };
+    const replies = [await scenario().call('applications.create', given, { session })];
+    if (kind === 'web') replies.push(await call('applications.update', { postLogoutRedirectUris: [uri] }));
+    for (const reply of replies) {
+      expectRefusal(reply, 400, 'VALIDATION_FAILED');
+      expect(reply.details).toEqual({ postLogoutRedirectUris: { message: expect.any(String), rule } });
+    }
   });
 
   test.each([

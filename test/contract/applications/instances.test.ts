@@ -1,8 +1,9 @@
+import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import * as client from 'openid-client';
 import { expect, test } from 'vitest';
 import { callerOf } from '../rig/callers.ts';
 import { relyingParty } from '../rig/relying-party.ts';
-import { loggedIn, onStack } from '../rig/scenario.ts';
+import { isAlive, loggedIn, onStack } from '../rig/scenario.ts';
 
 /** The OpenID provider on two instances. */
 
@@ -26,6 +27,41 @@ onStack(
         expect(won.length).toBeLessThanOrEqual(1);
         for (const { refresh_token: token = '' } of won)
           await expect(client.refreshTokenGrant(party.config, token)).rejects.toThrow();
+      }
+    });
+
+    test('the ID token of one instance ends the session at another', async () => {
+      const party = await relyingParty(scenario());
+      const { session } = await loggedIn(scenario());
+      const { id_token: idTokenHint } = await party.logIn(session);
+      const { data } = await callerOf('rest', urlOf(1))('authorizations.logOut', { idTokenHint }, { session });
+      expect(data).toEqual({ step: 'done' });
+      expect(await isAlive(scenario().call, session)).toBe(false);
+    });
+
+    test('a client assertion works once, also on two instances at once', async () => {
+      const { publicKey, privateKey } = await generateKeyPair('ES256');
+      const given = { kind: 'service', redirectUris: [], scopes: ['orders:read'] };
+      const { id, at } = await relyingParty(scenario(), { ...given, publicKeys: [await exportJWK(publicKey)] });
+      for (let round = 0; round < 5; round++) {
+        const assertion = await new SignJWT({ jti: crypto.randomUUID() })
+          .setProtectedHeader({ alg: 'ES256' })
+          .setIssuer(id)
+          .setSubject(id)
+          .setAudience(stack().appUrl)
+          .setExpirationTime('1m')
+          .sign(privateKey);
+        const body = new URLSearchParams({
+          grant_type: 'client_credentials',
+          client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
+          client_assertion: assertion,
+        });
+        const statuses = await Promise.all(
+          [0, 1, 0, 1].map(
+            async (index) => (await fetch(at('/oauth/token', urlOf(index)), { method: 'POST', body })).status,
+          ),
+        );
+        expect(statuses.sort()).toEqual([200, 401, 401, 401]);
       }
     });
 

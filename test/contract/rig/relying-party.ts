@@ -42,8 +42,8 @@ interface Asked {
 
 export type RelyingParty = Awaited<ReturnType<typeof relyingParty>>;
 
-/** A registered application. */
-export async function relyingParty(scenario: Scenario, given: object = {}) {
+/** A registered application; `auth` is how it identifies itself without a secret. */
+export async function relyingParty(scenario: Scenario, given: object = {}, auth = client.None()) {
   const { stack } = scenario;
   const call = callerOf('rest', stack.url);
   const { session: adminSession } = await administrator({ ...scenario, call });
@@ -66,7 +66,7 @@ export async function relyingParty(scenario: Scenario, given: object = {}) {
       new URL(stack.appUrl),
       application.id,
       { id_token_signed_response_alg: 'ES256', ...(secret && { client_secret: secret }) },
-      secret ? client.ClientSecretBasic(secret) : client.None(),
+      secret ? client.ClientSecretBasic(secret) : auth,
       {
         execute: [client.allowInsecureRequests],
         [client.customFetch]: (url, options) => fetch(at(url, base), options as RequestInit),

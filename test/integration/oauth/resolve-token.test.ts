@@ -37,11 +37,13 @@ const granted = async () => {
       name: 'Shop',
       kind: 'native',
       redirectUris: ['http://127.0.0.1/'],
+      postLogoutRedirectUris: [],
       resources: [],
       scopes: ['openid', 'profile:read'],
       tokenFormat: 'jwt',
       trusted: true,
       logoUrl: null,
+      publicKeys: [],
     },
     operator,
   );
