@@ -75,20 +75,16 @@ const listOf = (entries: readonly string[]): string => [...new Set(entries)].joi
 const storedKeys = z.array(publicKey);
 type Lists = 'redirectUris' | 'postLogoutRedirectUris' | 'resources' | 'scopes';
 
-export const toListed = <Row extends Record<Lists, string> & { trusted: number; publicKeys: string | null }>({
-  redirectUris,
-  postLogoutRedirectUris,
-  resources,
-  scopes,
-  trusted,
-  publicKeys,
-  ...row
-}: Row) => ({
+/** As selected by `listedColumns`. */
+export type ApplicationRow = Omit<ListedApplication, Lists | 'trusted' | 'publicKeys'> &
+  Record<Lists, string> & { trusted: number; publicKeys: string | null };
+
+export const toListed = ({ trusted, publicKeys, ...row }: ApplicationRow): ListedApplication => ({
   ...row,
-  redirectUris: listIn(redirectUris),
-  postLogoutRedirectUris: listIn(postLogoutRedirectUris),
-  resources: listIn(resources),
-  scopes: listIn(scopes),
+  redirectUris: listIn(row.redirectUris),
+  postLogoutRedirectUris: listIn(row.postLogoutRedirectUris),
+  resources: listIn(row.resources),
+  scopes: listIn(row.scopes),
   trusted: trusted === 1,
   publicKeys: storedKeys.parse(JSON.parse(publicKeys ?? '[]')),
 });

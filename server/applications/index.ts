@@ -6,6 +6,7 @@ import { createApplicationActs } from './applications.ts';
 
 export {
   type ApplicationFields,
+  type ApplicationRow,
   hasSecret,
   type ListedApplication,
   listedColumns,

@@ -2,9 +2,9 @@ import { timingSafeEqual } from 'node:crypto';
 import type { AdapterPayload, Client } from 'oidc-provider';
 import { validate as isUuid } from 'uuid';
 import type { ApplicationKind } from '../../entities/index.ts';
-import { type ListedApplication, listedColumns, toListed } from '../applications/index.ts';
+import { type ApplicationRow, type ListedApplication, listedColumns, toListed } from '../applications/index.ts';
 import { hashOf } from '../lib/random-token.ts';
-import { type Database, sql } from '../parts/database/contract.ts';
+import { type Database, prepared, sql } from '../parts/database/contract.ts';
 
 /** The scopes of the OpenID provider; all others belong to resources. */
 export const identityScopes = ['openid', 'profile', 'email', 'offline_access'] as const;
@@ -31,45 +31,56 @@ const metadataOf: Record<ApplicationKind, Partial<AdapterPayload>> = {
   },
 };
 
+type ClientRow = ApplicationRow & { secretHash: string | null; formerHash: string | null };
+
 /** The applications as clients of the library. A disabled one is unknown. */
-export const createClients = (database: Database) => ({
-  async find(id: string): Promise<AdapterPayload | undefined> {
-    if (!isUuid(id)) return undefined;
-    const row = await database.query((tables) =>
-      tables
-        .selectFrom('applications')
-        .select(listedColumns)
-        .select([
-          'secret_hash as secretHash',
-          sql<string | null>`case when former_until > ${database.now} then former_hash end`.as('formerHash'),
-        ])
-        .where('id', '=', id)
-        .where('disabled_by', 'is', null)
-        .executeTakeFirst(),
-    );
-    if (!row) return undefined;
-    const { secretHash, formerHash, ...columns } = row;
-    const application = toListed(columns);
-    const hashes = [secretHash, formerHash].filter((hash) => hash !== null);
-    return {
-      client_id: id,
-      client_name: application.name,
-      redirect_uris: application.redirectUris,
-      grant_types: ['authorization_code', 'refresh_token'],
-      response_types: ['code'],
-      response_modes: ['query'],
-      scope: application.scopes.filter(isIdentityScope).join(' ') || 'openid',
-      ...metadataOf[application.kind],
-      ...(application.publicKeys.length > 0 && {
-        token_endpoint_auth_method: 'private_key_jwt',
-        jwks: { keys: application.publicKeys },
-      }),
-      // The library asks for a secret and compares it by `compareClientSecret`, which knows the hashes.
-      ...(hashes[0] !== undefined && { client_secret: hashes[0] }),
-      ...ownMetadata(application, hashes),
-    };
-  },
-});
+export const createClients = (database: Database) => {
+  const rowsById = prepared<ClientRow>();
+  return {
+    async find(id: string): Promise<AdapterPayload | undefined> {
+      if (!isUuid(id)) return undefined;
+      const [row] = await database.query((tables) =>
+        rowsById(tables, {
+          shape: 1,
+          build: () =>
+            tables
+              .selectFrom('applications')
+              .select(listedColumns)
+              .select([
+                'secret_hash as secretHash',
+                sql<string | null>`case when former_until > ${database.now} then former_hash end`.as('formerHash'),
+              ])
+              .where('id', '=', id)
+              .where('disabled_by', 'is', null),
+          parameters: [id],
+        }),
+      );
+      return row && toMetadata(row);
+    },
+  };
+};
+
+function toMetadata({ secretHash, formerHash, ...columns }: ClientRow): AdapterPayload {
+  const application = toListed(columns);
+  const hashes = [secretHash, formerHash].filter((hash) => hash !== null);
+  return {
+    client_id: application.id,
+    client_name: application.name,
+    redirect_uris: application.redirectUris,
+    grant_types: ['authorization_code', 'refresh_token'],
+    response_types: ['code'],
+    response_modes: ['query'],
+    scope: application.scopes.filter(isIdentityScope).join(' ') || 'openid',
+    ...metadataOf[application.kind],
+    ...(application.publicKeys.length > 0 && {
+      token_endpoint_auth_method: 'private_key_jwt',
+      jwks: { keys: application.publicKeys },
+    }),
+    // The library asks for a secret and compares it by `compareClientSecret`, which knows the hashes.
+    ...(hashes[0] !== undefined && { client_secret: hashes[0] }),
+    ...ownMetadata(application, hashes),
+  };
+}
 
 const ownMetadata = (
   { resources, scopes, tokenFormat, postLogoutRedirectUris }: ListedApplication,

@@ -9,7 +9,15 @@ import { Secret } from '../admin/secret.tsx';
 import { useRecentCredential } from '../dashboard/security/recent-credential.tsx';
 import { sessionEnded } from '../session-ended.tsx';
 
-const empty = { name: '', kind: 'web', redirectUris: '', scopes: 'openid profile email', resources: '', trusted: '' };
+const empty = {
+  name: '',
+  kind: 'web',
+  redirectUris: '',
+  postLogoutRedirectUris: '',
+  scopes: 'openid profile email',
+  resources: '',
+  trusted: '',
+};
 /** The service checks the entries. */
 const entriesIn = (list: string) => list.split(/\s+/).filter(Boolean);
 
@@ -28,13 +36,14 @@ export function AddApplication({ onAdded }: { onAdded(): Promise<void> }) {
   const { field, isBusy, form } = useForm({
     initial: empty,
     required: { name: text('applications.add.nameMissing') },
-    async send({ name, kind, redirectUris, scopes, resources, trusted }) {
+    async send({ name, kind, redirectUris, postLogoutRedirectUris, scopes, resources, trusted }) {
       setAdded(undefined);
       if (!isKind(kind)) return empty;
       const given = {
         name,
         kind,
         redirectUris: entriesIn(redirectUris),
+        postLogoutRedirectUris: entriesIn(postLogoutRedirectUris),
         scopes: entriesIn(scopes),
         resources: entriesIn(resources),
         trusted: trusted !== '',
@@ -50,7 +59,8 @@ export function AddApplication({ onAdded }: { onAdded(): Promise<void> }) {
     },
     explain(refusal) {
       const [name] = Object.keys(refusal.details)[0]?.split('.') ?? [];
-      if (name === 'redirectUris') return { field: name, message: text('applications.add.redirectsWrong') };
+      if (name === 'redirectUris' || name === 'postLogoutRedirectUris')
+        return { field: name, message: text('applications.add.redirectsWrong') };
       if (name === 'scopes') return { field: name, message: text('applications.add.scopesWrong') };
       if (name === 'resources') return { field: name, message: text('applications.add.resourcesWrong') };
       return sessionEnded(refusal);
@@ -67,6 +77,12 @@ export function AddApplication({ onAdded }: { onAdded(): Promise<void> }) {
           label={text('applications.add.redirects')}
           hint={text('applications.add.redirectsHint')}
           rows={2}
+        />
+        <TextArea
+          field={field('postLogoutRedirectUris')}
+          label={text('applications.add.postLogout')}
+          hint={text('applications.add.postLogoutHint')}
+          rows={1}
         />
         <TextField
           field={field('scopes')}

@@ -17,7 +17,7 @@ interface Props {
 
 /** An application, and what can be done with it. */
 export function ApplicationEntry({ application, onChanged, onRemoved }: Props) {
-  const { id, kind, redirectUris, scopes, resources, trusted, enabled } = application;
+  const { id, kind, redirectUris, publicKeys, scopes, resources, trusted, enabled } = application;
   const [rotated, setRotated] = useState<ApplicationsRotateSecretOutput>();
   const { busy, act, ...outcome } = useAction();
   const { withRecentCredential, question, isAsking } = useRecentCredential();
@@ -60,7 +60,7 @@ export function ApplicationEntry({ application, onChanged, onRemoved }: Props) {
     </Button>
   );
 
-  const hasSecret = kind === 'web' || kind === 'service';
+  const hasSecret = (kind === 'web' || kind === 'service') && publicKeys.length === 0;
   const what = [
     text(`applications.kinds.${kind}`),
     ...(trusted ? [text('applications.trusted')] : []),
