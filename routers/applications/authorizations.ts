@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { endSession } from '../auth/end-session.ts';
 import { callerOf, currentSession, publicProcedure, router } from '../trpc.ts';
 
-/** The size of what `/oauth/logout` accepts. */
 const parameter = z.string().max(8192).optional();
 
 /** Requests of applications that the browser brings, for the account pages. */

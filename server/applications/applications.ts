@@ -12,7 +12,7 @@ import { ServiceError } from '../errors.ts';
 import { hashOf, newToken } from '../lib/random-token.ts';
 import type { Limits } from '../limits/index.ts';
 import { type AllTables, columnsOf, type Database, nowOf, type ReadTables, sql } from '../parts/database/contract.ts';
-import { type PublicKey, problemOfKeys, publicKey } from './public-keys.ts';
+import { type PublicKey, problemOfKeys, publicKey, toStored } from './public-keys.ts';
 import { problemOfRedirects } from './redirect-uris.ts';
 
 export const MAX_APPLICATIONS = 100;
@@ -132,9 +132,9 @@ export const createApplicationActs = ({ database, limits, recordUnmailed, isProd
       const problem = uris && problemOfRedirects({ uris, kind, isProduction, isRequired });
       if (problem) throw new ServiceError('VALIDATION_FAILED', { details: { [field]: problem } });
     }
-    const { publicKeys: keys = former?.publicKeys ?? [] } = fields;
+    const { publicKeys: keys } = fields;
     const isRequired = former !== undefined && former.publicKeys.length > 0;
-    const problem = problemOfKeys({ keys, isAllowed: hasSecret(kind), isRequired });
+    const problem = keys && problemOfKeys({ keys, isAllowed: hasSecret(kind), isRequired });
     if (problem) throw new ServiceError('VALIDATION_FAILED', { details: { publicKeys: problem } });
   };
 
@@ -159,7 +159,7 @@ export const createApplicationActs = ({ database, limits, recordUnmailed, isProd
     ...(logoUrl !== undefined && { logo_url: logoUrl }),
     // From now on no secret is accepted.
     ...(publicKeys.length > 0 && {
-      public_keys: JSON.stringify(storedKeys.parse(publicKeys)),
+      public_keys: JSON.stringify(publicKeys.map(toStored)),
       secret_hash: null,
       former_hash: null,
       former_until: null,

@@ -55,16 +55,19 @@ function problemOf(key: PublicKey): KeyProblem | undefined {
   if ((key.use ?? 'sig') !== 'sig' || (key.alg !== undefined && !known.some((alg) => alg === key.alg)))
     return 'not_for_signatures';
   try {
-    const { asymmetricKeyDetails: { modulusLength: bits, publicExponent } = {} } = createPublicKey({
-      key: publicKey.parse(key) as JsonWebKey,
-      format: 'jwk',
-    });
+    const { modulusLength: bits, publicExponent } = imported(key).asymmetricKeyDetails ?? {};
     const isWeak = bits !== undefined && (bits < MIN_RSA_BITS || bits > MAX_RSA_BITS || publicExponent !== EXPONENT);
     return isWeak ? 'weak_key' : undefined;
   } catch {
     return 'malformed';
   }
 }
+
+const imported = (key: PublicKey) => createPublicKey({ key: key as JsonWebKey, format: 'jwk' });
+
+/** The members that the type of the key has, in their only encoding. */
+export const toStored = ({ kid, alg, use, ...key }: PublicKey): PublicKey =>
+  publicKey.parse({ ...imported(key).export({ format: 'jwk' }), kid, alg, use });
 
 interface Keys {
   keys: readonly PublicKey[];

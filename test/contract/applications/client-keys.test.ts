@@ -76,7 +76,10 @@ onBothStacks((stack) => {
     const { refresh_token: token = '' } = await client.refreshTokenGrant(party.config, tokens.refresh_token ?? '');
     const next = await keyPair('ES256');
     const both = await party.asAdministrator('applications.update', {
-      publicKeys: [{ ...next.publicJwk, kid: 'next', use: 'sig', alg: 'ES256', x5t: 'unknown' }, publicJwk],
+      publicKeys: [
+        { ...next.publicJwk, kid: 'next', use: 'sig', alg: 'ES256', x5t: 'unknown', n: 'é'.repeat(1024) },
+        publicJwk,
+      ],
     });
     expect(both.data.application.publicKeys).toEqual([
       { ...next.publicJwk, kid: 'next', use: 'sig', alg: 'ES256' },
