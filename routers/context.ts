@@ -15,7 +15,7 @@ export interface Context {
   accounts: Accounts;
   access: Access;
   applications: Applications;
-  oauth: Pick<OAuth, 'proceed' | 'access'>;
+  oauth: Pick<OAuth, 'proceed' | 'answerDevice' | 'access'>;
   events: Events;
   limits: Limits;
   uploads: Uploads;

@@ -2,6 +2,7 @@ import { type ComponentType, render } from 'preact';
 import { type PagePath, pagePaths } from '../../server/shared/page-paths.ts';
 import { rememberAsked } from './session/way-back.ts';
 import { Authorize } from './views/authorize.tsx';
+import { Device } from './views/device.tsx';
 import { ForgotPassword } from './views/forgot-password.tsx';
 import { Home } from './views/home.tsx';
 import { LogIn } from './views/login/log-in.tsx';
@@ -31,6 +32,7 @@ const views: Record<PagePath, ComponentType> = {
   [pagePaths.undoEmailChange]: UndoEmailChange,
   [pagePaths.notMe]: NotMe,
   [pagePaths.authorize]: Authorize,
+  [pagePaths.device]: Device,
   [pagePaths.dashboard]: inOwnScript(async () => (await dashboard()).Profile),
   [pagePaths.security]: inOwnScript(async () => (await dashboard()).Security),
   [pagePaths.devices]: inOwnScript(async () => (await dashboard()).Devices),

@@ -32,7 +32,7 @@ interface Parts {
   accounts: Accounts;
   access: Access;
   applications: Applications;
-  oauth: Pick<OAuth, 'proceed' | 'access'>;
+  oauth: Pick<OAuth, 'proceed' | 'answerDevice' | 'access'>;
   events: Events;
   limits: Limits;
   uploads: Uploads;

@@ -5,6 +5,7 @@
 import type { InteractionResults, Provider } from 'oidc-provider';
 import { z } from 'zod';
 import type { Session, Sessions } from '../accounts/sessions/index.ts';
+import { isMailAddress } from '../accounts/users/index.ts';
 import type { Caller } from '../activity/caller.ts';
 import type { ListedApplication } from '../applications/index.ts';
 import { ServiceError } from '../errors.ts';
@@ -13,25 +14,25 @@ import type { Grants } from './grants.ts';
 import { wordsIn } from './grants.ts';
 import { requestDetails } from './policy.ts';
 
-const requestParameters = z.object({
+export const requestParameters = z.object({
   client_id: z.string(),
   scope: z.string().optional(),
   resource: z.union([z.string(), z.array(z.string())]).optional(),
   prompt: z.string().optional(),
   max_age: z.coerce.number().optional(),
+  login_hint: z.string().optional(),
 });
 
 /** What the page does next: go to a location, or ask the user. */
-export type NextStep =
-  | { step: 'continue'; location: string }
-  | { step: 'login' }
-  | {
-      step: 'consent';
-      application: Pick<ListedApplication, 'name' | 'logoUrl'>;
-      scopes: string[];
-      userId: string;
-      email: string;
-    };
+export type NextStep = { step: 'continue'; location: string } | { step: 'login'; loginHint?: string } | ConsentStep;
+
+export interface ConsentStep {
+  step: 'consent';
+  application: Pick<ListedApplication, 'name' | 'logoUrl'>;
+  scopes: string[];
+  userId: string;
+  email: string;
+}
 
 export interface Answer {
   /** Undefined until the user has answered. */
@@ -39,6 +40,21 @@ export interface Answer {
   /** The user whom the page has asked: another tab may have logged in another one since. */
   userId?: string | undefined;
 }
+
+/** When the user gave a credential; undefined if the request wants a later one. */
+export async function loginTime(
+  sessions: Pick<Sessions, 'authenticatedAt'>,
+  { params: { prompt, max_age: maxAge }, iat }: { params: z.output<typeof requestParameters>; iat: number },
+  { id }: Session,
+): Promise<number | undefined> {
+  const at = id === undefined ? undefined : await sessions.authenticatedAt(id);
+  const age = wordsIn(prompt).includes('login') ? 0 : maxAge;
+  return at === undefined || age === undefined || at >= (iat - age) * 1000 ? at : undefined;
+}
+
+/** The address of a `login_hint`, for the form; nobody has shown that it exists. */
+const loginHintIn = ({ login_hint: hint }: z.output<typeof requestParameters>) =>
+  hint !== undefined && isMailAddress(hint) ? { loginHint: hint } : {};
 
 interface Parts {
   provider(): Promise<Provider>;
@@ -63,15 +79,6 @@ export const createAuthorizations = ({ provider, grants, sessions, findApplicati
     return { step: 'continue', location: interaction.returnTo };
   };
 
-  /** When the user gave a credential; undefined if the request wants a later one, or another user. */
-  const loginTime = async ({ interaction, details }: Found, session: Session): Promise<number | undefined> => {
-    const { prompt, max_age: maxAge } = requestParameters.parse(interaction.params);
-    const at = session.id === undefined ? undefined : await sessions.authenticatedAt(session.id);
-    if (at === undefined || (details.subject !== undefined && details.subject !== session.user.id)) return undefined;
-    const age = wordsIn(prompt).includes('login') ? 0 : maxAge;
-    return age === undefined || at >= (interaction.iat - age) * 1000 ? at : undefined;
-  };
-
   return {
     isBegunBy: async (id: string, browser: string): Promise<boolean> => (await find(id, browser)) !== undefined,
 
@@ -84,13 +91,15 @@ export const createAuthorizations = ({ provider, grants, sessions, findApplicati
     ): Promise<NextStep> {
       const found = await find(id, browser);
       if (!found) throw new ServiceError('NOT_FOUND', { message: 'This login request has expired' });
-      const { isSilent } = found.details;
-      const at = session ? await loginTime(found, session) : undefined;
+      const { isSilent, subject } = found.details;
+      const params = requestParameters.parse(found.interaction.params);
+      const isWantedUser = session !== null && (subject === undefined || subject === session.user.id);
+      const at = isWantedUser ? await loginTime(sessions, { params, iat: found.interaction.iat }, session) : undefined;
       if (!session || session.id === undefined || at === undefined)
-        return isSilent ? finish(found, { error: 'login_required' }) : { step: 'login' };
+        return isSilent ? finish(found, { error: 'login_required' }) : { step: 'login', ...loginHintIn(params) };
 
       const { user } = session;
-      const { client_id: clientId, scope, resource, prompt } = requestParameters.parse(found.interaction.params);
+      const { client_id: clientId, scope, resource, prompt } = params;
       const application = await findApplication(clientId);
       const resources = [resource ?? []].flat();
       const request = { user, application, scopes: wordsIn(scope), resources };

@@ -18,6 +18,12 @@ const metadataOf: Record<ApplicationKind, Partial<AdapterPayload>> = {
   web: { application_type: 'web', token_endpoint_auth_method: 'client_secret_basic' },
   browser: { application_type: 'web', token_endpoint_auth_method: 'none' },
   native: { application_type: 'native', token_endpoint_auth_method: 'none' },
+  device: {
+    application_type: 'native',
+    token_endpoint_auth_method: 'none',
+    grant_types: ['urn:ietf:params:oauth:grant-type:device_code', 'refresh_token'],
+    response_types: [],
+  },
   service: {
     token_endpoint_auth_method: 'client_secret_basic',
     grant_types: ['client_credentials'],

@@ -2,6 +2,7 @@ import type { Client, Configuration, JWK, KoaContextWithOIDC, Provider } from 'o
 import type { Users } from '../accounts/users/index.ts';
 import { hashOf } from '../lib/random-token.ts';
 import { pagePaths } from '../shared/page-paths.ts';
+import { firstLanguage, LOCALES_PARAMETER, languages } from '../shared/texts/languages.ts';
 import type { Log } from '../telemetry/log.ts';
 import { type AdapterNeeds, createAdapter } from './adapter.ts';
 import { compareSecret, extraMetadata, hasOpaqueTokens, resourceScopesOf, resourcesOf } from './clients.ts';
@@ -49,7 +50,8 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
   };
 
   const configuration: Configuration = {
-    routes,
+    // Its own pages for user codes are not mounted: that address is a page of ours.
+    routes: { ...routes, code_verification: pagePaths.device },
     jwks: { keys },
     adapter: (model: string) => createAdapter(model, storage),
     responseTypes: ['code'],
@@ -59,6 +61,7 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
     enabledJWA: { idTokenSigningAlgValues: ['ES256'], userinfoSigningAlgValues: ['ES256'] },
     extraClientMetadata: { properties: extraMetadata },
     scopes: ['openid', 'offline_access'],
+    discovery: { ui_locales_supported: languages },
     claims: {
       openid: ['sub'],
       profile: ['name', 'picture', 'website'],
@@ -69,6 +72,7 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
       devInteractions: { enabled: false },
       rpInitiatedLogout: { enabled: false },
       clientCredentials: { enabled: true },
+      deviceFlow: { enabled: true, deviceInfo: () => ({}) },
       dPoP: { enabled: true },
       introspection: {
         enabled: true,
@@ -100,6 +104,7 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
       AccessToken: 5 * MINUTE,
       AuthorizationCode: MINUTE,
       ClientCredentials: 5 * MINUTE,
+      DeviceCode: 10 * MINUTE,
       Grant: 365 * DAY,
       IdToken: 60 * MINUTE,
       Interaction: 30 * MINUTE,
@@ -108,7 +113,7 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
     },
     interactions: {
       policy: createPolicy(interactionPolicy, ({ req }) => hashOf(senderOf(req)?.browser ?? '')),
-      url: (_ctx, { uid }) => `${pagePaths.authorize}?id=${uid}`,
+      url: (_ctx, { uid, params }) => authorizePage(uid, params['ui_locales']),
     },
     async loadExistingGrant({ oidc }) {
       const id = oidc.result?.consent?.grantId;
@@ -147,6 +152,12 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
   // Errors are already logged; Koa would write them to stderr as well.
   provider.silent = true;
   return provider;
+}
+
+/** The account page of a request, in the first language of `ui_locales` that it has. */
+function authorizePage(id: string, locales: unknown): string {
+  const language = typeof locales === 'string' ? firstLanguage(locales) : undefined;
+  return `${pagePaths.authorize}?${new URLSearchParams({ id, ...(language && { [LOCALES_PARAMETER]: language }) })}`;
 }
 
 const audienceOf = (token: object): unknown => ('aud' in token ? token.aud : undefined);

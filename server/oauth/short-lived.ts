@@ -10,7 +10,8 @@ export const shortLivedModels = ['AccessToken', 'ClientCredentials', 'Interactio
 const REPLAY_SECONDS = 5 * 60;
 
 const isPayload = (value: unknown) => typeof value === 'object' && value !== null;
-const stored = z.object({ payload: z.custom<AdapterPayload>(isPayload) });
+/** As the key-value store has it. */
+export const stored = z.object({ payload: z.custom<AdapterPayload>(isPayload) });
 
 /** Payloads of one model in the key-value store, under the hash of their token and without it. */
 export const createShortLived = (store: KeyValueStore, model: string) => {

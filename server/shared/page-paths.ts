@@ -11,6 +11,7 @@ export const pagePaths = {
   undoEmailChange: '/undo-email-change',
   notMe: '/not-me',
   authorize: '/authorize',
+  device: '/device',
   dashboard: '/dashboard',
   security: '/dashboard/security',
   devices: '/dashboard/devices',

@@ -135,6 +135,7 @@ export const paths: Record<string, [method: string, path: string]> = {
   'applications.delete': ['DELETE', '/api/applications/{id}'],
   'applications.rotateSecret': ['POST', '/api/applications/{id}/secret'],
   'authorizations.proceed': ['POST', '/api/authorizations/{id}'],
+  'authorizations.device': ['POST', '/api/device'],
   'grants.list': ['GET', '/api/grants'],
   'grants.revoke': ['DELETE', '/api/grants/{id}'],
   health: ['GET', '/api/health'],
