@@ -75,7 +75,7 @@ export const createDevices = ({ store, grants, sessions, limits, findApplication
         grantId,
         scope: scopes.join(' '),
         authTime: Math.floor(at / 1000),
-        ...(resources.length > 0 && { resource: resources }),
+        ...(resources.length > 0 && { resource: resources.length === 1 ? resources[0] : resources }),
         ...(wantsTime && { claims: { id_token: { auth_time: { essential: true } } } }),
       });
     },
