@@ -182,7 +182,7 @@ export async function deviceParty(scenario: Scenario, given: object = {}) {
 
     /** The user of the session answers on the account page. */
     async answer(
-      { user_code: userCode }: Codes,
+      { user_code: userCode }: Pick<Codes, 'user_code'>,
       { session, id: userId }: { session: string; id: string },
       allow = true,
     ) {
