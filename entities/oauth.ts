@@ -9,7 +9,7 @@ import { defineEntity, p } from '@mikro-orm/core';
  */
 
 /** Where an application runs decides how it identifies itself, and which flows and redirect addresses it may use. */
-export const applicationKinds = ['web', 'browser', 'native', 'service'] as const;
+export const applicationKinds = ['web', 'browser', 'native', 'device', 'service'] as const;
 export type ApplicationKind = (typeof applicationKinds)[number];
 
 /** The form of access tokens for its resources. */

@@ -15,7 +15,7 @@ export interface Context {
   accounts: Accounts;
   access: Access;
   applications: Applications;
-  oauth: Pick<OAuth, 'access' | 'checkLogout' | 'proceed'>;
+  oauth: Pick<OAuth, 'access' | 'answerDevice' | 'checkLogout' | 'proceed'>;
   events: Events;
   limits: Limits;
   uploads: Uploads;

@@ -3,12 +3,12 @@ import { generatedPage, table } from './generated-page.ts';
 
 /** `npm run docs:api`: the table of docs/api.md, from the procedures. */
 function accessTo({ scope, openapi }: (typeof restProcedures)[number]): string {
-  const { tags, protect, serviceToken, isPublicRead, errors } = openapi;
+  const { summary, protect, serviceToken, isPublicRead, errors } = openapi;
   if (isPublicRead) return '`PUBLIC_USERS`';
   if (serviceToken) return 'service token';
   if (!protect) return '–';
   if (scope) return `session, or \`${scope}\``;
-  const account = tags.some((tag) => ['Users', 'Webhooks', 'Applications'].includes(tag)) ? 'administrator' : 'session';
+  const account = summary.endsWith('(administrators)') ? 'administrator' : 'session';
   return errors.includes('REAUTHENTICATION_REQUIRED') ? `${account}, recent` : account;
 }
 

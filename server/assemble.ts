@@ -95,7 +95,7 @@ export function createRules(
     log,
   });
   const applications = createApplications(config, { database, activity, limits });
-  const oauth = createOAuth(config, { database, store, activity, accounts, applications, secrets, log });
+  const oauth = createOAuth(config, { database, store, activity, accounts, applications, limits, secrets, log });
   const access = createAccess({
     database,
     users: accounts.users,

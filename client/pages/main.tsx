@@ -2,6 +2,7 @@ import { type ComponentType, render } from 'preact';
 import { type PagePath, pagePaths } from '../../server/shared/page-paths.ts';
 import { rememberAsked } from './session/way-back.ts';
 import { Authorize } from './views/authorize.tsx';
+import { Device } from './views/device.tsx';
 import { ForgotPassword } from './views/forgot-password.tsx';
 import { Home } from './views/home.tsx';
 import { LogOutRequest } from './views/log-out-request.tsx';
@@ -33,6 +34,7 @@ const views: Record<PagePath, ComponentType> = {
   [pagePaths.notMe]: NotMe,
   [pagePaths.authorize]: Authorize,
   [pagePaths.logOut]: LogOutRequest,
+  [pagePaths.device]: Device,
   [pagePaths.dashboard]: inOwnScript(async () => (await dashboard()).Profile),
   [pagePaths.security]: inOwnScript(async () => (await dashboard()).Security),
   [pagePaths.devices]: inOwnScript(async () => (await dashboard()).Devices),

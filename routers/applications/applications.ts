@@ -41,7 +41,7 @@ const scope = z
 
 const kind = z.enum(applicationKinds).meta({
   description:
-    '`web` has a server and a secret, `browser` runs in a page, `native` on a device, `service` acts for itself',
+    '`web` has a server and a secret, `browser` runs in a page, `native` on a device with a browser, `device` on one without, `service` acts for itself',
 });
 
 const addresses = z.array(z.string().max(500)).max(20);

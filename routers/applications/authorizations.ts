@@ -1,6 +1,18 @@
 import { z } from 'zod';
 import { endSession } from '../auth/end-session.ts';
-import { callerOf, currentSession, publicProcedure, router } from '../trpc.ts';
+import { callerOf, currentSession, publicProcedure, router, sessionProcedure } from '../trpc.ts';
+
+const consent = {
+  application: z.object({ name: z.string(), logoUrl: z.string().nullable() }).optional(),
+  scopes: z.array(z.string()).optional().meta({ description: 'What the application asks for' }),
+  userId: z.string().optional().meta({ description: 'The user who is asked' }),
+  email: z.string().optional(),
+};
+
+const answer = {
+  allow: z.boolean().optional(),
+  userId: z.string().optional().meta({ description: 'The user who was asked' }),
+};
 
 const parameter = z.string().max(8192).optional();
 
@@ -22,18 +34,15 @@ export const authorizations = router({
     .input(
       z.object({
         id: z.string().max(64).meta({ description: 'Of the request, from the address of the page' }),
-        allow: z.boolean().optional(),
-        userId: z.string().optional().meta({ description: 'The user who was asked' }),
+        ...answer,
       }),
     )
     .output(
       z.object({
         step: z.enum(['continue', 'login', 'second-factor', 'consent']),
         location: z.string().optional().meta({ description: 'Of `continue`' }),
-        application: z.object({ name: z.string(), logoUrl: z.string().nullable() }).optional(),
-        scopes: z.array(z.string()).optional().meta({ description: 'What the application asks for' }),
-        userId: z.string().optional().meta({ description: 'The user who is asked' }),
-        email: z.string().optional(),
+        loginHint: z.string().optional().meta({ description: 'Of `login`: an address to fill in, not checked' }),
+        ...consent,
       }),
     )
     .mutation(async ({ ctx, input: { id, allow, userId } }) => {
@@ -83,4 +92,37 @@ export const authorizations = router({
       const { location } = asked;
       return location === undefined ? { step: 'done' as const } : { step: 'continue' as const, location };
     }),
+
+  device: sessionProcedure
+    .meta({
+      openapi: {
+        method: 'POST',
+        path: '/api/device',
+        summary: 'What a device asks for, and the answer of the user',
+        description:
+          'For the page `/device`. `allow` and `userId` answer the step `consent`; `login`: the device wants a new login first. RATE_LIMITED: too many wrong codes.',
+        tags: ['Applications'],
+        protect: true,
+        errors: ['VALIDATION_FAILED', 'NOT_FOUND', 'RATE_LIMITED'],
+      },
+    })
+    .input(
+      z.object({
+        userCode: z
+          .string()
+          .max(64)
+          .meta({ description: 'In any case, with or without the dash', example: 'WDJB-MJHT' }),
+        ...answer,
+      }),
+    )
+    .output(
+      z.object({
+        step: z.enum(['done', 'login', 'second-factor', 'consent']),
+        ...consent,
+        userCode: z.string().optional().meta({ description: 'As the device shows it' }),
+      }),
+    )
+    .mutation(({ ctx, input: { userCode, allow, userId } }) =>
+      ctx.oauth.answerDevice(userCode, ctx.session, { isAllowed: allow, userId }, callerOf(ctx)),
+    ),
 });

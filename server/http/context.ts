@@ -32,7 +32,7 @@ interface Parts {
   accounts: Accounts;
   access: Access;
   applications: Applications;
-  oauth: Pick<OAuth, 'access' | 'checkLogout' | 'proceed'>;
+  oauth: Pick<OAuth, 'access' | 'answerDevice' | 'checkLogout' | 'proceed'>;
   events: Events;
   limits: Limits;
   uploads: Uploads;

@@ -16,7 +16,7 @@ import { ignored } from '../telemetry/background.ts';
 const limits = {
   /** Every attempt at a credential, right or wrong: at a login, or in a session before a sensitive change. */
   login: { per: 'address', whenDown: 'refuse' },
-  /** Wrong authenticator codes of a user; each known device or session has its own count. */
+  /** Wrong authenticator codes of a user (each known device or session has its own count) and wrong codes for a device. */
   code: { per: 'user', whenDown: 'refuse' },
   /** Wrong passwords for one account, existing or not, from devices that are not known to it. */
   account: { per: 'account', whenDown: 'refuse' },
@@ -25,7 +25,7 @@ const limits = {
   register: { per: 'address', whenDown: 'allow' },
   /** Requests for a mail. */
   mailRequest: { per: 'address', whenDown: 'allow' },
-  /** Mailed tokens that were refused. */
+  /** Mailed tokens that were refused, and wrong codes for a device. */
   token: { per: 'address', whenDown: 'allow' },
   /** Presigned addresses and images. Without the store there is no session either. */
   upload: { per: 'user', whenDown: 'refuse' },

@@ -4,8 +4,9 @@ import type { Database } from '../parts/database/contract.ts';
 import type { KeyValueStore } from '../parts/key-value/contract.ts';
 import { type ArtifactKind, createArtifacts } from './artifacts.ts';
 import { createClients, isIdentityScope } from './clients.ts';
+import { createDeviceCodes } from './device-codes.ts';
 import type { FoundGrant, Grants } from './grants.ts';
-import { wordsIn } from './grants.ts';
+import { OFFLINE, wordsIn } from './grants.ts';
 import { createReplayCheck, createShortLived, shortLivedModels } from './short-lived.ts';
 
 const SECOND_MS = 1000;
@@ -49,6 +50,7 @@ export function createAdapter(model: string, needs: AdapterNeeds): Adapter {
       destroy: (id) => grants.end(id, backgroundJob),
     };
   if (model === 'AuthorizationCode' || model === 'RefreshToken') return artifactAdapter(model, needs);
+  if (model === 'DeviceCode') return deviceCodeAdapter(needs);
   if (model === 'ReplayDetection') {
     const isFirst = createReplayCheck(store);
     const used: AdapterPayload = { exp: Number.MAX_SAFE_INTEGER };
@@ -76,6 +78,26 @@ function artifactAdapter(kind: ArtifactKind, { database, grants, sender, invalid
     destroy: artifacts.remove,
     // They end with their grant.
     revokeByGrantId: async () => undefined,
+  };
+}
+
+function deviceCodeAdapter({ store, grants, invalidGrant }: AdapterNeeds): Adapter {
+  const codes = createDeviceCodes(store);
+  return {
+    ...none,
+    upsert: (code, payload, expiresIn = 0) => codes.insert(code, payload, expiresIn * SECOND_MS),
+    async find(code) {
+      const payload = await codes.find(code);
+      if (payload?.grantId === undefined || wordsIn(payload.scope).includes(OFFLINE)) return payload;
+      // The grant may have `offline_access` for another device.
+      return (await grants.find(payload.grantId))?.hasSession ? payload : undefined;
+    },
+    async consume(code) {
+      if (await codes.use(code)) return;
+      const grantId = (await codes.find(code))?.grantId;
+      if (grantId !== undefined) await grants.end(grantId, backgroundJob);
+      throw invalidGrant('it was already used');
+    },
   };
 }
 

@@ -4,7 +4,8 @@
  */
 import type { InteractionResults, Provider } from 'oidc-provider';
 import { z } from 'zod';
-import type { Session, Sessions } from '../accounts/sessions/index.ts';
+import type { Authentication, Session, Sessions } from '../accounts/sessions/index.ts';
+import { isMailAddress } from '../accounts/users/index.ts';
 import type { Caller } from '../activity/caller.ts';
 import type { ListedApplication } from '../applications/index.ts';
 import { ServiceError } from '../errors.ts';
@@ -13,13 +14,14 @@ import type { Grants } from './grants.ts';
 import { wordsIn } from './grants.ts';
 import { requestDetails } from './policy.ts';
 
-const requestParameters = z.object({
+export const requestParameters = z.object({
   client_id: z.string(),
   scope: z.string().optional(),
   resource: z.union([z.string(), z.array(z.string())]).optional(),
   prompt: z.string().optional(),
   max_age: z.coerce.number().optional(),
   acr_values: z.string().optional(),
+  login_hint: z.string().optional(),
 });
 
 /** The value of `acr_values` and `acr` for a login by a passkey or with a second factor. */
@@ -30,12 +32,14 @@ const UNMET = 'unmet_authentication_requirements';
 /** What the page does next: go to a location, or ask the user. */
 export type NextStep =
   | { step: 'continue'; location: string }
-  | { step: 'login' }
+  | { step: 'login'; loginHint?: string }
   | (Question & { step: 'second-factor' })
-  | (Question & { step: 'consent'; scopes: string[] });
+  | ConsentStep;
+
+export type ConsentStep = Question & { step: 'consent'; scopes: string[] };
 
 /** The user is asked about an application. */
-interface Question {
+export interface Question {
   application: Pick<ListedApplication, 'name' | 'logoUrl'>;
   userId: string;
   email: string;
@@ -47,6 +51,31 @@ export interface Answer {
   /** The user whom the page has asked: another tab may have logged in another one since. */
   userId?: string | undefined;
 }
+
+type Parameters = z.output<typeof requestParameters>;
+
+/** How the user authenticated; undefined if the request wants a later login. */
+export async function authenticationOf(
+  sessions: Pick<Sessions, 'authentication'>,
+  { params: { prompt, max_age: maxAge }, iat }: { params: Parameters; iat: number },
+  { id }: Session,
+): Promise<Authentication | undefined> {
+  const known = id === undefined ? undefined : await sessions.authentication(id);
+  const age = wordsIn(prompt).includes('login') ? 0 : maxAge;
+  return known === undefined || age === undefined || known.at >= (iat - age) * 1000 ? known : undefined;
+}
+
+/** Whether the request wants a second factor, and the user has given none. */
+export const lacksFactor = ({ acr_values: levels }: Parameters, { isMultiFactor }: Authentication): boolean =>
+  !isMultiFactor && wordsIn(levels).includes(MULTI_FACTOR);
+
+/** The value of the claim `acr`. */
+export const levelOf = ({ isMultiFactor }: Authentication): string | undefined =>
+  isMultiFactor ? MULTI_FACTOR : undefined;
+
+/** The address of a `login_hint`, for the form; nobody has shown that it exists. */
+const loginHintIn = ({ login_hint: hint }: Parameters) =>
+  hint !== undefined && isMailAddress(hint) ? { loginHint: hint } : {};
 
 interface Parts {
   provider(): Promise<Provider>;
@@ -71,15 +100,6 @@ export const createAuthorizations = ({ provider, grants, sessions, findApplicati
     return { step: 'continue', location: interaction.returnTo };
   };
 
-  /** How the user authenticated; undefined if the request wants a later login, or another user. */
-  const authenticationOf = async ({ interaction, details }: Found, session: Session) => {
-    const { prompt, max_age: maxAge } = requestParameters.parse(interaction.params);
-    const known = session.id === undefined ? undefined : await sessions.authentication(session.id);
-    if (known === undefined || (details.subject !== undefined && details.subject !== session.user.id)) return undefined;
-    const age = wordsIn(prompt).includes('login') ? 0 : maxAge;
-    return age === undefined || known.at >= (interaction.iat - age) * 1000 ? known : undefined;
-  };
-
   return {
     isBegunBy: async (id: string, browser: string): Promise<boolean> => (await find(id, browser)) !== undefined,
 
@@ -92,14 +112,17 @@ export const createAuthorizations = ({ provider, grants, sessions, findApplicati
     ): Promise<NextStep> {
       const found = await find(id, browser);
       if (!found) throw new ServiceError('NOT_FOUND', { message: 'This login request has expired' });
-      const { isSilent } = found.details;
-      const known = session ? await authenticationOf(found, session) : undefined;
+      const { isSilent, subject } = found.details;
+      const params = requestParameters.parse(found.interaction.params);
+      const isWantedUser = session !== null && (subject === undefined || subject === session.user.id);
+      const known = isWantedUser
+        ? await authenticationOf(sessions, { params, iat: found.interaction.iat }, session)
+        : undefined;
       if (!session || session.id === undefined || known === undefined)
-        return isSilent ? finish(found, { error: 'login_required' }) : { step: 'login' };
+        return isSilent ? finish(found, { error: 'login_required' }) : { step: 'login', ...loginHintIn(params) };
 
       const { user } = session;
-      const parameters = requestParameters.parse(found.interaction.params);
-      const { client_id: clientId, scope, resource, prompt, acr_values: levels } = parameters;
+      const { client_id: clientId, scope, resource, prompt } = params;
       const application = await findApplication(clientId);
       const { name, logoUrl } = application;
       const question: Question = { application: { name, logoUrl }, userId: user.id, email: user.email };
@@ -107,7 +130,7 @@ export const createAuthorizations = ({ provider, grants, sessions, findApplicati
       const request = { user, application, scopes: wordsIn(scope), resources };
       const isAnswered = answer.isAllowed !== undefined && answer.userId === user.id;
       if (isAnswered && answer.isAllowed === false) return finish(found, { error: 'access_denied' });
-      if (wordsIn(levels).includes(MULTI_FACTOR) && !known.isMultiFactor)
+      if (lacksFactor(params, known))
         return isSilent ? finish(found, { error: UNMET }) : { step: 'second-factor', ...question };
       if (!isAnswered) {
         const isWanted = wordsIn(prompt).includes('consent') || !(await grants.hasConsent(request));
@@ -117,8 +140,7 @@ export const createAuthorizations = ({ provider, grants, sessions, findApplicati
         }
       }
       const grantId = await grants.save({ ...request, sessionId: session.id }, caller);
-      const acr = known.isMultiFactor ? MULTI_FACTOR : undefined;
-      const login = { accountId: user.id, ts: Math.floor(known.at / 1000), remember: false, acr };
+      const login = { accountId: user.id, ts: Math.floor(known.at / 1000), remember: false, acr: levelOf(known) };
       return finish(found, { login, consent: { grantId } });
     },
   };

@@ -5,10 +5,15 @@ import type { ApplicationKind } from '../../entities/index.ts';
 import { type ApplicationRow, type ListedApplication, listedColumns, toListed } from '../applications/index.ts';
 import { hashOf } from '../lib/random-token.ts';
 import { type Database, prepared, sql } from '../parts/database/contract.ts';
+import { OFFLINE } from './grants.ts';
 
 /** The scopes of the OpenID provider; all others belong to resources. */
 export const identityScopes = ['openid', 'profile', 'email', 'offline_access'] as const;
 export const isIdentityScope = (scope: string): boolean => identityScopes.some((known) => known === scope);
+
+/** For a request without a scope (RFC 6749 section 3.3): all of the application's that fit it, except `offline_access`. */
+export const defaultScopes = (ofApplication: readonly string[], resource: unknown): string[] =>
+  ofApplication.filter((scope) => scope !== OFFLINE && (resource !== undefined || isIdentityScope(scope)));
 
 /** What the library does not know about an application, as extra metadata of its client. */
 export const extraMetadata = [
@@ -24,6 +29,12 @@ const metadataOf: Record<ApplicationKind, Partial<AdapterPayload>> = {
   web: { application_type: 'web', token_endpoint_auth_method: 'client_secret_basic' },
   browser: { application_type: 'web', token_endpoint_auth_method: 'none' },
   native: { application_type: 'native', token_endpoint_auth_method: 'none' },
+  device: {
+    application_type: 'native',
+    token_endpoint_auth_method: 'none',
+    grant_types: ['urn:ietf:params:oauth:grant-type:device_code', 'refresh_token'],
+    response_types: [],
+  },
   service: {
     token_endpoint_auth_method: 'client_secret_basic',
     grant_types: ['client_credentials'],

@@ -5,6 +5,7 @@ import type { Activity } from '../activity/index.ts';
 import type { Applications } from '../applications/index.ts';
 import type { Config } from '../config/index.ts';
 import { isToken } from '../lib/random-token.ts';
+import type { Limits } from '../limits/index.ts';
 import { type Database, sql } from '../parts/database/contract.ts';
 import type { KeyValueStore } from '../parts/key-value/contract.ts';
 import type { Secrets } from '../secrets.ts';
@@ -13,6 +14,7 @@ import { createHousekeeping } from '../workers/housekeeping.ts';
 import { deleteInBatches } from '../workers/sweep.ts';
 import { createAccess } from './access.ts';
 import { createAuthorizations } from './authorizations.ts';
+import { createDevices } from './devices.ts';
 import { createGrants, wordsIn } from './grants.ts';
 import { createSigningKeys } from './keys.ts';
 import { type CheckedLogout, checkLogout, type LogoutRequest } from './logouts.ts';
@@ -41,6 +43,7 @@ interface Parts {
   activity: Activity;
   accounts: Accounts;
   applications: Applications;
+  limits: Limits;
   secrets: Secrets;
   log: Log;
 }
@@ -50,7 +53,7 @@ interface Parts {
  * is an application; without one it does nothing.
  */
 export function createOAuth({ appUrl: issuer }: Pick<Config, 'appUrl'>, parts: Parts) {
-  const { database, store, activity, accounts, applications, secrets, log } = parts;
+  const { database, store, activity, accounts, applications, limits, secrets, log } = parts;
   const senders = new WeakMap<IncomingMessage, Sender>();
   const keys = createSigningKeys({ database, secrets });
   const grants = createGrants({ database, activity, mails: accounts.mails });
@@ -87,12 +90,7 @@ export function createOAuth({ appUrl: issuer }: Pick<Config, 'appUrl'>, parts: P
     return making;
   };
 
-  const authorizations = createAuthorizations({
-    provider,
-    grants,
-    sessions: accounts.sessions,
-    findApplication: applications.get,
-  });
+  const common = { grants, sessions: accounts.sessions, findApplication: applications.get };
 
   const housekeeping = whenUsed(
     createHousekeeping({
@@ -123,7 +121,8 @@ export function createOAuth({ appUrl: issuer }: Pick<Config, 'appUrl'>, parts: P
   };
 
   return {
-    ...authorizations,
+    ...createAuthorizations({ ...common, provider }),
+    ...createDevices({ ...common, store, limits }),
     access: createAccess({ database, activity }),
     rotateKeys: keys.rotate,
     checkLogout: async (request: LogoutRequest): Promise<CheckedLogout> =>

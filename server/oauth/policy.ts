@@ -1,7 +1,7 @@
-import type { Client, interactionPolicy, KoaContextWithOIDC } from 'oidc-provider';
+import type { interactionPolicy, KoaContextWithOIDC } from 'oidc-provider';
 import { z } from 'zod';
-import { resourceScopesOf } from './clients.ts';
-import { OFFLINE, wordsIn } from './grants.ts';
+import { defaultScopes, resourceScopesOf } from './clients.ts';
+import { wordsIn } from './grants.ts';
 
 /** What the account page needs to know about an authorization request, beside its parameters. */
 export const requestDetails = z.object({
@@ -25,7 +25,11 @@ export function createPolicy(
   const isAsked = (ctx: KoaContextWithOIDC): boolean => {
     const { params, result, prompts, client } = ctx.oidc;
     if (result !== undefined) return false;
-    if (params && client) params['scope'] ??= scopeOf(client, params['resource']);
+    if (params && client)
+      params['scope'] ??= defaultScopes(
+        [...wordsIn(client.scope), ...resourceScopesOf(client)],
+        params['resource'],
+      ).join(' ');
     if (params && prompts.has('none')) {
       silent.add(ctx);
       params['prompt'] = undefined;
@@ -45,10 +49,3 @@ export function createPolicy(
   policy.add(new Prompt({ name: 'account', requestable: false }, asked), 0);
   return policy;
 }
-
-/** The scope of a request without one (RFC 6749 section 3.3): all that the application may ask for, except `offline_access`. */
-const scopeOf = (client: Client, resource: unknown): string =>
-  [
-    ...wordsIn(client.scope).filter((scope) => scope !== OFFLINE),
-    ...(resource === undefined ? [] : resourceScopesOf(client)),
-  ].join(' ');

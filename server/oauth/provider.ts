@@ -3,6 +3,7 @@ import type { Users } from '../accounts/users/index.ts';
 import { assertionAlgorithms } from '../applications/index.ts';
 import { hashOf } from '../lib/random-token.ts';
 import { pagePaths } from '../shared/page-paths.ts';
+import { firstLanguage, LOCALES_PARAMETER, languages } from '../shared/texts/languages.ts';
 import type { Log } from '../telemetry/log.ts';
 import { type AdapterNeeds, createAdapter } from './adapter.ts';
 import { MULTI_FACTOR } from './authorizations.ts';
@@ -52,8 +53,9 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
   };
 
   const configuration: Configuration = {
-    routes,
-    discovery: { end_session_endpoint: `${issuer}${routes.end_session}` },
+    // Its own pages for user codes are not mounted: that address is a page of ours.
+    routes: { ...routes, code_verification: pagePaths.device },
+    discovery: { end_session_endpoint: `${issuer}${routes.end_session}`, ui_locales_supported: languages },
     jwks: { keys },
     adapter: (model: string) => createAdapter(model, storage),
     responseTypes: ['code'],
@@ -84,7 +86,8 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
     acrValues: [MULTI_FACTOR],
     // For an API that asks for a stronger login (RFC 9470).
     extraTokenClaims: ({ oidc }) => {
-      const { authTime, acr } = oidc.entities.AuthorizationCode ?? oidc.entities.RefreshToken ?? {};
+      const { authTime, acr } =
+        oidc.entities.AuthorizationCode ?? oidc.entities.RefreshToken ?? oidc.entities.DeviceCode ?? {};
       return { ...(authTime !== undefined && { auth_time: authTime }), ...(acr !== undefined && { acr }) };
     },
     features: {
@@ -92,6 +95,7 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
       // It needs a session of the library: see logouts.ts.
       rpInitiatedLogout: { enabled: false },
       clientCredentials: { enabled: true },
+      deviceFlow: { enabled: true, deviceInfo: () => ({}) },
       dPoP: { enabled: true },
       introspection: {
         enabled: true,
@@ -123,6 +127,7 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
       AccessToken: 5 * MINUTE,
       AuthorizationCode: MINUTE,
       ClientCredentials: 5 * MINUTE,
+      DeviceCode: 10 * MINUTE,
       Grant: 365 * DAY,
       IdToken: 60 * MINUTE,
       Interaction: 30 * MINUTE,
@@ -131,7 +136,7 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
     },
     interactions: {
       policy: createPolicy(interactionPolicy, ({ req }) => hashOf(senderOf(req)?.browser ?? '')),
-      url: (_ctx, { uid }) => `${pagePaths.authorize}?id=${uid}`,
+      url: (_ctx, { uid, params }) => authorizePage(uid, params['ui_locales']),
     },
     async loadExistingGrant({ oidc }) {
       const id = oidc.result?.consent?.grantId;
@@ -170,6 +175,12 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
   // Errors are already logged; Koa would write them to stderr as well.
   provider.silent = true;
   return provider;
+}
+
+/** The account page of a request, in the first language of `ui_locales` that it has. */
+function authorizePage(id: string, locales: unknown): string {
+  const language = typeof locales === 'string' ? firstLanguage(locales) : undefined;
+  return `${pagePaths.authorize}?${new URLSearchParams({ id, ...(language && { [LOCALES_PARAMETER]: language }) })}`;
 }
 
 const audienceOf = (token: object): unknown => ('aud' in token ? token.aud : undefined);

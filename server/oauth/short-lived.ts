@@ -12,7 +12,8 @@ export const MAX_ASSERTION_SECONDS = 6 * 60;
 const REPLAY_SECONDS = 2 * MAX_ASSERTION_SECONDS;
 
 const isPayload = (value: unknown) => typeof value === 'object' && value !== null;
-const stored = z.object({ payload: z.custom<AdapterPayload>(isPayload) });
+/** As the key-value store has it. */
+export const stored = z.object({ payload: z.custom<AdapterPayload>(isPayload) });
 
 /** Payloads of one model in the key-value store, under the hash of their token and without it. */
 export const createShortLived = (store: KeyValueStore, model: string) => {

@@ -12,6 +12,7 @@ export const pagePaths = {
   notMe: '/not-me',
   authorize: '/authorize',
   logOut: '/logout',
+  device: '/device',
   dashboard: '/dashboard',
   security: '/dashboard/security',
   devices: '/dashboard/devices',

@@ -5,8 +5,10 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { callerOf } from '../contract/rig/callers.ts';
+import { deviceParty } from '../contract/rig/relying-party.ts';
 import { loggedIn, onStack, PASSWORD, verified } from '../contract/rig/scenario.ts';
 import { heading, inBrowser, mailedLink, press } from '../pages/browser.ts';
+import { spawnGroup } from '../rig/process/process-group.ts';
 import { newProject, packClient } from '../rig/process/project.ts';
 import { freshEmail } from '../rig/servers/address.ts';
 import { freePort } from '../rig/servers/port.ts';
@@ -166,6 +168,24 @@ inBrowser(['embedded'], (scenario) => {
       const headers = { cookie: `auth_session=${session}`, origin: 'https://evil.test' };
       expect((await fetch(`${url}/log-out`, { method: 'POST', headers })).status).toBe(403);
       expect(await (await fetch(url, { headers })).text()).toContain('Welcome, Ada');
+    });
+  });
+});
+
+describe('device-login', () => {
+  onStack('embedded', (stack) => {
+    test('logs in once the user has entered its code', async () => {
+      const scenario = { stack: stack(), call: callerOf('rest', stack().url) };
+      const { id, answer } = await deviceParty(scenario);
+      const user = await loggedIn(scenario);
+      const { directory } = await example('device-login');
+      const env = { ACCOUNTS_URL: stack().appUrl, CLIENT_ID: id };
+      const { exited, output } = spawnGroup({ file: process.execPath, args: ['log-in.ts'], cwd: directory, env });
+      const code = () => /\/device and enter (\w{4}-\w{4})\n/.exec(output())?.[1];
+      await expect.poll(code).toBeDefined();
+      await answer({ user_code: code() ?? '' }, user);
+      expect(await exited).toBe(0);
+      expect(output()).toContain(`Logged in as ${user.email}\n`);
     });
   });
 });

@@ -1,8 +1,10 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
+import { readTexts, writer } from '../../server/texts/index.ts';
 import { administrator, growOld, loggedIn, logIn, PASSWORD, registered } from '../contract/rig/scenario.ts';
 import { setUpApp, withApp } from '../contract/rig/totp-scenario.ts';
 import { freshEmail } from '../rig/servers/address.ts';
+import { applicationPages, expectClean } from './application-pages.ts';
 import { findings } from './axe.ts';
 import { inBrowser, mailedLink, press, said } from './browser.ts';
 import { addAuthenticator } from './virtual-authenticator.ts';
@@ -149,6 +151,27 @@ inBrowser(['embedded'], (scenario) => {
           }
         },
         { ...look, session },
+      );
+    },
+    120_000,
+  );
+
+  test.each(looks)(
+    'no page that applications lead to has axe-core findings or overflows the screen: $colorScheme, $viewport',
+    async (look) => {
+      const user = await loggedIn(scenario(), { email: longEmail() });
+      const states = await applicationPages(scenario(), user);
+      const write = writer(readTexts(undefined), 'en');
+      await scenario().visit(
+        async (page) => {
+          await expectClean(page, states, write, async () => [
+            ...(await findings(page)),
+            ...(await page.evaluate<string[]>(
+              "document.documentElement.scrollWidth > innerWidth ? ['the page is too wide'] : []",
+            )),
+          ]);
+        },
+        { ...look, session: user.session },
       );
     },
     120_000,

@@ -2,11 +2,13 @@ import { createServer } from 'node:http';
 import * as client from 'openid-client';
 import type { Page } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
-import { relyingParty } from '../contract/rig/relying-party.ts';
+import { LANGUAGE_COOKIE, type Language } from '../../server/shared/texts/languages.ts';
+import { readTexts, writer } from '../../server/texts/index.ts';
+import { deviceParty, refused, relyingParty } from '../contract/rig/relying-party.ts';
 import { loggedIn, PASSWORD, verified } from '../contract/rig/scenario.ts';
 import { freePort } from '../rig/servers/port.ts';
 import { findings } from './axe.ts';
-import { heading, inBrowser, press } from './browser.ts';
+import { heading, inBrowser, press, said } from './browser.ts';
 
 /** A login to another application, from its site and back, and the page of the applications with access. */
 const port = await freePort();
@@ -14,6 +16,7 @@ const port = await freePort();
 const SHOP = `http://127.0.0.1:${port}`;
 const CALLBACK = `${SHOP}/callback`;
 const elsewhere = [SHOP];
+const texts = readTexts(undefined);
 const shop = createServer((_request, response) => {
   response
     .setHeader('Content-Type', 'text/html')
@@ -120,6 +123,96 @@ inBrowser(['embedded', 'real'], (scenario) => {
         expect(await page.context().cookies()).not.toContainEqual(expect.objectContaining({ name: 'auth_session' }));
       },
       { session: user.session, elsewhere },
+    );
+  });
+
+  test('an application names the address and the language, which the user may change', async () => {
+    const { begin } = await asked();
+    const { email, session } = await loggedIn(scenario());
+    await scenario().visit(
+      async (page) => {
+        const write = (language: Language) => writer(texts, language);
+        await page.goto(SHOP);
+        await begin(page, { login_hint: email, ui_locales: 'ja fr-CA de' });
+        await heading(page, write('fr')('entry.logIn.title'));
+        expect(await page.getByLabel(write('fr')('common.email')).inputValue()).toBe(email);
+        await page.getByLabel(write('fr')('common.password')).fill(PASSWORD);
+        await press(page, write('fr')('entry.logIn.action'));
+        await heading(page, write('fr')('entry.authorize.title', { application: 'Shop' }));
+        expect((await page.context().cookies()).filter(({ name }) => name === LANGUAGE_COOKIE)).toEqual([]);
+        expect((await scenario().call('profile.language', undefined, { session })).data).toEqual({ language: null });
+        await page.getByRole('combobox').selectOption('de');
+        await heading(page, write('de')('entry.authorize.title', { application: 'Shop' }));
+        expect((await scenario().call('profile.language', undefined, { session })).data).toEqual({ language: 'de' });
+      },
+      { elsewhere },
+    );
+  });
+
+  test('the language that the user chooses at the login stays, whatever the application asked for', async () => {
+    const { begin } = await asked();
+    const { email } = await verified(scenario());
+    await scenario().visit(
+      async (page) => {
+        await page.goto(SHOP);
+        await begin(page, { ui_locales: 'es', prompt: 'login' });
+        await heading(page, texts.es['entry.logIn.title'] as string);
+        await page.getByRole('combobox').selectOption('de');
+        await heading(page, texts.de['entry.logIn.title'] as string);
+        await page.getByLabel('E-Mail').fill(email);
+        await page.getByLabel('Passwort').fill(PASSWORD);
+        await press(page, 'Anmelden');
+        await heading(page, writer(texts, 'de')('entry.authorize.title', { application: 'Shop' }));
+      },
+      { elsewhere },
+    );
+  });
+
+  test.each([320, 1280])('a user enters the code of a device, logs in and allows it, at %i px', async (width) => {
+    const { begin, redeem } = await deviceParty(scenario());
+    const { email, id } = await verified(scenario());
+    const codes = await begin();
+    await scenario().visit(
+      async (page) => {
+        await page.goto(codes.verification_uri_complete ?? '');
+        await heading(page, 'Log in');
+        await page.getByLabel('Email').fill(email);
+        await page.getByLabel('Password').fill(PASSWORD);
+        await press(page, 'Log in');
+        await heading(page, 'Connect a device');
+        expect(await page.getByLabel('Code').inputValue()).toBe(codes.user_code);
+        await page.getByLabel('Code').fill(codes.user_code.toLowerCase().replace('-', ''));
+        await page.getByLabel('Code').press('Enter');
+        await heading(page, 'Allow Shop on a device?');
+        await page.getByText(email).waitFor();
+        await page.getByText('your email address').waitFor();
+        await page.getByText(codes.user_code).waitFor();
+        await said(page, 'alert', 'Continue only if you started this on a device of your own.');
+        await press(page, 'Allow');
+        await heading(page, 'The device is connected');
+        expect((await redeem(codes)).claims()?.sub).toBe(id);
+      },
+      { viewport: { width, height: 740 } },
+    );
+  });
+
+  test('a wrong code says so, and a device that is not allowed gets nothing', async () => {
+    const { begin, redeem } = await deviceParty(scenario());
+    const { session } = await loggedIn(scenario());
+    const codes = await begin();
+    await scenario().visit(
+      async (page) => {
+        await page.goto('/device');
+        await page.getByLabel('Code').fill('BBBB-BBBB');
+        await press(page, 'Continue');
+        await said(page, 'alert', 'This code is not valid or has expired.');
+        await page.getByLabel('Code').fill(codes.user_code);
+        await press(page, 'Continue');
+        await press(page, 'Do not allow');
+        await heading(page, 'The device got no access');
+        expect(await refused(redeem(codes))).toBe('access_denied');
+      },
+      { session },
     );
   });
 

@@ -5,6 +5,7 @@ import type { TextKey, Write } from '../../server/shared/texts/template.ts';
 import { readTexts, writer } from '../../server/texts/index.ts';
 import { loggedIn, PASSWORD, registered } from '../contract/rig/scenario.ts';
 import { freshEmail } from '../rig/servers/address.ts';
+import { applicationPages, expectClean } from './application-pages.ts';
 import { findings } from './axe.ts';
 import { heading, inBrowser, mailedLink, press, said } from './browser.ts';
 import { faultsIn, phone } from './page-texts.ts';
@@ -162,6 +163,19 @@ describe('every page before a login', () => {
       },
     },
   );
+});
+
+describe('every page that applications lead to', () => {
+  inBrowser(['embedded'], (scenario) => {
+    test.each(languages)('is in %s only, and fits on a phone', async (language) => {
+      const user = await loggedIn(scenario());
+      const states = await applicationPages(scenario(), user);
+      await scenario().visit(
+        (page) => expectClean(page, states, writer(texts, language), () => faultsIn(page, language)),
+        { session: user.session, locale: locales[language], viewport: phone },
+      );
+    });
+  });
 });
 
 describe('the language of a page', () => {

@@ -1,6 +1,7 @@
 import { isLanguage, type Language, languageNames, languages } from '../../../server/shared/texts/languages.ts';
 import { useAction } from '../form/use-action.ts';
 import { sentenceFor } from '../form/use-form.ts';
+import { dropAskedLanguage } from '../session/way-back.ts';
 import { keepLanguage } from './language-cookie.ts';
 import { saveLanguage } from './language-of-profile.ts';
 import { language, markup } from './texts.ts';
@@ -12,6 +13,7 @@ export function LanguagePicker() {
     act('choose', async () => {
       await saveLanguage(chosen);
       keepLanguage(chosen);
+      dropAskedLanguage();
       location.reload();
       return undefined;
     });

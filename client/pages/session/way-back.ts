@@ -1,5 +1,6 @@
 import { pagePaths, sessionPaths } from '../../../server/shared/page-paths.ts';
 import { returnAddress } from '../../../server/shared/return-to.ts';
+import { withoutAskedLanguage } from '../language/asked-language.ts';
 import { settings } from '../settings.ts';
 import { arrivalQuery } from './arrival-query.ts';
 import { dropDraft, keepDraft, readDraft } from './draft.ts';
@@ -24,6 +25,13 @@ export const rememberPage = (query = location.search.slice(1)): void =>
 export function rememberAsked(): void {
   const target = returnAddress(arrivalQuery.get('returnTo') ?? undefined, ours);
   if (target !== undefined && !sessionPaths.some((path) => path === location.pathname)) remember(target);
+}
+
+/** The user has chosen a language: neither this page nor the target keeps that of an application. */
+export function dropAskedLanguage(): void {
+  history.replaceState(history.state, '', withoutAskedLanguage(location.href));
+  const { returnTo } = readDraft(WAY_BACK);
+  if (returnTo !== undefined) remember(withoutAskedLanguage(returnTo));
 }
 
 /** The target to continue to from the dashboard, where every login ends; returned once. */

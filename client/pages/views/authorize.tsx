@@ -1,12 +1,11 @@
-import type { AuthorizationsProceedInput, AuthorizationsProceedOutput } from 'account-client';
 import { useEffect, useState } from 'preact/hooks';
 import { pagePaths } from '../../../server/shared/page-paths.ts';
 import { api, type Refusal, refusalIn } from '../api.ts';
-import { Button } from '../form/form.tsx';
-import { scopeText } from '../language/scope-text.ts';
-import { markup, text } from '../language/texts.ts';
-import { Page } from '../page.tsx';
+import { askedLanguage } from '../language/asked-language.ts';
+import { text } from '../language/texts.ts';
+import { beforeLogin, keepDraft } from '../session/draft.ts';
 import { rememberPage } from '../session/way-back.ts';
+import { type Answer, type Asked, Consent } from './consent.tsx';
 import { LinkOutcome } from './mailed-links/link-outcome.tsx';
 import { OneMoment } from './one-moment.tsx';
 import { Unreachable } from './unreachable.tsx';
@@ -15,11 +14,11 @@ const id = new URLSearchParams(location.search).get('id') ?? '';
 
 /** Another application asks for a login. A session and an earlier consent answer it without a word. */
 export function Authorize() {
-  const [asked, setAsked] = useState<AuthorizationsProceedOutput>();
+  const [asked, setAsked] = useState<Asked>();
   const [refusal, setRefusal] = useState<Refusal>();
   const [busy, setBusy] = useState<boolean>();
 
-  const proceed = async (answer: Omit<AuthorizationsProceedInput, 'id'> = {}) => {
+  const proceed = async (answer: Answer = {}) => {
     setBusy(answer.allow);
     try {
       const next = await api.authorizations.proceed.mutate({ id, ...answer });
@@ -28,8 +27,9 @@ export function Authorize() {
         setAsked(next);
         return setBusy(undefined);
       }
+      if (next.loginHint !== undefined) keepDraft(beforeLogin, { email: next.loginHint });
       rememberPage();
-      location.replace(pagePaths.logIn);
+      location.replace(pagePaths.logIn + askedLanguage());
     } catch (error) {
       setRefusal(refusalIn(error));
     }
@@ -40,44 +40,6 @@ export function Authorize() {
     return <LinkOutcome title={text('entry.authorize.expired')} explanation={text('entry.authorize.startAgain')} />;
   if (refusal) return <Unreachable refusal={refusal} />;
   if (!asked?.application) return <OneMoment />;
-  const { application, scopes = [], userId, email = '' } = asked;
-  return (
-    <Page title={text('entry.authorize.title', { application: application.name })} isNews>
-      <p>{markup('entry.authorize.account', { email: <strong>{email}</strong> })}</p>
-      {asked.step === 'consent' ? (
-        <>
-          <p>{text('entry.authorize.asks', { application: application.name })}</p>
-          <ul>
-            {scopes.map((scope) => (
-              <li key={scope}>{scopeText(scope)}</li>
-            ))}
-          </ul>
-        </>
-      ) : (
-        <p>
-          {markup('entry.authorize.secondFactor', {
-            application: application.name,
-            link: (label) => <a href={pagePaths.security}>{label}</a>,
-          })}
-        </p>
-      )}
-      <div class="stack">
-        <Button
-          isBusy={busy === true}
-          busy={text('common.oneMoment')}
-          onClick={() => void proceed({ allow: true, userId })}
-        >
-          {text(asked.step === 'consent' ? 'entry.authorize.allow' : 'entry.authorize.tryAgain')}
-        </Button>
-        <Button
-          kind="secondary"
-          isBusy={busy === false}
-          busy={text('common.oneMoment')}
-          onClick={() => void proceed({ allow: false, userId })}
-        >
-          {text('entry.authorize.deny')}
-        </Button>
-      </div>
-    </Page>
-  );
+  const title = text('entry.authorize.title', { application: asked.application.name });
+  return <Consent title={title} asked={asked} busy={busy} onAnswer={(answer) => void proceed(answer)} />;
 }

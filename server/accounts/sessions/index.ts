@@ -25,7 +25,7 @@ export {
   lockOwner,
   type NextSession,
 } from './of-user.ts';
-export type { ListedSession } from './rows.ts';
+export type { Authentication, ListedSession } from './rows.ts';
 export type {
   Credential,
   Login,

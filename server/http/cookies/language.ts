@@ -1,9 +1,11 @@
 import type { Context } from 'koa';
 import {
   defaultLanguage,
+  firstLanguage,
   isLanguage,
   LANGUAGE_COOKIE,
   type Language,
+  LOCALES_PARAMETER,
   languages,
 } from '../../shared/texts/languages.ts';
 import { readCookie } from './cookie.ts';
@@ -19,4 +21,6 @@ export function askedLanguage(ctx: Context): Language | undefined {
   return isLanguage(accepted) ? accepted : undefined;
 }
 
-export const languageOf = (ctx: Context): Language => askedLanguage(ctx) ?? defaultLanguage;
+/** That of a page: an application may ask for another one in its address. */
+export const languageOfPage = (ctx: Context): Language =>
+  firstLanguage(String(ctx.query[LOCALES_PARAMETER] ?? '')) ?? askedLanguage(ctx) ?? defaultLanguage;

@@ -10,7 +10,7 @@ import { pagePaths, sessionPaths } from '../../shared/page-paths.ts';
 import { type Language, languages } from '../../shared/texts/languages.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { type Texts, textsOfParts, writer } from '../../texts/index.ts';
-import { languageOf } from '../cookies/language.ts';
+import { languageOfPage } from '../cookies/language.ts';
 import { memoryFile } from './memory-file.ts';
 
 const BUILT = join(import.meta.dirname, '../../../client/pages/dist');
@@ -85,7 +85,7 @@ export function pages(
     ctx.status = isPage ? 200 : 404;
     ctx.vary('Accept-Language');
     return shells
-      .get(languageOf(ctx))
+      .get(languageOfPage(ctx))
       ?.[kindOf(path)]()
       .then((shell) => shell(ctx));
   };

@@ -18,5 +18,15 @@ export const defaultLanguage: Language = languages[0];
 
 export const isLanguage = (tag: unknown): tag is Language => (languages as readonly unknown[]).includes(tag);
 
+/** The first supported language of a list of BCP 47 tags, separated by spaces. */
+export const firstLanguage = (tags: string): Language | undefined =>
+  tags
+    .split(' ')
+    .map((tag) => tag.split('-')[0]?.toLowerCase())
+    .find(isLanguage);
+
+/** In the address of a page: the languages that an application asks for (OpenID Connect Core section 3.1.2.1). */
+export const LOCALES_PARAMETER = 'ui_locales';
+
 /** The cookie with the language chosen in this browser; the pages write it. */
 export const LANGUAGE_COOKIE = 'auth_language';

@@ -59,6 +59,7 @@ everywhere((scenario, surface) => {
 
   test.each([
     ['browser', ['https://spa.example.com/']],
+    ['device', []],
     ['native', ['http://127.0.0.1/callback', 'http://[::1]/', 'com.example.app:/callback', 'https://example.com/app']],
   ])('a %s application has no secret', async (kind, redirectUris) => {
     const { application, secret, call } = await created({ kind, redirectUris });
@@ -132,6 +133,7 @@ everywhere((scenario, surface) => {
     ['native', 'http://127.0.0.1.example.com/', 'forbidden_scheme'],
     ['native', 'myapp:/callback', 'forbidden_scheme'],
     ['service', 'https://shop.example.com/', 'not_allowed'],
+    ['device', 'http://127.0.0.1/callback', 'not_allowed'],
   ])('a %s application must not have the redirect address %s', async (kind, uri, rule) => {
     const { session } = await administrator(scenario());
     const reply = await scenario().call('applications.create', { ...fields, kind, redirectUris: [uri] }, { session });

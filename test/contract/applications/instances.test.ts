@@ -2,7 +2,7 @@ import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import * as client from 'openid-client';
 import { expect, test } from 'vitest';
 import { callerOf } from '../rig/callers.ts';
-import { relyingParty } from '../rig/relying-party.ts';
+import { deviceParty, relyingParty } from '../rig/relying-party.ts';
 import { isAlive, loggedIn, onStack } from '../rig/scenario.ts';
 
 /** The OpenID provider on two instances. */
@@ -63,6 +63,31 @@ onStack(
         );
         expect(statuses.sort()).toEqual([200, 401, 401, 401]);
       }
+    });
+
+    test('a device code is used once, also on two instances at once, and the second use ends the grant', async () => {
+      const party = await deviceParty(scenario());
+      const other = await party.configured(urlOf(1));
+      const user = await loggedIn(scenario());
+      for (let round = 0; round < 5; round++) {
+        const codes = await party.begin();
+        await party.answer(codes, user);
+        const won = await winners(
+          [party.config, other, party.config, other].map((config) => party.redeem(codes, config)),
+        );
+        expect(won.length).toBeLessThanOrEqual(1);
+        for (const { refresh_token: token = '' } of won)
+          await expect(client.refreshTokenGrant(party.config, token)).rejects.toThrow();
+      }
+    });
+
+    test('a device asks at one instance and gets the answer of its user at the other', async () => {
+      const party = await deviceParty(scenario());
+      const other = await party.configured(urlOf(1));
+      const user = await loggedIn(scenario());
+      const codes = await client.initiateDeviceAuthorization(other, { scope: 'openid' });
+      await party.answer(codes, user);
+      expect((await party.redeem(codes, other)).claims()?.sub).toBe(user.id);
     });
 
     test('a flow goes over both instances, which sign by the same keys', async () => {

@@ -3,23 +3,13 @@ import * as client from 'openid-client';
 import { describe, expect, test } from 'vitest';
 import { until } from '../../rig/until.ts';
 import { callerOf } from '../rig/callers.ts';
-import { CALLBACK, relyingParty, Visitor } from '../rig/relying-party.ts';
+import { CALLBACK, refused, relyingParty, Visitor } from '../rig/relying-party.ts';
 import { eventsOf, expectRefusal, growOld, loggedIn, logIn, onBothStacks } from '../rig/scenario.ts';
 
 /** Other applications log in here; openid-client is the relying party. */
 
 const API = 'https://api.example.com';
 const withApi = { resources: [API], scopes: ['openid', 'profile', 'email', 'offline_access', 'orders:read'] };
-
-/** The error of a refused request to an endpoint. */
-const refused = async (request: Promise<unknown>) => {
-  const error = await request.then(
-    () => undefined,
-    (thrown: unknown) => thrown,
-  );
-  if (error instanceof client.WWWAuthenticateChallengeError) return error.cause[0]?.parameters['error'];
-  return error instanceof client.ResponseBodyError ? error.error : error;
-};
 
 const errorIn = async (response: Response) => ((await response.json()) as { error?: string }).error;
 
@@ -60,10 +50,17 @@ onBothStacks((stack) => {
       issuer: stack().appUrl,
       response_types_supported: ['code'],
       code_challenge_methods_supported: ['S256'],
-      grant_types_supported: ['authorization_code', 'refresh_token', 'client_credentials'],
+      grant_types_supported: [
+        'authorization_code',
+        'refresh_token',
+        'client_credentials',
+        'urn:ietf:params:oauth:grant-type:device_code',
+      ],
       id_token_signing_alg_values_supported: ['ES256'],
       authorization_response_iss_parameter_supported: true,
       pushed_authorization_request_endpoint: `${stack().appUrl}/oauth/par`,
+      device_authorization_endpoint: `${stack().appUrl}/oauth/device`,
+      ui_locales_supported: ['en', 'de', 'fr', 'es'],
     });
     const other = await fetch(at('/.well-known/oauth-authorization-server'));
     expect(await other.json()).toEqual(JSON.parse(JSON.stringify(metadata)));
@@ -142,6 +139,21 @@ onBothStacks((stack) => {
     expect(await silently(other.session, { id_token_hint: hint })).toBe('login_required');
     await growOld(stack(), user.id);
     expect(await silently(user.session, { max_age: '60' })).toBe('login_required');
+  });
+
+  test('the account page learns the address and the language that the application names', async () => {
+    const party = await relyingParty(scenario());
+    const begin = async (extra: Record<string, string>) => {
+      const visitor = new Visitor();
+      const { id, url } = await party.begin(visitor, await party.parameters('v'.repeat(43), extra));
+      const { data } = await call('authorizations.proceed', { id }, { browser: visitor.browser });
+      return [data, url?.searchParams.get('ui_locales')];
+    };
+    expect(await begin({ login_hint: 'nobody@example.com', ui_locales: 'ja fr-CA de' })).toEqual([
+      { step: 'login', loginHint: 'nobody@example.com' },
+      'fr',
+    ]);
+    expect(await begin({ login_hint: 'Call 0900 123', ui_locales: 'ja' })).toEqual([{ step: 'login' }, null]);
   });
 
   test('prompt=login and max_age want a login after the request', async () => {

@@ -136,6 +136,7 @@ export const paths: Record<string, [method: string, path: string]> = {
   'applications.rotateSecret': ['POST', '/api/applications/{id}/secret'],
   'authorizations.proceed': ['POST', '/api/authorizations/{id}'],
   'authorizations.logOut': ['POST', '/api/authorizations/logout'],
+  'authorizations.device': ['POST', '/api/device'],
   'grants.list': ['GET', '/api/grants'],
   'grants.revoke': ['DELETE', '/api/grants/{id}'],
   health: ['GET', '/api/health'],

@@ -31,6 +31,16 @@ export class Visitor {
   }
 }
 
+/** The error of a refused request to an endpoint. */
+export const refused = async (request: Promise<unknown>) => {
+  const error = await request.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  if (error instanceof client.WWWAuthenticateChallengeError) return error.cause[0]?.parameters['error'];
+  return error instanceof client.ResponseBodyError ? error.error : error;
+};
+
 interface Asked {
   /** Parameters of the authorization request, besides those of every one. */
   parameters?: Record<string, string>;
@@ -156,3 +166,42 @@ export async function relyingParty(scenario: Scenario, given: object = {}, auth 
   };
   return party;
 }
+
+export const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code';
+
+/** A registered application on a device without a browser. */
+export async function deviceParty(scenario: Scenario, given: object = {}) {
+  const party = await relyingParty(scenario, { kind: 'device', redirectUris: [], ...given });
+  const device = {
+    ...party,
+    beginInBrowser: party.begin,
+
+    /** Asks for codes. */
+    begin: (parameters: Record<string, string> = {}) =>
+      client.initiateDeviceAuthorization(party.config, { scope: 'openid profile email', ...parameters }),
+
+    /** The user of the session answers on the account page. */
+    async answer(
+      { user_code: userCode }: Pick<Codes, 'user_code'>,
+      { session, id: userId }: { session: string; id: string },
+      allow = true,
+    ) {
+      const reply = await scenario.call('authorizations.device', { userCode, allow, userId }, { session });
+      expect(reply).toMatchObject({ code: undefined, data: { step: 'done' } });
+    },
+
+    /** Polls once. */
+    redeem: ({ device_code: code }: Codes, config = party.config) =>
+      client.genericGrantRequest(config, DEVICE, { device_code: code }),
+
+    /** The tokens that the user of the session allows. */
+    async allowed(user: { session: string; id: string }, parameters: Record<string, string> = {}) {
+      const codes = await device.begin(parameters);
+      await device.answer(codes, user);
+      return device.redeem(codes);
+    },
+  };
+  return device;
+}
+
+type Codes = client.DeviceAuthorizationResponse;

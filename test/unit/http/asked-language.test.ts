@@ -1,6 +1,6 @@
 import Koa from 'koa';
 import { expect, test } from 'vitest';
-import { askedLanguage, languageOf } from '../../../server/http/cookies/language.ts';
+import { askedLanguage, languageOfPage } from '../../../server/http/cookies/language.ts';
 import { boundedAccept } from '../../../server/http/security.ts';
 
 const app = new Koa();
@@ -8,8 +8,8 @@ const app = new Koa();
 type Asked = Parameters<typeof askedLanguage>[0];
 
 /** A request with these headers. */
-const request = (headers: Record<string, string>) =>
-  app.createContext({ headers, socket: {} } as never, {} as never) as unknown as Asked;
+const request = (headers: Record<string, string>, url = '/') =>
+  app.createContext({ headers, url, socket: {} } as never, {} as never) as unknown as Asked;
 
 test.each([
   ['de-CH,de;q=0.9,en;q=0.8', 'de'],
@@ -27,7 +27,7 @@ test.each([
 
 test('a program without the header gets none, and pages in English', () => {
   expect(askedLanguage(request({}))).toBeUndefined();
-  expect(languageOf(request({}))).toBe('en');
+  expect(languageOfPage(request({}))).toBe('en');
 });
 
 test('the language chosen in this browser comes first; an unknown one is ignored', () => {
@@ -35,6 +35,18 @@ test('the language chosen in this browser comes first; an unknown one is ignored
   expect(askedLanguage(request({ ...header, cookie: 'auth_language=es' }))).toBe('es');
   expect(askedLanguage(request({ ...header, cookie: 'auth_language=xx' }))).toBe('de');
   expect(askedLanguage(request({ ...header, cookie: 'auth_language=es; auth_language=fr' }))).toBe('de');
+});
+
+test.each([
+  ['fr', 'fr'],
+  ['ja de-CH fr', 'de'],
+  ['FR', 'fr'],
+  ['ja', 'es'],
+  ['', 'es'],
+])('a page that an application asks for in %j is in %s, before the language of this browser', (locales, language) => {
+  const url = `/authorize?${new URLSearchParams({ ui_locales: locales })}`;
+  const asked = request({ cookie: 'auth_language=es' }, url);
+  expect([languageOfPage(asked), askedLanguage(asked)]).toEqual([language, 'es']);
 });
 
 test.each([

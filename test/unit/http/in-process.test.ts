@@ -73,7 +73,7 @@ beforeAll(async () => {
     accounts,
     access: createAccess({ database, users: accounts.users, ...accounts.mail }),
     applications,
-    oauth: createOAuth(config, { database, store, activity, accounts, applications, secrets, log }),
+    oauth: createOAuth(config, { database, store, activity, accounts, applications, limits, secrets, log }),
     events,
     limits,
     uploads,

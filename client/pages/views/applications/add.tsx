@@ -26,6 +26,7 @@ const kindTexts = () => ({
   web: text('applications.kinds.web'),
   browser: text('applications.kinds.browser'),
   native: text('applications.kinds.native'),
+  device: text('applications.kinds.device'),
   service: text('applications.kinds.service'),
 });
 

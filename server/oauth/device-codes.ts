@@ -1,0 +1,52 @@
+/**
+ * Device codes (RFC 8628) in the key-value store, under their hash. Two more keys are taken, so that one answer of a user
+ * and one request of the device count, also on two instances: that of the user code, and that of the unused device code.
+ */
+import type { AdapterPayload } from 'oidc-provider';
+import { z } from 'zod';
+import { hashOf } from '../lib/random-token.ts';
+import type { KeyValueStore } from '../parts/key-value/contract.ts';
+import { stored } from './short-lived.ts';
+
+const reference = z.object({ id: z.string() });
+
+export const createDeviceCodes = (store: KeyValueStore) => {
+  const keyOf = (id: string) => `oauth:DeviceCode:${id}`;
+  const unusedKeyOf = (id: string) => `oauth:DeviceCode:unused:${id}`;
+  const userKeyOf = (userCode: string) => `oauth:DeviceCode:user:${userCode}`;
+  const read = async (id: string) => (await store.get(keyOf(id), stored))?.payload;
+
+  return {
+    /** Rejects if another device has the user code. */
+    async insert(code: string, { jti: _, userCode = '', ...payload }: AdapterPayload, lifeMs: number): Promise<void> {
+      const [id, options] = [hashOf(code), { ttlMs: lifeMs }];
+      if (await store.get(userKeyOf(userCode), reference)) throw new Error('this user code is taken');
+      await store.set(keyOf(id), { payload }, options);
+      await store.set(userKeyOf(userCode), { id }, options);
+    },
+
+    async find(code: string): Promise<AdapterPayload | undefined> {
+      const payload = await read(hashOf(code));
+      return payload && { ...payload, jti: code };
+    },
+
+    /** Undefined if it has expired or is answered. */
+    async findAsked(userCode: string): Promise<AdapterPayload | undefined> {
+      const found = await store.get(userKeyOf(userCode), reference);
+      return found ? read(found.id) : undefined;
+    },
+
+    /** Adds the answer of the user. Resolves to false if it has expired or is answered. */
+    async answer(userCode: string, given: AdapterPayload): Promise<boolean> {
+      const taken = await store.take(userKeyOf(userCode), reference);
+      const payload = taken && (await read(taken.id));
+      const ttlMs = (payload?.exp ?? 0) * 1000 - Date.now();
+      if (!taken || ttlMs <= 0) return false;
+      await store.set(unusedKeyOf(taken.id), {}, { ttlMs });
+      return store.set(keyOf(taken.id), { payload: { ...payload, ...given } }, { ttlMs, ifExists: true });
+    },
+
+    /** Resolves to true for the first use of an answered one. */
+    use: async (code: string): Promise<boolean> => (await store.take(unusedKeyOf(hashOf(code)), z.object({}))) !== null,
+  };
+};

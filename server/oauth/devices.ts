@@ -1,0 +1,97 @@
+/** The user's side of the device authorization grant (RFC 8628 section 3.3), with the account session. */
+import type { Session, Sessions } from '../accounts/sessions/index.ts';
+import type { Caller } from '../activity/caller.ts';
+import type { ListedApplication } from '../applications/index.ts';
+import { ServiceError } from '../errors.ts';
+import type { Limits } from '../limits/index.ts';
+import type { KeyValueStore } from '../parts/key-value/contract.ts';
+import {
+  type Answer,
+  authenticationOf,
+  type ConsentStep,
+  lacksFactor,
+  levelOf,
+  type Question,
+  requestParameters,
+} from './authorizations.ts';
+import { defaultScopes } from './clients.ts';
+import { createDeviceCodes } from './device-codes.ts';
+import { type Grants, wordsIn } from './grants.ts';
+
+/** What the page does next. `login`: the device wants a later login. */
+export type DeviceStep =
+  | { step: 'login' | 'done' }
+  | ((ConsentStep | (Question & { step: 'second-factor' })) & { userCode: string });
+
+const unknownCode = () => new ServiceError('NOT_FOUND', { message: 'This code is unknown or has expired' });
+
+/** As it is stored: users may type it in lower case, and with or without the dash. */
+const normalize = (userCode: string): string => userCode.toUpperCase().replace(/[^A-Z]/g, '');
+
+interface Parts {
+  store: KeyValueStore;
+  grants: Pick<Grants, 'save'>;
+  sessions: Pick<Sessions, 'authentication'>;
+  limits: Pick<Limits, 'enforce'>;
+  findApplication(id: string): Promise<ListedApplication>;
+}
+
+export const createDevices = ({ store, grants, sessions, limits, findApplication }: Parts) => {
+  const codes = createDeviceCodes(store);
+
+  /** Wrong codes count for the user and for the address; both are counted before the code is looked up. */
+  const find = async (userCode: string, userId: string, { clientAddress }: Caller) => {
+    const refundUser = await limits.enforce('code', `device:${userId}`);
+    const refundAddress = await limits.enforce('token', clientAddress);
+    const payload = await codes.findAsked(userCode);
+    if (!payload?.clientId) throw unknownCode();
+    await Promise.all([refundUser(), refundAddress()]);
+    const { clientId, iat = 0, params } = payload;
+    return { clientId, request: { iat, params: requestParameters.parse(params) } };
+  };
+
+  return {
+    /** NOT_FOUND for a code that has expired or is answered, RATE_LIMITED past too many of them. */
+    async answerDevice(typed: string, session: Session, answer: Answer, caller: Caller): Promise<DeviceStep> {
+      const userCode = normalize(typed);
+      const { user } = session;
+      const { clientId, request } = await find(userCode, user.id, caller);
+      const application = await findApplication(clientId);
+      if (application.disabledBy !== null || session.id === undefined) throw unknownCode();
+      const known = await authenticationOf(sessions, request, session);
+      if (known === undefined) return { step: 'login' };
+
+      const { params } = request;
+      const resources = [params.resource ?? []].flat();
+      const scopes =
+        params.scope === undefined ? defaultScopes(application.scopes, params.resource) : wordsIn(params.scope);
+      const { name, logoUrl } = application;
+      const question = {
+        application: { name, logoUrl },
+        userId: user.id,
+        email: user.email,
+        userCode: `${userCode.slice(0, 4)}-${userCode.slice(4)}`,
+      };
+      const isAnswered = answer.isAllowed !== undefined && answer.userId === user.id;
+      const isDenied = isAnswered && answer.isAllowed === false;
+      if (!isDenied && lacksFactor(params, known)) return { step: 'second-factor', ...question };
+      if (!isAnswered) return { step: 'consent', ...question, scopes };
+      const finish = async (given: Parameters<typeof codes.answer>[1]): Promise<DeviceStep> => {
+        if (!(await codes.answer(userCode, given))) throw unknownCode();
+        return { step: 'done' };
+      };
+      if (isDenied) return finish({ error: 'access_denied' });
+      const grantId = await grants.save({ user, application, scopes, resources, sessionId: session.id }, caller);
+      const wantsTime = params.max_age !== undefined || wordsIn(params.prompt).includes('login');
+      return finish({
+        accountId: user.id,
+        grantId,
+        scope: scopes.join(' '),
+        authTime: Math.floor(known.at / 1000),
+        acr: levelOf(known),
+        ...(resources.length > 0 && { resource: resources.length === 1 ? resources[0] : resources }),
+        ...(wantsTime && { claims: { id_token: { auth_time: { essential: true } } } }),
+      });
+    },
+  };
+};
