@@ -77,8 +77,8 @@ inBrowser(['embedded', 'real'], (scenario) => {
         await begin(page);
         await press(page, 'Allow');
         expect((await arrived(page)).searchParams.has('code')).toBe(true);
-        await begin(page, { prompt: 'none' });
-        await page.waitForURL((url) => url.searchParams.has('code'));
+        await begin(page, { prompt: 'none', state: 'silent' });
+        await page.waitForURL((url) => url.searchParams.get('state') === 'silent' && url.searchParams.has('code'));
         await page.goto('/dashboard/applications');
         await heading(page, 'Applications');
         await page.getByText('Shop').waitFor();
