@@ -83,6 +83,10 @@ export const createDevices = ({ store, grants, sessions, limits, findApplication
       if (isDenied) return finish({ error: 'access_denied' });
       const grantId = await grants.save({ user, application, scopes, resources, sessionId: session.id }, caller);
       const wantsTime = params.max_age !== undefined || wordsIn(params.prompt).includes('login');
+      const claims = {
+        ...(wantsTime && { auth_time: { essential: true } }),
+        ...(params.acr_values !== undefined && { acr: { values: wordsIn(params.acr_values) } }),
+      };
       return finish({
         accountId: user.id,
         grantId,
@@ -90,7 +94,7 @@ export const createDevices = ({ store, grants, sessions, limits, findApplication
         authTime: Math.floor(known.at / 1000),
         acr: levelOf(known),
         ...(resources.length > 0 && { resource: resources.length === 1 ? resources[0] : resources }),
-        ...(wantsTime && { claims: { id_token: { auth_time: { essential: true } } } }),
+        ...(Object.keys(claims).length > 0 && { claims: { id_token: claims } }),
       });
     },
   };

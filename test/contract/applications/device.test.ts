@@ -4,6 +4,7 @@ import { clientAddress } from '../../rig/servers/address.ts';
 import type { callerOf } from '../rig/callers.ts';
 import { DEVICE, deviceParty, refused, relyingParty, Visitor } from '../rig/relying-party.ts';
 import { eventsOf, everywhere, expectRefusal, growOld, loggedIn, logIn } from '../rig/scenario.ts';
+import { setUpApp } from '../rig/totp-scenario.ts';
 
 /** The device authorization grant (RFC 8628); openid-client is the device. */
 
@@ -50,6 +51,26 @@ everywhere((scenario) => {
     expect(claims).toMatchObject({ sub: user.id, email: user.email });
     expect(await eventsOf(stack(), user.id, 'grant-created')).toEqual([{ application: 'Shop', applicationId: id }]);
     await stack().waitForMail({ to: user.email, subject: 'An application got access' });
+  });
+
+  test('a device that names no scope asks for all of the application, except offline_access', async () => {
+    const { config } = await party();
+    const user = await loggedIn(scenario());
+    const { user_code: userCode } = await client.initiateDeviceAuthorization(config, {});
+    const { data } = await call('authorizations.device', { userCode }, user);
+    expect(data).toMatchObject({ step: 'consent', scopes: ['openid', 'profile', 'email'] });
+  });
+
+  test('a device may ask for a login with a second factor', async () => {
+    const { begin, answer, redeem } = await party();
+    const user = await loggedIn(scenario());
+    const codes = await begin({ acr_values: 'mfa' });
+    const agreed = { userCode: codes.user_code, allow: true, userId: user.id };
+    const { data } = await call('authorizations.device', agreed, user);
+    expect(data).toMatchObject({ step: 'second-factor', application: { name: 'Shop' }, userCode: codes.user_code });
+    const { session } = await setUpApp(scenario(), user);
+    await answer(codes, { ...user, session });
+    expect((await redeem(codes)).claims()).toMatchObject({ acr: 'mfa' });
   });
 
   test('a user who does not allow it ends the request', async () => {
