@@ -54,7 +54,7 @@ function keysOf(issuer: string, fetch: typeof globalThis.fetch): Keys {
   let keys = known.get(issuer);
   if (!keys) {
     const made: Keys = { fetch, find: async (...token) => remote(...token).catch(unlessUnknown) };
-    const remote = createRemoteJWKSet(new URL('/oauth/jwks', issuer), {
+    const remote = createRemoteJWKSet(new URL(`${issuer}/oauth/jwks`), {
       [customFetch]: (url, init) => made.fetch(url, init),
     });
     known.set(issuer, made);

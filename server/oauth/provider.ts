@@ -1,5 +1,6 @@
 import type { Client, Configuration, JWK, KoaContextWithOIDC, Provider } from 'oidc-provider';
 import type { Users } from '../accounts/users/index.ts';
+import { proofAlgorithms } from '../lib/credential.ts';
 import { hashOf } from '../lib/random-token.ts';
 import { pagePaths } from '../shared/page-paths.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -56,7 +57,11 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
     subjectTypes: ['public'],
     clientAuthMethods: ['client_secret_basic', 'client_secret_post', 'none'],
     clientDefaults: { id_token_signed_response_alg: 'ES256', authorization_signed_response_alg: 'ES256' },
-    enabledJWA: { idTokenSigningAlgValues: ['ES256'], userinfoSigningAlgValues: ['ES256'] },
+    enabledJWA: {
+      idTokenSigningAlgValues: ['ES256'],
+      userinfoSigningAlgValues: ['ES256'],
+      dPoPSigningAlgValues: proofAlgorithms,
+    },
     extraClientMetadata: { properties: extraMetadata },
     scopes: ['openid', 'offline_access'],
     claims: {

@@ -6,8 +6,8 @@ import type { KeyValueStore } from '../parts/key-value/contract.ts';
 /** Models that live for minutes. An access token also needs its grant, which is in the database. */
 export const shortLivedModels = ['AccessToken', 'ClientCredentials', 'Interaction', 'PushedAuthorizationRequest'];
 
-/** Longer than a DPoP proof is accepted. */
-const REPLAY_SECONDS = 5 * 60;
+/** Longer than a DPoP proof is accepted: the library takes those from five minutes ago to five minutes ahead. */
+const REPLAY_SECONDS = 11 * 60;
 
 const isPayload = (value: unknown) => typeof value === 'object' && value !== null;
 const stored = z.object({ payload: z.custom<AdapterPayload>(isPayload) });

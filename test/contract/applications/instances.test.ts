@@ -1,6 +1,7 @@
 import * as client from 'openid-client';
 import { expect, test } from 'vitest';
 import { callerOf } from '../rig/callers.ts';
+import { boundToken } from '../rig/proofs.ts';
 import { relyingParty } from '../rig/relying-party.ts';
 import { loggedIn, onStack } from '../rig/scenario.ts';
 
@@ -26,6 +27,17 @@ onStack(
         expect(won.length).toBeLessThanOrEqual(1);
         for (const { refresh_token: token = '' } of won)
           await expect(client.refreshTokenGrant(party.config, token)).rejects.toThrow();
+      }
+    });
+
+    test('a DPoP proof for our own API is used once on two instances at once', async () => {
+      const { session } = await loggedIn(scenario());
+      const { token, prove } = await boundToken(scenario(), session);
+      for (let round = 0; round < 5; round++) {
+        const headers = { authorization: `DPoP ${token}`, dpop: await prove('GET', '/api/profile') };
+        const answers = [0, 1, 0, 1].map((index) => fetch(`${urlOf(index)}/api/profile`, { headers }));
+        const statuses = (await Promise.all(answers)).map(({ status }) => status);
+        expect(statuses.sort()).toEqual([200, 401, 401, 401]);
       }
     });
 

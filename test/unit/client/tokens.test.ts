@@ -159,6 +159,14 @@ describe('refused is', () => {
 });
 
 describe('the keys', () => {
+  test('come by the fetch of the call, whichever came first', async () => {
+    const { issuer, verify, sign } = await newIssuer();
+    const options = { issuer, audience, fetch: () => Promise.reject(new TypeError('offline')) };
+    const token = await sign();
+    await expect(verifyAccessToken(token, options)).rejects.toMatchObject({ code: 'KEYS_UNAVAILABLE' });
+    expect(await verify(token)).toMatchObject({ sub: 'user' });
+  });
+
   test('are fetched once, and again for an unknown one after 30 seconds', async () => {
     vi.useFakeTimers({ toFake: ['Date'] });
     const { verify, refusal, sign, requests, answers, jwk } = await newIssuer();
