@@ -4,6 +4,7 @@ import type { Accounts } from '../server/accounts/index.ts';
 import type { Session } from '../server/accounts/sessions/index.ts';
 import type { Applications } from '../server/applications/index.ts';
 import type { Events } from '../server/events/index.ts';
+import type { Credential } from '../server/lib/credential.ts';
 import type { Limits } from '../server/limits/index.ts';
 import type { OAuth } from '../server/oauth/index.ts';
 import type { Language } from '../server/shared/texts/languages.ts';
@@ -28,10 +29,10 @@ export interface Context {
   language(): Language | undefined;
   /** The id in the log and in X-Request-Id. */
   requestId(): string;
-  /** The session token of the request, if well-formed. Throws VALIDATION_FAILED if there is a bearer credential too. */
+  /** The session token of the request, if well-formed. Throws VALIDATION_FAILED if there is a credential too. */
   sessionToken: string | undefined;
-  /** The bearer credential of the request. */
-  bearer: string | undefined;
+  /** The bearer credential of the request, or its token with a proof. */
+  credential: Credential | undefined;
   /** The caller's session, set by `sessionProcedure`. */
   session: Session | undefined;
   /** What the caller's access key or token allows. Undefined in a session, which allows everything. */

@@ -30,7 +30,7 @@ export const inProcessCaller = (
     language: () => undefined,
     requestId: () => '',
     sessionToken: undefined,
-    bearer: undefined,
+    credential: undefined,
     session: undefined,
     scopes: undefined,
     deviceCookie: undefined,

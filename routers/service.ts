@@ -62,7 +62,7 @@ export const service = router({
         .nullable(),
     )
     .mutation(async ({ ctx, input: { token } }) => {
-      const bearer = isToken(token) ? null : await ctx.access.resolve(token);
+      const bearer = isToken(token) ? null : await ctx.access.resolve({ token });
       const session = bearer ?? (isToken(token) ? await ctx.accounts.sessions.validate(token) : null);
       if (!session) return null;
       const { user, createdAt, expiresAt, fresh } = session;

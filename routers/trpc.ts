@@ -6,6 +6,7 @@ import type { Scope } from '../server/access/scopes.ts';
 import type { DeviceRequest, LoginRequest, Session } from '../server/accounts/sessions/index.ts';
 import type { Caller } from '../server/activity/caller.ts';
 import { type ErrorCode, type ErrorDetails, ServiceError } from '../server/errors.ts';
+import { type Credential, challengeOf } from '../server/lib/credential.ts';
 import type { Context } from './context.ts';
 
 /** A procedure's REST contract and its entry in /openapi.json. */
@@ -132,11 +133,11 @@ export const serviceProcedure = t.procedure.use(({ ctx, next }) => {
 
 /**
  * The caller's session. Sets its cookie again if the session was extended. Rejects if the session cannot be checked,
- * and for a bearer credential that is invalid or without the scope.
+ * and for a credential that is invalid or without the scope.
  */
 export async function currentSession(ctx: Context, scope?: Scope): Promise<Session | null> {
   const { sessionToken: token } = ctx;
-  if (token === undefined) return ctx.bearer === undefined ? null : bearerSession(ctx, ctx.bearer, scope);
+  if (token === undefined) return ctx.credential === undefined ? null : sessionBy(ctx, ctx.credential, scope);
   const session = await ctx.accounts.sessions.validate(token);
   if (!session) return null;
   ctx.setLogUser(session.user.id);
@@ -144,17 +145,18 @@ export async function currentSession(ctx: Context, scope?: Scope): Promise<Sessi
   return session;
 }
 
-/** The challenges are those of RFC 6750 section 3.1. */
-async function bearerSession(ctx: Context, bearer: string, scope: Scope | undefined): Promise<Session> {
-  const session = await ctx.access.resolve(bearer);
+async function sessionBy(ctx: Context, credential: Credential, scope: Scope | undefined): Promise<Session> {
+  const session = await ctx.access.resolve(credential);
   if (!session) {
     const message = 'The access key or token is not valid';
-    throw new ServiceError('UNAUTHENTICATED', { message, challenge: 'Bearer error="invalid_token"' });
+    throw new ServiceError('UNAUTHENTICATED', { message, challenge: challengeOf(credential, 'error="invalid_token"') });
   }
   ctx.setLogUser(session.user.id);
   if (scope === undefined || !session.scopes.includes(scope)) {
     const needed = scope === undefined ? '' : `, scope="${scope}"`;
-    throw new ServiceError('INSUFFICIENT_SCOPE', { challenge: `Bearer error="insufficient_scope"${needed}` });
+    throw new ServiceError('INSUFFICIENT_SCOPE', {
+      challenge: challengeOf(credential, `error="insufficient_scope"${needed}`),
+    });
   }
   ctx.scopes = session.scopes;
   return session;

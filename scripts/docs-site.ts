@@ -14,6 +14,7 @@ export const sections: { text: string; pages: [title: string, file: string][] }[
       ['The contract', 'docs/interface.md'],
       ['Changes', 'CHANGELOG.md'],
       ['Security', 'SECURITY.md'],
+      ['Security of OAuth', 'docs/oauth-security.md'],
     ],
   },
   {

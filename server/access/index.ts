@@ -1,11 +1,12 @@
 /**
- * Who calls with a bearer credential (RFC 6750), and what it allows. Access keys are opaque and stored here; other
- * values are tokens of applications.
+ * Who calls with a bearer credential (RFC 6750) or a token that is bound to a key (RFC 9449), and what it allows. Access
+ * keys are opaque and stored here; other values are tokens of applications.
  */
 import { timingSafeEqual } from 'node:crypto';
 import type { RecordEvent } from '../accounts/mail/index.ts';
 import type { Session } from '../accounts/sessions/index.ts';
 import type { Users } from '../accounts/users/index.ts';
+import type { Credential, Proof } from '../lib/credential.ts';
 import { hashOf } from '../lib/random-token.ts';
 import type { Database } from '../parts/database/contract.ts';
 import { KEY_PREFIX, parseKey } from './key-format.ts';
@@ -21,9 +22,12 @@ const NEVER = Date.UTC(10_000, 0) - 1000;
 
 /**
  * Checks a token of an application. Undefined unless its grant is valid in the user's current epoch. Times in
- * milliseconds since 1970. Names of unknown scopes are ignored.
+ * milliseconds since 1970. Names of unknown scopes are ignored. Rejects with UNAUTHENTICATED for an invalid proof.
  */
-export type TokenResolver = (token: string) => Promise<
+export type TokenResolver = (
+  token: string,
+  proof?: Proof,
+) => Promise<
   | {
       userId: string;
       scopes: readonly string[];
@@ -55,7 +59,7 @@ interface Parts {
 const isSame = (a: string, b: string): boolean =>
   a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b));
 
-/** Personal access keys, and the check of bearer credentials. */
+/** Personal access keys, and the check of credentials. */
 export function createAccess({ database, users, resolveToken, ...parts }: Parts) {
   const rows = createKeyRows(database);
 
@@ -76,8 +80,8 @@ export function createAccess({ database, users, resolveToken, ...parts }: Parts)
     };
   };
 
-  const byToken = async (text: string): Promise<BearerSession | null> => {
-    const token = await resolveToken?.(text);
+  const byToken = async (text: string, proof?: Proof): Promise<BearerSession | null> => {
+    const token = await resolveToken?.(text, proof);
     const user = token && (await users.find(token.userId));
     if (!user) return null;
     const { scopes, applicationId, grantId, issuedAt: createdAt, expiresAt } = token;
@@ -88,9 +92,11 @@ export function createAccess({ database, users, resolveToken, ...parts }: Parts)
   return {
     keys: createKeys({ database, ...parts }),
 
-    /** The caller by the value of a bearer credential; null if it is invalid. Rejects if it cannot be checked. */
-    resolve: (bearer: string): Promise<BearerSession | null> =>
-      bearer.startsWith(KEY_PREFIX) ? byKey(bearer) : byToken(bearer),
+    /** The caller by a credential; null if it is invalid. Keys have no proof. Rejects if it cannot be checked. */
+    async resolve({ token, proof }: Credential): Promise<BearerSession | null> {
+      if (!token.startsWith(KEY_PREFIX)) return byToken(token, proof);
+      return proof ? null : byKey(token);
+    },
   };
 }
 

@@ -10,6 +10,7 @@ import type { Config } from '../config/index.ts';
 import { createServiceTokens, type ServiceTokens } from '../config/service-tokens.ts';
 import { ServiceError } from '../errors.ts';
 import type { Events } from '../events/index.ts';
+import { type Credential, challengeOf } from '../lib/credential.ts';
 import { newToken } from '../lib/random-token.ts';
 import type { Limits } from '../limits/index.ts';
 import type { OAuth } from '../oauth/index.ts';
@@ -18,7 +19,7 @@ import { returnAddress } from '../shared/return-to.ts';
 import type { Uploads } from '../uploads/index.ts';
 import { version } from '../version.ts';
 import type { Webhooks } from '../webhooks/index.ts';
-import { bearerOf } from './bearer.ts';
+import { credentialOf } from './authorization.ts';
 import { clientAddress } from './client-address.ts';
 import { browserCookie, readBrowserCookie } from './cookies/browser.ts';
 import { deviceCookie, readDeviceCookie } from './cookies/device.ts';
@@ -51,10 +52,10 @@ export const contextFactory = (config: Config, parts: Parts): ContextFactory => 
 };
 
 /** RFC 6750 section 3.1: which of the two is meant is unknown. */
-const twoCredentials = () =>
+const twoCredentials = (credential: Credential) =>
   new ServiceError('VALIDATION_FAILED', {
-    message: 'The request has a session cookie and a bearer credential; send one of them',
-    challenge: 'Bearer error="invalid_request"',
+    message: `The request has a session cookie and a ${credential.proof ? 'token' : 'bearer credential'}; send one of them`,
+    challenge: challengeOf(credential, 'error="invalid_request"'),
   });
 
 /** Every value is computed on first use: most procedures use few of them. */
@@ -128,17 +129,18 @@ class RequestContext implements Context {
 
   get sessionToken() {
     const token = readSessionCookie(this.#ctx.get('Cookie'));
-    if (token !== undefined && this.bearer !== undefined) throw twoCredentials();
+    const { credential } = this;
+    if (token !== undefined && credential !== undefined) throw twoCredentials(credential);
     return token;
   }
 
-  get bearer() {
-    return bearerOf(this.#ctx);
+  get credential() {
+    return credentialOf(this.#ctx, this.#config);
   }
 
   get service() {
-    const token = this.bearer;
-    return token && this.#serviceTokens.nameOf(token);
+    const { credential } = this;
+    return credential && !credential.proof ? this.#serviceTokens.nameOf(credential.token) : undefined;
   }
 
   browser() {

@@ -4,7 +4,7 @@ import type { Config } from '../config/index.ts';
 import { ServiceError } from '../errors.ts';
 import { type OurOrigins, originRule, parseAddress } from '../shared/origins.ts';
 import type { Log } from '../telemetry/log.ts';
-import { bearerOf } from './bearer.ts';
+import { hasCredential } from './authorization.ts';
 import { foreignOriginWarning, nameOfOrigin } from './foreign-origins.ts';
 
 /**
@@ -87,13 +87,13 @@ const readsOnly = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
  * CSRF protection: a request that is not a read must come from an allowed origin, or from a client that is not a
- * browser (interface.md section 5.9; OWASP CSRF Prevention Cheat Sheet). No page of another origin can send a bearer
- * credential without the consent of CORS.
+ * browser (interface.md section 5.9; OWASP CSRF Prevention Cheat Sheet). No page of another origin can send a
+ * credential in a header without the consent of CORS.
  */
 export const originCheck =
   (config: OurOrigins): Middleware =>
   (ctx, next) => {
-    const isSafe = readsOnly.has(ctx.method) || isFromOurPages(ctx, config) || bearerOf(ctx) !== undefined;
+    const isSafe = readsOnly.has(ctx.method) || isFromOurPages(ctx, config) || hasCredential(ctx);
     if (!isSafe) throw new ServiceError('ORIGIN_MISMATCH');
     return next();
   };

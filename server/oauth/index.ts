@@ -4,6 +4,7 @@ import type { Accounts } from '../accounts/index.ts';
 import type { Activity } from '../activity/index.ts';
 import type { Applications } from '../applications/index.ts';
 import type { Config } from '../config/index.ts';
+import type { Proof } from '../lib/credential.ts';
 import { isToken } from '../lib/random-token.ts';
 import type { Limits } from '../limits/index.ts';
 import { type Database, sql } from '../parts/database/contract.ts';
@@ -15,6 +16,7 @@ import { deleteInBatches } from '../workers/sweep.ts';
 import { createAccess } from './access.ts';
 import { createAuthorizations } from './authorizations.ts';
 import { createDevices } from './devices.ts';
+import { createProofs } from './dpop.ts';
 import { createGrants, wordsIn } from './grants.ts';
 import { createSigningKeys } from './keys.ts';
 import { type CheckedLogout, checkLogout, type LogoutRequest } from './logouts.ts';
@@ -56,6 +58,7 @@ export function createOAuth({ appUrl: issuer }: Pick<Config, 'appUrl'>, parts: P
   const { database, store, activity, accounts, applications, limits, secrets, log } = parts;
   const senders = new WeakMap<IncomingMessage, Sender>();
   const keys = createSigningKeys({ database, secrets });
+  const proofs = createProofs(store);
   const grants = createGrants({ database, activity, mails: accounts.mails });
   let current: { made: number; keyIds: string; provider: Provider } | undefined;
 
@@ -137,15 +140,18 @@ export function createOAuth({ appUrl: issuer }: Pick<Config, 'appUrl'>, parts: P
     },
 
     /**
-     * The user and grant of a bearer token for the API of this service. Undefined unless it is valid now; a token that is
-     * bound to a key is no bearer token.
+     * The user and grant of a token for the API of this service. Undefined unless it is valid now. A token that is bound to
+     * a key needs a proof with this key, and a bearer token has none. Rejects with UNAUTHENTICATED for an invalid proof.
      */
-    async resolveToken(token: string): Promise<ResolvedToken | undefined> {
+    async resolveToken(token: string, proof?: Proof): Promise<ResolvedToken | undefined> {
       if (!isToken(token) || !(await isOn())) return undefined;
+      const checked = proof && (await proofs.check(proof, token));
       const found = await (await provider()).AccessToken.find(token);
-      if (!found?.grantId || found.aud !== issuer || found.isSenderConstrained()) return undefined;
+      if (!found?.grantId || found.aud !== issuer || found.jkt !== checked?.thumbprint) return undefined;
       const grant = await grants.find(found.grantId);
       if (!grant) return undefined;
+      // Last, so that only the owner of a token occupies the store.
+      if (proof && checked) await proofs.use(proof, checked);
       const { id: grantId, userId, applicationId } = grant;
       const { scope, iat, expiration } = found;
       return {

@@ -1,6 +1,7 @@
 import type { Client, Configuration, JWK, KoaContextWithOIDC, Provider } from 'oidc-provider';
 import type { Users } from '../accounts/users/index.ts';
 import { assertionAlgorithms } from '../applications/index.ts';
+import { proofAlgorithms } from '../lib/credential.ts';
 import { hashOf } from '../lib/random-token.ts';
 import { pagePaths } from '../shared/page-paths.ts';
 import { firstLanguage, LOCALES_PARAMETER, languages } from '../shared/texts/languages.ts';
@@ -65,6 +66,7 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
     enabledJWA: {
       idTokenSigningAlgValues: ['ES256'],
       userinfoSigningAlgValues: ['ES256'],
+      dPoPSigningAlgValues: proofAlgorithms,
       clientAuthSigningAlgValues: assertionAlgorithms,
     },
     async assertJwtClientAuthClaimsAndHeader(_ctx, { aud, exp }) {

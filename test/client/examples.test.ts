@@ -1,11 +1,13 @@
+import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { callerOf } from '../contract/rig/callers.ts';
-import { deviceParty } from '../contract/rig/relying-party.ts';
+import { deviceParty, relyingParty, Visitor } from '../contract/rig/relying-party.ts';
 import { loggedIn, onStack, PASSWORD, verified } from '../contract/rig/scenario.ts';
 import { heading, inBrowser, mailedLink, press } from '../pages/browser.ts';
 import { spawnGroup } from '../rig/process/process-group.ts';
@@ -222,4 +224,31 @@ describe('fastify-service', () => {
     },
     { env: { SERVICE_TOKENS: `orders:${sha256}` } },
   );
+});
+
+describe('native-app', () => {
+  onStack('embedded', (stack) => {
+    test('logs the user of a browser in, by the answer to its own request only', async () => {
+      const scenario = { stack: stack(), call: callerOf('rest', stack().url) };
+      const party = await relyingParty(scenario, { kind: 'native', redirectUris: ['http://127.0.0.1/callback'] });
+      const user = await loggedIn(scenario);
+      const { directory } = await example('native-app');
+      const program = spawn(process.execPath, [join(directory, 'login.ts')], {
+        env: { ACCOUNTS_URL: stack().appUrl, CLIENT_ID: party.id },
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      stops.push(() => program.kill());
+      const lines = createInterface(program.stdout)[Symbol.asyncIterator]();
+      const nextLine = async () => String((await lines.next()).value);
+      expect(await nextLine()).toBe('Open this address in your browser:');
+      const visitor = new Visitor();
+      const { id } = await party.visit(visitor, await nextLine());
+      const { callback } = await party.answer(user.session, id ?? '', visitor);
+      const planted = new URL(callback as URL);
+      planted.searchParams.set('state', 'planted');
+      expect((await fetch(planted)).status).toBe(404);
+      expect((await fetch(callback as URL)).status).toBe(200);
+      expect(await nextLine()).toBe(`Logged in as ${user.name}`);
+    });
+  });
 });

@@ -26,7 +26,7 @@ let strange: string;
 beforeAll(async () => {
   packed = await packClient();
   project = await newProject(consumer, [packed.tarball]);
-  writeExamples(project, 'ts', 15);
+  writeExamples(project, 'ts', 16);
   await project.compile();
   const server = await startStrangeServer();
   const frontEnd = await startFrontEnd(project.directory, 'dist/browser.js', frontEndPort);
@@ -63,7 +63,17 @@ test('the tarball is small and contains only what was built from src/', () => {
 
 test('its types compile without other packages', () => {
   const types = join(project.directory, 'node_modules/account-client/dist');
-  for (const file of ['index', 'api', 'client', 'errors', 'upload', 'image', 'session-checker', 'cookie-jar']) {
+  for (const file of [
+    'index',
+    'api',
+    'client',
+    'errors',
+    'upload',
+    'image',
+    'session-checker',
+    'cookie-jar',
+    'tokens',
+  ]) {
     expect(readFileSync(join(types, `${file}.d.ts`), 'utf8')).not.toMatch(/from '[^.]/);
   }
 });
@@ -75,7 +85,7 @@ function loadedBy(module: string): Set<string> {
   return new Set(imported.flatMap((name) => (name.startsWith('./') ? [...loadedBy(name)] : name)));
 }
 
-test('only the passkey entry loads passkey code', () => {
+test('only the passkey entry loads passkey code, and only the tokens entry jose', () => {
   const { exports } = JSON.parse(
     readFileSync(join(project.directory, 'node_modules/account-client/package.json'), 'utf8'),
   ) as { exports: Record<string, string | { default: string }> };
@@ -86,6 +96,7 @@ test('only the passkey entry loads passkey code', () => {
     '.': ['@trpc/client', '@trpc/server/observable'],
     './trpc': [],
     './passkeys': ['@simplewebauthn/browser'],
+    './tokens': ['jose'],
   });
 });
 

@@ -19,7 +19,7 @@ export interface Schema {
 }
 
 /** Inputs that often cause faults, for any text or number. */
-const nasty: unknown[] = [
+export const nasty: unknown[] = [
   '',
   ' ',
   '\0',

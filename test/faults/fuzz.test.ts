@@ -3,10 +3,11 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type Call, callerOf, paths } from '../contract/rig/callers.ts';
 import { expectDocumented } from '../contract/rig/document.ts';
+import { CALLBACK, relyingParty } from '../contract/rig/relying-party.ts';
 import { administrator, loggedIn, onBothStacks, PASSWORD, sessionIn } from '../contract/rig/scenario.ts';
 import { cases, seed, timeLimit } from '../rig/client/random.ts';
 import { clientAddress } from '../rig/servers/address.ts';
-import { fromSchema, type Schema } from './arbitrary.ts';
+import { fromSchema, nasty, type Schema } from './arbitrary.ts';
 
 const RUNS_PER_OPERATION = 30;
 const SERVICE_TOKEN = 'token-of-another-service';
@@ -132,6 +133,40 @@ onBothStacks(
       },
       timeLimit,
     );
+
+    test(
+      `any request to the OpenID provider gets JSON, a redirect to its own places, or a line of text (FUZZ_SEED=${seed})`,
+      async () => {
+        const scenario = { stack: stack(), call: callerOf('rest', stack().url) };
+        const api = 'https://api.example.com';
+        const scopes = ['openid', 'profile', 'email', 'offline_access', 'orders:read'];
+        const party = await relyingParty(scenario, { scopes, resources: [api] });
+        const { session } = await loggedIn(scenario);
+        const tokens = await party.logIn(session);
+        const known = knownParameters(party, { ...tokens, api });
+        const basic = `Basic ${btoa(`${party.id}:${party.secret}`)}`;
+        const authorizations = [undefined, undefined, basic, `Bearer ${tokens.access_token}`, 'DPoP x', 'Basic !', ''];
+        const seen = new Map<string, number>();
+        const property = fc.asyncProperty(
+          providerRequest(known, authorizations),
+          async ({ path, method, query, body, headers }) => {
+            const response = await fetch(`${stack().url}${path}${query && `?${query}`}`, {
+              method,
+              redirect: 'manual',
+              headers: { ...headers, 'x-forwarded-for': clientAddress() },
+              ...(body !== undefined && { body }),
+            });
+            const sent = `${method} ${path}?${query} ${body}`;
+            const form = await formOf(response, stack().appUrl);
+            expect([sent, response.status < 500, form]).toEqual([sent, true, expect.stringMatching(/^(?!other)/)]);
+            seen.set(form, (seen.get(form) ?? 0) + 1);
+          },
+        );
+        await fc.assert(property, cases(600));
+        expect([...seen.keys()].sort()).toEqual(expect.arrayContaining(['account page', 'error', 'result', 'text']));
+      },
+      timeLimit,
+    );
   },
   {
     env: {
@@ -140,6 +175,119 @@ onBothStacks(
     },
   },
 );
+
+/** Values of each parameter that mean something to the provider. */
+function knownParameters(party: { id: string; secret: string | undefined }, tokens: Record<string, unknown>) {
+  const { access_token: access = '', refresh_token: refresh = '', id_token: hint = '', api } = tokens;
+  const all: Record<string, unknown[]> = {
+    client_id: [party.id],
+    client_secret: [party.secret],
+    response_type: ['code', 'code', 'code', 'code', 'token', 'code id_token', 'none'],
+    response_mode: ['query', 'form_post', 'fragment', 'web_message', 'jwt'],
+    redirect_uri: [CALLBACK, CALLBACK, CALLBACK, CALLBACK, `${CALLBACK}?x`, 'http://127.0.0.1/'],
+    scope: ['openid', 'openid email', 'orders:read', 'offline_access', 'admin'],
+    state: ['s'],
+    nonce: ['n'],
+    code_challenge: ['v'.repeat(43)],
+    code_challenge_method: ['S256', 'S256', 'S256', 'S256', 'plain'],
+    prompt: ['none', 'login', 'consent', 'none login', 'create', 'select_account'],
+    max_age: ['0', '60', '-1', '1e9'],
+    id_token_hint: [hint],
+    login_hint: ['ada@example.com'],
+    acr_values: ['x'],
+    claims: ['{"userinfo":{"email":null}}', '{"id_token":{"sub":{"value":"x"}}}'],
+    ui_locales: ['de'],
+    display: ['popup'],
+    resource: [api, 'https://other.example.com', '#'],
+    request: ['e30.e30.', 'eyJhbGciOiJub25lIn0.e30.'],
+    request_uri: ['urn:ietf:params:oauth:request_uri:x', 'http://127.0.0.1:1/'],
+    dpop_jkt: ['x'.repeat(43)],
+    registration: ['{}'],
+    grant_type: ['authorization_code', 'refresh_token', 'client_credentials', 'password', 'urn:x'],
+    code: ['x'.repeat(43)],
+    code_verifier: ['v'.repeat(43)],
+    refresh_token: [refresh, 'x'.repeat(43)],
+    token: [access, refresh, hint, 'x'.repeat(43)],
+    token_type_hint: ['access_token', 'refresh_token', 'urn:x'],
+    client_assertion: ['e30.e30.'],
+    client_assertion_type: ['urn:ietf:params:oauth:client-assertion-type:jwt-bearer'],
+    access_token: [access],
+  };
+  return Object.entries(all);
+}
+
+/** The parameters without which most requests are refused at once. */
+const usual = ['client_id', 'response_type', 'redirect_uri', 'code_challenge', 'code_challenge_method', 'grant_type'];
+
+function providerRequest(known: [string, unknown[]][], authorizations: (string | undefined)[]) {
+  const value = (values: unknown[]) =>
+    fc
+      .oneof({ weight: 12, arbitrary: fc.constantFrom(...values) }, { weight: 1, arbitrary: fc.constantFrom(...nasty) })
+      .map((drawn) => (typeof drawn === 'string' ? drawn : JSON.stringify(drawn)).toWellFormed());
+  const parameters = fc
+    .tuple(
+      ...known.map(([name, values]) =>
+        fc.option(fc.tuple(fc.constant(name), value(values)), { freq: usual.includes(name) ? 30 : 1, nil: undefined }),
+      ),
+      fc.option(fc.tuple(fc.constantFrom('client_id', 'scope', '__proto__', 'a[b]'), value(['x'])), { freq: 1 }),
+    )
+    .map((drawn) => new URLSearchParams(drawn.filter((pair) => pair !== null && pair !== undefined)).toString());
+  const path = fc.constantFrom(
+    ...['authorize', 'authorize', 'token', 'par', 'introspect', 'revoke', 'userinfo', 'jwks', 'authorize/x'].map(
+      (name) => `/oauth/${name}`,
+    ),
+  );
+  return fc
+    .record({
+      path,
+      parameters,
+      isUsual: fc.integer({ min: 0, max: 5 }).map((n) => n > 0),
+      method: fc.constantFrom('GET', 'POST', 'PUT', 'DELETE', 'OPTIONS'),
+      type: fc.constantFrom(
+        'application/x-www-form-urlencoded',
+        'application/json',
+        'text/plain',
+        'multipart/form-data',
+      ),
+      authorization: fc.constantFrom(...authorizations),
+      proof: fc.constantFrom(undefined, undefined, 'x', 'e30.e30.e30'),
+    })
+    .map(({ path, parameters, isUsual, method: anyMethod, type, authorization, proof }) => {
+      const method = isUsual ? (/authorize|userinfo|jwks/.test(path) ? 'GET' : 'POST') : anyMethod;
+      const isBody = method !== 'GET' && method !== 'OPTIONS';
+      const form = 'application/x-www-form-urlencoded';
+      return {
+        path,
+        method,
+        query: isBody ? '' : parameters,
+        body: isBody ? parameters : undefined,
+        headers: {
+          ...(isBody && { 'content-type': isUsual ? form : type }),
+          ...(authorization !== undefined && { authorization }),
+          ...(proof !== undefined && { dpop: proof }),
+        } as Record<string, string>,
+      };
+    });
+}
+
+/** What an answer of the provider is; begins with `other` if it is nothing of what is documented. */
+async function formOf(response: Response, appUrl: string): Promise<string> {
+  const location = response.headers.get('location');
+  if (location !== null) {
+    await response.body?.cancel();
+    const { origin, pathname } = new URL(location, appUrl);
+    if (origin === appUrl && pathname === '/authorize') return 'account page';
+    return origin + pathname === CALLBACK ? 'callback' : `other place: ${location}`;
+  }
+  const type = response.headers.get('content-type')?.split(';')[0];
+  const text = await response.text();
+  if (/\bat \S+:\d+|node_modules/.test(text)) return `other: ${text}`;
+  if (text === '') return 'empty';
+  if (type === 'text/plain') return /^(?:[a-z_]+: [^\n]*\n|Not Found)$/.test(text) ? 'text' : `other text: ${text}`;
+  if (!type?.includes('json')) return `other type: ${type} ${text}`;
+  const answer = JSON.parse(text) as Record<string, unknown>;
+  return typeof (answer['error'] ?? answer['code'] ?? '') === 'string' && !response.ok ? 'error' : 'result';
+}
 
 interface RpcAnswer {
   result?: { data: unknown };

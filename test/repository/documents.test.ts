@@ -46,6 +46,22 @@ test('SECURITY.md names test files', () => {
   expect(named.filter((path) => !existsSync(join(root, `test/${path}.test.ts`)))).toEqual([]);
 });
 
+test('docs/oauth-security.md names tests by their files and titles', () => {
+  const rows = [...read('docs/oauth-security.md').matchAll(/^\| [\d.]+ \|.*\|$/gm)].map(([row]) => row);
+  expect(rows.length).toBeGreaterThan(20);
+  const unheld = rows.filter((row) => {
+    const named = [...row.matchAll(/`([\w/-]+)` “([^”]+)”/g)];
+    return named.length === 0 || !named.every(([, path, title]) => hasTest(`test/${path}.test.ts`, title));
+  });
+  expect(unheld).toEqual([]);
+});
+
+const hasTest = (file: string, title = '') =>
+  existsSync(join(root, file)) &&
+  [...read(file).matchAll(/\b(?:test|describe)(?:\.each\(.*?\))?\(\s*['"`](.*?)['"`],/gs)].some(
+    ([, found]) => found === title,
+  );
+
 test('every document is a page of the site', () => expect([...pages].sort()).toEqual([...documents].sort()));
 
 const sources = ['server', 'routers', 'entities', 'client', 'test'].flatMap((folder) =>

@@ -15,6 +15,7 @@ import type { ParameterLists } from './rest.ts';
 const SESSION = 'session';
 const SERVICE = 'service';
 const BEARER = 'bearer';
+const DPOP = 'dpop';
 
 const tags = [
   { name: 'Authentication', description: 'Registration, login and logout, mailed links, identity provider' },
@@ -93,6 +94,11 @@ export function openApiDocument(
     securitySchemes: {
       [SESSION]: { type: 'apiKey', in: 'cookie', name: 'auth_session' },
       [BEARER]: { type: 'http', scheme: 'bearer', description: 'An access key, with the scope of the operation' },
+      [DPOP]: {
+        type: 'http',
+        scheme: 'dpop',
+        description: 'A token of an application that is bound to a key, with a proof in the header DPoP (RFC 9449)',
+      },
       [SERVICE]: { type: 'http', scheme: 'bearer', description: 'A service token: `npm run service-token`' },
     },
     defs: { Error: errorBody, UploadError: plainErrorBody, PresignError: bothErrorBody },
@@ -106,7 +112,7 @@ export function openApiDocument(
     const operation = paths[openapi.path]?.[openapi.method.toLowerCase()];
     if (!operation) continue;
     operation.responses = responsesOf(openapi, operation);
-    if (scope) operation.security = [{ [SESSION]: [] }, { [BEARER]: [scope] }];
+    if (scope) operation.security = [{ [SESSION]: [] }, { [BEARER]: [scope] }, { [DPOP]: [scope] }];
     if (openapi.serviceToken) operation.security = [{ [SERVICE]: [] }];
     if (openapi.isPublicRead) {
       const named = document.components?.schemas ?? {};

@@ -2,6 +2,7 @@ import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import * as client from 'openid-client';
 import { expect, test } from 'vitest';
 import { callerOf } from '../rig/callers.ts';
+import { boundToken } from '../rig/proofs.ts';
 import { deviceParty, relyingParty } from '../rig/relying-party.ts';
 import { isAlive, loggedIn, onStack } from '../rig/scenario.ts';
 
@@ -88,6 +89,17 @@ onStack(
       const codes = await client.initiateDeviceAuthorization(other, { scope: 'openid' });
       await party.answer(codes, user);
       expect((await party.redeem(codes, other)).claims()?.sub).toBe(user.id);
+    });
+
+    test('a DPoP proof for our own API is used once on two instances at once', async () => {
+      const { session } = await loggedIn(scenario());
+      const { token, prove } = await boundToken(scenario(), session);
+      for (let round = 0; round < 5; round++) {
+        const headers = { authorization: `DPoP ${token}`, dpop: await prove('GET', '/api/profile') };
+        const answers = [0, 1, 0, 1].map((index) => fetch(`${urlOf(index)}/api/profile`, { headers }));
+        const statuses = (await Promise.all(answers)).map(({ status }) => status);
+        expect(statuses.sort()).toEqual([200, 401, 401, 401]);
+      }
     });
 
     test('a flow goes over both instances, which sign by the same keys', async () => {

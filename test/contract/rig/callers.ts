@@ -30,6 +30,8 @@ export interface CallOptions {
   /** The client address; a fresh one by default, so that tests do not use up each other's limits. */
   address?: string;
   headers?: Record<string, string>;
+  /** Makes more headers for the request, by its method and address. */
+  sign?: ((method: string, url: string) => Promise<Record<string, string>>) | undefined;
 }
 
 /** The answer of a proxy instead of the service. */
@@ -199,9 +201,11 @@ const overRest =
     const hasBody = method !== 'GET' && method !== 'DELETE' && input !== undefined;
     const query = method === 'GET' ? `?${new URLSearchParams(fields as Record<string, string>)}` : '';
     const body = Array.isArray(input) || typeof input !== 'object' ? input : fields;
-    const response = await fetch(url + path + query, {
+    const address = url + path + query;
+    const signed = await options.sign?.(method, address);
+    const response = await fetch(address, {
       method,
-      headers: { ...headersOf(options), ...(hasBody && { 'content-type': 'application/json' }) },
+      headers: { ...headersOf(options), ...signed, ...(hasBody && { 'content-type': 'application/json' }) },
       ...(hasBody && { body: JSON.stringify(body) }),
     });
     if (!response.headers.has('x-request-id')) throw new ForeignAnswer(response, await response.text());
@@ -219,8 +223,9 @@ const throughClient =
     const client = createClient({
       url,
       headers: headersOf(options),
-      fetch: async (...request) => {
-        response = await fetch(...request);
+      fetch: async (address, init = {}) => {
+        const signed = await options.sign?.(init.method ?? 'GET', String(address));
+        response = await fetch(address, { ...init, headers: { ...(init.headers as object), ...signed } });
         return response;
       },
     });

@@ -84,9 +84,9 @@ export async function relyingParty(scenario: Scenario, given: object = {}, auth 
     );
   const config = await configured();
 
-  /** Sends the browser to the service; resolves to the id of the request, or to where else it is sent. */
-  const begin = async (visitor: Visitor, parameters: Record<string, string>) => {
-    const response = await visitor.go(at(client.buildAuthorizationUrl(config, parameters)));
+  /** Sends the browser to an address of the service; resolves to the id of the request, or to where else it is sent. */
+  const visit = async (visitor: Visitor, address: string | URL) => {
+    const response = await visitor.go(at(address));
     const location = response.headers.get('location') ?? '';
     const url = URL.canParse(location, stack.appUrl) ? new URL(location, stack.appUrl) : undefined;
     return {
@@ -97,6 +97,22 @@ export async function relyingParty(scenario: Scenario, given: object = {}, auth 
     };
   };
 
+  const begin = (visitor: Visitor, parameters: Record<string, string>) =>
+    visit(visitor, client.buildAuthorizationUrl(config, parameters));
+
+  /** The user with this session answers a request on the account page, and the browser goes on to the callback. */
+  const answer = async (session: string | undefined, id: string, visitor: Visitor, allow = true) => {
+    const options = { session, browser: visitor.browser };
+    const first = await call('authorizations.proceed', { id }, options);
+    const { step, userId } = first.data;
+    const last = step === 'consent' ? await call('authorizations.proceed', { id, allow, userId }, options) : first;
+    const steps = [step, last.data.step];
+    if (last.data.step !== 'continue') return { steps, callback: undefined };
+    const response = await visitor.go(at(last.data.location));
+    expect(response.status).toBe(303);
+    return { steps, callback: new URL(response.headers.get('location') ?? '') };
+  };
+
   const party = {
     id: application.id as string,
     secret: secret as string | undefined,
@@ -104,7 +120,9 @@ export async function relyingParty(scenario: Scenario, given: object = {}, auth 
     /** openid-client at another instance. */
     configured,
     at,
+    visit,
     begin,
+    answer,
     asAdministrator: (procedure: string, input: object = {}) =>
       call(procedure, { id: application.id, ...input }, { session: adminSession }),
 
@@ -132,20 +150,7 @@ export async function relyingParty(scenario: Scenario, given: object = {}, auth 
     ) {
       const { id } = await begin(visitor, await party.parameters(verifier, parameters));
       expect(id).toBeTruthy();
-      const options = { session, browser: visitor.browser };
-      const first = await call('authorizations.proceed', { id }, options);
-      const { step, userId } = first.data;
-      const last = step === 'consent' ? await call('authorizations.proceed', { id, allow, userId }, options) : first;
-      if (last.data.step !== 'continue')
-        return { steps: [step, last.data.step], callback: undefined, verifier, visitor };
-      const response = await visitor.go(at(last.data.location));
-      expect(response.status).toBe(303);
-      return {
-        steps: [step, last.data.step],
-        callback: new URL(response.headers.get('location') ?? ''),
-        verifier,
-        visitor,
-      };
+      return { ...(await answer(session, id ?? '', visitor, allow)), verifier, visitor };
     },
 
     /** Exchanges the code of a callback. */

@@ -2,6 +2,7 @@ import { expect, test, vi } from 'vitest';
 import { createAccess, type TokenResolver } from '../../../server/access/index.ts';
 import { newKey } from '../../../server/access/key-format.ts';
 import { parseConfig } from '../../../server/config/index.ts';
+import type { Proof } from '../../../server/lib/credential.ts';
 import { openDatabase } from '../../../server/parts/database/index.ts';
 import { temporaryDirectory } from '../../rig/servers/custodian.ts';
 
@@ -22,13 +23,14 @@ const setUp = async (resolveToken?: TokenResolver) => {
   await database.migrate();
   const query = vi.spyOn(database, 'query');
   const find = vi.fn(async (id: string) => (id === user.id ? (user as never) : undefined));
-  const { resolve } = createAccess({
+  const access = createAccess({
     database,
     users: { find },
     outbox: { wake: () => undefined },
     record: async () => undefined,
     resolveToken,
   });
+  const resolve = (token: string, proof?: Proof) => access.resolve({ token, ...(proof && { proof }) });
   return { resolve, query, close: () => database.close() };
 };
 
@@ -59,7 +61,14 @@ test('only values that are no keys go to the applications, and only known scopes
   expect(await resolve('bad')).toBeNull();
   await resolve(newKey().key);
   await resolve('acct_x');
-  expect(resolveToken.mock.calls).toEqual([['good'], ['bad']]);
+  const proof = { jwt: 'x.y.z', method: 'GET', url: 'https://accounts.example.com/api/profile' };
+  await resolve('good', proof);
+  expect(await resolve(newKey().key, proof)).toBeNull();
+  expect(resolveToken.mock.calls).toEqual([
+    ['good', undefined],
+    ['bad', undefined],
+    ['good', proof],
+  ]);
   expect(query).toHaveBeenCalledTimes(1);
   await close();
 });

@@ -3,7 +3,7 @@ import * as fields from '../../../routers/schemas/fields.ts';
 import { isUserId } from '../../../routers/users/users.ts';
 import { isDeviceCookie } from '../../../server/accounts/sessions/known-devices.ts';
 import { isMailAddress, isName, isWebAddress } from '../../../server/accounts/users/text-rules.ts';
-import { bearerToken } from '../../../server/http/bearer.ts';
+import { tokenIn } from '../../../server/http/authorization.ts';
 import { clientAddress } from '../../../server/http/client-address.ts';
 import { readCookie } from '../../../server/http/cookies/cookie.ts';
 import { readSessionCookie } from '../../../server/http/cookies/session.ts';
@@ -54,7 +54,7 @@ describe('100 kB of untrusted text cost under 5 ms of CPU, whatever it contains'
     ['a cookie', (text) => readCookie(text, 'auth_session')],
     ['the session cookie', readSessionCookie],
     ['the cookie of a device', isDeviceCookie],
-    ['a service token', bearerToken],
+    ['a service token', tokenIn],
     ['a user id', isUserId],
   ])('%s', (_, read) => {
     const costly = texts.find((text) => !isCheap(() => read(text)));
