@@ -62,8 +62,10 @@ export const service = router({
         .nullable(),
     )
     .mutation(async ({ ctx, input: { token } }) => {
-      const bearer = isToken(token) ? null : await ctx.access.resolve({ token });
-      const session = bearer ?? (isToken(token) ? await ctx.accounts.sessions.validate(token) : null);
+      // Tokens of sessions and of applications have the same form.
+      const own = isToken(token) ? await ctx.accounts.sessions.validate(token) : null;
+      const bearer = own ? null : await ctx.access.resolve({ token });
+      const session = own ?? bearer;
       if (!session) return null;
       const { user, createdAt, expiresAt, fresh } = session;
       return {

@@ -43,6 +43,7 @@ onBothStacks((stack) => {
       jti: expect.any(String),
       iat: expect.any(Number),
       exp: expect.any(Number),
+      auth_time: expect.any(Number),
     });
     expect(await codeOf(verify(tokens.access_token, 'orders:write'))).toBe('INSUFFICIENT_SCOPE');
   });

@@ -47,7 +47,7 @@ onBothStacks((stack, name) => {
       client_assertion: assertion,
       client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
     });
-    expect((await fetch(party.at('/oauth/token'), { method: 'POST', body })).status).toBe(400);
+    expect((await fetch(party.at('/oauth/token'), { method: 'POST', body })).status).toBe(401);
     await new Promise((resolve) => inner.close(resolve));
     expect(calls).toBe(0);
   });

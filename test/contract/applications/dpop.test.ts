@@ -196,6 +196,23 @@ onBothStacks(
       expect(response.status).toBe(401);
     });
 
+    test('another service that gets a bearer token learns the user, the application and the scopes', async () => {
+      const party = await relyingParty(scenario(), { scopes: ['openid', 'profile:read'] });
+      const user = await loggedIn(scenario());
+      const asked = { scope: 'openid profile:read', resource: stack().appUrl };
+      const { access_token: token } = await party.logIn(user.session, asked);
+      const { createServiceClient } = await loadClient();
+      const service = createServiceClient({ url: stack().url, token: 'a-service' });
+      const find = () => procedureOf(service, 'service.session').mutate({ token });
+      expect(await find()).toMatchObject({
+        user: { id: user.id },
+        scopes: ['profile:read'],
+        credential: { kind: 'token', applicationId: party.id },
+      });
+      await callerOf('rest', stack().url)('auth.logout', undefined, { session: user.session });
+      expect(await find()).toBeNull();
+    });
+
     test('a client credentials token of an application has no user here', async () => {
       const party = await relyingParty(scenario(), { kind: 'service', redirectUris: [], scopes: ['profile:read'] });
       const body = new URLSearchParams({ grant_type: 'client_credentials', resource: stack().appUrl });
