@@ -109,7 +109,7 @@ const textParts = {
   dashboard: ['common', 'dashboard'],
   admin: ['common', 'dashboard', 'admin'],
   webhooks: ['common', 'dashboard', 'admin', 'webhooks'],
-  applications: ['common', 'dashboard', 'admin', 'applications'],
+  applications: ['common', 'dashboard', 'admin', 'apps'],
 } as const;
 
 type PageKind = keyof typeof textParts;

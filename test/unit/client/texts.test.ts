@@ -86,6 +86,8 @@ test.each([
   ['client/pages/main.tsx', ['common', 'entry']],
   ['client/pages/views/dashboard/pages.ts', ['common', 'dashboard']],
   ['client/pages/views/admin/view.tsx', ['common', 'dashboard', 'admin']],
+  ['client/pages/views/webhooks/view.tsx', ['common', 'dashboard', 'admin', 'webhooks']],
+  ['client/pages/views/applications/view.tsx', ['common', 'dashboard', 'admin', 'apps']],
 ])('%s uses texts only of the parts %s', (start, parts) => {
   const reached = reachedFrom(start);
   expect(reached.size).toBeGreaterThan(5);

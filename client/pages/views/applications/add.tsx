@@ -23,11 +23,11 @@ const entriesIn = (list: string) => list.split(/\s+/).filter(Boolean);
 
 const isKind = (kind: string): kind is ApplicationsCreateInput['kind'] => kind in kindTexts();
 const kindTexts = () => ({
-  web: text('applications.kinds.web'),
-  browser: text('applications.kinds.browser'),
-  native: text('applications.kinds.native'),
-  device: text('applications.kinds.device'),
-  service: text('applications.kinds.service'),
+  web: text('apps.kinds.web'),
+  browser: text('apps.kinds.browser'),
+  native: text('apps.kinds.native'),
+  device: text('apps.kinds.device'),
+  service: text('apps.kinds.service'),
 });
 
 /** Adds an application and shows its secret once. */
@@ -36,7 +36,7 @@ export function AddApplication({ onAdded }: { onAdded(): Promise<void> }) {
   const { withRecentCredential, question, isAsking } = useRecentCredential();
   const { field, isBusy, form } = useForm({
     initial: empty,
-    required: { name: text('applications.add.nameMissing') },
+    required: { name: text('apps.add.nameMissing') },
     async send({ name, kind, redirectUris, postLogoutRedirectUris, scopes, resources, trusted }) {
       setAdded(undefined);
       if (!isKind(kind)) return empty;
@@ -61,55 +61,55 @@ export function AddApplication({ onAdded }: { onAdded(): Promise<void> }) {
     explain(refusal) {
       const [name] = Object.keys(refusal.details)[0]?.split('.') ?? [];
       if (name === 'redirectUris' || name === 'postLogoutRedirectUris')
-        return { field: name, message: text('applications.add.redirectsWrong') };
-      if (name === 'scopes') return { field: name, message: text('applications.add.scopesWrong') };
-      if (name === 'resources') return { field: name, message: text('applications.add.resourcesWrong') };
+        return { field: name, message: text('apps.add.redirectsWrong') };
+      if (name === 'scopes') return { field: name, message: text('apps.add.scopesWrong') };
+      if (name === 'resources') return { field: name, message: text('apps.add.resourcesWrong') };
       return sessionEnded(refusal);
     },
   });
   return (
     <section class="card" aria-labelledby="add-application">
-      <h2 id="add-application">{text('applications.add.title')}</h2>
+      <h2 id="add-application">{text('apps.add.title')}</h2>
       <Form {...form}>
-        <TextField field={field('name')} label={text('applications.add.name')} autocomplete="off" />
-        <SelectField field={field('kind')} label={text('applications.add.kind')} options={kindTexts()} />
+        <TextField field={field('name')} label={text('apps.add.name')} autocomplete="off" />
+        <SelectField field={field('kind')} label={text('apps.add.kind')} options={kindTexts()} />
         <TextArea
           field={field('redirectUris')}
-          label={text('applications.add.redirects')}
-          hint={text('applications.add.redirectsHint')}
+          label={text('apps.add.redirects')}
+          hint={text('apps.add.redirectsHint')}
           rows={2}
         />
         <TextArea
           field={field('postLogoutRedirectUris')}
-          label={text('applications.add.postLogout')}
-          hint={text('applications.add.postLogoutHint')}
+          label={text('apps.add.postLogout')}
+          hint={text('apps.add.postLogoutHint')}
           rows={1}
         />
         <TextField
           field={field('scopes')}
-          label={text('applications.add.scopes')}
+          label={text('apps.add.scopes')}
           type="letters"
           autocomplete="off"
-          hint={text('applications.add.scopesHint')}
+          hint={text('apps.add.scopesHint')}
         />
         <TextArea
           field={field('resources')}
-          label={text('applications.add.resources')}
-          hint={text('applications.add.resourcesHint')}
+          label={text('apps.add.resources')}
+          hint={text('apps.add.resourcesHint')}
           rows={1}
         />
         <CheckBox field={field('trusted')} isOptional>
-          {text('applications.add.trusted')}
+          {text('apps.add.trusted')}
         </CheckBox>
-        <Button kind="secondary" isBusy={isBusy} isAsking={isAsking} busy={text('applications.add.busy')}>
-          {text('applications.add.submit')}
+        <Button kind="secondary" isBusy={isBusy} isAsking={isAsking} busy={text('apps.add.busy')}>
+          {text('apps.add.submit')}
         </Button>
       </Form>
       {question}
       {added && !isBusy && (
         <>
-          <Notice>{text('applications.add.done', { name: added.application.name })}</Notice>
-          {added.secret !== undefined && <Secret secret={added.secret} purpose={text('applications.secret')} />}
+          <Notice>{text('apps.add.done', { name: added.application.name })}</Notice>
+          {added.secret !== undefined && <Secret secret={added.secret} purpose={text('apps.secret')} />}
         </>
       )}
     </section>

@@ -52,7 +52,7 @@ export function ApplicationEntry({ application, onChanged, onRemoved }: Props) {
       kind={name === 'remove' ? 'danger' : 'secondary'}
       isBusy={busy === name}
       isAsking={isAsking}
-      busy={text('applications.act.busy')}
+      busy={text('apps.act.busy')}
       describedBy={`application-${id}`}
       onClick={() => void act(name, work)}
     >
@@ -62,16 +62,16 @@ export function ApplicationEntry({ application, onChanged, onRemoved }: Props) {
 
   const hasSecret = (kind === 'web' || kind === 'service') && publicKeys.length === 0;
   const what = [
-    text(`applications.kinds.${kind}`),
-    ...(trusted ? [text('applications.trusted')] : []),
-    ...(enabled ? [] : [text('applications.disabled')]),
+    text(`apps.kinds.${kind}`),
+    ...(trusted ? [text('apps.trusted')] : []),
+    ...(enabled ? [] : [text('apps.disabled')]),
   ];
   return (
     <div class="stack">
       <div id={`application-${id}`}>
         <strong>{application.name}</strong>
         <p class="hint">{what.join(', ')}</p>
-        <p class="hint">{text('applications.clientId', { id })}</p>
+        <p class="hint">{text('apps.clientId', { id })}</p>
         <p class="hint">{[...scopes, ...resources].join(' ')}</p>
         {redirectUris.map((uri) => (
           <p class="hint" key={uri}>
@@ -80,18 +80,14 @@ export function ApplicationEntry({ application, onChanged, onRemoved }: Props) {
         ))}
       </div>
       <div class="choices">
-        {button('toggle', text(enabled ? 'applications.act.disable' : 'applications.act.enable'), toggle)}
-        {hasSecret && button('rotate', text('applications.act.rotate'), rotate)}
-        {button('remove', text('applications.act.remove'), remove)}
+        {button('toggle', text(enabled ? 'apps.act.disable' : 'apps.act.enable'), toggle)}
+        {hasSecret && button('rotate', text('apps.act.rotate'), rotate)}
+        {button('remove', text('apps.act.remove'), remove)}
       </div>
       {question}
       <Outcome {...outcome} />
       {rotated && (
-        <Secret
-          secret={rotated.secret}
-          purpose={text('applications.secret')}
-          formerUntil={dateTime(rotated.formerUntil)}
-        />
+        <Secret secret={rotated.secret} purpose={text('apps.secret')} formerUntil={dateTime(rotated.formerUntil)} />
       )}
     </div>
   );

@@ -10,7 +10,7 @@ import { ApplicationEntry } from './application.tsx';
 /** The applications whose users log in here. */
 export function AdminApplications() {
   return (
-    <AdminPage title={() => text('applications.title')} read={() => api.applications.list.query()}>
+    <AdminPage title={() => text('apps.title')} read={() => api.applications.list.query()}>
       {(list, reload) => <All list={list} reload={reload} />}
     </AdminPage>
   );
@@ -23,12 +23,12 @@ function All({ list: { data }, reload }: { list: ApplicationsListOutput; reload(
     <>
       <section class="card" aria-labelledby="applications">
         <h2 id="applications" ref={heading} tabIndex={-1}>
-          {text('applications.title')}
+          {text('apps.title')}
         </h2>
         <div class="stack">
-          <p>{text('applications.explanation')}</p>
-          {removed && <Notice key={removed}>{text('applications.act.removed', { name: removed })}</Notice>}
-          {data.length === 0 && <p>{text('applications.none')}</p>}
+          <p>{text('apps.explanation')}</p>
+          {removed && <Notice key={removed}>{text('apps.act.removed', { name: removed })}</Notice>}
+          {data.length === 0 && <p>{text('apps.none')}</p>}
           <ul class="entries">
             {data.map((application) => (
               <li key={application.id}>
