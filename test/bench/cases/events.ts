@@ -23,7 +23,7 @@ const env = {
   NODE_ENV: 'development',
   WEBHOOK_ALLOW: '127.0.0.0/8',
   SERVICE_TOKENS: `bench:${createHash('sha256').update(TOKEN).digest('hex')}`,
-  LIMIT_CHANGE: '1000000000/3600',
+  LIMIT_CHANGE: '1000000/3600',
 };
 
 const run = promisify(execFile);
