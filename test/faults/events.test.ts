@@ -62,6 +62,7 @@ const unnumbered = () => stack.database('select id from activity where number is
 
 const last = async () => (await feed(at(0), { after: 0, limit: 1 })).last;
 
+// checks: 80
 test('while instances are killed, every change has its event once, and two readers see one order', async () => {
   const users = await Promise.all([0, 1, 2, 3].map(() => loggedIn({ stack, call: callerOf('rest', at(0).url) })));
   const start = await lastAtRest();

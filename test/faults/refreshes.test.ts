@@ -25,6 +25,7 @@ interface Access {
 onStack(
   'real',
   (stack) => {
+    // checks: F22
     test(`${KILLS} kill -9 amid refreshes lose no grant, and no grant survives its end`, async () => {
       const call = callerOf('rest', stack().url);
       const party = await relyingParty({ stack: stack(), call });

@@ -30,6 +30,7 @@ const storedEvents = async (webhookId: string) =>
     )
   ).map((event) => ({ ...event, number: Number(event.number), at: Number(event.at) }));
 
+// checks: 80
 test(`${CYCLES} kill -9 of one of two instances amid deliveries lose no event, and keep the order of each user`, async () => {
   const { services } = stack;
   const subscription = await subscribed(at(services[0] as Service), { types: ['*'] });

@@ -14,6 +14,7 @@ const VERIFIER = 'v'.repeat(43);
 onBothStacks((stack, name) => {
   const scenario = () => ({ stack: stack(), call: callerOf('rest', stack().url) });
 
+  // checks: 78
   test('no address in a request is called: request_uri, sector and key addresses', async () => {
     let calls = 0;
     const inner = createServer((_, response) => {
@@ -52,6 +53,7 @@ onBothStacks((stack, name) => {
     expect(calls).toBe(0);
   });
 
+  // checks: 85
   test('a token for one audience is refused by the others: userinfo, our API, another API', async () => {
     const api = 'https://api.example.com';
     const party = await relyingParty(scenario(), {
@@ -105,6 +107,7 @@ onBothStacks((stack, name) => {
     for (const { headers } of [response, refused]) expect(headers.get('cache-control')).toMatch(/no-store/);
   });
 
+  // checks: 82
   test('a planted request of another browser is refused on the account page, also with two browser cookies', async () => {
     const { call } = scenario();
     const party = await relyingParty(scenario(), { trusted: true });

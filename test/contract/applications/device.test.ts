@@ -83,6 +83,7 @@ everywhere((scenario) => {
     expect(await eventsOf(stack(), user.id, 'grant-created')).toEqual([]);
   });
 
+  // checks: 86
   test('consent is asked every time, for trusted applications too', async () => {
     const { begin, allowed } = await party({ trusted: true });
     const user = await loggedIn(scenario());

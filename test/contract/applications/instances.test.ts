@@ -16,6 +16,7 @@ onStack(
     const winners = async (attempts: Promise<client.TokenEndpointResponse>[]) =>
       (await Promise.allSettled(attempts)).flatMap((end) => (end.status === 'fulfilled' ? [end.value] : []));
 
+    // checks: 81
     test('a code is used once, also on two instances at once, and the second use ends the grant', async () => {
       const party = await relyingParty(scenario());
       const other = await party.configured(urlOf(1));
@@ -40,6 +41,7 @@ onStack(
       expect(await isAlive(scenario().call, session)).toBe(false);
     });
 
+    // checks: 81
     test('a client assertion works once, also on two instances at once', async () => {
       const { publicKey, privateKey } = await generateKeyPair('ES256');
       const given = { kind: 'service', redirectUris: [], scopes: ['orders:read'] };
@@ -66,6 +68,7 @@ onStack(
       }
     });
 
+    // checks: 81
     test('a device code is used once, also on two instances at once, and the second use ends the grant', async () => {
       const party = await deviceParty(scenario());
       const other = await party.configured(urlOf(1));
@@ -91,6 +94,7 @@ onStack(
       expect((await party.redeem(codes, other)).claims()?.sub).toBe(user.id);
     });
 
+    // checks: 81
     test('a DPoP proof for our own API is used once on two instances at once', async () => {
       const { session } = await loggedIn(scenario());
       const { token, prove } = await boundToken(scenario(), session);

@@ -120,6 +120,7 @@ everywhere(
       expect(await isAlive(scenario().call, user.session)).toBe(false);
     });
 
+    // checks: 86
     test.each(['no ID token', 'the ID token of another user'])('the user is asked with %s', async (what) => {
       const { party, idTokenHint } = await visiting();
       const user = await loggedIn(scenario());
@@ -138,6 +139,7 @@ everywhere(
       expect(await isAlive(scenario().call, user.session)).toBe(false);
     });
 
+    // checks: 86
     test('a link without any parameter logs nobody out', async () => {
       const { session, id, email } = await loggedIn(scenario());
       expect((await logOut(session)).data).toEqual({ step: 'confirm', userId: id, email });
@@ -192,6 +194,7 @@ everywhere(
     });
 
     describe('the browser goes nowhere else', () => {
+      // checks: 83
       test('than to the registered address, compared exactly', async () => {
         const postLogoutRedirectUris = [GOODBYE, 'https://shop.example.com/bye'];
         const { party, idTokenHint } = await visiting({ postLogoutRedirectUris });

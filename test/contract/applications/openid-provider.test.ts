@@ -170,6 +170,7 @@ onBothStacks((stack) => {
   });
 
   describe('a request belongs to the browser that began it', () => {
+    // checks: 82
     test('another browser can neither answer nor continue it', async () => {
       const party = await relyingParty(scenario(), { trusted: true });
       const [attacker, victim] = [new Visitor(), new Visitor()];
@@ -187,6 +188,7 @@ onBothStacks((stack) => {
       expect((await attacker.go(party.at(data.location))).status).toBe(400);
     });
 
+    // checks: 82
     test('the answer of one user is not that of another who has logged in since', async () => {
       const party = await relyingParty(scenario());
       const [first, second] = [await loggedIn(scenario()), await loggedIn(scenario())];
@@ -213,6 +215,7 @@ onBothStacks((stack) => {
     });
   });
 
+  // checks: 83
   describe('redirect addresses are compared exactly', () => {
     test.each([
       ['another port', 'https://shop.example.com:8443/callback'],
@@ -350,6 +353,7 @@ onBothStacks((stack) => {
     });
   });
 
+  // checks: 84
   describe('all access ends', () => {
     type Ends = (
       user: Awaited<ReturnType<typeof loggedIn>>,

@@ -63,6 +63,7 @@ test.each([
   expect(receiver.received).toEqual([]);
 });
 
+// checks: 78
 test('a name with one forbidden address is refused, whichever comes first', async () => {
   const receiver = await receiving();
   const addresses = [
@@ -76,6 +77,7 @@ test('a name with one forbidden address is refused, whichever comes first', asyn
   expect(receiver.received).toEqual([]);
 });
 
+// checks: 78
 test('a name is resolved once: a second answer of the name server is never connected to', async () => {
   const [honest, hostile] = [await receiving(), await receiving()];
   let lookups = 0;
@@ -100,6 +102,7 @@ test('a name that is unknown to the system reaches its checked address', async (
   expect(await send(senderOf(), `http://does-not-exist.invalid:${receiver.port}`)).toEqual({ error: 'unknown-host' });
 });
 
+// checks: 78
 test('a redirect is not followed', async () => {
   const target = await receiving();
   const receiver = await receiving({ answer: answering(307, '', { location: target.url }) });
