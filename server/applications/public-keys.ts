@@ -1,4 +1,4 @@
-import { createPublicKey, type JsonWebKey } from 'node:crypto';
+import { createPublicKey, type JsonWebKeyInput } from 'node:crypto';
 import { z } from 'zod';
 
 const member = z.string().max(1024).optional();
@@ -63,7 +63,7 @@ function problemOf(key: PublicKey): KeyProblem | undefined {
   }
 }
 
-const imported = (key: PublicKey) => createPublicKey({ key: key as JsonWebKey, format: 'jwk' });
+const imported = (key: PublicKey) => createPublicKey({ key: key as JsonWebKeyInput['key'], format: 'jwk' });
 
 /** The members that the type of the key has, in their only encoding. */
 export const toStored = ({ kid, alg, use, ...key }: PublicKey): PublicKey =>
