@@ -25,6 +25,10 @@ export interface AccessTokenClaims {
   jti: string;
   iat: number;
   exp: number;
+  /** When the user gave a credential. */
+  auth_time?: number;
+  /** `mfa`: by a passkey, or with a second factor. */
+  acr?: string;
 }
 
 const statuses = { INVALID_TOKEN: 401, INSUFFICIENT_SCOPE: 403, KEYS_UNAVAILABLE: 503 } as const;

@@ -1,17 +1,7 @@
 import type { Context } from 'koa';
 import { z } from 'zod';
-import { lazy } from '../lib/lazy.ts';
 import { pagePaths } from '../shared/page-paths.ts';
-import { hasBody } from './body.ts';
-import { parseBody } from './parse-body.ts';
-
-/** Less than the headers of an answer that proxies accept: the parameters come back in `Location`. */
-const LIMIT = '4kb';
-
-const parser = lazy(async () => {
-  const { koaBody } = await import('koa-body');
-  return koaBody({ formLimit: LIMIT, urlencoded: true, json: false, text: false, multipart: false });
-});
+import { formParameters } from './form-parameters.ts';
 
 /** A repeated parameter counts as missing. */
 const parameter = z.string().optional().catch(undefined);
@@ -27,9 +17,9 @@ const parameters = z.object({
  * and no `Referer` has the ID token.
  */
 export async function toLogoutPage(ctx: Context): Promise<void> {
-  const given = ctx.method === 'GET' ? ctx.query : hasBody(ctx.req) ? await parseBody(ctx, await parser()) : {};
   const known = new URLSearchParams();
-  for (const [name, value] of Object.entries(parameters.catch({}).parse(given))) if (value) known.set(name, value);
+  for (const [name, value] of Object.entries(parameters.parse(await formParameters(ctx))))
+    if (value) known.set(name, value);
   ctx.status = 303;
   ctx.redirect(`${pagePaths.logOut}#${known}`);
 }

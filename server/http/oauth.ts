@@ -1,4 +1,4 @@
-import type { Middleware } from 'koa';
+import type { Context, Middleware } from 'koa';
 import type { Config } from '../config/index.ts';
 import { newToken } from '../lib/random-token.ts';
 import type { Limits } from '../limits/index.ts';
@@ -6,6 +6,7 @@ import { endpointOf, isStart, type OAuth, RESUME_COOKIE, resumedIn, routes } fro
 import { receiveBody } from './body.ts';
 import { clientAddress } from './client-address.ts';
 import { browserCookie, readBrowserCookie } from './cookies/browser.ts';
+import { formParameters } from './form-parameters.ts';
 import { toLogoutPage } from './logout.ts';
 import { beAt } from './own-issuer.ts';
 
@@ -23,6 +24,7 @@ export function oauth(
     const { req, res } = ctx;
     ctx.state['route'] = endpoint;
     if (endpoint === routes.end_session) return ['GET', 'POST'].includes(ctx.method) ? toLogoutPage(ctx) : next();
+    if (ctx.method === 'POST' && endpoint === routes.authorization) return repeatAsGet(ctx);
     const address = clientAddress(req.socket.remoteAddress, ctx.get('X-Forwarded-For'), config.trustedProxies);
     if (isStart(ctx.path)) await limits.enforce('authorizationStart', address);
 
@@ -41,4 +43,16 @@ export function oauth(
       },
     );
   };
+}
+
+/**
+ * Applications may send an authorization request as a form (OpenID Connect Core section 3.1.2.1). A form of another site
+ * has no cookie of the browser; the GET has it.
+ */
+async function repeatAsGet(ctx: Context): Promise<void> {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(await formParameters(ctx)))
+    for (const each of [value].flat()) query.append(name, String(each));
+  ctx.status = 303;
+  ctx.redirect(`${ctx.path}?${query}`);
 }

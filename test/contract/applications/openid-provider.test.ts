@@ -532,6 +532,28 @@ onBothStacks((stack) => {
     expect(await refused(stolen)).toBe('invalid_grant');
   });
 
+  test('a request may be a form, which is repeated as GET', async () => {
+    const party = await relyingParty(scenario());
+    const parameters = await party.parameters('v'.repeat(43));
+    const url = client.buildAuthorizationUrl(party.config, parameters);
+    const send = (body: URLSearchParams) =>
+      fetch(party.at('/oauth/authorize'), { method: 'POST', body, redirect: 'manual' });
+    const response = await send(url.searchParams);
+    const location = party.at(response.headers.get('location') ?? '');
+    expect([response.status, location.pathname, response.headers.getSetCookie()]).toEqual([
+      303,
+      '/oauth/authorize',
+      [],
+    ]);
+    expect([...location.searchParams].sort()).toEqual([...url.searchParams].sort());
+    expect((await new Visitor().go(location)).headers.get('location')).toMatch(/^\/authorize\?id=/);
+    // A repeated parameter stays repeated: the library refuses it.
+    const repeated = new URLSearchParams([...url.searchParams, ['scope', 'openid']]);
+    const doubled = party.at((await send(repeated)).headers.get('location') ?? '');
+    expect(doubled.searchParams.getAll('scope')).toEqual(repeated.getAll('scope'));
+    expect((await send(new URLSearchParams({ state: 'x'.repeat(5000) }))).status).toBe(413);
+  });
+
   test('two pages of an application may ask at once', async () => {
     const party = await relyingParty(scenario(), { trusted: true });
     const { session } = await loggedIn(scenario());
