@@ -277,6 +277,7 @@ async function formOf(response: Response, appUrl: string): Promise<string> {
     await response.body?.cancel();
     const { origin, pathname } = new URL(location, appUrl);
     if (origin === appUrl && pathname === '/authorize') return 'account page';
+    if (origin === appUrl && pathname === '/oauth/authorize') return 'a form as GET';
     return origin + pathname === CALLBACK ? 'callback' : `other place: ${location}`;
   }
   const type = response.headers.get('content-type')?.split(';')[0];
