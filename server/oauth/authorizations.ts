@@ -16,6 +16,7 @@ import { requestDetails } from './policy.ts';
 
 export const requestParameters = z.object({
   client_id: z.string(),
+  redirect_uri: z.string().optional(),
   scope: z.string().optional(),
   resource: z.union([z.string(), z.array(z.string())]).optional(),
   prompt: z.string().optional(),
@@ -72,6 +73,13 @@ export const lacksFactor = ({ acr_values: levels }: Parameters, { isMultiFactor 
 /** The value of the claim `acr`. */
 export const levelOf = ({ isMultiFactor }: Authentication): string | undefined =>
   isMultiFactor ? MULTI_FACTOR : undefined;
+
+/**
+ * Any application on a device can listen to a loopback port, or claim a scheme: an earlier consent is not for it (RFC 8252
+ * section 8.6).
+ */
+const mayBeAnother = ({ kind }: ListedApplication, { redirect_uri: redirect = '' }: Parameters): boolean =>
+  kind === 'native' && !redirect.startsWith('https:');
 
 /** The address of a `login_hint`, for the form; nobody has shown that it exists. */
 const loginHintIn = ({ login_hint: hint }: Parameters) =>
@@ -133,7 +141,10 @@ export const createAuthorizations = ({ provider, grants, sessions, findApplicati
       if (lacksFactor(params, known))
         return isSilent ? finish(found, { error: UNMET }) : { step: 'second-factor', ...question };
       if (!isAnswered) {
-        const isWanted = wordsIn(prompt).includes('consent') || !(await grants.hasConsent(request));
+        const isWanted =
+          wordsIn(prompt).includes('consent') ||
+          mayBeAnother(application, params) ||
+          !(await grants.hasConsent(request));
         if (isWanted && !application.trusted) {
           if (isSilent) return finish(found, { error: 'consent_required' });
           return { step: 'consent', ...question, scopes: request.scopes };

@@ -20,7 +20,7 @@ import {
   sql,
 } from '../parts/database/contract.ts';
 
-/** A grant that is not used again ends after this time. */
+/** A grant ends this long after the user last came by way of the application, however often it is refreshed. */
 const LIFE_MS = 365 * 24 * 60 * 60_000;
 /** The newest grants of a user to one application: one for each of the user's browsers. */
 const MAX_OF_APPLICATION = 50;
@@ -200,11 +200,7 @@ export const createGrants = ({ database, activity, mails }: Parts) => {
     /** Records a use, such as a refresh. */
     async touch(id: string): Promise<void> {
       await database.write((tables) =>
-        tables
-          .updateTable('grants')
-          .set({ last_used_at: now, expires_at: sql`${now} + ${LIFE_MS}` })
-          .where('id', '=', id)
-          .execute(),
+        tables.updateTable('grants').set({ last_used_at: now }).where('id', '=', id).execute(),
       );
     },
 

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import mysql from 'mysql2/promise';
@@ -64,6 +65,7 @@ export const events: Case = {
     try {
       const results: Result[] = [await lagAtRest(plain, quick ? 20 : 200), await lagUnderLoad(plain, seconds)];
       await addWebhooks(hooked.service, receivers);
+      results.push(await costOfRows(plain, hooked, quick ? 20_000 : 200_000));
       results.push(...(await costOfWebhooks(plain, hooked, receivers, { seconds, rounds: quick ? 1 : 3 })));
       results.push(await badReceivers(hooked, receivers[0] as Receiver, seconds));
       return results;
@@ -168,6 +170,44 @@ async function lagUnderLoad(production: Production, seconds: number): Promise<Re
 async function addWebhooks(service: Service, receivers: Receiver[]): Promise<void> {
   for (const { url } of receivers)
     await run(process.execPath, [cli, 'add', `${url}/hook`], { env: { ...process.env, ...service.env } });
+}
+
+/** CPU of the database server for many events: alone, and with the rows of their deliveries, none of which is made. */
+async function costOfRows(plain: Production, hooked: Production, events: number): Promise<Result> {
+  const batch = 1000;
+  const [{ file } = { file: '' }] = await plain.database.query<{ file: string }>('select @@pid_file as file');
+  const pid = Number(readFileSync(file, 'utf8'));
+  const measure = async (production: Production, rows: number): Promise<number> => {
+    const { query } = production.database;
+    const before = cpuOfTree(pid);
+    for (let made = 0; made < events; made += batch) {
+      const values = Array.from(
+        { length: batch },
+        () => `('${uuidv7()}', 'user_${uuidv7()}', 'verified', 'user', '', '', '', '{}', ${Date.now()})`,
+      );
+      await query(
+        `insert into activity (id, user_id, kind, actor, address, device, request_id, details, created_at) values ${values}`,
+      );
+    }
+    await lastNumber(production);
+    await until(
+      async () => Number((await query<{ n: number }>('select count(*) as n from webhook_deliveries'))[0]?.n) >= rows,
+      { within: 60_000, every: 1000, what: 'the deliveries' },
+    );
+    return (cpuOfTree(pid) - before) / events;
+  };
+  // A lease of nobody: the deliveries stay.
+  await hooked.database.query("update webhooks set owner = 'bench', due_at = 9999999999999");
+  const alone = await measure(plain, 0);
+  const cpu = await measure(hooked, events * WEBHOOKS);
+  await hooked.database.query('delete from webhook_deliveries');
+  await hooked.database.query('update webhooks set owner = null, due_at = 0');
+  return {
+    what: `database server: ${events} events with the deliveries of ${WEBHOOKS} webhooks (ratio to the events alone)`,
+    ours: { cpu },
+    others: { 'without webhooks': { cpu: alone } },
+    toLimit: { value: cpu / alone, goal: { atMost: 3 } },
+  };
 }
 
 /** The same updates with and without webhooks, at a rate that leaves the machine idle time. */

@@ -113,6 +113,23 @@ onBothStacks((stack) => {
     expect((await trusted.authorize(again)).steps).toEqual(['continue', 'continue']);
   });
 
+  test('consent is asked every time where another application on the device may have the redirect address', async () => {
+    const addresses = ['http://127.0.0.1/callback', 'com.example.app:/callback', 'https://app.example.com/callback'];
+    const party = await relyingParty(scenario(), { kind: 'native', redirectUris: addresses });
+    const { session } = await loggedIn(scenario());
+    const stepsBy = async (redirect: string, prompt?: string) => {
+      const parameters = { redirect_uri: redirect, ...(prompt && { prompt }) };
+      const { steps, callback } = await party.authorize(session, { parameters });
+      return [steps[0], callback?.searchParams.get('error')];
+    };
+    for (const redirect of addresses) await stepsBy(redirect);
+    const [loopback = '', scheme = '', claimed = ''] = addresses;
+    expect(await stepsBy(loopback)).toEqual(['consent', null]);
+    expect(await stepsBy(scheme)).toEqual(['consent', null]);
+    expect(await stepsBy(claimed)).toEqual(['continue', null]);
+    expect(await stepsBy(loopback, 'none')).toEqual(['continue', 'consent_required']);
+  });
+
   test('a user who does not allow it is sent back with access_denied', async () => {
     const party = await relyingParty(scenario());
     const user = await loggedIn(scenario());
@@ -291,6 +308,30 @@ onBothStacks((stack) => {
     expect(await eventsOf(stack(), user.id, 'grant-revoked')).toHaveLength(1);
   });
 
+  test('a code lives for a minute', async () => {
+    const party = await relyingParty(scenario());
+    const user = await loggedIn(scenario());
+    const { callback, verifier } = await party.authorize(user.session);
+    const ofParty = 'grant_id in (select id from grants where application_id = ?)';
+    const [row] = await stack().database<{ left: number }>(
+      `select expires_at - ? as \`left\` from oauth_artifacts where ${ofParty}`,
+      [String(Date.now()), party.id],
+    );
+    expect(Number(row?.left)).toBeGreaterThan(0);
+    expect(Number(row?.left)).toBeLessThanOrEqual(60_000);
+    await stack().database(`update oauth_artifacts set expires_at = 1 where ${ofParty}`, [party.id]);
+    expect(await refused(party.redeem(callback as URL, verifier))).toBe('invalid_grant');
+  });
+
+  test('the answer comes in the query only', async () => {
+    const party = await relyingParty(scenario());
+    for (const mode of ['fragment', 'form_post', 'web_message', 'jwt']) {
+      const parameters = await party.parameters('v'.repeat(43), { response_mode: mode });
+      const { status, url } = await party.begin(new Visitor(), parameters);
+      expect([mode, status, url?.pathname === '/authorize']).not.toEqual([mode, 303, true]);
+    }
+  });
+
   test('codes and tokens are stored as hashes', async () => {
     const party = await relyingParty(scenario());
     const { session } = await loggedIn(scenario());
@@ -319,6 +360,22 @@ onBothStacks((stack) => {
       expect(await refused(refresh(second.refresh_token))).toBe('invalid_grant');
       expect(await refused(refresh(third.refresh_token))).toBe('invalid_grant');
       expect(await eventsOf(stack(), user.id, 'grant-revoked')).toHaveLength(1);
+    });
+
+    test('end a year after the user last came, however often they are used', async () => {
+      const party = await relyingParty(scenario());
+      const { session } = await loggedIn(scenario());
+      const { refresh_token: token = '' } = await party.logIn(session);
+      const end = async () => {
+        const sql = 'select expires_at - created_at as life from grants where application_id = ?';
+        return (await stack().database<{ life: number }>(sql, [party.id]))[0]?.life;
+      };
+      const before = await end();
+      await stack().database('update grants set expires_at = expires_at - 1000 where application_id = ?', [party.id]);
+      const next = await client.refreshTokenGrant(party.config, token);
+      expect(await end()).toBe(Number(before) - 1000);
+      await stack().database('update grants set expires_at = 1 where application_id = ?', [party.id]);
+      expect(await refused(client.refreshTokenGrant(party.config, next.refresh_token ?? ''))).toBe('invalid_grant');
     });
 
     test('may be repeated for ten seconds by the same sender only', async () => {
