@@ -81,7 +81,8 @@ export const createDevices = ({ store, grants, sessions, limits, findApplication
         return { step: 'done' };
       };
       if (isDenied) return finish({ error: 'access_denied' });
-      const grantId = await grants.save({ user, application, scopes, resources, sessionId: session.id }, caller);
+      const allowed = { user, application, scopes, resources, sessionId: session.id, isDevice: true };
+      const grantId = await grants.save(allowed, caller);
       const wantsTime = params.max_age !== undefined || wordsIn(params.prompt).includes('login');
       const claims = {
         ...(wantsTime && { auth_time: { essential: true } }),

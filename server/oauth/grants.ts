@@ -38,6 +38,8 @@ export interface Request {
   application: { id: string; name: string; trusted: boolean };
   scopes: readonly string[];
   resources: readonly string[];
+  /** A device asks: each one is told, since a stranger may have sent its code. */
+  isDevice?: boolean;
 }
 
 export const wordsIn = (text: string | undefined): string[] => text?.split(' ').filter(Boolean) ?? [];
@@ -107,6 +109,14 @@ export const createGrants = ({ database, activity, mails }: Parts) => {
     return others.length === 0;
   };
 
+  /** Records the access in the user's activity, and mails it unless the application is trusted. */
+  const tell = async (tables: AllTables, { user, application, isDevice }: Request, caller: Caller): Promise<void> => {
+    const { id: userId, email } = user;
+    const { id: applicationId, name, trusted } = application;
+    await recordGrant(activity, tables, 'grant-created', { userId, applicationId, name }, caller);
+    if (!trusted || isDevice) await mails.enqueue(tables, { kind: 'application-allowed', email, userId }, caller);
+  };
+
   return {
     /** Undefined if it has ended: also with its session, unless it has `offline_access`. */
     async find(id: string): Promise<FoundGrant | undefined> {
@@ -134,7 +144,8 @@ export const createGrants = ({ database, activity, mails }: Parts) => {
      * The grant of the session to the application, with what is asked for now. Resolves to its id. UNAUTHENTICATED if
      * the session has ended.
      */
-    async save({ user, sessionId, application, scopes, resources }: Request, caller: Caller): Promise<string> {
+    async save(request: Request, caller: Caller): Promise<string> {
+      const { user, sessionId, application, scopes, resources, isDevice = false } = request;
       // Two pages of one application may ask at once.
       const saved = await retryOnDuplicate(() =>
         database.change(async (tables) => {
@@ -160,6 +171,7 @@ export const createGrants = ({ database, activity, mails }: Parts) => {
               .set({ ...granted, epoch, last_used_at: now, expires_at: expiry })
               .where('id', '=', former.id)
               .execute();
+            if (isDevice) await tell(tables, request, caller);
             return former.id;
           }
           const isFirst = await makeRoom(tables, userId, application.id);
@@ -179,17 +191,7 @@ export const createGrants = ({ database, activity, mails }: Parts) => {
               expires_at: expiry,
             } as never)
             .execute();
-          if (isFirst) {
-            await recordGrant(
-              activity,
-              tables,
-              'grant-created',
-              { userId, applicationId: application.id, name: application.name },
-              caller,
-            );
-            if (!application.trusted)
-              await mails.enqueue(tables, { kind: 'application-allowed', email: user.email, userId }, caller);
-          }
+          if (isFirst || isDevice) await tell(tables, request, caller);
           return id;
         }, user.id),
       );

@@ -73,6 +73,17 @@ everywhere((scenario) => {
     expect((await redeem(codes)).claims()).toMatchObject({ acr: 'mfa' });
   });
 
+  test('the user is told of each device, for trusted applications too', async () => {
+    const { id, allowed } = await party({ trusted: true });
+    const user = await loggedIn(scenario());
+    for (const count of [1, 2]) {
+      await allowed(user);
+      await stack().waitForMail({ to: user.email, subject: 'An application got access', count });
+    }
+    const details = { application: 'Shop', applicationId: id };
+    expect(await eventsOf(stack(), user.id, 'grant-created')).toEqual([details, details]);
+  });
+
   test('a user who does not allow it ends the request', async () => {
     const { begin, answer, redeem } = await party();
     const user = await loggedIn(scenario());
