@@ -84,7 +84,7 @@ export async function verifyAccessToken(
 ): Promise<AccessTokenClaims> {
   // jose skips the check of an empty value.
   if (!issuer || !audience) throw new TypeError('issuer and audience are required');
-  const { payload } = await jwtVerify(token, keysOf(issuer, fetch).find, {
+  const { payload } = await jwtVerify<Omit<AccessTokenClaims, 'scope'>>(token, keysOf(issuer, fetch).find, {
     algorithms: ['ES256'],
     typ: 'at+jwt',
     issuer,
@@ -97,7 +97,7 @@ export async function verifyAccessToken(
   const scope = wordsIn(payload['scope']);
   if (!wordsIn(needed).every((name) => scope.includes(name)))
     throw new AccessTokenError('INSUFFICIENT_SCOPE', `The access token needs the scope ${needed}`);
-  return { ...payload, scope } as unknown as AccessTokenClaims;
+  return { ...payload, scope };
 }
 
 const invalid = (cause?: unknown) => new AccessTokenError('INVALID_TOKEN', 'The access token is not valid', { cause });

@@ -4,12 +4,11 @@ import { applicationKinds, tokenFormats } from '../../entities/index.ts';
 import { isWebAddress } from '../../server/accounts/users/index.ts';
 import { type ListedApplication, MAX_APPLICATIONS, publicKey } from '../../server/applications/index.ts';
 import { ServiceError } from '../../server/errors.ts';
+import { administratorsMeta } from '../administrators-meta.ts';
 import { answer, done } from '../schemas/done.ts';
 import * as fields from '../schemas/fields.ts';
 import { toUnixSeconds, unixSeconds } from '../schemas/unix-seconds.ts';
-import { administratorOf, adminProcedure, type Meta, recentAdminProcedure, router } from '../trpc.ts';
-
-const RECENT = 'Needs a session in which a credential was given in the last ten minutes.';
+import { administratorOf, adminProcedure, recentAdminProcedure, router } from '../trpc.ts';
 
 const applicationId = z.string().meta({
   example: '01931b6e-7a54-7c3c-9d0a-3f4f5f6a7b8c',
@@ -106,35 +105,7 @@ const toShown = ({ disabledBy, createdAt, ...row }: ListedApplication) => ({
   createdAt: toUnixSeconds(createdAt),
 });
 
-type OpenApi = NonNullable<Meta['openapi']>;
-
-const read = (path: OpenApi['path'], summary: string, errors: OpenApi['errors'] = []): Meta => ({
-  openapi: {
-    method: 'GET',
-    path,
-    summary: `${summary} (administrators)`,
-    tags: ['Applications'],
-    protect: true,
-    errors: ['FORBIDDEN', ...errors],
-  },
-});
-
-const change = (
-  method: OpenApi['method'],
-  path: OpenApi['path'],
-  { summary, description, status, errors = [] }: Pick<OpenApi, 'summary'> & Partial<OpenApi>,
-): Meta => ({
-  openapi: {
-    method,
-    path,
-    summary: `${summary} (administrators)`,
-    description: description ? `${description} ${RECENT}` : RECENT,
-    tags: ['Applications'],
-    protect: true,
-    ...(status && { status }),
-    errors: ['FORBIDDEN', 'REAUTHENTICATION_REQUIRED', 'RATE_LIMITED', ...errors],
-  },
-});
+const { read, change } = administratorsMeta('Applications');
 
 /** Applications whose users log in here, for administrators. */
 export const applications = router({

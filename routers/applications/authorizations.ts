@@ -85,7 +85,7 @@ export const authorizations = router({
     .mutation(async ({ ctx, input: { userId, ...request } }) => {
       const session = await currentSession(ctx);
       const asked = await ctx.oauth.checkLogout(request);
-      // Nobody is logged out by a link of somebody else.
+      // A link of another person must not end the session.
       if (session && ![asked.userId, userId].includes(session.user.id))
         return { step: 'confirm' as const, userId: session.user.id, email: session.user.email };
       await endSession(ctx, session);

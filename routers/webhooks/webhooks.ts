@@ -3,12 +3,11 @@ import { z } from 'zod';
 import { ServiceError } from '../../server/errors.ts';
 import { eventTypes } from '../../server/events/catalogue.ts';
 import { EVERY_TYPE, type ListedDelivery, type ListedWebhook, MAX_WEBHOOKS } from '../../server/webhooks/index.ts';
+import { administratorsMeta } from '../administrators-meta.ts';
 import { answer, done } from '../schemas/done.ts';
 import * as fields from '../schemas/fields.ts';
 import { toUnixSeconds, unixSeconds } from '../schemas/unix-seconds.ts';
-import { administratorOf, adminProcedure, type Meta, recentAdminProcedure, router } from '../trpc.ts';
-
-const RECENT = 'Needs a session in which a credential was given in the last ten minutes.';
+import { administratorOf, adminProcedure, recentAdminProcedure, router } from '../trpc.ts';
 
 const example = '01931b6e-7a54-7c3c-9d0a-3f4f5f6a7b8c';
 const webhookId = z.string().meta({ example });
@@ -95,35 +94,7 @@ const toDelivery = ({ createdAt, triedAt, dueAt, ...row }: ListedDelivery) => ({
   nextTryAt: maybeSeconds(dueAt),
 });
 
-type OpenApi = NonNullable<Meta['openapi']>;
-
-const read = (path: OpenApi['path'], summary: string, errors: OpenApi['errors'] = []): Meta => ({
-  openapi: {
-    method: 'GET',
-    path,
-    summary: `${summary} (administrators)`,
-    tags: ['Webhooks'],
-    protect: true,
-    errors: ['FORBIDDEN', ...errors],
-  },
-});
-
-const change = (
-  method: OpenApi['method'],
-  path: OpenApi['path'],
-  { summary, description, status, errors = [] }: Pick<OpenApi, 'summary'> & Partial<OpenApi>,
-): Meta => ({
-  openapi: {
-    method,
-    path,
-    summary: `${summary} (administrators)`,
-    description: description ? `${description} ${RECENT}` : RECENT,
-    tags: ['Webhooks'],
-    protect: true,
-    ...(status && { status }),
-    errors: ['FORBIDDEN', 'REAUTHENTICATION_REQUIRED', 'RATE_LIMITED', ...errors],
-  },
-});
+const { read, change } = administratorsMeta('Webhooks');
 
 /** Receivers of events, for administrators. */
 export const webhooks = router({

@@ -8,7 +8,10 @@ export const shortLivedModels = ['AccessToken', 'ClientCredentials', 'Interactio
 
 /** The longest time until a client assertion expires: five minutes, and one for the difference of clocks. */
 export const MAX_ASSERTION_SECONDS = 6 * 60;
-/** Longer than a client assertion is accepted, and a DPoP proof: the library takes those from five minutes ago to five minutes ahead. */
+/**
+ * Longer than a client assertion is accepted, and a DPoP proof: the library takes those from five minutes ago to five
+ * minutes ahead.
+ */
 const REPLAY_SECONDS = 2 * MAX_ASSERTION_SECONDS;
 
 const isPayload = (value: unknown) => typeof value === 'object' && value !== null;
