@@ -5,6 +5,8 @@ import { EmailChangeSchema } from './email-change.ts';
 import { EventSequenceSchema } from './event-sequence.ts';
 import { IdentitySchema } from './identity.ts';
 import { InvitationSchema } from './invitation.ts';
+import { MailTargetSchema } from './mail-target.ts';
+import { NameWordSchema } from './name-word.ts';
 import { ApplicationSchema, GrantSchema, OAuthArtifactSchema, SigningKeySchema } from './oauth.ts';
 import { OneTimeTokenSchema } from './one-time-token.ts';
 import { OutboxMailSchema } from './outbox-mail.ts';
@@ -13,7 +15,7 @@ import { RemovalSchema } from './removal.ts';
 import { RecoveryCodeSchema, TotpSchema } from './second-factor.ts';
 import { SessionSchema } from './session.ts';
 import { SharedLockSchema } from './shared-lock.ts';
-import { UploadSchema, UploadUsageSchema } from './upload.ts';
+import { UploadSchema, UploadUsageSchema, UploadVariantSchema } from './upload.ts';
 import { UserSchema } from './user.ts';
 import { WebhookDeliverySchema, WebhookSchema } from './webhook.ts';
 
@@ -24,6 +26,8 @@ export { EmailChange } from './email-change.ts';
 export { EventSequence } from './event-sequence.ts';
 export { Identity } from './identity.ts';
 export { Invitation } from './invitation.ts';
+export { MailTarget } from './mail-target.ts';
+export { NameWord } from './name-word.ts';
 export {
   Application,
   type ApplicationKind,
@@ -38,11 +42,24 @@ export { OneTimeToken } from './one-time-token.ts';
 export { type MailState, OutboxMail } from './outbox-mail.ts';
 export { Passkey } from './passkey.ts';
 export { Removal } from './removal.ts';
-export { afterPrefix, searchKey } from './search-key.ts';
+export { afterPrefix, laterWords, searchKey } from './search-key.ts';
 export { RecoveryCode, Totp } from './second-factor.ts';
 export { Session } from './session.ts';
 export { SharedLock } from './shared-lock.ts';
-export { Upload, type UploadPurpose, type UploadState, UploadUsage } from './upload.ts';
+export {
+  avatarVariantsIn,
+  imageKeyOf,
+  storedAvatarVariants,
+  storedVariants,
+  Upload,
+  type UploadPurpose,
+  type UploadState,
+  UploadUsage,
+  UploadVariant,
+  type Variant,
+  variantKey,
+  variantsIn,
+} from './upload.ts';
 export {
   changedProfile,
   type OptionalProfileField,
@@ -58,6 +75,8 @@ export { type DeliveryState, Webhook, WebhookDelivery } from './webhook.ts';
 /** Every table. The types of queries are derived from this list. */
 export const schemas = [
   UserSchema,
+  NameWordSchema,
+  MailTargetSchema,
   IdentitySchema,
   OneTimeTokenSchema,
   ConsentSchema,
@@ -72,6 +91,7 @@ export const schemas = [
   EventSequenceSchema,
   OutboxMailSchema,
   UploadSchema,
+  UploadVariantSchema,
   UploadUsageSchema,
   RemovalSchema,
   SharedLockSchema,

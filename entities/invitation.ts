@@ -1,6 +1,6 @@
 /*
  * `invitedBy` is an administrator's id (the row is removed with that user), or null for the operator. `id` is a UUIDv7,
- * so ids are in order of time. The mailed token is stored only as its hash.
+ * so ids are in order of time. The mailed token is stored only as its hash. `returnTo`: where the page of the link leads.
  */
 
 import { defineEntity, p } from '@mikro-orm/core';
@@ -15,6 +15,7 @@ export const InvitationSchema = defineEntity({
     invitedBy: p.string().nullable(),
     createdAt: p.bigint('number'),
     expiresAt: p.bigint('number'),
+    returnTo: p.string().nullable(),
   },
 });
 

@@ -30,6 +30,7 @@ export const ApplicationSchema = defineEntity({
     tokenFormat: p.string().$type<TokenFormat>(),
     trusted: p.boolean(),
     logoUrl: p.string().nullable(),
+    backchannelLogoutUri: p.string().nullable(),
     publicKeys: p.string().nullable(),
     secretHash: p.string().nullable().hidden(),
     formerHash: p.string().nullable().hidden(),
@@ -48,7 +49,7 @@ ApplicationSchema.setClass(Application);
 /*
  * A grant belongs to the session in which the user gave it, and to the epoch of that session. `scopes` and `resources`
  * are separated by spaces. It ends with the epoch; without `offline_access` it also ends with the session, and its row
- * stays as the memory of the consent.
+ * stays as the memory of the consent. `logoutToldAt` is when the application was told that the login has ended.
  */
 
 export const GrantSchema = defineEntity({
@@ -64,6 +65,7 @@ export const GrantSchema = defineEntity({
     resources: p.string(),
     createdAt: p.bigint('number'),
     lastUsedAt: p.bigint('number'),
+    logoutToldAt: p.bigint('number').nullable(),
     expiresAt: p.bigint('number'),
   },
 });

@@ -1,6 +1,6 @@
 /*
  * `purpose` is the kind of the token's mail. `coversFrom` is the time of the first act that its mails report,
- * `disownedAt` when the account was disowned with it.
+ * `disownedAt` when the account was disowned with it. `returnTo`: where the page of the link leads.
  */
 
 import { defineEntity, p } from '@mikro-orm/core';
@@ -18,6 +18,7 @@ export const OneTimeTokenSchema = defineEntity({
     reservedUntil: p.bigint('number').nullable(),
     coversFrom: p.bigint('number').nullable(),
     disownedAt: p.bigint('number').nullable(),
+    returnTo: p.string().nullable(),
   },
 });
 

@@ -19,5 +19,13 @@ export function searchKey(text: string): string {
   return [...folded].slice(0, SEARCH_KEY_LENGTH).join('').trimEnd();
 }
 
+/** Words of a name that are searched beside its beginning. */
+const MAX_LATER_WORDS = 8;
+
+/** The rest of a search key from each of its later words on: `del carmen`, `carmen` of `maria del carmen`. */
+export const laterWords = (key: string): string[] => [
+  ...new Set([...key.matchAll(/(?<=[ -])[^ -]/g)].slice(0, MAX_LATER_WORDS).map(({ index }) => key.slice(index))),
+];
+
 /** The end of the range of all keys that start with `prefix`: U+10FFFF is a noncharacter and in no key. */
 export const afterPrefix = (prefix: string): string => `${prefix}\u{10ffff}`;

@@ -13,6 +13,8 @@
  *
  * Wrong credentials are counted under `limitEpoch`: raising it resets all counts. Null until an administrator first does so.
  *
+ * `avatarVariants` has the variants of an avatar that was uploaded here, so that a read of the profile needs no further query.
+ *
  * `language` is the user's choice, `browserLanguage` that of the browser of the registration or the last login.
  */
 
@@ -63,6 +65,7 @@ export const UserSchema = defineEntity({
     /** The search key of the name. */
     searchName: p.string().nullable(),
     ...optionalProfile,
+    avatarVariants: p.string().nullable(),
     provider: p.string(),
     role: p.string().$type<Role>(),
     emailVerified: p.boolean(),
@@ -173,6 +176,7 @@ export class User extends UserSchema.class {
 
   /** Changes only the given fields, like `changedProfile`. */
   changeProfile(change: ProfileChange): void {
+    if (change.avatar !== undefined && (change.avatar || null) !== this.avatar) this.avatarVariants = null;
     Object.assign(this, storedProfile(changedProfile(this.profile, change)));
   }
 

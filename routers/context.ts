@@ -51,6 +51,8 @@ export interface Context {
   isAskedOnOurPages(): boolean;
   /** True if a browser shows the response to its user (header Sec-Fetch-Mode). */
   isNavigation(): boolean;
+  /** Where a login through a provider ends without `returnTo`: a page of ours, or APP_HOME_URL if we serve no pages. */
+  endOfLogin(): string;
   /** Our base URL to which the request was sent; APP_URL for an unknown Host. */
   ownUrl(): string;
   /**

@@ -38,6 +38,7 @@ export const inProcessCaller = (
     stateCookie: () => undefined,
     isAskedOnOurPages: () => true,
     isNavigation: () => false,
+    endOfLogin: () => '',
     ownUrl: () => '',
     returnAddress: () => undefined,
     browser: newToken,

@@ -8,6 +8,7 @@ import { profileOutput } from './account/profile.ts';
 import { answer, done } from './schemas/done.ts';
 import { toUnixSeconds, unixSeconds } from './schemas/unix-seconds.ts';
 import { callerOf, router, serviceProcedure } from './trpc.ts';
+import { addressOptions, fileAddress, toFileAddress, uploadName } from './uploads/stored-uploads.ts';
 import { isUserId, userId } from './users/users.ts';
 
 const MAX_USERS = 100;
@@ -33,6 +34,16 @@ const credential = z.discriminatedUnion('kind', [
 
 /** For other services, with a service token. Over /trpc only, except the events. No rate limits apply. */
 export const service = router({
+  // A mutation, so that no log or proxy records the name of a file of a user.
+  fileAddress: serviceProcedure
+    .meta({
+      summary:
+        'An address at which a file of any user can be read for some minutes. The calling service decides who may read it.',
+    })
+    .input(z.object({ name: uploadName, ...addressOptions }))
+    .output(fileAddress)
+    .mutation(async ({ ctx, input: { name, ...options } }) => toFileAddress(await ctx.uploads.address(name, options))),
+
   // A mutation, because it may extend the session, and because a query would put the session token into the URL, which
   // logs and proxies record.
   session: serviceProcedure

@@ -24,6 +24,7 @@ export const sections: { text: string; pages: [title: string, file: string][] }[
       ['Error codes', 'docs/errors.md'],
       ['Typed client', 'client/README.md'],
       ['Front ends', 'docs/front-ends.md'],
+      ['Files and images', 'docs/files.md'],
       ['Customization', 'docs/customization.md'],
       ['Access keys', 'docs/access-keys.md'],
       ['Other services', 'docs/services.md'],

@@ -84,7 +84,12 @@ const rooms: Record<string, Room> = {
     without: [...HTTP, ...DRIVERS],
   },
   'server/oauth': {
-    imports: [...accountRoom('users', 'sessions'), 'server/accounts/index.ts', 'server/applications/index.ts'],
+    imports: [
+      ...accountRoom('users', 'sessions'),
+      'server/accounts/index.ts',
+      'server/applications/index.ts',
+      'server/events/index.ts',
+    ],
     without: [...HTTP, ...DRIVERS],
   },
   routers: {

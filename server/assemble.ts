@@ -17,7 +17,7 @@ import type { ProviderName } from './shared/method-names.ts';
 import type { Log } from './telemetry/log.ts';
 import type { Texts } from './texts/index.ts';
 import { createUploads } from './uploads/index.ts';
-import { createDeliveries, createWebhooks } from './webhooks/index.ts';
+import { createDeliveries, createLogoutAddresses, createWebhooks } from './webhooks/index.ts';
 
 interface Setting {
   secrets: Secrets;
@@ -83,6 +83,14 @@ export function createRules(
     texts,
     log,
   });
+  const applications = createApplications(config, {
+    database,
+    activity,
+    limits,
+    sender,
+    setLogoutAddress: createLogoutAddresses(database),
+  });
+  const oauth = createOAuth(config, { database, store, activity, accounts, applications, limits, secrets, log });
   const webhooks = createWebhooks(config, {
     database,
     activity,
@@ -90,12 +98,11 @@ export function createRules(
     events,
     limits,
     deliveries,
+    logoutMessages: oauth.logoutMessages,
     sender,
     secrets,
     log,
   });
-  const applications = createApplications(config, { database, activity, limits });
-  const oauth = createOAuth(config, { database, store, activity, accounts, applications, limits, secrets, log });
   const access = createAccess({
     database,
     users: accounts.users,

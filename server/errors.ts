@@ -46,13 +46,19 @@ export const errorCodes = Object.keys(catalogue) as ErrorCode[];
  */
 export type ErrorDetails = Record<string, { message: string; rule: string; rules?: string[] }>;
 
+interface ReachedLimit {
+  points: number;
+  seconds: number;
+  variable: string;
+}
+
 interface ErrorOptions {
   message?: string;
   details?: ErrorDetails;
   /** Seconds until a retry may succeed: the Retry-After header. */
   retryAfter?: number;
-  /** The limit that was reached, for the RateLimit headers. */
-  limit?: { points: number; seconds: number };
+  /** The limit that was reached, for the RateLimit headers, and its variable, for the log. */
+  limit?: ReachedLimit;
   /** The WWW-Authenticate header (RFC 6750 section 3). */
   challenge?: string;
   /** On a redirecting path the browser is sent here instead of the error response. */
@@ -66,7 +72,7 @@ export class ServiceError extends Error {
   readonly status: number;
   readonly details: ErrorDetails | undefined;
   readonly retryAfter: number | undefined;
-  readonly limit: { points: number; seconds: number } | undefined;
+  readonly limit: ReachedLimit | undefined;
   readonly challenge: string | undefined;
   readonly location: string | undefined;
 

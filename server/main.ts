@@ -32,7 +32,9 @@ async function start(): Promise<void> {
   const { createService } = await import('./service.ts');
   const service = await createService(config, { secrets: createSecrets(applicationSecrets(config)), log });
 
-  if (!hasOthers()) await service.listen();
+  // With several processes, and with files on disk, only what is ready takes requests.
+  const listensLast = hasOthers() || config.uploads.areOnDisk;
+  if (!listensLast) await service.listen();
 
   const stop = async ({ lingerMs }: { lingerMs: number }) => {
     log.info('stopping: requests in flight are completed');
@@ -46,7 +48,7 @@ async function start(): Promise<void> {
   onStopSignal({ stop, stopAtOnce: () => isOneOfSeveral() || process.exit(1) });
 
   if (!(await service.work())) return;
-  if (hasOthers()) await service.listen();
+  if (listensLast) await service.listen();
   releaseMemory();
   const { providers, embeddedProvider } = service;
   if (isOneOfSeveral()) reportReady({ providers, embeddedProvider });
@@ -84,7 +86,10 @@ function announce(config: Config, log: Log, providers: Providers): void {
     process.stdout.on('error', () => undefined).write(banner(config, providers));
     return;
   }
-  for (const sentence of exposure(config)) log.info(sentence);
+  for (const { text, remedy } of exposure(config)) {
+    if (remedy === undefined) log.info(text);
+    else log.warn(`${text}. ${remedy.charAt(0).toUpperCase()}${remedy.slice(1)}`);
+  }
   log.info({ host, port, ...(processes > 1 && { processes }) }, 'ready');
 }
 

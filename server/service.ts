@@ -13,7 +13,7 @@ import type { ObjectStorage } from './parts/object-storage/contract.ts';
 import type { Secrets } from './secrets.ts';
 import type { Log } from './telemetry/log.ts';
 import { gauges } from './telemetry/metrics.ts';
-import { readTexts } from './texts/index.ts';
+import { textsOf } from './texts/index.ts';
 
 /** The time limit for all requests, then for the workers. */
 const DRAIN_MS = 7000;
@@ -44,7 +44,7 @@ export async function createService(
   config: Config,
   { secrets, log }: { secrets: Secrets; log: Log },
 ): Promise<Service> {
-  const texts = readTexts(config.textsDir);
+  const texts = textsOf(config);
   const parts = await openParts(config, { secrets, log });
   const { database, store, objects } = parts;
   const embeddedProvider = devIdentityProvider(config, { store, secrets, log });
@@ -55,7 +55,14 @@ export async function createService(
     texts,
     log,
   });
-  const workers = [...accounts.workers, uploads.inspection, events.worker, webhooks.worker, oauth.worker];
+  const workers = [
+    ...accounts.workers,
+    uploads.inspection,
+    uploads.variants,
+    events.worker,
+    webhooks.worker,
+    oauth.worker,
+  ];
   gauges(async () => ({ account_database_up: await isUp(database) }));
   gauges(async () => ({ account_key_value_store_up: await isUp(store) }));
   const stopping = new AbortController();
@@ -89,6 +96,7 @@ export async function createService(
 
     async work() {
       if (!(await migrateWhenReachable(database, stopping.signal, log))) return false;
+      await uploads.onlyInstance?.claim(stopping.signal);
       for (const worker of workers) worker.start();
       return true;
     },
@@ -98,6 +106,7 @@ export async function createService(
       await server.drain({ lingerMs, withinMs: DRAIN_MS });
       // Another process continues the work of a stopped worker when its lease ends.
       await Promise.race([Promise.all(workers.map((worker) => worker.stop())), delay(WORKERS_MS)]);
+      await uploads.onlyInstance?.release();
       await parts.close();
     },
   };

@@ -1,12 +1,12 @@
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { brandLinks } from '../../server/shared/brand-links.ts';
+import { brandLinks, homeName } from '../../server/shared/brand-links.ts';
 import { pagePaths } from '../../server/shared/page-paths.ts';
 import { LanguagePicker } from './language/language-picker.tsx';
 import { markup, text } from './language/texts.ts';
 import { settings } from './settings.ts';
 
-const { name: siteName = text('common.page.siteName'), logo } = settings.brand;
+const { name: siteName = text('common.page.siteName'), logo, home } = settings.brand;
 const links = brandLinks(settings.brand);
 
 interface Props {
@@ -29,9 +29,14 @@ export function Page({ title, isNews = false, isWide = false, actions, children 
   return (
     <>
       <header class={isWide ? 'wide' : 'narrow'}>
-        <a class="brand" href={pagePaths.home}>
+        <a class="brand" href={home ?? pagePaths.home}>
           {logo ? <img src={logo} alt={siteName} /> : siteName}
         </a>
+        {home && (
+          <a class="home" href={home}>
+            {text('common.backTo', { name: homeName(settings.brand.name, home) })}
+          </a>
+        )}
         {actions}
       </header>
       <main class={isWide ? 'wide' : 'narrow'}>

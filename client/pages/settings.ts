@@ -4,8 +4,9 @@ import type { OperatorPages } from '../../server/shared/brand-links.ts';
 export interface Settings {
   /** The public base URL of the service, without a trailing slash. */
   appUrl: string;
-  /** The operator's brand. Unset: the default name and icon, without links. `logo` is the URL of a picture. */
-  brand: OperatorPages & { name?: string; logo?: string };
+  /** The operator's brand. Unset: the default name and icon, without links. `logo` is the URL of a picture, `home` that of
+   * the product. */
+  brand: OperatorPages & { name?: string; logo?: string; home?: string };
   /** The allowed targets after a login: see way-back.ts. */
   origins: string[];
   acceptsLoopbackOrigins: boolean;

@@ -10,6 +10,8 @@ export interface ImageClient {
 export interface ImageOptions {
   /** `avatar`: cropped to a square of 512 pixels; `post`: scaled to fit 1600 by 1600. */
   type: 'avatar' | 'post';
+  /** `private`: only addresses of `upload.address` lead to the image. `public` without it. */
+  visibility?: 'public' | 'private' | undefined;
   /**
    * Called as bytes of the file are sent, with its size as `total`. Without XMLHttpRequest (Node, workers), or with a
    * custom `fetch`: called at the start and at the end.
@@ -26,11 +28,12 @@ export interface ImageOptions {
 export async function uploadImage(
   client: ImageClient,
   file: File,
-  { type, onProgress, signal }: ImageOptions,
+  { type, visibility, onProgress, signal }: ImageOptions,
 ): Promise<UploadImageOutput> {
   const form = new FormData();
   form.set('file', file);
   form.set('type', type);
+  if (visibility) form.set('visibility', visibility);
   const total = file.size;
   if (onProgress) {
     listeners.set(form, (sent) =>

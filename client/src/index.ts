@@ -17,6 +17,7 @@ export {
 export { type FollowOptions, followEvents } from './follow-events.ts';
 export { type ImageClient, type ImageOptions, uploadImage } from './image.ts';
 export { type PasswordRule, passwordRules } from './password-rules.ts';
+export { type PictureVariant, placeholderUrl, type SizedPicture, srcSet } from './pictures.ts';
 export {
   bearerTokenIn,
   createSessionChecker,

@@ -7,6 +7,8 @@ export interface UploadClient {
 }
 
 export interface UploadOptions {
+  /** `private`: only addresses of `upload.address` lead to the file. `public` without it. */
+  visibility?: 'public' | 'private' | undefined;
   /** Called as bytes are sent. Without XMLHttpRequest (Node, workers): at the start and at the end. */
   onProgress?: ((progress: { loaded: number; total: number }) => void) | undefined;
   /** Aborts the upload; the promise rejects with the signal's reason. */
@@ -18,7 +20,7 @@ export interface UploadOptions {
 /** A stored file, as declared. */
 export interface UploadedFile {
   key: string;
-  /** Its public URL. */
+  /** Its public URL; empty for a private file. */
   url: string;
   contentType: string;
   size: number;
@@ -42,10 +44,10 @@ export class UploadError extends Error {
  * and NetworkError or TimeoutError if no response arrives.
  */
 export async function uploadFile(client: UploadClient, file: File, options: UploadOptions = {}): Promise<UploadedFile> {
-  const { signal, onProgress } = options;
+  const { signal, onProgress, visibility = 'public' } = options;
   const call = signal ? { signal } : {};
   const { presignedUrl, publicUrl, key, expiresIn } = await client.upload.presign.mutate(
-    { filename: file.name, contentType: file.type, size: file.size },
+    { filename: file.name, contentType: file.type, size: file.size, visibility },
     call,
   );
   signal?.throwIfAborted();

@@ -34,6 +34,9 @@ const migrations = {
   '0032-grants': async () => (await import('./0032-grants.ts')).Grants,
   '0033-signing-keys': async () => (await import('./0033-signing-keys.ts')).SigningKeys,
   '0034-logout-and-keys': async () => (await import('./0034-logout-and-keys.ts')).LogoutAndKeys,
+  '0035-backchannel-logout': async () => (await import('./0035-backchannel-logout.ts')).BackchannelLogout,
+  '0036-picture-sizes': async () => (await import('./0036-picture-sizes.ts')).PictureSizes,
+  '0037-way-back': async () => (await import('./0037-way-back.ts')).WayBack,
 };
 
 /** In the order in which they run. Listed, not discovered: nothing is read from disk at start. */

@@ -37,7 +37,7 @@ export const account = router({
         path: '/api/account/password',
         summary: 'Set a new password',
         description:
-          'Requires the current password if there is one. Without one, and with an authenticator app, requires a session in which a credential was given in the last ten minutes. Attempts count as logins. Ends all other sessions; this one continues with a new token, set as session cookie. Only this device stays known.',
+          'Requires the current password if there is one; the new one must differ (rule `same_as_current`). Without one, and with an authenticator app, requires a session in which a credential was given in the last ten minutes. Attempts count as logins. Ends all other sessions; this one continues with a new token, set as session cookie. Only this device stays known.',
         tags: ['Account'],
         protect: true,
         setsCookie: true,

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { type AccountExport, type ColumnKind, storedData } from '../../server/accounts/data/index.ts';
 import { ServiceError } from '../../server/errors.ts';
 import { unixSeconds } from '../schemas/unix-seconds.ts';
+import { variant } from '../schemas/variant.ts';
 import { recentProcedure } from '../trpc.ts';
 
 const kinds = {
@@ -9,10 +10,12 @@ const kinds = {
   ownText: z.string(),
   optionalText: z.string().nullable(),
   number: z.int(),
+  optionalNumber: z.int().nullable(),
   flag: z.boolean(),
   time: unixSeconds,
   optionalTime: unixSeconds.nullable(),
   details: z.record(z.string(), z.string()).nullable(),
+  variants: z.array(variant.omit({ url: true })),
 } as const satisfies Record<ColumnKind, z.ZodType>;
 
 type ShapeOf<Fields extends Readonly<Record<string, ColumnKind>>> = {
@@ -46,7 +49,7 @@ const exported = z.object({
   sessions: rows(row(storedData.sessions.exported)),
   activity: rows(row(storedData.activity.exported)),
   mails: rows(row(storedData.mails.exported)),
-  uploads: rows(row(storedData.uploads.exported).extend({ url: z.string() })),
+  uploads: rows(row(storedData.uploads.exported).extend({ url: z.string(), variants: z.array(variant) })),
 });
 
 /** Counts the call once it is allowed. */

@@ -1,11 +1,21 @@
 import { z } from 'zod';
-import { toProfile } from '../../server/accounts/users/index.ts';
+import { toOwnProfile } from '../../server/accounts/users/index.ts';
 import * as fields from '../schemas/fields.ts';
+import { variant } from '../schemas/variant.ts';
 import { callerOf, router, sessionProcedure } from '../trpc.ts';
 import { withoutEmail } from '../users/public-read.ts';
 import { publicUser } from '../users/users.ts';
 
-export const profileOutput = publicUser.extend({ emailVerified: z.boolean() }).meta({ id: 'Profile' });
+export const profileOutput = publicUser.extend({ emailVerified: z.boolean() });
+
+const ownProfile = profileOutput
+  .extend({
+    avatarVariants: z
+      .array(variant)
+      .optional()
+      .meta({ description: 'Smaller pictures of the avatar; absent unless it is an image that was uploaded here' }),
+  })
+  .meta({ id: 'Profile' });
 
 /** Omits `email` for a key or token without its scope. Typed front ends, which have sessions, need no change. */
 const profileProcedure = sessionProcedure.use(async ({ ctx, next }) => {
@@ -32,8 +42,8 @@ export const profile = router({
         errors: [],
       },
     })
-    .output(z.object({ user: profileOutput }))
-    .query(({ ctx }) => ({ user: toProfile(ctx.session.user) })),
+    .output(z.object({ user: ownProfile }))
+    .query(({ ctx }) => ({ user: toOwnProfile(ctx.session.user) })),
 
   language: sessionProcedure
     .meta({
@@ -69,9 +79,9 @@ export const profile = router({
       },
     })
     .input(change)
-    .output(z.object({ success: z.literal(true), user: profileOutput }))
+    .output(z.object({ success: z.literal(true), user: ownProfile }))
     .mutation(async ({ ctx, input }) => ({
       success: true as const,
-      user: toProfile(await ctx.accounts.users.update(ctx.session.user, input, callerOf(ctx))),
+      user: toOwnProfile(await ctx.accounts.users.update(ctx.session.user, input, callerOf(ctx))),
     })),
 });

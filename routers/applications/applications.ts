@@ -75,6 +75,10 @@ const given = {
     .string()
     .refine(isWebAddress, { error: 'Must be an http or https URL', params: { rule: 'invalid_url' } })
     .nullable(),
+  backchannelLogoutUri: z.string().max(500).nullable().meta({
+    description: 'Where the application is told that logins at it have ended (OpenID Connect Back-Channel Logout)',
+    example: 'https://shop.example.com/logged-out',
+  }),
   publicKeys: z.array(z.looseObject(publicKey.shape)).max(5).meta({
     description:
       'Instead of a secret, for `web` and `service`: it identifies itself by `private_key_jwt` (RFC 7523). From then on no secret is accepted',
@@ -93,6 +97,7 @@ const application = z
     tokenFormat: given.tokenFormat,
     trusted: given.trusted,
     logoUrl: z.string().nullable(),
+    backchannelLogoutUri: z.string().nullable(),
     publicKeys: z.array(publicKey),
     enabled: z.boolean(),
     createdAt: unixSeconds,
@@ -139,6 +144,7 @@ export const applications = router({
         tokenFormat: given.tokenFormat.default('jwt'),
         trusted: given.trusted.default(false),
         logoUrl: given.logoUrl.default(null),
+        backchannelLogoutUri: given.backchannelLogoutUri.default(null),
         publicKeys: given.publicKeys.default([]),
       }),
     )

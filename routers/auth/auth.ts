@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { ServiceError } from '../../server/errors.ts';
+import { admitReturn, returnToOfLink, returnToOutput, storedReturn } from '../return-to.ts';
 import { answer, done } from '../schemas/done.ts';
 import * as fields from '../schemas/fields.ts';
 import { listedMethod, toListedMethod } from '../schemas/listed-method.ts';
@@ -37,24 +38,36 @@ export const auth = router({
         invitation: fields.mailedToken
           .optional()
           .meta({ description: 'The token of an invitation mailed to this address' }),
+        returnTo: returnToOfLink,
       }),
     )
-    .output(done.extend({ user: z.object({ id: z.string(), email: z.string(), name: z.string() }) }))
+    .output(
+      done.extend({
+        user: z.object({ id: z.string(), email: z.string(), name: z.string() }),
+        returnTo: returnToOutput,
+      }),
+    )
     .mutation(async ({ ctx, input }) => {
-      const { invitation, ...registrant } = input;
+      const { invitation, returnTo: asked, ...registrant } = input;
+      const returnTo = admitReturn(ctx, asked);
       if (invitation !== undefined) {
-        const { user, deviceCookie } = await ctx.accounts.lifecycle.registration.registerInvited(
+        const { user, deviceCookie, ...link } = await ctx.accounts.lifecycle.registration.registerInvited(
           registrant,
           invitation,
           deviceRequest(ctx),
         );
         const { id, email, name } = user;
         ctx.cookies.setDevice(deviceCookie);
-        return { ...answer('Registration successful. You can now log in.'), user: { id, email, name } };
+        return {
+          ...answer('Registration successful. You can now log in.'),
+          user: { id, email, name },
+          ...storedReturn(ctx, link.returnTo),
+        };
       }
       const { id, email, name } = await ctx.accounts.lifecycle.registration.register(registrant, {
         caller: callerOf(ctx),
         browser: ctx.browser(),
+        returnTo,
       });
       ctx.cookies.setBrowser(ctx.browser());
       return {
@@ -77,9 +90,9 @@ export const auth = router({
       },
     })
     .input(z.object({ token: fields.mailedToken }))
-    .output(done.extend({ unproven: z.array(listedMethod).optional() }))
+    .output(done.extend({ unproven: z.array(listedMethod).optional(), returnTo: returnToOutput }))
     .mutation(async ({ ctx, input }) => {
-      const { unproven, deviceCookie } = await ctx.accounts.lifecycle.verification.verifyEmail(input.token, {
+      const { unproven, deviceCookie, returnTo } = await ctx.accounts.lifecycle.verification.verifyEmail(input.token, {
         request: deviceRequest(ctx),
         browser: ctx.browser(),
       });
@@ -87,6 +100,7 @@ export const auth = router({
       return {
         ...answer('Your email is verified. You can now log in.'),
         ...(unproven.length > 0 && { unproven: unproven.map(toListedMethod) }),
+        ...storedReturn(ctx, returnTo),
       };
     }),
 
@@ -102,10 +116,11 @@ export const auth = router({
         errors: ['VALIDATION_FAILED', 'RATE_LIMITED'],
       },
     })
-    .input(z.object({ email: fields.email }))
+    .input(z.object({ email: fields.email, returnTo: returnToOfLink }))
     .output(done)
     .mutation(async ({ ctx, input }) => {
-      await ctx.accounts.lifecycle.verification.resendVerification(input.email, callerOf(ctx));
+      const returnTo = admitReturn(ctx, input.returnTo);
+      await ctx.accounts.lifecycle.verification.resendVerification(input.email, returnTo, callerOf(ctx));
       // The browser is recognized for as long as the newer link works.
       ctx.cookies.setBrowser(ctx.browser());
       return answer('If this email is not verified yet, a new link is on its way.');
@@ -167,10 +182,11 @@ export const auth = router({
         errors: ['VALIDATION_FAILED'],
       },
     })
-    .input(z.object({ email: fields.anyEmail }))
+    .input(z.object({ email: fields.anyEmail, returnTo: returnToOfLink }))
     .output(done)
     .mutation(async ({ ctx, input }) => {
-      await ctx.accounts.lifecycle.passwordReset.forgotPassword(input.email, callerOf(ctx));
+      const returnTo = admitReturn(ctx, input.returnTo);
+      await ctx.accounts.lifecycle.passwordReset.forgotPassword(input.email, returnTo, callerOf(ctx));
       return answer('If an account exists for this email, a password reset link has been sent.');
     }),
 
@@ -193,12 +209,15 @@ export const auth = router({
       return next();
     })
     .input(z.object({ password: fields.newPassword }))
-    .output(done)
+    .output(done.extend({ returnTo: returnToOutput }))
     .mutation(async ({ ctx, input }) => {
       const { token, email, password } = input;
-      ctx.cookies.setDevice(
-        await ctx.accounts.lifecycle.passwordReset.resetPassword({ token, email }, password, deviceRequest(ctx)),
+      const { deviceCookie, returnTo } = await ctx.accounts.lifecycle.passwordReset.resetPassword(
+        { token, email },
+        password,
+        deviceRequest(ctx),
       );
-      return answer('Your password was changed. You can now log in with it.');
+      ctx.cookies.setDevice(deviceCookie);
+      return { ...answer('Your password was changed. You can now log in with it.'), ...storedReturn(ctx, returnTo) };
     }),
 });

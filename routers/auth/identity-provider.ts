@@ -3,6 +3,7 @@ import { type FlowEnd, type FlowPurpose, flowPurposes } from '../../server/accou
 import { type ErrorCode, ServiceError } from '../../server/errors.ts';
 import { pagePaths, sessionPaths } from '../../server/shared/page-paths.ts';
 import type { Context } from '../context.ts';
+import { admitReturn, returnTo as returnToInput } from '../return-to.ts';
 import { currentSession, isRecent, loginRequest, publicProcedure, router } from '../trpc.ts';
 import { setLogin } from './login-answer.ts';
 
@@ -57,7 +58,7 @@ export const flowErrors: ReadonlySet<string> = new Set([
 const failureAt = (purpose: FlowPurpose, failure: keyof typeof failures, page: string = pages[purpose].failed) =>
   `${page}?error=${failures[failure]}`;
 
-function locationOf({ purpose, page, returnTo, result }: FlowEnd): string {
+function locationOf(ctx: Context, { purpose, page, returnTo, result }: FlowEnd): string {
   const pageWithReturn = (location: string) => withReturn(location, returnTo);
   if (result === 'verification-sent') return pageWithReturn(pagePaths.verifyEmail);
   if (result === 'second-factor') return pageWithReturn(pagePaths.secondFactor);
@@ -65,7 +66,9 @@ function locationOf({ purpose, page, returnTo, result }: FlowEnd): string {
   if (result === 'already-linked') return returnTo ?? ALREADY_LINKED;
   const isDone = result === 'logged-in' || result === 'linked' || result === 'reauthenticated';
   if (!isDone) return pageWithReturn(failureAt(purpose, result, page));
-  return returnTo ?? (page === undefined ? pages[purpose].done : `${page}?notice=confirmed`);
+  if (returnTo !== undefined) return returnTo;
+  if (page !== undefined) return `${page}?notice=confirmed`;
+  return purpose === 'login' ? ctx.endOfLogin() : pages[purpose].done;
 }
 
 /** One of our pages, which continues to `returnTo`. */
@@ -93,19 +96,9 @@ const page = z
   .optional()
   .meta({ description: 'With `reauthenticate`: the account page to which the browser finally returns' });
 
-const returnTo = z.string().optional().meta({
-  description:
-    'The final location of the browser, instead of an account page: a path, or a URL on the origin of APP_URL or ALLOWED_ORIGINS. After a failure the page that reports it gets this value',
-});
-
-/** Rejects with VALIDATION_FAILED, to prevent open redirects. */
-function admitReturn(ctx: Context, asked: string | undefined): string | undefined {
-  if (asked === undefined) return undefined;
-  const admitted = ctx.returnAddress(asked);
-  if (admitted !== undefined) return admitted;
-  const message = 'Must be a path, or an address on an origin of ALLOWED_ORIGINS';
-  throw new ServiceError('VALIDATION_FAILED', { details: { returnTo: { message, rule: 'not_allowed' } } });
-}
+const returnTo = returnToInput(
+  'The final location of the browser, instead of an account page; after a failure the page that reports it gets this value',
+);
 
 function purposeOf(given: { [Purpose in keyof typeof flags]?: '1' | undefined }): FlowPurpose {
   const named = (Object.keys(flags) as (keyof typeof flags)[]).filter((purpose) => given[purpose] !== undefined);
@@ -220,7 +213,7 @@ export const idp = router({
       if (end.result === 'logged-in') setLogin(ctx, end.login);
       if (end.result === 'second-factor') ctx.cookies.setPending(end.pending.token);
       if (end.result === 'verification-sent') ctx.cookies.setBrowser(ctx.browser());
-      const location = locationOf(end);
+      const location = locationOf(ctx, end);
       if (end.result === 'identity-taken') throw new ServiceError('IDENTITY_TAKEN', { location });
       if (end.result === 'registration-closed') throw new ServiceError('REGISTRATION_CLOSED', { location });
       return { location };

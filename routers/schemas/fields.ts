@@ -66,6 +66,10 @@ export const language = z
   .custom<Language>(isLanguage, rule('unknown_language', `Must be one of ${languages.join(', ')}`))
   .meta({ type: 'string', enum: [...languages], example: 'de' });
 
+export const visibility = z
+  .enum(['public', 'private'])
+  .meta({ description: '`public`: everyone can read it; `private`: only at an address of `upload.address`' });
+
 /** The name of a file at its origin. The service ignores it, so any text is valid. */
 export const filename = z.string().min(1).max(1024).meta({ example: 'holiday.png' });
 

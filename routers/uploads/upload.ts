@@ -3,13 +3,14 @@ import type { Session } from '../../server/accounts/sessions/index.ts';
 import { MAX_IMAGE_MEGABYTES, MAX_MEGAPIXELS } from '../../server/shared/image-limits.ts';
 import type { Context } from '../context.ts';
 import * as fields from '../schemas/fields.ts';
+import { placeholder, variant } from '../schemas/variant.ts';
 import { callerOf, router, sessionProcedure } from '../trpc.ts';
 import { storedUploadProcedures } from './stored-uploads.ts';
 
 /** The form of POST /api/upload/image; over /trpc a FormData with the same two fields. Other fields are ignored. */
 const imageForm = z
   .instanceof(FormData, { error: 'Must be multipart/form-data' })
-  .transform((form) => Object.fromEntries(form))
+  .transform((form): Record<string, string | File | undefined> => Object.fromEntries(form))
   .pipe(
     z.object({
       file: z.file('The part file is missing').meta({
@@ -18,6 +19,7 @@ const imageForm = z
       type: z
         .enum(['avatar', 'post'], 'The part type must be avatar or post')
         .meta({ description: 'avatar: 512×512, cropped from the centre; post: fits into 1600×1600' }),
+      visibility: fields.visibility.default('public'),
     }),
   );
 
@@ -59,6 +61,7 @@ export const upload = router({
     .input(
       z.object({
         filename: fields.filename,
+        visibility: fields.visibility.default('public'),
         contentType: z.string().max(255).meta({ example: 'image/png' }),
         size: z.int().min(1).meta({ description: 'Bytes', example: 48_213 }),
       }),
@@ -67,15 +70,16 @@ export const upload = router({
       z.object({
         success: z.literal(true),
         presignedUrl: z.string(),
-        publicUrl: z.string(),
+        publicUrl: z.string().meta({ description: 'Empty for a private file' }),
         key: z.string(),
         expiresIn: z.int(),
       }),
     )
-    .mutation(async ({ ctx, input: { contentType, size } }) => {
+    .mutation(async ({ ctx, input: { contentType, size, visibility } }) => {
       const { presignedUrl, publicUrl, key, expiresIn } = await ctx.uploads.presign(ctx.session.user.id, {
         contentType,
         size,
+        visibility,
       });
       return { success: true as const, presignedUrl, publicUrl, key, expiresIn };
     }),
@@ -125,15 +129,17 @@ export const upload = router({
         size: z.int(),
         width: z.int(),
         height: z.int(),
+        variants: z.array(variant).meta({ description: 'Smaller pictures, by width' }),
+        placeholder,
       }),
     )
-    .mutation(async ({ ctx, input: { file, type } }) => {
-      const { url, size, width, height } = await ctx.uploads.storeImage(
+    .mutation(async ({ ctx, input: { file, type, visibility } }) => {
+      const { url, ...stored } = await ctx.uploads.storeImage(
         ctx.session.user.id,
-        { file, purpose: type },
+        { file, purpose: type, visibility },
         callerOf(ctx),
       );
-      return { success: true as const, url, originalName: originalName(file.name), size, width, height };
+      return { success: true as const, url, originalName: originalName(file.name), ...stored };
     }),
 
   ...storedUploadProcedures,

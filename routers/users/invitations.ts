@@ -2,6 +2,7 @@ import { validate as isUuid } from 'uuid';
 import { z } from 'zod';
 import type { ListedInvitation } from '../../server/accounts/mail/index.ts';
 import { ServiceError } from '../../server/errors.ts';
+import { admitReturn, returnToOfLink } from '../return-to.ts';
 import { answer, done } from '../schemas/done.ts';
 import * as fields from '../schemas/fields.ts';
 import { toUnixSeconds, unixSeconds } from '../schemas/unix-seconds.ts';
@@ -57,13 +58,14 @@ export const invitationProcedures = {
         language: fields.language
           .optional()
           .meta({ description: 'The language of the mail; by default that of the browser' }),
+        returnTo: returnToOfLink,
       }),
     )
     .output(z.object({ success: z.literal(true), invitation: listed }))
-    .mutation(async ({ ctx, input: { email, language } }) => {
+    .mutation(async ({ ctx, input: { email, language, returnTo } }) => {
       const invitation = await ctx.accounts.lifecycle.invitations.invite(
         ctx.session,
-        { email, language },
+        { email, language, returnTo: admitReturn(ctx, returnTo) },
         callerOf(ctx),
       );
       return { success: true as const, invitation: toListed(invitation) };

@@ -2,7 +2,7 @@
 export const scopes = {
   'profile:read': 'read the profile, without the email address',
   'profile:write': 'change the profile',
-  'uploads:read': 'list the uploads',
+  'uploads:read': 'list the uploads, and read private ones',
   'uploads:write': 'add and delete uploads',
   email: 'see the email address in the profile',
 } as const satisfies Record<string, string>;

@@ -127,7 +127,11 @@ export const eventKinds = {
   },
   'grant-revoked': {
     meaning: 'the access of an application ended',
-    details: { application: text('its name'), applicationId: text('its id') },
+    details: {
+      application: text('its name'),
+      applicationId: text('its id'),
+      grant: text('the id of the grant, if only one has ended').exactOptional(),
+    },
   },
   'upload-stored': { meaning: 'a file was uploaded', details: { key: text('its key') } },
   'upload-removed': { meaning: 'a stored file was deleted', details: { key: text('its key') } },

@@ -12,6 +12,7 @@ import { ServiceError } from '../errors.ts';
 import { hashOf, newToken } from '../lib/random-token.ts';
 import type { Limits } from '../limits/index.ts';
 import { type AllTables, columnsOf, type Database, nowOf, type ReadTables, sql } from '../parts/database/contract.ts';
+import { requireSendable, type WebhookSender } from '../parts/webhook-sender/contract.ts';
 import { type PublicKey, problemOfKeys, publicKey, toStored } from './public-keys.ts';
 import { problemOfRedirects } from './redirect-uris.ts';
 
@@ -33,6 +34,7 @@ const listedFields = [
   'tokenFormat',
   'trusted',
   'logoUrl',
+  'backchannelLogoutUri',
   'publicKeys',
   'disabledBy',
   'createdAt',
@@ -40,7 +42,10 @@ const listedFields = [
 export const listedColumns = columnsOf(listedFields);
 
 /** A listed application. `createdAt` in milliseconds since 1970. */
-type Listed = Pick<Application, 'id' | 'name' | 'kind' | 'tokenFormat' | 'logoUrl' | 'disabledBy' | 'createdAt'>;
+type Listed = Pick<
+  Application,
+  'id' | 'name' | 'kind' | 'tokenFormat' | 'logoUrl' | 'backchannelLogoutUri' | 'disabledBy' | 'createdAt'
+>;
 export type ListedApplication = { [Field in keyof Listed]: Exclude<Listed[Field], undefined> } & {
   redirectUris: string[];
   /** Where the browser may go after a logout. */
@@ -65,6 +70,7 @@ export type ApplicationFields = Pick<
   | 'tokenFormat'
   | 'trusted'
   | 'logoUrl'
+  | 'backchannelLogoutUri'
   | 'publicKeys'
 >;
 type Changes = { [Field in Exclude<keyof ApplicationFields, 'kind'>]?: ApplicationFields[Field] | undefined };
@@ -91,15 +97,24 @@ export const toListed = ({ trusted, publicKeys, ...row }: ApplicationRow): Liste
 
 const noApplication = () => new ServiceError('NOT_FOUND', { message: 'There is no such application' });
 
-interface Needs {
+const noLogins = () => {
+  const message = 'Nobody logs in to applications of this kind';
+  return new ServiceError('VALIDATION_FAILED', { details: { backchannelLogoutUri: { message, rule: 'not_allowed' } } });
+};
+
+export interface ApplicationNeeds {
   database: Database;
   limits: Pick<Limits, 'enforce'>;
   /** Inserts an event without a mail. */
   recordUnmailed: Activity['record'];
+  sender: Pick<WebhookSender, 'problemOf'>;
+  /** Sets where an enabled application is told of ended logins, in the caller's transaction. */
+  setLogoutAddress(tables: AllTables, address: { applicationId: string; url: string | null }): Promise<void>;
   isProduction: boolean;
 }
 
-export const createApplicationActs = ({ database, limits, recordUnmailed, isProduction }: Needs) => {
+export const createApplicationActs = (needs: ApplicationNeeds) => {
+  const { database, limits, recordUnmailed, sender, setLogoutAddress, isProduction } = needs;
   const { now } = database;
 
   const get = async (tables: ReadTables, id: string): Promise<ListedApplication> => {
@@ -132,7 +147,11 @@ export const createApplicationActs = ({ database, limits, recordUnmailed, isProd
       const problem = uris && problemOfRedirects({ uris, kind, isProduction, isRequired });
       if (problem) throw new ServiceError('VALIDATION_FAILED', { details: { [field]: problem } });
     }
-    const { publicKeys: keys } = fields;
+    const { publicKeys: keys, backchannelLogoutUri } = fields;
+    if (typeof backchannelLogoutUri === 'string') {
+      if (kind === 'service') throw noLogins();
+      requireSendable(sender, 'backchannelLogoutUri', backchannelLogoutUri);
+    }
     const isRequired = former !== undefined && former.publicKeys.length > 0;
     const problem = keys && problemOfKeys({ keys, isAllowed: hasSecret(kind), isRequired });
     if (problem) throw new ServiceError('VALIDATION_FAILED', { details: { publicKeys: problem } });
@@ -147,6 +166,7 @@ export const createApplicationActs = ({ database, limits, recordUnmailed, isProd
     tokenFormat,
     trusted,
     logoUrl,
+    backchannelLogoutUri,
     publicKeys = [],
   }: Changes) => ({
     ...(name !== undefined && { name }),
@@ -157,6 +177,7 @@ export const createApplicationActs = ({ database, limits, recordUnmailed, isProd
     ...(tokenFormat !== undefined && { token_format: tokenFormat }),
     ...(trusted !== undefined && { trusted: Number(trusted) }),
     ...(logoUrl !== undefined && { logo_url: logoUrl }),
+    ...(backchannelLogoutUri !== undefined && { backchannel_logout_uri: backchannelLogoutUri }),
     // From now on no secret is accepted.
     ...(publicKeys.length > 0 && {
       public_keys: JSON.stringify(publicKeys.map(toStored)),
@@ -165,6 +186,14 @@ export const createApplicationActs = ({ database, limits, recordUnmailed, isProd
       former_until: null,
     }),
   });
+
+  /** The application as stored, which is told of ended logins while it is enabled. */
+  const withLogoutAddress = async (tables: AllTables, id: string): Promise<ListedApplication> => {
+    const application = await get(tables, id);
+    const { disabledBy, backchannelLogoutUri } = application;
+    await setLogoutAddress(tables, { applicationId: id, url: disabledBy === null ? backchannelLogoutUri : null });
+    return application;
+  };
 
   const enable = ({ actorId }: Caller) => ({ disabled_by: null, administrator_id: actorId ?? null });
 
@@ -205,7 +234,7 @@ export const createApplicationActs = ({ database, limits, recordUnmailed, isProd
             created_at: now,
           } as never)
           .execute();
-        return get(tables, id);
+        return withLogoutAddress(tables, id);
       });
       return { application, secret };
     },
@@ -224,13 +253,14 @@ export const createApplicationActs = ({ database, limits, recordUnmailed, isProd
         const values = { ...columnsFrom(fields), ...state };
         if (Object.keys(values).length > 0)
           await tables.updateTable('applications').set(values).where('id', '=', id).execute();
-        return get(tables, id);
+        return withLogoutAddress(tables, id);
       }),
 
     async remove(id: string, caller: Caller): Promise<void> {
       await perform(caller, 'application-removed', async (tables) => {
         const application = await get(tables, id);
         await tables.deleteFrom('applications').where('id', '=', id).execute();
+        await setLogoutAddress(tables, { applicationId: id, url: null });
         return application;
       });
     },

@@ -25,6 +25,7 @@ async function run(): Promise<void> {
       kind: { type: 'string' },
       redirect: { type: 'string', multiple: true },
       'post-logout': { type: 'string', multiple: true },
+      'backchannel-logout': { type: 'string' },
       'public-keys': { type: 'string' },
       resource: { type: 'string', multiple: true },
       scopes: { type: 'string' },

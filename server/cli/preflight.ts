@@ -1,3 +1,6 @@
+import { randomUUID } from 'node:crypto';
+import { type ObjectStorage, prefixes } from '../parts/object-storage/contract.ts';
+
 /**
  * Sends the CORS preflight of an upload: true if the storage lets pages of the origin send a file to a presigned
  * address.
@@ -21,4 +24,29 @@ export async function mayUpload(address: string, origin: string): Promise<boolea
     lets('access-control-allow-methods', 'put') &&
     lets('access-control-allow-headers', 'content-type')
   );
+}
+
+/**
+ * Stores a private object, reads it as a stranger, and deletes it. Resolves to the statuses that a stranger gets: by its
+ * plain address, and by an altered one.
+ */
+export async function strangersAtPrivate(objects: ObjectStorage): Promise<number[]> {
+  const key = `${prefixes.private}probe-${randomUUID()}.png`;
+  await objects.put(key, Buffer.from('private'), 'image/png');
+  try {
+    const address = new URL(await objects.presignGet({ key, expiresInSeconds: 60 }));
+    const altered = new URL(address);
+    for (const name of ['X-Amz-Signature', 'signature'])
+      if (altered.searchParams.has(name)) altered.searchParams.set(name, '0'.repeat(64));
+    address.search = '';
+    return await Promise.all([String(address), objects.publicUrl('') + key, String(altered)].map(statusOf));
+  } finally {
+    await objects.delete(key).catch(() => undefined);
+  }
+}
+
+async function statusOf(address: string): Promise<number> {
+  const { status, body } = await fetch(address);
+  await body?.cancel();
+  return status;
 }

@@ -1,5 +1,7 @@
+import { existsSync } from 'node:fs';
 import { createRules, openParts } from '../assemble.ts';
 import { loadConfig } from '../config/index.ts';
+import { sqliteFileIn } from '../parts/database/options.ts';
 import { openIdentityProviders } from '../parts/identity-provider/index.ts';
 import type { KeyValueStore } from '../parts/key-value/contract.ts';
 import { trustAuthorities } from '../process/authorities.ts';
@@ -7,8 +9,8 @@ import { prepareDataDir } from '../process/data-dir.ts';
 import { applicationSecrets } from '../process/secret.ts';
 import { createSecrets } from '../secrets.ts';
 import { createLog } from '../telemetry/log.ts';
-import { readTexts } from '../texts/index.ts';
-import { requireCurrentSchema } from './failure.ts';
+import { textsOf } from '../texts/index.ts';
+import { requireCurrentSchema, UsageError } from './failure.ts';
 
 export type Rules = ReturnType<typeof createRules>;
 
@@ -18,9 +20,14 @@ export async function withRules<Result>(
 ): Promise<Result> {
   const config = loadConfig();
   trustAuthorities(config);
+  if (!config.databaseUrl && !existsSync(sqliteFileIn(config))) {
+    throw new UsageError(
+      `No service has run with DATA_DIR=${config.dataDir}: it has no database. Set DATA_DIR to that of the service`,
+    );
+  }
   // A secret may be generated there.
   if (!config.appSecrets) prepareDataDir(config.dataDir);
-  const texts = readTexts(config.textsDir);
+  const texts = textsOf(config);
   const log = await createLog({ ...config, logLevel: 'silent' }, process.stderr);
   const secrets = createSecrets(applicationSecrets(config));
   const parts = await openParts(config, { secrets, log });

@@ -1,12 +1,15 @@
 import { parseArgs } from 'node:util';
 import { type Config, loadConfig } from '../config/index.ts';
 import { type BucketSetting, bucketSettings, isNotImplemented } from '../parts/object-storage/bucket-settings.ts';
+import type { ObjectStorage } from '../parts/object-storage/contract.ts';
+import { openObjectStorage } from '../parts/object-storage/index.ts';
 import { presigner } from '../parts/object-storage/s3-addresses.ts';
 import { connectS3, hasCode, type S3Config } from '../parts/object-storage/s3-client.ts';
 import { trustAuthorities } from '../process/authorities.ts';
+import { createSecrets } from '../secrets.ts';
 import { isAboutTls } from './doctor/finding.ts';
 import { explain, UsageError } from './failure.ts';
-import { mayUpload } from './preflight.ts';
+import { mayUpload, strangersAtPrivate } from './preflight.ts';
 
 /**
  * `npm run s3-setup` prints the missing settings of the bucket with policy and CORS rules; `-- --apply` sets them.
@@ -30,6 +33,7 @@ async function setUp({ apply }: { apply: boolean }): Promise<void> {
     for (const setting of bucketSettings(client, { bucket: s3.bucket, origins })) {
       await settle(setting, { s3, origins, apply, isThere: isThere || apply });
     }
+    if (apply) await checkPrivate(await openObjectStorage(config, createSecrets([''])));
   } finally {
     close();
   }
@@ -67,6 +71,18 @@ async function settle(
 function report(name: string, differences: string[], apply: boolean): void {
   say([`${name}: ${apply ? 'set' : 'differs'}`, ...differences.map((line) => `  ${line}`)].join('\n'));
   if (!apply) process.exitCode = 1;
+}
+
+/** The responses of the storage count, not its policies. */
+async function checkPrivate(objects: ObjectStorage): Promise<void> {
+  try {
+    if ((await strangersAtPrivate(objects)).every((status) => status >= 400))
+      return say('private files: strangers cannot read them');
+    say('private files: STRANGERS CAN READ THEM. Remove the setting of the storage that lets everyone read private/*');
+    process.exitCode = 1;
+  } finally {
+    objects.close();
+  }
 }
 
 const byHand: Record<BucketSetting['name'], (origins: string[]) => string> = {

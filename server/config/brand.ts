@@ -37,6 +37,11 @@ const publicLink = z
     'must be an address that starts with https://, or a path of this host that starts with /',
   );
 
+/** The address of a page of the product, on any host. */
+const page = z
+  .string()
+  .refine((text) => isLink(text, ['https:', 'http:']), 'must be an address that starts with https://');
+
 const contact = z
   .string()
   .refine(
@@ -56,6 +61,7 @@ const brandColor = z
 
 export const brandVariables = {
   APP_NAME: oneLine(MAX_NAME).optional(),
+  APP_HOME_URL: page.optional(),
   APP_LOGO_URL: publicLink.optional(),
   BRAND_COLOR: brandColor.optional(),
   SUPPORT_URL: contact.optional(),
@@ -71,6 +77,8 @@ export interface Brand {
   /** Undefined: pages and mails use their own default names. */
   name: string | undefined;
   logo: string | undefined;
+  /** The product: where pages and mails lead back to, and where a login ends by default. */
+  home: string | undefined;
   colors: BrandColors | undefined;
   support: string | undefined;
   terms: string | undefined;
@@ -80,6 +88,7 @@ export interface Brand {
 export const brandOf = (env: BrandEnvironment): Brand => ({
   name: env.APP_NAME,
   logo: env.APP_LOGO_URL,
+  home: env.APP_HOME_URL,
   colors: env.BRAND_COLOR === undefined ? undefined : colorsOfBrand(env.BRAND_COLOR),
   support: env.SUPPORT_URL,
   terms: env.TERMS_URL,

@@ -21,6 +21,7 @@ import {
   databaseAddresses,
   domains,
   type Environment,
+  imageSizes,
   networks,
   origins,
   secrets,
@@ -29,8 +30,9 @@ import {
   whole,
 } from './values.ts';
 
+export { type LimitName as RateName, variableOf as limitVariable } from './limits.ts';
 export type { RedisNode, RedisSentinel } from './redis.ts';
-export { isServiceName, type Rate } from './values.ts';
+export { type ImageSizes, isServiceName, type Rate } from './values.ts';
 
 /**
  * Parses the environment once; nothing else reads it. `parseConfig` reports every problem together. Outside production
@@ -107,10 +109,12 @@ const variables = {
   REGISTRATION_DOMAINS: domains,
   PUBLIC_USERS: z.enum(['full', 'without-email', 'session', 'off']).default('full'),
   AVATARS: z.enum(['any', 'own']).default('any'),
+  UPLOADS: z.enum(['disk']).optional(),
   UPLOAD_TYPES: uploadTypes,
   // At most the size that S3 accepts in one PUT.
   UPLOAD_MAX_BYTES: whole(1, 5 * 1024 ** 3).default(50 * 1024 ** 2),
   UPLOAD_QUOTA: whole(1).default(1024 ** 3),
+  IMAGE_SIZES: imageSizes,
   WEBHOOK_CONCURRENCY: whole(1, 100).default(8),
   WEBHOOK_ALLOW: networks,
 };
@@ -139,6 +143,10 @@ const requiredWithoutDevTools = ['SMTP_URL', 'MAIL_FROM'] as const satisfies (ke
 /** Variables that belong together: outside production all of them or none. */
 const s3 = ['S3_ENDPOINT', 'S3_BUCKET', 'S3_ACCESS_KEY', 'S3_SECRET_KEY'] as const satisfies (keyof typeof variables)[];
 
+const isOfS3 = (name: string): boolean => s3.some((each) => each === name);
+
+const isOnDisk = ({ UPLOADS: uploads }: Environment): boolean => uploads === 'disk';
+
 const schema = z.object(variables);
 
 /** The environment is unusable; the message names every missing or malformed variable. */
@@ -161,7 +169,8 @@ export function parseConfig(environment: Environment) {
   if (parsed.success && parsed.data.METRICS_PORT === parsed.data.PORT)
     problems.push('METRICS_PORT must differ from PORT');
   if (isProduction) {
-    problems.push(...requiredInProduction.filter(isMissing).map((name) => `${name} is missing: production needs it`));
+    const required = requiredInProduction.filter((name) => !(isOnDisk(env) && isOfS3(name)));
+    problems.push(...required.filter(isMissing).map((name) => `${name} is missing: production needs it`));
     problems.push(...insecureSettings(env));
   } else {
     const missing = hasDevTools(env) ? [] : requiredWithoutDevTools.filter(isMissing);
@@ -206,7 +215,12 @@ function contradictions(env: Environment): string[] {
   const { REDIS_SENTINEL: sentinel, REDIS_URL: redis, WEB_CONCURRENCY: processes = '1' } = env;
   const { S3_UPLOAD_ENDPOINT: uploadEndpoint, S3_ENDPOINT: endpoint } = env;
   const missing = Number(processes) > 1 ? sharedByProcesses.filter((name) => env[name] === undefined) : [];
+  const configured = isOnDisk(env) ? s3.filter((name) => env[name] !== undefined) : [];
   return [
+    ...configured.map((name) => `${name} must not be set with UPLOADS=disk: files are either there or in DATA_DIR`),
+    ...(isOnDisk(env) && env['NODE_ENV'] === 'production' && env['DATA_DIR'] === undefined
+      ? ['DATA_DIR is missing: with UPLOADS=disk the files of users are there, so it must outlive a release']
+      : []),
     ...missing.map((name) => `WEB_CONCURRENCY requires ${name}: the embedded part supports one process`),
     ...(replicas && !database ? ['DATABASE_URL is missing: DATABASE_REPLICA_URLS are copies of it'] : []),
     ...(uploadEndpoint && !endpoint
@@ -261,10 +275,13 @@ function assemble(env: z.output<typeof schema>) {
     mailFrom: senderOf(env),
     s3: s3Of(env),
     uploads: {
+      /** True if this instance, the only one, keeps the files in dataDir: UPLOADS=disk. */
+      areOnDisk: env.UPLOADS === 'disk',
       types: env.UPLOAD_TYPES.filter(isUploadType),
       maxBytes: env.UPLOAD_MAX_BYTES,
       /** The quota of one user in bytes. */
       quota: env.UPLOAD_QUOTA,
+      imageSizes: env.IMAGE_SIZES,
     },
     webhooks: {
       /** The maximum number of deliveries in flight to one webhook. */

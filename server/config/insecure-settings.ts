@@ -20,6 +20,7 @@ const LEAST_DEFLATED_BYTES = 24;
 const insecure: Rules = {
   APP_URL: (value) =>
     isInTheClear(value) ? 'must start with https://: passwords and cookies are sent there' : undefined,
+  APP_HOME_URL: (value) => (isInTheClear(value) ? 'must start with https://: users are led there' : undefined),
   DEV_TOOLS: (value, { NODE_ENV }) =>
     value === 'on' && NODE_ENV === 'production' ? 'must not be on: it lets any caller become any user' : undefined,
   ALLOWED_ORIGINS: (value) =>

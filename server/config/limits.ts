@@ -23,7 +23,7 @@ const limits = {
   read: optionalRate,
 };
 type Limits = typeof limits;
-type LimitName = keyof Limits;
+export type LimitName = keyof Limits;
 const names = Object.keys(limits) as LimitName[];
 
 /** `mailRequest` is `LIMIT_MAIL_REQUEST`. */
@@ -31,7 +31,7 @@ type VariableOf<Name extends string> = `LIMIT_${Uppercase<SnakeCase<Name>>}`;
 type SnakeCase<Name extends string> = Name extends `${infer First}${infer Rest}`
   ? `${First extends Lowercase<First> ? First : `_${First}`}${SnakeCase<Rest>}`
   : Name;
-const variableOf = <Name extends LimitName>(name: Name) =>
+export const variableOf = <Name extends LimitName>(name: Name) =>
   `LIMIT_${name.replace(/[A-Z]/g, '_$&').toUpperCase()}` as VariableOf<Name>;
 
 /** The limits by the names of their variables. */

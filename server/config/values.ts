@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import { defaultUploadTypes, isUploadType } from '../lib/media-types.ts';
+import { type ImagePurpose, imagePurposes, MAX_VARIANTS, pictureSides } from '../shared/image-limits.ts';
 
 /**
  * The syntax of variables, and their parsed values. Each error continues a sentence that begins with the variable's
@@ -148,6 +149,35 @@ export const uploadTypes = z
   .transform(entriesOf)
   .refine((list) => list.length > 0 && list.every(isUploadType), {
     error: 'must be media types that the service knows, such as image/png,application/pdf, separated by commas',
+  });
+
+/** The widths of the smaller pictures of an image by its purpose, in ascending order. */
+export type ImageSizes = Readonly<Record<ImagePurpose, readonly number[]>>;
+
+export const defaultImageSizes = 'avatar:64,256;post:320,640,1280';
+const MIN_WIDTH = 16;
+
+/** `avatar:64,256;post:320,640,1280`, or `off`. */
+export const imageSizes = z
+  .string()
+  .default(defaultImageSizes)
+  .transform((text, context): ImageSizes => {
+    const sizes: Partial<Record<string, readonly number[]>> = {};
+    const report = (message: string) => context.addIssue({ code: 'custom', message });
+    for (const entry of text.trim() === 'off' ? [] : text.split(';')) {
+      const [, purpose = '', list = ''] = /^\s*([a-z]+)\s*:([\d\s,]+)$/.exec(entry) ?? [];
+      const widths = entriesOf(list).map(Number);
+      const most = pictureSides[purpose as ImagePurpose] - 1;
+      if (widths.length === 0) report(`must be off, or widths like ${defaultImageSizes}`);
+      else if (Number.isNaN(most)) report(`has ${purpose}, which is none of ${imagePurposes.join(', ')}`);
+      else if (sizes[purpose]) report(`has ${purpose} twice`);
+      else if (widths.length > MAX_VARIANTS) report(`has more than ${MAX_VARIANTS} widths for ${purpose}`);
+      else if (!widths.every((width) => width >= MIN_WIDTH && width <= most))
+        report(`must have widths between ${MIN_WIDTH} and ${most} for ${purpose}: the stored picture has ${most + 1}`);
+      sizes[purpose] = [...new Set(widths)].sort((a, b) => a - b);
+    }
+    const { avatar = [], post = [] } = sizes;
+    return { avatar, post };
   });
 
 /** `10.0.0.0/8,fd00::/8`. */

@@ -52,6 +52,9 @@ const passkeyId = z.string().optional().meta({ description: 'The id of the passk
 const secondFactor = z.enum(['totp']).meta({ description: 'The second factor' });
 const keyId = z.string().meta({ description: 'The id of the key, which is part of the key' });
 const applicationId = z.string().meta({ description: 'The id of the application' });
+const loginId = z.string().optional().meta({
+  description: 'The login that has ended: `sid` in its ID tokens. Absent if all logins at the application have ended',
+});
 const objectKey = z.string().meta({ description: 'The key of the upload' });
 
 const SESSION = '0193b6e2-4d10-7a52-9f3b-6c1d2e3f4a50';
@@ -246,9 +249,11 @@ export const publicEvents = {
   }),
   'grant.revoked': define({
     sentence: 'The access of an application ended: by the user, by the application, or because a token was used twice.',
-    data: { ...who, applicationId },
+    data: { ...who, applicationId, sid: loginId },
     example: { ...byUser, applicationId: '01931b6e-7a54-7c3c-9d0a-3f4f5f6a7b8c' },
-    kinds: { 'grant-revoked': ({ applicationId }) => ({ applicationId }) },
+    kinds: {
+      'grant-revoked': ({ applicationId, grant }) => ({ applicationId, ...(grant !== undefined && { sid: grant }) }),
+    },
   }),
   'login.refused': define({
     sentence: 'A login to the account was refused. At most 20 per account and hour have an event.',
@@ -330,6 +335,27 @@ export const publicEvent = z
   .meta({ id: 'PublicEvent' }) as unknown as z.ZodType<PublicEvent>;
 
 const typeOfKind = new Map(eventTypes.flatMap((type) => kindsOf(type).map((kind) => [kind, type] as const)));
+
+/** The kinds with which sessions end, or access of applications that lives longer than its session. */
+export const endingKinds = [
+  'logged-out',
+  'session-ended',
+  'sessions-ended',
+  'not-me',
+  'password-changed',
+  'email-changed',
+  'email-change-undone',
+  'login-methods-removed',
+  'identity-unlinked',
+  'passkey-removed',
+  'totp-enabled',
+  'totp-disabled',
+  'second-factors-removed',
+  'role-changed',
+  'blocked',
+  'deletion-requested',
+  'grant-revoked',
+] as const satisfies EventKind[];
 
 /** The kinds of all public types. */
 export const publicKinds = [...typeOfKind.keys()];

@@ -23,6 +23,7 @@ import type { DevIdentityProvider } from './dev/idp/index.ts';
 import { devMail } from './dev/mail.ts';
 import { mailedLink } from './dev/mailed-link.ts';
 import { answerFailures } from './failures.ts';
+import { limitWarning } from './limit-warning.ts';
 import { oauth as oauthEndpoints } from './oauth.ts';
 import { probes } from './probes.ts';
 import { requestLog } from './request-log.ts';
@@ -92,6 +93,7 @@ export function createApp(
   app.use(async (ctx, next) => {
     ctx.set(headers);
     await next();
+    endLine(ctx);
     // The client opens its next connection, which another process accepts.
     if (stopping.aborted) ctx.set('Connection', 'close');
   });
@@ -99,6 +101,7 @@ export function createApp(
   if (measured) app.use(measured);
   app.use(requestLog(log));
   app.use(unreadBodies());
+  app.use(limitWarning(log));
   app.use(answerFailures(log));
   if (config.trustedProxies === 0) app.use(proxyWarning(log));
   app.use(requireTarget);
@@ -106,7 +109,7 @@ export function createApp(
   app.use(oauthEndpoints(config, { oauth, limits }));
   app.use(crossOrigin(config, log));
   app.use(originCheck(config));
-  app.use(rest(lists, createContext));
+  app.use(rest(lists, createContext, endsOfFlows(config)));
   app.use(rpc(createContext, log));
   app.use(docs(config, lists).routes());
   if (objects.served) app.use(files(objects.served).routes());
@@ -123,6 +126,21 @@ export function createApp(
   app.on('error', (error) => log.debug({ err: error }, 'a response could not be sent'));
   return app;
 }
+
+/** JSON ends with a newline, so that a shell's prompt is on the next line. Koa would serialize the object only later. */
+function endLine(ctx: Koa.Context): void {
+  const body: unknown = ctx.body;
+  if (typeof body === 'object' && body !== null && isPlain(body)) ctx.body = `${JSON.stringify(body)}\n`;
+}
+
+/** Not a buffer or stream. */
+const isPlain = (body: object): boolean => Array.isArray(body) || Object.getPrototypeOf(body) === Object.prototype;
+
+/** The front ends at which a flow through a provider may end. */
+const endsOfFlows = ({ brand, origins, acceptsLoopbackOrigins }: Config) => ({
+  origins: brand.home === undefined ? origins : new Set([...origins, new URL(brand.home).origin]),
+  acceptsLoopbackOrigins,
+});
 
 /** The settings of the account pages that depend on the configuration and the parts. */
 const pageSettings = (

@@ -15,6 +15,7 @@ import { newToken } from '../lib/random-token.ts';
 import type { Limits } from '../limits/index.ts';
 import type { OAuth } from '../oauth/index.ts';
 import type { Database } from '../parts/database/contract.ts';
+import { pagePaths } from '../shared/page-paths.ts';
 import { returnAddress } from '../shared/return-to.ts';
 import type { Uploads } from '../uploads/index.ts';
 import { version } from '../version.ts';
@@ -167,6 +168,13 @@ class RequestContext implements Context {
 
   isNavigation() {
     return this.#ctx.get('Sec-Fetch-Mode') === 'navigate';
+  }
+
+  endOfLogin() {
+    const { brand, pages } = this.#config;
+    if (brand.home === undefined) return pagePaths.dashboard;
+    // The tab may remember a page that required the login.
+    return pages ? `${pagePaths.home}?notice=logged-in` : brand.home;
   }
 
   /** The configured own URL with the Host of the request, else APP_URL: a forged Host is never used. */

@@ -39,6 +39,7 @@ export function reportFailure(ctx: Context, error: ServiceError, log: Log): void
     ctx.set('RateLimit-Limit', String(error.limit.points));
     ctx.set('RateLimit-Remaining', '0');
     ctx.set('RateLimit-Reset', String(error.retryAfter));
+    ctx.state['limit'] = error.limit.variable;
   }
   if (error.status >= 500) {
     const id: unknown = ctx.state['id'];

@@ -124,7 +124,7 @@ const errorOf = (status: number) =>
   new ServiceError(codeOfStatus[status] ?? 'VALIDATION_FAILED', { message: STATUS_CODES[status] ?? 'Bad Request' });
 
 function refusalOf(status: number, headers: Headers): { headers: Record<string, string>; body: string } {
-  const body = JSON.stringify(errorOf(status));
+  const body = `${JSON.stringify(errorOf(status))}\n`;
   return {
     headers: {
       ...headers,

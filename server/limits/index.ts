@@ -5,7 +5,7 @@
  */
 
 import ipaddr from 'ipaddr.js';
-import type { Rate } from '../config/index.ts';
+import { limitVariable, type Rate, type RateName } from '../config/index.ts';
 import { ServiceError } from '../errors.ts';
 import type { Consumption, Counter, KeyValueStore } from '../parts/key-value/contract.ts';
 import { ignored } from '../telemetry/background.ts';
@@ -103,7 +103,8 @@ export function createLimits(store: KeyValueStore, rates: Record<LimitName, Rate
           return ignored('count_limit')();
         });
       if (!consumption) break;
-      if (!consumption.allowed) throw exceeded(rates[name], times, consumption.msBeforeNext);
+      if (!consumption.allowed)
+        throw exceeded(name, { rate: rates[name], times, msBeforeNext: consumption.msBeforeNext });
       counted.push(consumption);
     }
     return refund;
@@ -140,11 +141,14 @@ export function createLimits(store: KeyValueStore, rates: Record<LimitName, Rate
 }
 
 /** The error of a use past a limit. */
-export function exceeded({ points, seconds }: Rate, times: number, msBeforeNext: number): ServiceError {
+export function exceeded(
+  name: RateName,
+  { rate: { points, seconds }, times, msBeforeNext }: { rate: Rate; times: number; msBeforeNext: number },
+): ServiceError {
   return new ServiceError('RATE_LIMITED', {
     message: `Too many attempts. Please retry after ${inWords(seconds)}.`,
     retryAfter: Math.max(1, Math.ceil(msBeforeNext / 1000)),
-    limit: { points: points * times, seconds },
+    limit: { points: points * times, seconds, variable: limitVariable(name) },
   });
 }
 

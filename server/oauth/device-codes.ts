@@ -36,12 +36,19 @@ export const createDeviceCodes = (store: KeyValueStore) => {
       return found ? read(found.id) : undefined;
     },
 
-    /** Adds the answer of the user. Resolves to false if it has expired or is answered. */
-    async answer(userCode: string, given: AdapterPayload): Promise<boolean> {
+    /**
+     * Adds the answer of the user, which is decided once no other user can answer. If that fails, the code can be answered
+     * again. Resolves to false if it has expired or is answered.
+     */
+    async answer(userCode: string, decide: () => Promise<AdapterPayload>): Promise<boolean> {
       const taken = await store.take(userKeyOf(userCode), reference);
       const payload = taken && (await read(taken.id));
       const ttlMs = (payload?.exp ?? 0) * 1000 - Date.now();
       if (!taken || ttlMs <= 0) return false;
+      const given = await decide().catch(async (error: unknown) => {
+        await store.set(userKeyOf(userCode), taken, { ttlMs });
+        throw error;
+      });
       await store.set(unusedKeyOf(taken.id), {}, { ttlMs });
       return store.set(keyOf(taken.id), { payload: { ...payload, ...given } }, { ttlMs, ifExists: true });
     },

@@ -76,27 +76,26 @@ export const createDevices = ({ store, grants, sessions, limits, findApplication
       const isDenied = isAnswered && answer.isAllowed === false;
       if (!isDenied && lacksFactor(params, known)) return { step: 'second-factor', ...question };
       if (!isAnswered) return { step: 'consent', ...question, scopes };
-      const finish = async (given: Parameters<typeof codes.answer>[1]): Promise<DeviceStep> => {
-        if (!(await codes.answer(userCode, given))) throw unknownCode();
+      const finish = async (decide: Parameters<typeof codes.answer>[1]): Promise<DeviceStep> => {
+        if (!(await codes.answer(userCode, decide))) throw unknownCode();
         return { step: 'done' };
       };
-      if (isDenied) return finish({ error: 'access_denied' });
+      if (isDenied) return finish(async () => ({ error: 'access_denied' }));
       const allowed = { user, application, scopes, resources, sessionId: session.id, isDevice: true };
-      const grantId = await grants.save(allowed, caller);
       const wantsTime = params.max_age !== undefined || wordsIn(params.prompt).includes('login');
       const claims = {
         ...(wantsTime && { auth_time: { essential: true } }),
         ...(params.acr_values !== undefined && { acr: { values: wordsIn(params.acr_values) } }),
       };
-      return finish({
+      return finish(async () => ({
         accountId: user.id,
-        grantId,
+        grantId: await grants.save(allowed, caller),
         scope: scopes.join(' '),
         authTime: Math.floor(known.at / 1000),
         acr: levelOf(known),
         ...(resources.length > 0 && { resource: resources.length === 1 ? resources[0] : resources }),
         ...(Object.keys(claims).length > 0 && { claims: { id_token: claims } }),
-      });
+      }));
     },
   };
 };

@@ -79,9 +79,9 @@ export const recordGrant = (
   activity: Pick<Activity, 'record'>,
   tables: AllTables,
   kind: 'grant-created' | 'grant-revoked',
-  { userId, name, applicationId }: { userId: string; name: string; applicationId: string },
+  { userId, name, ...details }: { userId: string; name: string; applicationId: string; grant?: string },
   caller: Caller,
-): Promise<void> => activity.record(tables, userId, { kind, details: { application: name, applicationId } }, caller);
+): Promise<void> => activity.record(tables, userId, { kind, details: { application: name, ...details } }, caller);
 
 export const createGrants = ({ database, activity, mails }: Parts) => {
   const { now } = database;
@@ -168,7 +168,7 @@ export const createGrants = ({ database, activity, mails }: Parts) => {
             const granted = { scopes: union(former.scopes, scopes), resources: union(former.resources, resources) };
             await tables
               .updateTable('grants')
-              .set({ ...granted, epoch, last_used_at: now, expires_at: expiry })
+              .set({ ...granted, epoch, last_used_at: now, expires_at: expiry, logout_told_at: null })
               .where('id', '=', former.id)
               .execute();
             if (isDevice) await tell(tables, request, caller);
@@ -216,7 +216,8 @@ export const createGrants = ({ database, activity, mails }: Parts) => {
           .where('grants.id', '=', id)
           .executeTakeFirst();
         const { numDeletedRows } = await tables.deleteFrom('grants').where('id', '=', id).executeTakeFirst();
-        if (row && numDeletedRows === 1n) await recordGrant(activity, tables, 'grant-revoked', row, caller);
+        if (row && numDeletedRows === 1n)
+          await recordGrant(activity, tables, 'grant-revoked', { ...row, grant: id }, caller);
       }),
   };
 };

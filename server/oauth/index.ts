@@ -19,10 +19,12 @@ import { createDevices } from './devices.ts';
 import { createProofs } from './dpop.ts';
 import { createGrants, wordsIn } from './grants.ts';
 import { createSigningKeys } from './keys.ts';
+import { createLogoutTokens } from './logout-tokens.ts';
 import { type CheckedLogout, checkLogout, type LogoutRequest } from './logouts.ts';
 import type { Sender } from './provider.ts';
 
 export type { ListedGrant } from './access.ts';
+export type { LogoutMessage } from './logout-tokens.ts';
 export { endpointOf, isStart, RESUME_COOKIE, resumedIn, routes } from './paths.ts';
 
 /** How old the keys of a process may be. A new key is published a day before it signs. */
@@ -128,6 +130,7 @@ export function createOAuth({ appUrl: issuer }: Pick<Config, 'appUrl'>, parts: P
     ...createDevices({ ...common, store, limits }),
     access: createAccess({ database, activity }),
     rotateKeys: keys.rotate,
+    logoutMessages: createLogoutTokens({ database, keys, issuer }).messages,
     checkLogout: async (request: LogoutRequest): Promise<CheckedLogout> =>
       (await isOn()) ? checkLogout(await provider(), request) : {},
 

@@ -4,7 +4,6 @@
  * than any token lives.
  */
 import { generateKeyPairSync } from 'node:crypto';
-import type { JWK } from 'oidc-provider';
 import { v7 as uuidv7 } from 'uuid';
 import { z } from 'zod';
 import { SharedLock } from '../../entities/index.ts';
@@ -25,6 +24,9 @@ const privateJwk = z.object({
   y: z.string(),
   d: z.string(),
 });
+
+/** A private key with what its public part is published with. */
+export type SigningJwk = z.output<typeof privateJwk> & { kid: string; alg: 'ES256'; use: 'sig' };
 
 interface StoredKey {
   id: string;
@@ -80,7 +82,7 @@ export const createSigningKeys = ({ database, secrets }: Parts) => {
      * The keys to publish, the one that signs now first. Makes the first key, and another if the present one cannot be
      * decrypted, because its APP_SECRET was removed.
      */
-    async published(): Promise<JWK[]> {
+    async published(): Promise<SigningJwk[]> {
       const read = () =>
         database.query(async (tables) => ({ keys: await stored(tables), now: await nowOf(database, tables) }));
       let { keys, now } = await read();
@@ -93,11 +95,10 @@ export const createSigningKeys = ({ database, secrets }: Parts) => {
       const first = signing(keys, now);
       return [...keys]
         .sort((one, other) => Number(other === first) - Number(one === first))
-        .flatMap((key) => {
+        .flatMap((key): SigningJwk[] => {
           const opened = open(key);
-          return opened
-            ? [{ ...privateJwk.parse(JSON.parse(opened.text)), kid: key.id, alg: 'ES256', use: 'sig' }]
-            : [];
+          if (!opened) return [];
+          return [{ ...privateJwk.parse(JSON.parse(opened.text)), kid: key.id, alg: 'ES256', use: 'sig' }];
         });
     },
 

@@ -56,7 +56,12 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
   const configuration: Configuration = {
     // Its own pages for user codes are not mounted: that address is a page of ours.
     routes: { ...routes, code_verification: pagePaths.device },
-    discovery: { end_session_endpoint: `${issuer}${routes.end_session}`, ui_locales_supported: languages },
+    discovery: {
+      end_session_endpoint: `${issuer}${routes.end_session}`,
+      ui_locales_supported: languages,
+      backchannel_logout_supported: true,
+      backchannel_logout_session_supported: true,
+    },
     jwks: { keys },
     adapter: (model: string) => createAdapter(model, storage),
     responseTypes: ['code'],
@@ -79,7 +84,7 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
     extraClientMetadata: { properties: extraMetadata },
     scopes: ['openid', 'offline_access'],
     claims: {
-      openid: ['sub'],
+      openid: ['sub', 'sid'],
       profile: ['name', 'picture', 'website'],
       email: ['email', 'email_verified'],
       auth_time: null,
@@ -144,14 +149,16 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
       const id = oidc.result?.consent?.grantId;
       return id === undefined ? undefined : oidc.provider.Grant.find(id);
     },
-    async findAccount(_ctx, id) {
+    async findAccount(_ctx, id, token) {
       const user = await users.find(id);
       if (!user) return undefined;
       const { name, avatar, website, email, emailVerified } = user;
       return {
         accountId: id,
-        claims: () => ({
+        claims: (use) => ({
           sub: id,
+          // The login that back-channel logout ends: a grant belongs to one session and application.
+          ...(use === 'id_token' && token && 'grantId' in token && { sid: token.grantId }),
           name,
           email,
           email_verified: emailVerified,

@@ -15,8 +15,35 @@ const registrants = ({ mode, domains }: Config['registration']): string =>
     closed: 'nobody can create an account',
   })[mode];
 
-/** A sentence each on who can register and who can read users. */
-export const exposure = ({ publicUsers, registration }: Pick<Config, 'publicUsers' | 'registration'>): string[] => [
-  `PUBLIC_USERS is ${publicUsers}: ${readers[publicUsers]}`,
-  `REGISTRATION is ${registration.mode}: ${registrants(registration)}`,
-];
+interface Exposure {
+  text: string;
+  /** What most services should set instead. Only in production. */
+  remedy?: string;
+}
+
+/** interface.md section 8. */
+const isDefault = ({ points, seconds }: Config['rates']['login']) => points === 5 && seconds === 15 * 60;
+
+/** A sentence each on who can register, who can read users, and how many of one office can log in. */
+export function exposure({
+  publicUsers,
+  registration,
+  rates: { login },
+  production,
+}: Pick<Config, 'publicUsers' | 'registration' | 'rates' | 'production'>): Exposure[] {
+  const remedyIf = (isDoubtful: boolean, remedy: string) => (production && isDoubtful ? { remedy } : {});
+  return [
+    {
+      text: `PUBLIC_USERS is ${publicUsers}: ${readers[publicUsers]}`,
+      ...remedyIf(publicUsers === 'full', 'set PUBLIC_USERS=off, unless your product shows its users to everyone'),
+    },
+    { text: `REGISTRATION is ${registration.mode}: ${registrants(registration)}` },
+    {
+      text: `LIMIT_LOGIN is ${login.points}/${login.seconds}: so many logins of one client address in so many seconds, right passwords included`,
+      ...remedyIf(
+        isDefault(login),
+        'set LIMIT_LOGIN=100/900: an office behind one address is locked out otherwise. LIMIT_ACCOUNT and LIMIT_DEVICE stop those who guess',
+      ),
+    },
+  ];
+}

@@ -5,6 +5,9 @@ export interface OperatorPages {
   privacy?: string | undefined;
 }
 
+/** The name of the page that users go back to. */
+export const homeName = (name: string | undefined, home: string): string => name ?? new URL(home).host;
+
 /**
  * The links at the end of pages and mails; empty if none are configured. Their labels are the texts
  * `common.brandLinks`.

@@ -43,6 +43,10 @@ export const counters = {
     help: 'Attempts to deliver a mail by outcome: sent, retried, permanently refused (dead), dropped, unwanted',
     labels: ['outcome'],
   },
+  account_image_variants_total: {
+    help: 'Stored images whose smaller pictures were made later, by outcome: made, skipped (missing or unreadable), deleted meanwhile',
+    labels: ['outcome'],
+  },
   account_webhook_deliveries_total: {
     help: 'Tries to deliver an event by outcome: delivered, retried, given up (failed)',
     labels: ['outcome'],
@@ -58,6 +62,10 @@ export const gauges = {
   account_outbox_due_mails: { help: 'Pending mails that are due and not leased', across: 'max' },
   account_outbox_oldest_age_seconds: { help: 'Age of the oldest pending mail; 0 without one', across: 'max' },
   account_uploads_due: { help: 'Uploads due for inspection or deletion', across: 'max' },
+  account_images_without_variants: {
+    help: 'Stored images that wait for smaller pictures of the widths of IMAGE_SIZES',
+    across: 'max',
+  },
   account_removals_due: { help: 'Deleted users with a removal that is due or in progress', across: 'max' },
   account_removals_oldest_age_seconds: {
     help: 'Time since the oldest of these became due; 0 without one',

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ConfigError } from '../config/index.ts';
+import { type Config, ConfigError } from '../config/index.ts';
 import { isLanguage, type Language, languages } from '../shared/texts/languages.ts';
 import { fill, piecesOf, type Text, type Write } from '../shared/texts/template.ts';
 
@@ -30,6 +30,17 @@ export function readTexts(ownDir: string | undefined): Texts {
   });
   if (problems.length > 0) throw new ConfigError(problems.map((problem) => `TEXTS_DIR ${problem}`));
   return Object.fromEntries(entries) as Record<Language, TextsOf>;
+}
+
+/** The texts of a configuration: a provider without a name of its own is called single sign-on, the embedded one the test provider. */
+export function textsOf({ textsDir, embeddedProvider }: Pick<Config, 'textsDir' | 'embeddedProvider'>): Texts {
+  const texts = readTexts(textsDir);
+  if (!embeddedProvider) return texts;
+  const renamed = languages.map((language): [Language, TextsOf] => {
+    const ours = texts[language];
+    return [language, { ...ours, 'common.singleSignOn': ours['common.testProvider'] ?? '' }];
+  });
+  return Object.fromEntries(renamed) as Record<Language, TextsOf>;
 }
 
 export const writer =

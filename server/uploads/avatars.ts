@@ -1,5 +1,5 @@
 import { LockMode } from '@mikro-orm/core';
-import { Upload, type UploadState, User } from '../../entities/index.ts';
+import { storedAvatarVariants, Upload, type UploadState, User } from '../../entities/index.ts';
 import { backgroundJob, type Caller } from '../activity/caller.ts';
 import { ServiceError } from '../errors.ts';
 import { type AllTables, type Database, sql } from '../parts/database/contract.ts';
@@ -11,7 +11,7 @@ import { keyAt } from './upload-address.ts';
 /** How long a replaced avatar is kept: pages and caches still show it. */
 const REPLACED_MS = 24 * 60 * 60_000;
 
-type Shown = Pick<Upload, 'state' | 'contentType'>;
+type Shown = Pick<Upload, 'state' | 'contentType' | 'variants'>;
 
 interface Parts {
   database: Database;
@@ -35,16 +35,17 @@ export function createAvatars({ database, objects, deletions, ownOnly }: Parts) 
 
   return {
     /**
-     * Call in the transaction that changes the profile. Rejects with VALIDATION_FAILED an avatar that is being deleted,
+     * Call in the transaction that changes the profile. Resolves to the variants of the new avatar. Rejects with VALIDATION_FAILED an avatar that is being deleted,
      * or one that is not an upload although required. Deletions lock the same rows.
      */
-    async changed(tables: AllTables, { userId, former, next }: AvatarChange): Promise<void> {
+    async changed(tables: AllTables, { userId, former, next }: AvatarChange): Promise<string | null> {
       const [formerKey, nextKey] = [keyOf(former), keyOf(next)];
       if (formerKey && formerKey !== nextKey) await markReplaced(database, tables, formerKey, userId);
       const upload = nextKey === undefined ? undefined : await restore(tables, nextKey, userId);
       if (upload?.state === 'doomed') throw refused('deleted', 'This image has been deleted');
       if (ownOnly && next && !(upload && isImage(upload)))
         throw refused('own_upload', 'Must be the URL of an image that was uploaded here');
+      return nextKey && upload && isImage(upload) ? storedAvatarVariants(nextKey, upload.variants) : null;
     },
 
     /**
@@ -58,8 +59,7 @@ export function createAvatars({ database, objects, deletions, ownOnly }: Parts) 
         const shown = await tables
           .selectFrom('users')
           .select('id')
-          // A prefix, because the URL may have a query. A wildcard in it could only match too much.
-          .where('avatar', 'like', `${objects.publicUrl(objectKey)}%`)
+          .where('avatar', 'like', addressPattern(objects, objectKey))
           .limit(1)
           .executeTakeFirst();
         if (!shown) return deletions.start(tables, { ...upload, expiredForMs: 0 }, ['replaced'], backgroundJob);
@@ -78,6 +78,13 @@ export function createAvatars({ database, objects, deletions, ownOnly }: Parts) 
       }, upload.userId),
   };
 }
+
+/**
+ * Matches the URL of an image and those of its variants. A pattern, because they may have a query; a wildcard in them
+ * could only match too much.
+ */
+export const addressPattern = (objects: Pick<ObjectStorage, 'publicUrl'>, objectKey: string): string =>
+  `${objects.publicUrl(objectKey.replace(/\.\w+$/, ''))}%`;
 
 const refused = (rule: string, message: string) =>
   new ServiceError('VALIDATION_FAILED', { details: { avatar: { message, rule } } });
@@ -102,18 +109,22 @@ async function markReplaced({ now }: Database, tables: AllTables, objectKey: str
 
 /**
  * Call in the transaction in which a profile shows the object again. Stops inspections. Returns the object, which may
- * be `doomed`; undefined for an unknown key.
+ * be `doomed`; undefined for an unknown key. Locks its row: a process that makes variants waits, and then finds the
+ * profile.
  */
 async function restore(tables: AllTables, objectKey: string, userId: string): Promise<Shown | undefined> {
   await tables
     .updateTable('uploads')
-    .set({ due_at: null, state: sql<UploadState>`case when user_id = ${userId} then 'kept' else state end` })
+    // In this order: MySQL assigns one after the other.
+    .set({
+      due_at: sql<number | null>`case when state = 'replaced' then null else due_at end`,
+      state: sql<UploadState>`case when state = 'replaced' and user_id = ${userId} then 'kept' else state end`,
+    })
     .where('object_key', '=', objectKey)
-    .where('state', '=', 'replaced')
     .execute();
   return tables
     .selectFrom('uploads')
-    .select(['state', 'content_type as contentType'])
+    .select(['state', 'content_type as contentType', 'variants'])
     .where('object_key', '=', objectKey)
     .executeTakeFirst() as Promise<Shown | undefined>;
 }

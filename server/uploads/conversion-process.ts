@@ -1,16 +1,23 @@
 import { flushCompileCache } from 'node:module';
 import { constants, setPriority } from 'node:os';
 import type { ErrorCode, ErrorDetails } from '../errors.ts';
-import { type ImagePurpose, toRefusal, toWebp, type WebpImage } from './conversion.ts';
-import { requireAffordable } from './image-cost.ts';
+import type { ImagePurpose } from '../shared/image-limits.ts';
+import { type ConvertedImage, type DerivedImage, fromStored, toRefusal, toWebp } from './conversion.ts';
+import { type Affordable, requireAffordable } from './image-cost.ts';
 import { PIPE, readImages } from './image-pipe.ts';
 
 /** A request about an image that this process holds. `close` gets no response. */
-export type Request = { id: number } & ({ step: 'convert'; purpose: ImagePurpose } | { step: 'close' });
+export type Request = { id: number } & (
+  | { step: 'convert'; purpose: ImagePurpose; widths: readonly number[] }
+  | { step: 'derive'; widths: readonly number[] }
+  | { step: 'close' }
+);
+
+type Result = boolean | ConvertedImage | DerivedImage;
 
 /** The response to an image on the pipe, or to a request. `failure` holds the fields of a ServiceError. */
 export type Answer = { id: number } & (
-  | { result: boolean | WebpImage }
+  | { result: Result }
   | { failure: { code: ErrorCode; message: string; details?: ErrorDetails; retryAfter?: number; cause: unknown } }
 );
 
@@ -26,7 +33,10 @@ process.on('disconnect', () => {
 
 const open = new Map<number, Buffer>();
 
-async function answer(id: number, work: () => Promise<boolean | WebpImage>): Promise<void> {
+/** A picture that the service has made: its cost is known. */
+const stored = (bytes: Buffer): Affordable => ({ bytes, isHeavy: false });
+
+async function answer(id: number, work: () => Promise<Result>): Promise<void> {
   const send = (reply: Answer) => process.send?.(reply);
   try {
     send({ id, result: await work() });
@@ -39,7 +49,7 @@ async function answer(id: number, work: () => Promise<boolean | WebpImage>): Pro
 
 readImages(PIPE, ({ id, type, bytes: sent }) =>
   answer(id, async () => {
-    const { bytes, isHeavy } = await requireAffordable(sent, type);
+    const { bytes, isHeavy } = type === 'image/webp' ? stored(sent) : await requireAffordable(sent, type);
     open.set(id, bytes);
     return isHeavy;
   }),
@@ -49,5 +59,7 @@ process.on('message', (request: Request) => {
   const { id, step } = request;
   const bytes = open.get(id);
   open.delete(id);
-  if (step === 'convert' && bytes) answer(id, () => toWebp(bytes, request.purpose));
+  if (!bytes) return;
+  if (step === 'convert') answer(id, () => toWebp(bytes, request.purpose, request.widths));
+  if (step === 'derive') answer(id, () => fromStored(bytes, request.widths));
 });

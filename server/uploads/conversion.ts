@@ -1,8 +1,9 @@
-import type { ResizeOptions } from 'sharp';
+import type { ResizeOptions, Sharp } from 'sharp';
+import { rgbaToThumbHash } from 'thumbhash';
 import { ServiceError } from '../errors.ts';
-import { MAX_PIXELS } from '../shared/image-limits.ts';
+import { type ImagePurpose, MAX_PIXELS, pictureSides } from '../shared/image-limits.ts';
 import { refusedImage } from './image-cost.ts';
-import { loadSharp } from './sharp.ts';
+import { loadSharp, loadSharpForStored } from './sharp.ts';
 
 /** Wall time, ten times that of an acceptable image: beyond it the machine is at fault, not the image. */
 export const MAX_SECONDS = 20;
@@ -12,14 +13,17 @@ export const MAX_SECONDS = 20;
  * screenshots. The table is in test/bench/README.md, "WebP effort".
  */
 export const EFFORT = 2;
-
-export type ImagePurpose = 'avatar' | 'post';
+/** With EFFORT, the variants of a post would take as long as the post. test/bench/README.md, "Variants". */
+const VARIANT_EFFORT = 1;
 
 /** Sharp on dense screens (design/uploads.md). */
 const sizes: Record<ImagePurpose, ResizeOptions> = {
-  avatar: { width: 512, height: 512, fit: 'cover', position: 'centre' },
-  post: { width: 1600, height: 1600, fit: 'inside', withoutEnlargement: true },
+  avatar: { width: pictureSides.avatar, height: pictureSides.avatar, fit: 'cover', position: 'centre' },
+  post: { width: pictureSides.post, height: pictureSides.post, fit: 'inside', withoutEnlargement: true },
 };
+
+/** The longest side of a picture that a ThumbHash is made from. */
+const HASHED_SIDE = 100;
 
 export interface WebpImage {
   bytes: Buffer;
@@ -27,17 +31,88 @@ export interface WebpImage {
   height: number;
 }
 
-/** WebP in sRGB, upright, first frame only, without metadata. Rejects with sharp's own errors. */
-export async function toWebp(bytes: Uint8Array, purpose: ImagePurpose): Promise<WebpImage> {
+/** Smaller pictures of an image, by width, and its ThumbHash in Base64. */
+export interface Derived {
+  variants: WebpImage[];
+  placeholder: string;
+}
+
+export type ConvertedImage = WebpImage & Derived;
+
+/** A stored picture: its size, and what was made of it. */
+export type DerivedImage = Omit<ConvertedImage, 'bytes'>;
+
+/** Pixels in memory: with `raw`, the input of sharp. */
+interface Pixels {
+  data: Buffer;
+  raw: { width: number; height: number; channels: 1 | 2 | 3 | 4 };
+}
+
+/**
+ * WebP in sRGB, upright, first frame only, without metadata, and the widths below that of the picture. The image is
+ * decoded once. Rejects with sharp's own errors.
+ */
+export async function toWebp(
+  bytes: Uint8Array,
+  purpose: ImagePurpose,
+  widths: readonly number[],
+): Promise<ConvertedImage> {
   const sharp = await loadSharp();
-  const { data, info } = await sharp(bytes, { limitInputPixels: MAX_PIXELS, failOn: 'error', pages: 1 })
+  const image = sharp(bytes, { limitInputPixels: MAX_PIXELS, failOn: 'error', pages: 1 })
     .autoOrient()
     .resize(sizes[purpose])
-    .toColourspace('srgb')
-    .timeout({ seconds: MAX_SECONDS })
-    .webp({ effort: EFFORT })
-    .toBuffer({ resolveWithObject: true });
-  return { bytes: data, width: info.width, height: info.height };
+    .toColourspace('srgb');
+  const picture = await pixelsOf(image);
+  return { ...(await encode(picture, EFFORT)), ...(await derive(picture, widths)) };
+}
+
+/** What `toWebp` makes beside the picture, from a picture that it has made. */
+export async function fromStored(bytes: Uint8Array, widths: readonly number[]): Promise<DerivedImage> {
+  const sharp = await loadSharpForStored();
+  const picture = await pixelsOf(sharp(bytes, { limitInputPixels: MAX_PIXELS, failOn: 'error', pages: 1 }));
+  const { width, height } = picture.raw;
+  return { width, height, ...(await derive(picture, widths)) };
+}
+
+/** Each from the next wider one: half the time of making all from the widest. */
+async function derive(picture: Pixels, widths: readonly number[]): Promise<Derived> {
+  const variants: WebpImage[] = [];
+  let smallest = picture;
+  for (const width of widths.filter((each) => each < picture.raw.width).toSorted((a, b) => b - a)) {
+    smallest = await resized(smallest, { width });
+    variants.unshift(await encode(smallest, VARIANT_EFFORT));
+  }
+  return { variants, placeholder: await thumbHash(smallest) };
+}
+
+async function pixelsOf(image: Sharp): Promise<Pixels> {
+  const { data, info } = await image.timeout({ seconds: MAX_SECONDS }).raw().toBuffer({ resolveWithObject: true });
+  const { width, height, channels } = info;
+  return { data, raw: { width, height, channels } };
+}
+
+/** The kernel takes two thirds of the time of the default, Lanczos. */
+async function resized({ data, raw }: Pixels, size: ResizeOptions): Promise<Pixels> {
+  const sharp = await loadSharp();
+  return pixelsOf(sharp(data, { raw }).resize({ ...size, kernel: 'linear' }));
+}
+
+async function encode({ data, raw }: Pixels, effort: number): Promise<WebpImage> {
+  const sharp = await loadSharp();
+  const bytes = await sharp(data, { raw }).timeout({ seconds: MAX_SECONDS }).webp({ effort }).toBuffer();
+  return { bytes, width: raw.width, height: raw.height };
+}
+
+async function thumbHash(picture: Pixels): Promise<string> {
+  const sharp = await loadSharp();
+  const { data, raw } = await resized(picture, {
+    width: HASHED_SIDE,
+    height: HASHED_SIDE,
+    fit: 'inside',
+    withoutEnlargement: true,
+  });
+  const rgba = await sharp(data, { raw }).toColourspace('srgb').ensureAlpha().raw().toBuffer();
+  return Buffer.from(rgbaToThumbHash(raw.width, raw.height, rgba)).toString('base64');
 }
 
 /** Messages of sharp, libvips and the decoders for a fault of the machine, not of the image. */

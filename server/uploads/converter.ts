@@ -10,10 +10,10 @@ import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { ServiceError, unavailable } from '../errors.ts';
 import { releaseMemory } from '../lib/release-memory.ts';
-import type { ImageType } from '../shared/image-limits.ts';
-import { type ImagePurpose, MAX_SECONDS, type WebpImage } from './conversion.ts';
+import type { ImagePurpose, ImageType } from '../shared/image-limits.ts';
+import { type ConvertedImage, type DerivedImage, MAX_SECONDS } from './conversion.ts';
 import type { Answer, Request } from './conversion-process.ts';
-import { PIPE, type Sent, writeImage } from './image-pipe.ts';
+import { PIPE, type Sent, type SentType, writeImage } from './image-pipe.ts';
 
 /** The process ends after this time without an image and frees its memory. The next image then takes 0.2 s more. */
 const IDLE_MS = 10_000;
@@ -24,11 +24,14 @@ const HANGING_MS = (MAX_SECONDS + 5) * 1000;
 export interface OpenImage {
   /** True if it needs so much memory that it must be converted alone. */
   isHeavy: boolean;
-  /** Call at most once. Rejects with ServiceError. */
-  convert(purpose: ImagePurpose): Promise<WebpImage>;
+  /** Makes the picture and smaller ones of these widths. Call at most once. Rejects with ServiceError. */
+  convert(purpose: ImagePurpose, widths: readonly number[]): Promise<ConvertedImage>;
   /** Always call it at the end. */
   close(): void;
 }
+
+/** An image, or a stored picture, in the conversion process. */
+type HeldImage = OpenImage & { derive(widths: readonly number[]): Promise<DerivedImage> };
 
 /**
  * Converts images in a separate process at the lowest priority. The process starts with the first image and takes any
@@ -37,17 +40,32 @@ export interface OpenImage {
 export function createConverter({ cores = availableParallelism(), idleMs = IDLE_MS, hangingMs = HANGING_MS } = {}) {
   let current: ReturnType<typeof startProcess> | undefined;
 
+  const send = async (chunks: Uint8Array[], type: SentType): Promise<HeldImage> => {
+    try {
+      if (!current?.isUsable()) current = startProcess({ cores, idleMs, hangingMs });
+      return await current.open(chunks, type);
+    } catch (error) {
+      throw error instanceof ServiceError ? error : unavailable(error);
+    }
+  };
+
   return {
     /**
      * Sends an image and checks its cost immediately, without a queue. Rejects like `requireAffordable`, or with
      * SERVICE_UNAVAILABLE if the process cannot be started, ends or hangs.
      */
-    async open(chunks: Uint8Array[], type: ImageType): Promise<OpenImage> {
+    open: (chunks: Uint8Array[], type: ImageType): Promise<OpenImage> => send(chunks, type),
+
+    /**
+     * Makes smaller pictures of one that the service has stored. Not with a converter that gets uploads: it lets the
+     * process read another format. Rejects like `open`.
+     */
+    async derive(picture: Uint8Array, widths: readonly number[]): Promise<DerivedImage> {
+      const held = await send([picture], 'image/webp');
       try {
-        if (!current?.isUsable()) current = startProcess({ cores, idleMs, hangingMs });
-        return await current.open(chunks, type);
-      } catch (error) {
-        throw error instanceof ServiceError ? error : unavailable(error);
+        return await held.derive(widths);
+      } finally {
+        held.close();
       }
     },
   };
@@ -129,18 +147,20 @@ function startProcess({ cores, idleMs, hangingMs }: Record<'cores' | 'idleMs' | 
   return {
     isUsable: () => child.connected && !child.killed && pipe.writable,
 
-    async open(chunks: Uint8Array[], type: ImageType): Promise<OpenImage> {
+    async open(chunks: Uint8Array[], type: SentType): Promise<HeldImage> {
       const id = ++lastId;
       let isHeld = true;
       begin();
       try {
         const isHeavy = await answerTo<boolean>(id, (sent) => writeImage(pipe, { id, type, chunks }, sent));
+        const ask = <Result>(request: Request): Promise<Result> => {
+          isHeld = false;
+          return answerTo(id, (sent) => send(request, sent));
+        };
         return {
           isHeavy,
-          convert(purpose) {
-            isHeld = false;
-            return answerTo(id, (sent) => send({ id, step: 'convert', purpose }, sent));
-          },
+          convert: (purpose, widths) => ask({ id, step: 'convert', purpose, widths }),
+          derive: (widths) => ask({ id, step: 'derive', widths }),
           close() {
             if (isHeld) send({ id, step: 'close' });
             end();

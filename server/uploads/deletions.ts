@@ -1,6 +1,6 @@
 /*
  * A deleted file stops counting against the quota immediately, or, while a client may still upload to its address, when
- * that address has expired.
+ * that address has expired. The row of an upload stays until no process can store variants of it any more.
  */
 
 import type { UploadState } from '../../entities/index.ts';
@@ -65,18 +65,37 @@ export function createDeletions({ database, activity, objects, usage, leases }: 
     return true;
   };
 
+  /** The keys of all objects beside the upload's own, and how long a process may still store such objects. */
+  const besides = async (objectKey: string) => {
+    const rows = await database.query((tables) =>
+      tables
+        .selectFrom('uploads')
+        .leftJoin('upload_variants', 'upload_key', 'uploads.object_key')
+        .select([
+          'upload_variants.object_key as key',
+          sql<number | null>`variants_until - ${database.now}`.as('leftMs'),
+        ])
+        .where('uploads.object_key', '=', objectKey)
+        .execute(),
+    );
+    return { keys: rows.flatMap(({ key }) => key ?? []), leftMs: Number(rows[0]?.leftMs ?? 0) };
+  };
+
   /**
-   * Deletes the object, then the row. The row stays while an upload under its key may still arrive. `upload` may have
+   * Deletes the objects, then the row. The row stays while an upload under its key may still arrive. `upload` may have
    * the state from before the deletion.
    */
   const proceed = async (upload: UploadRecord): Promise<void> => {
     const { objectKey, userId } = upload;
-    await objects.delete(objectKey);
+    const { keys, leftMs } = upload.purpose === 'direct' ? { keys: [], leftMs: 0 } : await besides(objectKey);
+    await Promise.all([...keys, objectKey].map((key) => objects.delete(key)));
     if (!isAddressValid(upload)) await database.transaction((_em, tables) => usage.release(tables, upload), userId);
-    if (!isLastCheck(upload)) return leases.postpone({ objectKey, state: 'doomed' }, msUntilNextCheck(upload));
-    await database.write((tables) =>
-      tables.deleteFrom('uploads').where('object_key', '=', objectKey).where('state', '=', 'doomed').execute(),
-    );
+    const nextMs = Math.max(isLastCheck(upload) ? 0 : msUntilNextCheck(upload), leftMs);
+    if (nextMs > 0) return leases.postpone({ objectKey, state: 'doomed' }, nextMs);
+    await database.change(async (tables) => {
+      if (keys.length > 0) await tables.deleteFrom('upload_variants').where('object_key', 'in', keys).execute();
+      await tables.deleteFrom('uploads').where('object_key', '=', objectKey).where('state', '=', 'doomed').execute();
+    });
   };
 
   /**
@@ -92,7 +111,7 @@ export function createDeletions({ database, activity, objects, usage, leases }: 
         .limit(MAX_STARTED)
         .execute();
       const keys = some.map(({ key }) => key);
-      const deleting = { state: 'doomed' as const, size: 0, due_at: database.now };
+      const deleting = { state: 'doomed' as const, size: 0, variants_size: 0, due_at: database.now };
       if (keys.length > 0) await tables.updateTable('uploads').set(deleting).where('object_key', 'in', keys).execute();
       return keys.length;
     });

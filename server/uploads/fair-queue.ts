@@ -20,6 +20,9 @@ export function createFairQueue(atOnce: number) {
     /** The number of waiting tasks: all, or a user's. */
     waiting: (user?: string): number => (user === undefined ? size : (waiting.get(user)?.length ?? 0)),
 
+    /** True if no task runs or waits. */
+    isIdle: (): boolean => running === 0 && size === 0,
+
     async run<T>(user: string, task: () => Promise<T>): Promise<T> {
       await new Promise<void>((start) => {
         waiting.set(user, [...(waiting.get(user) ?? []), start]);

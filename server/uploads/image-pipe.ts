@@ -1,11 +1,15 @@
 import { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
-import { type ImageType, imageTypes } from '../shared/image-limits.ts';
+import { imageTypes } from '../shared/image-limits.ts';
 
 /** The descriptor in the conversion process: the first after the standard ones and IPC. */
 export const PIPE = 4;
 
-/** Three unsigned integers: the id, the index in `imageTypes`, and the number of bytes that follow. */
+/** The types of uploads, and that of stored pictures. */
+const sentTypes = [...imageTypes, 'image/webp'] as const;
+export type SentType = (typeof sentTypes)[number];
+
+/** Three unsigned integers: the id, the index in `sentTypes`, and the number of bytes that follow. */
 const HEADER_BYTES = 12;
 
 /** Receives the error if something could not be sent. */
@@ -17,12 +21,12 @@ export type Sent = (error?: Error | null) => void;
  */
 export function writeImage(
   pipe: Writable,
-  { id, type, chunks }: { id: number; type: ImageType; chunks: Uint8Array[] },
+  { id, type, chunks }: { id: number; type: SentType; chunks: Uint8Array[] },
   sent: Sent,
 ): void {
   const header = Buffer.alloc(HEADER_BYTES);
   header.writeUInt32BE(id, 0);
-  header.writeUInt32BE(imageTypes.indexOf(type), 4);
+  header.writeUInt32BE(sentTypes.indexOf(type), 4);
   header.writeUInt32BE(
     chunks.reduce((sum, { length }) => sum + length, 0),
     8,
@@ -35,7 +39,7 @@ export function writeImage(
 }
 
 /** Reads the output of `writeImage`, each image straight into the one buffer that `receive` gets. */
-export function readImages(fd: number, receive: (image: { id: number; type: ImageType; bytes: Buffer }) => void): void {
+export function readImages(fd: number, receive: (image: { id: number; type: SentType; bytes: Buffer }) => void): void {
   const header = Buffer.alloc(HEADER_BYTES);
   let reading = header;
   let filled = 0;
@@ -48,7 +52,7 @@ export function readImages(fd: number, receive: (image: { id: number; type: Imag
     if (reading === header) return begin(Buffer.allocUnsafeSlow(header.readUInt32BE(8)));
     const bytes = reading;
     begin(header);
-    receive({ id: header.readUInt32BE(0), type: imageTypes[header.readUInt32BE(4)] as ImageType, bytes });
+    receive({ id: header.readUInt32BE(0), type: sentTypes[header.readUInt32BE(4)] as SentType, bytes });
   };
 
   new Socket({

@@ -1,9 +1,10 @@
 import { availableParallelism } from 'node:os';
+import type { ImageSizes } from '../config/index.ts';
 import { ServiceError } from '../errors.ts';
 import { matchesSignature, START_BYTES } from '../lib/media-types.ts';
-import { imageTooLarge, imageTypes, MAX_IMAGE_BYTES } from '../shared/image-limits.ts';
+import { type ImagePurpose, imageTooLarge, imageTypes, MAX_IMAGE_BYTES } from '../shared/image-limits.ts';
 import { gauges, observe } from '../telemetry/metrics.ts';
-import type { ImagePurpose, WebpImage } from './conversion.ts';
+import type { ConvertedImage } from './conversion.ts';
 import { createConverter } from './converter.ts';
 import { createFairQueue } from './fair-queue.ts';
 import { refusedImage } from './image-cost.ts';
@@ -24,7 +25,14 @@ export interface SentImage {
  * Converts up to `cores` images concurrently, with a bounded queue that is fair between users. Rejects with
  * SERVICE_UNAVAILABLE if it is full.
  */
-export function createImages({ cores = availableParallelism() } = {}) {
+export function createImages({
+  cores = availableParallelism(),
+  sizes,
+}: {
+  cores?: number;
+  /** The widths of smaller pictures. */
+  sizes: ImageSizes;
+}) {
   const queue = createFairQueue(cores);
   const oneByOne = createFairQueue(1);
   const converter = createConverter({ cores });
@@ -42,11 +50,14 @@ export function createImages({ cores = availableParallelism() } = {}) {
     /** For the check before the user has sent any bytes. */
     requireRoom,
 
+    /** True if no image is converted or waits. */
+    isIdle: () => queue.isIdle() && oneByOne.isIdle(),
+
     /**
      * Rejects with VALIDATION_FAILED a file that fails the check of type, size, signature or cost, or that cannot be
      * decoded; with SERVICE_UNAVAILABLE if the machine lacks time or memory now.
      */
-    async convert(userId: string, image: SentImage, purpose: ImagePurpose): Promise<WebpImage> {
+    async convert(userId: string, image: SentImage, purpose: ImagePurpose): Promise<ConvertedImage> {
       if (!declarableTypes.has(image.type.toLowerCase())) {
         throw refusedImage('Only JPEG, PNG, WebP and GIF images are allowed', 'type');
       }
@@ -61,7 +72,7 @@ export function createImages({ cores = availableParallelism() } = {}) {
         const queued = performance.now();
         const convert = () => {
           observe('account_image_wait_seconds', {}, (performance.now() - queued) / 1000);
-          return opened.convert(purpose);
+          return opened.convert(purpose, sizes[purpose]);
         };
         const work = () => queue.run(userId, convert);
         return await (opened.isHeavy ? oneByOne.run(userId, work) : work());

@@ -1,9 +1,10 @@
+import { variantKey, variantsIn } from '../../entities/index.ts';
 import type { Caller } from '../activity/caller.ts';
 import type { Activity } from '../activity/index.ts';
 import type { Config } from '../config/index.ts';
 import { ServiceError } from '../errors.ts';
 import type { Database } from '../parts/database/contract.ts';
-import type { ObjectStorage } from '../parts/object-storage/contract.ts';
+import { type ObjectStorage, type Visibility, visibilityOf } from '../parts/object-storage/contract.ts';
 import type { Log } from '../telemetry/log.ts';
 import { gauges } from '../telemetry/metrics.ts';
 import { createAvatars } from './avatars.ts';
@@ -11,9 +12,16 @@ import { createDeletions } from './deletions.ts';
 import { createImages } from './images.ts';
 import { createInspection } from './inspection.ts';
 import { createUploadLeases } from './leases.ts';
+import { type ListedVariant, listVariants } from './listed-variants.ts';
+import { keysOf } from './names.ts';
 import { createNewUploads } from './new-uploads.ts';
+import { createOnlyInstance } from './only-instance.ts';
 import { createRecords, type UploadCursor, type UploadRecord } from './records.ts';
 import { createUsage, type Usage } from './usage.ts';
+import { createVariants } from './variants.ts';
+
+export { keyIn, nameOf } from './names.ts';
+export type { Variants } from './variants.ts';
 
 interface Parts {
   database: Database;
@@ -22,9 +30,29 @@ interface Parts {
   log: Log;
 }
 
-export type ListedUpload = UploadRecord & { url: string };
+export interface AddressOptions {
+  /** Seconds. */
+  expiresIn: number;
+  /** The name under which browsers save the file; without one they may show it. */
+  download?: string | undefined;
+}
 
-/** The uploads room on the given parts. `inspection.start` starts the worker. */
+/** Addresses to read a file, and the variants of an image, until `expiresAt` (milliseconds since 1970). */
+export interface FileAddress {
+  url: string;
+  expiresAt: number;
+  variants?: ListedVariant[];
+}
+
+export type ListedUpload = Omit<UploadRecord, 'variants'> & {
+  visibility: Visibility;
+  /** Empty for a private file. */
+  url: string;
+  /** Undefined unless it is an image whose variants were made. */
+  variants: ListedVariant[] | undefined;
+};
+
+/** The uploads room on the given parts. `start` of `inspection` and `variants` starts their workers. */
 export function createUploads(
   { uploads: settings, ownAvatars, cores }: Pick<Config, 'uploads' | 'ownAvatars' | 'cores'>,
   { database, activity, objects, log }: Parts,
@@ -37,19 +65,58 @@ export function createUploads(
   const deletions = createDeletions({ database, activity, objects, usage, leases });
   const avatars = createAvatars({ database, objects, deletions, ownOnly: ownAvatars });
   const inspection = createInspection({ objects, records, leases, avatars, deletions, log });
-  const images = createImages({ cores });
-  const { presign, storeImage } = createNewUploads(settings, { objects, records, usage, images });
+  const images = createImages({ cores, sizes: settings.imageSizes });
+  const variants = createVariants(settings.imageSizes, { database, objects, usage, isIdle: images.isIdle, log });
+  const requireAsDeclared = inspection.confirm;
+  const { presign, storeImage, publish } = createNewUploads(settings, {
+    requireAsDeclared,
+    objects,
+    records,
+    usage,
+    images,
+  });
 
-  const toListed = (record: UploadRecord): ListedUpload => ({ ...record, url: objects.publicUrl(record.objectKey) });
+  const toListed = (record: UploadRecord): ListedUpload => ({
+    ...record,
+    visibility: visibilityOf(record.objectKey),
+    url: objects.publicUrl(record.objectKey),
+    variants:
+      record.variants === null ? undefined : listVariants(objects, record.objectKey, variantsIn(record.variants)),
+  });
 
-  const requireOwn = async (userId: string, objectKey: string): Promise<UploadRecord> => {
-    const upload = await records.find(objectKey);
-    if (upload?.userId !== userId || upload.state === 'doomed') throw notFound();
+  /** Rejects with NOT_FOUND. */
+  const require = async (...objectKeys: string[]): Promise<UploadRecord> => {
+    const upload = await records.find(...objectKeys);
+    if (!upload || upload.state === 'doomed') throw notFound();
     return upload;
+  };
+  const requireOwn = async (userId: string, ...objectKeys: string[]): Promise<UploadRecord> => {
+    const upload = await require(...objectKeys);
+    if (upload.userId !== userId) throw notFound();
+    return upload;
+  };
+
+  const addressOf = async (
+    { objectKey, variants: stored }: UploadRecord,
+    { expiresIn, download }: AddressOptions,
+  ): Promise<FileAddress> => {
+    const sign = (key: string) => objects.presignGet({ key, expiresInSeconds: expiresIn, download });
+    const variants = variantsIn(stored).map(async (variant) => ({
+      ...variant,
+      url: await sign(variantKey(objectKey, variant)),
+    }));
+    return {
+      expiresAt: Date.now() + expiresIn * 1000,
+      url: await sign(objectKey),
+      ...(variants.length > 0 && { variants: await Promise.all(variants) }),
+    };
   };
 
   return {
     inspection,
+    /** Only with UPLOADS=disk. */
+    onlyInstance: settings.areOnDisk ? createOnlyInstance({ database, log }) : undefined,
+    variants,
     images,
     avatarChanged: avatars.changed,
     removeAllOf: deletions.removeAllOf,
@@ -67,12 +134,27 @@ export function createUploads(
      * Deletes a user's upload and clears it from the user's own profile. Rejects with NOT_FOUND. Crash-safe: the
      * inspection completes it, and deletes what still arrives at its address.
      */
-    async remove(userId: string, objectKey: string, caller: Caller): Promise<void> {
-      const upload = await requireOwn(userId, objectKey);
+    async remove(userId: string, name: string, caller: Caller): Promise<void> {
+      const upload = await requireOwn(userId, ...keysOf(name));
+      const { objectKey } = upload;
       if (!(await avatars.startDeletionByOwner(upload, caller))) throw notFound();
       await deletions
         .proceed(upload)
         .catch((err: unknown) => log.warn({ err, key: objectKey }, 'the deletion of an upload is retried later'));
+    },
+
+    /** A presigned address to read an upload of the user; without a user, of anybody. NOT_FOUND. */
+    async address(name: string, options: AddressOptions, userId?: string): Promise<FileAddress> {
+      const keys = keysOf(name);
+      return addressOf(userId === undefined ? await require(...keys) : await requireOwn(userId, ...keys), options);
+    },
+
+    /** Stores a public copy of the user's private upload. NOT_FOUND; VALIDATION_FAILED for a public one. */
+    async publish(userId: string, name: string, caller: Caller): Promise<ListedUpload> {
+      const upload = await requireOwn(userId, ...keysOf(name));
+      if (visibilityOf(upload.objectKey) === 'public')
+        throw new ServiceError('VALIDATION_FAILED', { message: 'This file is public already' });
+      return toListed(await require(await publish(upload, caller)));
     },
 
     usage: async (userId: string): Promise<Usage & { quota: number }> => ({ ...(await usage.of(userId)), quota }),

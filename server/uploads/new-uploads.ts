@@ -1,13 +1,18 @@
 import { randomUUID } from 'node:crypto';
+import { extname } from 'node:path';
+import { type Variant, variantKey, variantsIn } from '../../entities/index.ts';
 import type { Caller } from '../activity/caller.ts';
 import type { Config } from '../config/index.ts';
 import { ServiceError } from '../errors.ts';
 import { extensionOf, isUploadType, type UploadType } from '../lib/media-types.ts';
-import type { ObjectStorage } from '../parts/object-storage/contract.ts';
-import type { ImagePurpose } from './conversion.ts';
+import type { ObjectStorage, Visibility } from '../parts/object-storage/contract.ts';
+import type { ImagePurpose } from '../shared/image-limits.ts';
+import type { WebpImage } from './conversion.ts';
 import type { Images, SentImage } from './images.ts';
-import type { Records } from './records.ts';
-import type { Reservation } from './reservations.ts';
+import { type ListedVariant, listVariants } from './listed-variants.ts';
+import { keyIn, nameOf } from './names.ts';
+import type { Records, UploadRecord } from './records.ts';
+import { bytesOf, type Picture, type Reservation } from './reservations.ts';
 import { FIRST_CHECK_MS } from './schedule.ts';
 import { QuotaExceeded, type UsageCounter } from './usage.ts';
 
@@ -17,6 +22,8 @@ const ADDRESS_SECONDS = 300;
 const STORING_MS = 60_000;
 
 interface Parts {
+  /** Rejects with VALIDATION_FAILED, and deletes the object, unless it is as declared. */
+  requireAsDeclared(upload: UploadRecord): Promise<void>;
   objects: ObjectStorage;
   records: Records;
   usage: UsageCounter;
@@ -25,6 +32,7 @@ interface Parts {
 
 export interface UploadAddress {
   presignedUrl: string;
+  /** Empty for a private file. */
   publicUrl: string;
   key: string;
   /** Seconds. */
@@ -36,12 +44,14 @@ export interface StoredImage {
   size: number;
   width: number;
   height: number;
+  variants: ListedVariant[];
+  placeholder: string;
 }
 
 /** The two ways to upload: directly to a presigned address, or as an image that the service converts. */
 export function createNewUploads(
-  { types, maxBytes, quota }: Config['uploads'],
-  { objects, records, usage, images }: Parts,
+  { types, maxBytes, quota, imageSizes }: Config['uploads'],
+  { requireAsDeclared, objects, records, usage, images }: Parts,
 ) {
   /** Rejects with VALIDATION_FAILED above the user's quota. */
   const reserve = async (reservation: Reservation, field: string): Promise<void> => {
@@ -49,9 +59,8 @@ export function createNewUploads(
       await records.reserve(reservation);
     } catch (error) {
       if (!(error instanceof QuotaExceeded)) throw error;
-      const { userId, size } = reservation;
-      const { used } = await usage.of(userId);
-      throw invalid(field, 'quota', `You use ${used} of ${quota} bytes; ${size} more do not fit`);
+      const { used } = await usage.of(reservation.userId);
+      throw invalid(field, 'quota', `You use ${used} of ${quota} bytes; ${bytesOf(reservation)} more do not fit`);
     }
   };
 
@@ -61,13 +70,24 @@ export function createNewUploads(
     throw invalid('contentType', 'not_allowed', `Must be one of ${types.join(', ')}`);
   };
 
+  const commit = async (upload: Pick<UploadRecord, 'objectKey' | 'userId'>, caller: Caller): Promise<void> => {
+    if (await records.commit(upload, caller)) return;
+    throw new ServiceError('SERVICE_UNAVAILABLE', {
+      cause: new Error('storing a file took too long'),
+      retryAfter: 5,
+    });
+  };
+
   return {
     /** An address that accepts one file of exactly this type and size, under its own key. */
-    async presign(userId: string, declared: { contentType: string; size: number }): Promise<UploadAddress> {
+    async presign(
+      userId: string,
+      declared: { contentType: string; size: number; visibility: Visibility },
+    ): Promise<UploadAddress> {
       const type = requireType(declared.contentType);
-      const { contentType, size } = declared;
+      const { contentType, size, visibility } = declared;
       if (size > maxBytes) throw invalid('size', 'too_large', `Must be at most ${maxBytes} bytes`);
-      const key = newKey(extensionOf(type));
+      const key = newKey(visibility, extensionOf(type));
       const lifeMs = ADDRESS_SECONDS * 1000;
       await reserve(
         { objectKey: key, userId, purpose: 'direct', contentType: type, size, lifeMs, marginMs: FIRST_CHECK_MS },
@@ -83,29 +103,63 @@ export function createNewUploads(
      */
     async storeImage(
       userId: string,
-      { file, purpose }: { file: SentImage; purpose: ImagePurpose },
+      { file, purpose, visibility }: { file: SentImage; purpose: ImagePurpose; visibility: Visibility },
       caller: Caller,
     ): Promise<StoredImage> {
-      const { bytes, width, height } = await images.convert(userId, file, purpose);
-      const key = newKey('webp');
+      const { bytes, width, height, variants: made, placeholder } = await images.convert(userId, file, purpose);
+      const key = newKey(visibility, 'webp');
       const contentType = 'image/webp';
       const size = bytes.length;
       const lifeMs = STORING_MS;
-      await reserve({ objectKey: key, userId, purpose, contentType, size, lifeMs, marginMs: 0 }, 'file');
-      await objects.put(key, bytes, contentType);
-      if (!(await records.commit({ objectKey: key, userId }, caller))) {
-        throw new ServiceError('SERVICE_UNAVAILABLE', {
-          cause: new Error('storing an image took too long'),
-          retryAfter: 5,
-        });
-      }
-      return { url: objects.publicUrl(key), size, width, height };
+      const variants = made.map(toVariant);
+      const picture = { width, height, placeholder, variants, madeFor: imageSizes[purpose].join(',') };
+      await reserve({ objectKey: key, userId, purpose, contentType, size, picture, lifeMs, marginMs: 0 }, 'file');
+      const pictures = [{ key, bytes }, ...made.map((each) => ({ key: variantKey(key, each), bytes: each.bytes }))];
+      await Promise.all(pictures.map((each) => objects.put(each.key, each.bytes, contentType)));
+      await commit({ objectKey: key, userId }, caller);
+      return {
+        url: objects.publicUrl(key),
+        size,
+        width,
+        height,
+        variants: listVariants(objects, key, variants),
+        placeholder,
+      };
+    },
+
+    /**
+     * Stores a public copy of a private upload, with its variants. Resolves to its key. Rejects with VALIDATION_FAILED, and
+     * then stores nothing, if nothing was uploaded, if not as declared, or above the quota.
+     */
+    async publish(upload: UploadRecord, caller: Caller): Promise<string> {
+      await requireAsDeclared(upload);
+      const { objectKey: from, userId, purpose, contentType, size } = upload;
+      const to = keyIn('public', `${randomUUID()}${extname(nameOf(from))}`);
+      const picture = pictureIn(upload);
+      const declared = { objectKey: to, userId, purpose, contentType, size };
+      await reserve({ ...declared, ...(picture && { picture }), lifeMs: STORING_MS, marginMs: FIRST_CHECK_MS }, 'name');
+      const keys = [undefined, ...(picture?.variants ?? [])].map((variant) =>
+        variant ? ([variantKey(from, variant), variantKey(to, variant)] as const) : ([from, to] as const),
+      );
+      await Promise.all(keys.map(([source, target]) => objects.copy(source, target, contentType)));
+      // The content of an address that is still valid may have been replaced while it was copied.
+      await requireAsDeclared({ ...upload, objectKey: to, state: 'expected', confirmedVersion: null });
+      await commit(declared, caller);
+      return to;
     },
   };
 }
 
+export const toVariant = ({ bytes, width, height }: WebpImage): Variant => ({ width, height, bytes: bytes.length });
+
 /** The key contains no user input and cannot be guessed. */
-const newKey = (extension: string): string => `uploads/${randomUUID()}.${extension}`;
+const newKey = (visibility: Visibility, extension: string): string => keyIn(visibility, `${randomUUID()}.${extension}`);
 
 const invalid = (field: string, rule: string, message: string) =>
   new ServiceError('VALIDATION_FAILED', { details: { [field]: { message, rule } } });
+
+/** Undefined unless its variants were made. */
+function pictureIn({ width, height, placeholder, variants, variantsFor }: UploadRecord): Picture | undefined {
+  if (width == null || height == null || placeholder == null || variantsFor == null) return undefined;
+  return { width, height, placeholder, variants: variantsIn(variants), madeFor: variantsFor };
+}

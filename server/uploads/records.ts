@@ -7,7 +7,19 @@ import type { UsageCounter } from './usage.ts';
 
 export type UploadRecord = Pick<
   Upload,
-  'objectKey' | 'userId' | 'purpose' | 'contentType' | 'size' | 'state' | 'createdAt' | 'confirmedVersion'
+  | 'objectKey'
+  | 'userId'
+  | 'purpose'
+  | 'contentType'
+  | 'size'
+  | 'state'
+  | 'createdAt'
+  | 'confirmedVersion'
+  | 'width'
+  | 'height'
+  | 'placeholder'
+  | 'variants'
+  | 'variantsFor'
 > & {
   /** Milliseconds since the address, or the time to store an image, expired. */
   expiredForMs: number;
@@ -47,11 +59,12 @@ export const createRecords = (database: Database, usage: UsageCounter, activity:
     );
   },
 
-  async find(objectKey: string): Promise<UploadRecord | undefined> {
+  /** The upload that has one of these keys. */
+  async find(...objectKeys: string[]): Promise<UploadRecord | undefined> {
     // The column is ASCII: MySQL refuses to compare it with other characters.
-    if (!/^[\x20-\x7e]+$/.test(objectKey)) return undefined;
+    if (!objectKeys.every((key) => /^[\x20-\x7e]+$/.test(key))) return undefined;
     const row = await database.query((tables) =>
-      selectRecords(database, tables).where('object_key', '=', objectKey).executeTakeFirst(),
+      selectRecords(database, tables).where('object_key', 'in', objectKeys).executeTakeFirst(),
     );
     return row && toRecord(row);
   },
@@ -86,6 +99,11 @@ export const selectRecords = ({ now }: Database, tables: ReadTables) =>
       'state',
       'created_at as createdAt',
       'confirmed_version as confirmedVersion',
+      'width',
+      'height',
+      'placeholder',
+      'variants',
+      'variants_for as variantsFor',
       sql<number>`${now} - expires_at`.as('expiredForMs'),
     ]);
 

@@ -1,4 +1,4 @@
-import type { UploadPurpose } from '../../entities/index.ts';
+import { storedVariants, type UploadPurpose, type Variant, variantKey } from '../../entities/index.ts';
 import { inBatches } from '../lib/batch-loader.ts';
 import { type AllTables, type Database, sql } from '../parts/database/contract.ts';
 import { QuotaExceeded, type UsageCounter } from './usage.ts';
@@ -8,12 +8,24 @@ const MAX_AT_ONCE = 50;
 /** The maximum wait for a transaction of reservations that hangs. */
 const GATHER_MS = 50;
 
+/** What the row of an image describes beside the object itself. */
+export interface Picture {
+  width: number;
+  height: number;
+  placeholder: string;
+  variants: Variant[];
+  /** The widths that the variants were made for. */
+  madeFor: string;
+}
+
 export interface Reservation {
   objectKey: string;
   userId: string;
   purpose: UploadPurpose;
   contentType: string;
   size: number;
+  /** Only of an image. */
+  picture?: Picture;
   /** How long the object may take to arrive, and the delay of its inspection. */
   lifeMs: number;
   marginMs: number;
@@ -26,7 +38,7 @@ export interface Reservation {
 export function createReservations(database: Database, usage: UsageCounter): (wanted: Reservation) => Promise<void> {
   const insert = async (tables: AllTables, reservations: readonly Reservation[]): Promise<void> => {
     const fromNow = (ms: number) => sql<number>`${database.now} + ${ms}`;
-    const rows = reservations.map(({ objectKey, userId, purpose, contentType, size, lifeMs, marginMs }) => ({
+    const rows = reservations.map(({ objectKey, userId, purpose, contentType, size, picture, lifeMs, marginMs }) => ({
       object_key: objectKey,
       user_id: userId,
       purpose,
@@ -36,8 +48,21 @@ export function createReservations(database: Database, usage: UsageCounter): (wa
       created_at: database.now,
       expires_at: fromNow(lifeMs),
       due_at: fromNow(lifeMs + marginMs),
+      width: picture?.width ?? null,
+      height: picture?.height ?? null,
+      placeholder: picture?.placeholder ?? null,
+      variants: picture ? storedVariants(picture.variants) : null,
+      variants_size: sizeOf(picture?.variants),
+      variants_for: picture?.madeFor ?? null,
     }));
     await tables.insertInto('uploads').values(rows).execute();
+    const beside = reservations.flatMap(({ objectKey, picture }) =>
+      (picture?.variants ?? []).map((variant) => ({
+        object_key: variantKey(objectKey, variant),
+        upload_key: objectKey,
+      })),
+    );
+    if (beside.length > 0) await tables.insertInto('upload_variants').values(beside).execute();
   };
 
   /**
@@ -48,17 +73,18 @@ export function createReservations(database: Database, usage: UsageCounter): (wa
     (wanted: readonly Reservation[]): Promise<(boolean | QuotaExceeded)[]> =>
       database.change(async (tables) => {
         const room = await usage.lock(tables, [...new Set(wanted.map(({ userId }) => userId))]);
-        const outcomes = wanted.map(({ userId, size }) => {
-          const left = room.get(userId);
+        const outcomes = wanted.map((reservation) => {
+          const left = room.get(reservation.userId);
           if (left === undefined) return false;
-          if (left < size) return new QuotaExceeded();
-          room.set(userId, left - size);
+          const bytes = bytesOf(reservation);
+          if (left < bytes) return new QuotaExceeded();
+          room.set(reservation.userId, left - bytes);
           return true;
         });
         const reserved = wanted.filter((_, i) => outcomes[i] === true);
         if (reserved.length > 0) {
           await insert(tables, reserved);
-          await usage.add(tables, reserved);
+          await usage.add(tables, reserved.map(toFile));
         }
         return outcomes;
       }),
@@ -71,7 +97,7 @@ export function createReservations(database: Database, usage: UsageCounter): (wa
     await database.change(async (tables) => {
       await insert(tables, [wanted]);
       // Last, so that a user's reservations wait for each other no longer than a commit takes.
-      await usage.addWithin(tables, wanted);
+      await usage.addWithin(tables, toFile(wanted));
     }, wanted.userId);
   };
 
@@ -79,3 +105,11 @@ export function createReservations(database: Database, usage: UsageCounter): (wa
     if (!(await reserveTogether(wanted))) await reserveAlone(wanted);
   };
 }
+
+const sizeOf = (variants: readonly Variant[] = []): number => variants.reduce((sum, { bytes }) => sum + bytes, 0);
+
+/** The bytes of all objects of an upload. */
+export const bytesOf = ({ size, picture }: Pick<Reservation, 'size' | 'picture'>): number =>
+  size + sizeOf(picture?.variants);
+
+const toFile = (reservation: Reservation) => ({ userId: reservation.userId, bytes: bytesOf(reservation) });

@@ -15,3 +15,10 @@ export const loadSharp = lazy(async () => {
   sharp.unblock({ operation: ['VipsForeignLoadJpeg', 'VipsForeignLoadPng'] });
   return sharp;
 });
+
+/** The same for pictures that this service has stored, in a process that gets no uploads: it also reads WebP. */
+export const loadSharpForStored = lazy(async () => {
+  const sharp = await loadSharp();
+  sharp.unblock({ operation: ['VipsForeignLoadWebp'] });
+  return sharp;
+});

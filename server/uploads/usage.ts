@@ -10,7 +10,8 @@ export interface Usage {
 /** A reservation exceeds the quota. */
 export class QuotaExceeded extends Error {}
 
-type File = Pick<Upload, 'userId' | 'size'>;
+/** `bytes` of all its objects. */
+type File = Pick<Upload, 'userId'> & { bytes: number };
 
 /** Counts the stored bytes of each user. `quota` is the maximum per user in bytes. */
 export const createUsage = (database: Database, { quota }: { quota: number }) => {
@@ -51,7 +52,7 @@ export const createUsage = (database: Database, { quota }: { quota: number }) =>
       const byUser = Map.groupBy(files, ({ userId }) => userId);
       const users = [...byUser].map(([userId, own]) => ({
         userId,
-        bytes: own.reduce((sum, { size }) => sum + size, 0),
+        bytes: own.reduce((sum, { bytes }) => sum + bytes, 0),
         files: own.length,
       }));
       const ofEach = (count: 'bytes' | 'files') =>
@@ -67,31 +68,50 @@ export const createUsage = (database: Database, { quota }: { quota: number }) =>
     },
 
     /** Counts one new file. Throws QuotaExceeded: the database compares and counts in one statement. */
-    async addWithin(tables: AllTables, { userId, size }: File): Promise<void> {
+    async addWithin(tables: AllTables, { userId, bytes }: File): Promise<void> {
       const { numUpdatedRows } = await tables
         .updateTable('upload_usage')
-        .set({ used: sql`used + ${size}`, files: sql`files + 1` })
+        .set({ used: sql`used + ${bytes}`, files: sql`files + 1` })
         .where('user_id', '=', userId)
-        .where('used', '<=', quota - size)
+        .where('used', '<=', quota - bytes)
         .executeTakeFirst();
       if (numUpdatedRows !== 1n) throw new QuotaExceeded();
     },
 
-    /** Stops counting a file. Idempotent: a row counts as long as its size is not 0. */
-    async release(
-      tables: AllTables,
-      { objectKey, userId, size }: Pick<Upload, 'objectKey' | 'userId' | 'size'>,
-    ): Promise<void> {
+    /** Counts that the variants of a file have become larger by this number of bytes. It may be above the quota. */
+    async grow(tables: AllTables, { userId, bytes }: File): Promise<void> {
+      if (bytes === 0) return;
+      await tables
+        .updateTable('upload_usage')
+        .set({ used: sql`used + ${bytes}` })
+        .where('user_id', '=', userId)
+        .execute();
+    },
+
+    /**
+     * Stops counting a file that is being deleted: nothing adds to its row any more. Idempotent: a row counts as long
+     * as its sizes are not 0. The version before sets only the first one to 0.
+     */
+    async release(tables: AllTables, { objectKey, userId }: Pick<Upload, 'objectKey' | 'userId'>): Promise<void> {
+      const row = await tables
+        .selectFrom('uploads')
+        .select(['size', 'variants_size as variantsSize'])
+        .where('object_key', '=', objectKey)
+        .executeTakeFirst();
+      if (!row) return;
+      const [size, variantsSize] = [Number(row.size), Number(row.variantsSize)];
       const { numUpdatedRows } = await tables
         .updateTable('uploads')
-        .set({ size: 0 })
+        .set({ size: 0, variants_size: 0 })
         .where('object_key', '=', objectKey)
-        .where('size', '>', 0)
+        .where('size', '=', size)
+        .where('variants_size', '=', variantsSize)
+        .where(sql<boolean>`size + variants_size > 0`)
         .executeTakeFirst();
       if (numUpdatedRows !== 1n) return;
       await tables
         .updateTable('upload_usage')
-        .set({ used: sql`used - ${size}`, files: sql`files - 1` })
+        .set({ used: sql`used - ${size + variantsSize}`, files: sql`files - ${size > 0 ? 1 : 0}` })
         .where('user_id', '=', userId)
         .execute();
     },

@@ -15,6 +15,7 @@ import type { Log } from '../telemetry/log.ts';
 import { count } from '../telemetry/metrics.ts';
 import { createWorker } from '../workers/worker.ts';
 import type { Deliveries, Tried, WaitingDelivery } from './deliveries.ts';
+import { LOGOUT } from './logout-addresses.ts';
 import { MAX_FAILING_MS, pauseAfter } from './schedule.ts';
 import { signedHeaders } from './signature.ts';
 import { MAX_WEBHOOKS } from './webhooks.ts';
@@ -24,10 +25,12 @@ const LEASE_MS = 20_000;
 const LOOK_EVERY_MS = 1000;
 /** At a shutdown, the wait for responses. Deliveries without a response by then are sent again. */
 const STOP_MS = 1000;
+const userAgent = { 'user-agent': 'account-service' };
 
-const columns = columnsOf([
+const targetFields = [
   'id',
   'url',
+  'types',
   'include',
   'secret',
   'formerSecret',
@@ -35,14 +38,18 @@ const columns = columnsOf([
   'disabledBy',
   'failingSince',
   'owner',
-] as const);
+] as const;
+const columns = columnsOf(targetFields);
 
 /** A webhook as read for a try. `now` is the database's time. */
-type TargetRow = Pick<
-  Webhook,
-  'id' | 'url' | 'include' | 'secret' | 'formerSecret' | 'formerUntil' | 'disabledBy' | 'failingSince' | 'owner'
->;
+type TargetRow = Pick<Webhook, (typeof targetFields)[number]>;
 type Target = { [Field in keyof TargetRow]: Exclude<TargetRow[Field], undefined> } & { now: number };
+
+/** See server/oauth/logout-tokens.ts. */
+interface LogoutMessage {
+  token: string;
+  accepted(): Promise<void>;
+}
 
 /** The right of one process to deliver to a webhook. `owner` is new for each lease. */
 interface Lease {
@@ -50,7 +57,7 @@ interface Lease {
   owner: string;
 }
 
-interface Needs {
+export interface DeliveryNeeds {
   database: Database;
   deliveries: Deliveries;
   /** By their ids. */
@@ -59,6 +66,8 @@ interface Needs {
   /** Queues mails to administrators in the caller's transaction. */
   mailAdministrators(tables: AllTables, kind: `webhook-${'gone' | 'failing'}`, host: string): Promise<void>;
   wakeMails(): void;
+  /** What an application has to be told of an event by back-channel logout. */
+  logoutMessages(applicationId: string, event: PublicEvent): Promise<LogoutMessage[]>;
   sender: WebhookSender;
   secrets: Secrets;
   log: Log;
@@ -68,9 +77,9 @@ interface Needs {
   hasWebhooks(): boolean;
 }
 
-export const createDelivery = (needs: Needs) => {
+export const createDelivery = (needs: DeliveryNeeds) => {
   const { database, deliveries, readEvents, findUser, mailAdministrators, wakeMails } = needs;
-  const { sender, secrets, log, concurrency, hasWebhooks } = needs;
+  const { logoutMessages, sender, secrets, log, concurrency, hasWebhooks } = needs;
   const leaseEnd = sql<number>`${database.now} + ${LEASE_MS}`;
   const stopping = new AbortController();
   const waking = new Set<() => void>();
@@ -128,13 +137,24 @@ export const createDelivery = (needs: Needs) => {
     if (signing.length === 0) return { error: 'secret' };
     const body = await bodyOf(target, event);
     const headers = signedHeaders({ id: event.id, body }, signing, Date.now());
-    return sender.send({ url: target.url, headers: { ...headers, 'user-agent': 'account-service' }, body });
+    return sender.send({ url: target.url, headers: { ...headers, ...userAgent }, body });
+  };
+
+  /** Tells an application of each login that has ended, until it refuses one. */
+  const logOut = async ({ id, url }: Target, event: PublicEvent): Promise<WebhookResponse> => {
+    const headers = { 'content-type': 'application/x-www-form-urlencoded', ...userAgent };
+    for (const { token, accepted } of await logoutMessages(id, event)) {
+      const response = await sender.send({ url, headers, body: `${new URLSearchParams({ logout_token: token })}` });
+      if (!isSuccess(response)) return response;
+      await accepted();
+    }
+    return { status: 204, answer: '', retryAfter: undefined };
   };
 
   const attempt = async (target: Target, delivery: WaitingDelivery, event?: PublicEvent): Promise<Tried> => {
     // Its age or its user's removal has deleted it.
     if (!event) return { delivery, state: 'failed', error: 'no-event' };
-    const response = await post(target, event);
+    const response = await (target.types === LOGOUT ? logOut : post)(target, event);
     if (isSuccess(response)) return { delivery, state: 'delivered', status: response.status, answer: response.answer };
     const { retryAfter, ...outcome } = { retryAfter: undefined, ...response };
     const retryInMs = pauseAfter(delivery.attempts + 1, retryAfter);
@@ -142,12 +162,13 @@ export const createDelivery = (needs: Needs) => {
   };
 
   /** Stores the outcomes of tries, and disables the webhook if it is gone or has failed for too long. */
-  const settle = async ({ id, url, failingSince, now }: Target, tried: readonly Tried[]): Promise<void> => {
+  const settle = async ({ id, url, types, failingSince, now }: Target, tried: readonly Tried[]): Promise<void> => {
     const hasSucceeded = tried.some(({ state }) => state === 'delivered');
     const hasFailed = tried.some(({ error, state }) => state !== 'delivered' && error !== 'no-event');
     const isGone = tried.some(({ status, url: former }) => status === 410 && former === url);
     const isTooLong = !hasSucceeded && hasFailed && failingSince !== null && now - failingSince >= MAX_FAILING_MS;
-    const reason = isGone ? 'gone' : isTooLong ? 'failing' : undefined;
+    // The address of an application stays: it belongs to its settings.
+    const reason = types === LOGOUT ? undefined : isGone ? 'gone' : isTooLong ? 'failing' : undefined;
     const isDisabled = await database.change(async (tables) => {
       for (const outcome of tried) await deliveries.record(tables, id, outcome);
       const since = hasSucceeded ? null : hasFailed ? sql<number>`coalesce(failing_since, ${database.now})` : undefined;

@@ -4,7 +4,7 @@ import type { Caller } from '../activity/caller.ts';
 import type { Activity } from '../activity/index.ts';
 import type { Config } from '../config/index.ts';
 import { ServiceError } from '../errors.ts';
-import { type EventType, eventTypes, kindsOf } from '../events/catalogue.ts';
+import { type EventType, endingKinds, eventTypes, kindsOf } from '../events/catalogue.ts';
 import type { Events } from '../events/index.ts';
 import { createOutage } from '../lib/outage.ts';
 import type { Limits } from '../limits/index.ts';
@@ -15,11 +15,13 @@ import type { Log } from '../telemetry/log.ts';
 import { gauges } from '../telemetry/metrics.ts';
 import { createHousekeeping } from '../workers/housekeeping.ts';
 import type { Deliveries, DeliveryPage, Subscription } from './deliveries.ts';
-import { createDelivery, isSuccess } from './delivery.ts';
+import { createDelivery, type DeliveryNeeds, isSuccess } from './delivery.ts';
+import { LOGOUT } from './logout-addresses.ts';
 import { KEPT_MS } from './schedule.ts';
 import { createWebhookActs, EVERY_TYPE } from './webhooks.ts';
 
 export { createDeliveries, type Deliveries, type ListedDelivery } from './deliveries.ts';
+export { createLogoutAddresses } from './logout-addresses.ts';
 export { EVERY_TYPE, type ListedWebhook, MAX_WEBHOOKS, type WebhookFields } from './webhooks.ts';
 
 /** How often each process learns of webhooks that another one has made. */
@@ -36,6 +38,7 @@ interface Parts {
   events: Events;
   limits: Limits;
   deliveries: Deliveries;
+  logoutMessages: DeliveryNeeds['logoutMessages'];
   sender: WebhookSender;
   secrets: Secrets;
   log: Log;
@@ -50,14 +53,15 @@ export interface TestResult {
   durationMs: number;
 }
 
-const kindsIn = (types: readonly string[]): string[] =>
-  (types.includes(EVERY_TYPE) ? eventTypes : eventTypes.filter((type) => types.includes(type))).flatMap((type) =>
-    kindsOf(type as EventType),
-  );
+function kindsIn(types: readonly string[]): readonly string[] {
+  if (types.includes(LOGOUT)) return endingKinds;
+  const wanted = types.includes(EVERY_TYPE) ? eventTypes : eventTypes.filter((type) => types.includes(type));
+  return wanted.flatMap((type) => kindsOf(type as EventType));
+}
 
 /** Webhooks: what administrators do with them, and the delivery of events. */
 export function createWebhooks({ webhooks: { concurrency } }: Pick<Config, 'webhooks'>, parts: Parts) {
-  const { database, activity, accounts, events, deliveries, sender, secrets, log } = parts;
+  const { database, activity, accounts, events, deliveries, logoutMessages, sender, secrets, log } = parts;
   /** The ids of all webhooks, disabled ones too, as known to this process. */
   let known: ReadonlySet<string> = new Set();
   let timer: NodeJS.Timeout | undefined;
@@ -70,6 +74,7 @@ export function createWebhooks({ webhooks: { concurrency } }: Pick<Config, 'webh
     findUser: accounts.users.find,
     mailAdministrators: accounts.administration.mailAdministrators,
     wakeMails: accounts.administration.wakeMails,
+    logoutMessages,
     sender,
     secrets,
     log,

@@ -18,8 +18,9 @@ import {
   type ReadTables,
   sql,
 } from '../parts/database/contract.ts';
-import type { UrlProblem, WebhookSender } from '../parts/webhook-sender/contract.ts';
+import { requireSendable, type WebhookSender } from '../parts/webhook-sender/contract.ts';
 import type { Secrets } from '../secrets.ts';
+import { LOGOUT } from './logout-addresses.ts';
 import { ROTATION_MS } from './schedule.ts';
 import { newSecret } from './signature.ts';
 
@@ -65,13 +66,6 @@ const toListed = <Row extends { types: string; include: string }>({ types, inclu
 
 const noWebhook = () => new ServiceError('NOT_FOUND', { message: 'There is no such webhook' });
 
-const urlMessages: Record<UrlProblem, string> = {
-  malformed: 'Must be a https address without a fragment',
-  'not-https': 'Must start with https://',
-  credentials: 'Must have no user and password',
-  'forbidden-address': 'Must be a public address',
-};
-
 interface Needs {
   database: Database;
   limits: Pick<Limits, 'enforce'>;
@@ -86,11 +80,10 @@ interface Needs {
 export const createWebhookActs = ({ database, limits, recordUnmailed, sender, secrets, changed }: Needs) => {
   const { now } = database;
 
-  const find = (tables: ReadTables, id: string) =>
-    tables.selectFrom('webhooks').select(listedColumns).where('id', '=', id).executeTakeFirst();
+  const all = (tables: ReadTables) => tables.selectFrom('webhooks').where('types', '<>', LOGOUT);
 
   const get = async (tables: ReadTables, id: string): Promise<ListedWebhook> => {
-    const row = await find(tables, id);
+    const row = await all(tables).select(listedColumns).where('id', '=', id).executeTakeFirst();
     if (!row) throw noWebhook();
     return toListed(row);
   };
@@ -117,13 +110,6 @@ export const createWebhookActs = ({ database, limits, recordUnmailed, sender, se
     return result;
   };
 
-  const checkUrl = (url: string): void => {
-    const problem = sender.problemOf(url);
-    if (!problem) return;
-    const message = urlMessages[problem];
-    throw new ServiceError('VALIDATION_FAILED', { details: { url: { message, rule: problem.replaceAll('-', '_') } } });
-  };
-
   const columnsFrom = ({ url, description, types, include }: Changes) => ({
     ...(url !== undefined && { url: new URL(url).href }),
     ...(description !== undefined && { description }),
@@ -141,9 +127,7 @@ export const createWebhookActs = ({ database, limits, recordUnmailed, sender, se
   return {
     /** All of them, oldest first. */
     async list(): Promise<ListedWebhook[]> {
-      const rows = await database.query((tables) =>
-        tables.selectFrom('webhooks').select(listedColumns).orderBy('id').execute(),
-      );
+      const rows = await database.query((tables) => all(tables).select(listedColumns).orderBy('id').execute());
       return rows.map(toListed);
     },
 
@@ -152,12 +136,11 @@ export const createWebhookActs = ({ database, limits, recordUnmailed, sender, se
 
     /** Resolves to the webhook and its secret, which no other call returns. */
     async create(fields: WebhookFields, caller: Caller): Promise<{ webhook: ListedWebhook; secret: string }> {
-      checkUrl(fields.url);
+      requireSendable(sender, 'url', fields.url);
       const id = uuidv7();
       const secret = newSecret();
       const webhook = await perform(caller, 'webhook-added', async (tables) => {
-        const { count } = await tables
-          .selectFrom('webhooks')
+        const { count } = await all(tables)
           .select(({ fn }) => fn.countAll<number>().as('count'))
           .executeTakeFirstOrThrow();
         if (Number(count) >= MAX_WEBHOOKS) throw new ServiceError('TOO_MANY_WEBHOOKS');
@@ -183,7 +166,7 @@ export const createWebhookActs = ({ database, limits, recordUnmailed, sender, se
       { enabled, ...fields }: Changes & { enabled?: boolean | undefined },
       caller: Caller,
     ): Promise<ListedWebhook> => {
-      if (fields.url !== undefined) checkUrl(fields.url);
+      if (fields.url !== undefined) requireSendable(sender, 'url', fields.url);
       return perform(caller, 'webhook-changed', async (tables) => {
         const { disabledBy } = await get(tables, id);
         const isChanged = enabled !== undefined && enabled === (disabledBy !== null);

@@ -1,4 +1,5 @@
 import autocannon from 'autocannon';
+import { percentile } from './measure.ts';
 
 /** One request and its expected answer. */
 export interface Ask {
@@ -87,6 +88,3 @@ export async function load(
     p99: percentile(times, 0.99),
   };
 }
-
-export const percentile = (values: number[], p: number): number =>
-  values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * p))] ?? Number.NaN;

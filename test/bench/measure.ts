@@ -64,3 +64,6 @@ export function median(values: number[]): number {
   const [low = Number.NaN, high = Number.NaN] = [sorted.at(Math.ceil(sorted.length / 2) - 1), sorted.at(middle)];
   return (low + high) / 2;
 }
+
+export const percentile = (values: number[], p: number): number =>
+  values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * p))] ?? Number.NaN;

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { percentile } from './load.ts';
+import { percentile } from './measure.ts';
 
 /**
  * Starts `perSecond` requests a second, evenly spread, for `seconds`, however many are unanswered. Latencies in ms count

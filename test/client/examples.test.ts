@@ -9,11 +9,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { callerOf } from '../contract/rig/callers.ts';
 import { deviceParty, relyingParty, Visitor } from '../contract/rig/relying-party.ts';
 import { loggedIn, onStack, PASSWORD, verified } from '../contract/rig/scenario.ts';
+import { withWebhooks } from '../contract/rig/webhook-scenario.ts';
 import { heading, inBrowser, mailedLink, press } from '../pages/browser.ts';
 import { spawnGroup } from '../rig/process/process-group.ts';
 import { newProject, packClient } from '../rig/process/project.ts';
 import { freshEmail } from '../rig/servers/address.ts';
 import { freePort } from '../rig/servers/port.ts';
+import { until } from '../rig/until.ts';
 
 /** Each of client/examples in its own directory with the packed client, as a reader tries it. */
 const examples = join(import.meta.dirname, '../../client/examples');
@@ -27,7 +29,9 @@ async function example(name: string) {
   return project;
 }
 
-const [reactPort, renderingPort, fastifyPort] = await Promise.all([freePort(), freePort(), freePort()]);
+const [reactPort, providerPort, renderingPort, fastifyPort, sitePort] = (await Promise.all(
+  Array.from({ length: 5 }, freePort),
+)) as [number, number, number, number, number];
 
 /** Fills in the form of the log-in page. */
 async function logInThere(page: Page, email: string): Promise<void> {
@@ -91,6 +95,23 @@ inBrowser(['embedded', 'real'], (scenario) => {
             .getByLabel('Picture')
             .setInputFiles(join(import.meta.dirname, '../../client/pages/screenshots/register.png'));
           await page.getByRole('img', { name: 'You' }).waitFor();
+          await page
+            .getByLabel('Add one')
+            .setInputFiles(join(import.meta.dirname, '../../client/pages/screenshots/register.png'));
+          const picture = page.getByRole('img', { name: 'A post' });
+          await picture.waitFor();
+          // Faded in over its placeholder, from the smallest file that fills 300 pixels.
+          await picture.scrollIntoViewIfNeeded();
+          await until(async () => {
+            const opacity = await picture.evaluate(
+              (image) => Reflect.get(globalThis, 'getComputedStyle')(image).opacity,
+            );
+            return opacity === '1';
+          });
+          expect(await picture.evaluate((image) => Reflect.get(image, 'currentSrc'))).toMatch(/_320\.webp$/);
+          expect(await picture.evaluate((image) => image.parentElement?.style.background)).toContain('data:image/png');
+          const you = page.getByRole('img', { name: 'You' });
+          expect(await you.evaluate((image) => Reflect.get(image, 'currentSrc'))).toMatch(/_256\.webp$/);
           await page.reload();
           await page.getByRole('img', { name: 'You' }).waitFor();
           expect(await page.getByLabel('Bio').inputValue()).toBe('Writes about engines.');
@@ -127,6 +148,44 @@ inBrowser(['embedded', 'real'], (scenario) => {
 });
 
 inBrowser(['embedded'], (scenario) => {
+  describe('react-vite and the embedded provider', () => {
+    const url = `http://localhost:${providerPort}`;
+    beforeAll(async () => {
+      const project = await example('react-vite');
+      await project.script('build', { VITE_ACCOUNTS_URL: scenario().stack.appUrl });
+      const args = ['--port', String(providerPort), '--host', '127.0.0.1', '--strictPort'];
+      stops.push(await project.serve('preview', { port: providerPort, args }));
+    });
+    afterAll(() => stops.pop()?.());
+
+    test('a login through the provider returns to the front end', async () => {
+      const { stack, visit } = scenario();
+      await visit(
+        async (page) => {
+          await page.goto(`${url}/?basket=1#pay`);
+          await page.getByRole('link', { name: 'Other ways to log in' }).click();
+          await page.waitForURL(`${stack.appUrl}/login?*`);
+          await page.getByRole('link', { name: /^Continue with/ }).click();
+          await page.getByLabel('Email').fill(freshEmail());
+          await page.getByLabel('Name').fill('Grace Hopper');
+          await press(page, 'Log in');
+          await page.waitForURL(`${url}/?basket=1#pay`);
+          await heading(page, 'Your profile');
+
+          // Without the pages of the service in between.
+          await press(page, 'Log out');
+          await page.goto(`${stack.appUrl}/auth/idp?${new URLSearchParams({ returnTo: url })}`);
+          await page.getByLabel('Email').fill(freshEmail());
+          await page.getByLabel('Name').fill('Grace Hopper');
+          await press(page, 'Log in');
+          await page.waitForURL(`${url}/`);
+          await heading(page, 'Your profile');
+        },
+        { elsewhere: [url] },
+      );
+    });
+  });
+
   describe('server-rendering', () => {
     const url = `http://localhost:${renderingPort}`;
     let elsewhere = '';
@@ -190,6 +249,58 @@ describe('device-login', () => {
       expect(output()).toContain(`Logged in as ${user.email}\n`);
     });
   });
+});
+
+describe('second-site', () => {
+  const url = `http://localhost:${sitePort}`;
+  inBrowser(
+    ['embedded'],
+    (scenario) => {
+      test('its users log in and out at the account service, and a logout there ends their login here', async () => {
+        const { stack, visit } = scenario();
+        const given = { stack, call: callerOf('rest', stack.url) };
+        const { id, secret = '' } = await relyingParty(given, {
+          redirectUris: [`${url}/callback`],
+          postLogoutRedirectUris: [`${url}/`],
+          backchannelLogoutUri: `http://127.0.0.1:${sitePort}/logged-out`,
+          trusted: true,
+        });
+        const project = await example('second-site');
+        const env = { ACCOUNTS_URL: stack.appUrl, CLIENT_ID: id, CLIENT_SECRET: secret };
+        stops.push(await project.serve('start', { port: sitePort, env }));
+        const user = await verified(given);
+        await visit(
+          async (page) => {
+            await page.goto(url);
+            await page.getByRole('link', { name: 'Log in' }).click();
+            await heading(page, 'Log in');
+            await logInThere(page, user.email);
+            await heading(page, `Welcome, ${user.name}`);
+            await press(page, 'Log out');
+            await page.waitForURL(`${url}/`);
+            await page.getByRole('link', { name: 'Log in' }).click();
+            await heading(page, 'Log in');
+            await logInThere(page, user.email);
+            await heading(page, `Welcome, ${user.name}`);
+            await page.goto(`${stack.appUrl}/dashboard`);
+            await press(page, 'Log out');
+            await heading(page, 'Log in');
+            await page.goto(url);
+            await expect
+              .poll(async () => {
+                await page.reload();
+                return page.getByRole('link', { name: 'Log in' }).count();
+              })
+              .toBe(1);
+          },
+          { elsewhere: [url] },
+        );
+        const planted = { method: 'POST', body: new URLSearchParams({ logout_token: 'x' }) };
+        expect((await fetch(`${url}/logged-out`, planted)).status).toBe(400);
+      });
+    },
+    withWebhooks,
+  );
 });
 
 const token = 'a-token-of-the-orders';

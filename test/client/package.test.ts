@@ -26,7 +26,7 @@ let strange: string;
 beforeAll(async () => {
   packed = await packClient();
   project = await newProject(consumer, [packed.tarball]);
-  writeExamples(project, 'ts', 16);
+  writeExamples(project, 'ts', 17);
   await project.compile();
   const server = await startStrangeServer();
   const frontEnd = await startFrontEnd(project.directory, 'dist/browser.js', frontEndPort);
@@ -58,6 +58,7 @@ test('the tarball is small and contains only what was built from src/', () => {
     'node_modules/@trpc/client',
     'node_modules/@trpc/server',
     'node_modules/account-client',
+    'node_modules/thumbhash',
   ]);
 });
 
@@ -70,6 +71,7 @@ test('its types compile without other packages', () => {
     'errors',
     'upload',
     'image',
+    'pictures',
     'session-checker',
     'cookie-jar',
     'tokens',
@@ -93,7 +95,7 @@ test('only the passkey entry loads passkey code, and only the tokens entry jose'
     typeof target === 'string' ? [] : [[entry, [...loadedBy(target.default.replace('./dist/', './'))]]],
   );
   expect(Object.fromEntries(loaded)).toEqual({
-    '.': ['@trpc/client', '@trpc/server/observable'],
+    '.': ['@trpc/client', '@trpc/server/observable', 'thumbhash'],
     './trpc': [],
     './passkeys': ['@simplewebauthn/browser'],
     './tokens': ['jose'],

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type Call, callerOf, paths } from '../contract/rig/callers.ts';
+import { callerOf, paths } from '../contract/rig/callers.ts';
 import { expectDocumented } from '../contract/rig/document.ts';
 import { CALLBACK, relyingParty } from '../contract/rig/relying-party.ts';
 import { administrator, loggedIn, onBothStacks, PASSWORD, sessionIn } from '../contract/rig/scenario.ts';
@@ -23,13 +23,6 @@ interface Request {
   init: RequestInit;
 }
 
-/** Logs in, even to an account that a call has deleted. */
-async function enter(call: Call, { email, password }: { email: string; password: string }): Promise<string> {
-  const reply = await call('account.restore', { email, password });
-  expect(reply).toMatchObject({ code: undefined, status: 200 });
-  return sessionIn(reply) ?? '';
-}
-
 onBothStacks(
   (stack) => {
     /** A logged-in administrator, and values that exist in the service. */
@@ -38,14 +31,28 @@ onBothStacks(
       const call = callerOf('rest', url);
       const person = await administrator({ stack: stack(), call });
       const victim = await loggedIn({ stack: stack(), call });
+      const [stored] = await stack().database<{ password_hash: string }>(
+        'select password_hash from users where id = ?',
+        [person.id],
+      );
+      /** Logs in, even if a call has deleted the account or changed its password. */
+      const enter = async (): Promise<string> => {
+        const { email, password } = person;
+        await stack().database('update users set password_hash = ? where id = ?', [
+          stored?.password_hash ?? '',
+          person.id,
+        ]);
+        const reply = await call('account.restore', { email, password });
+        expect(reply).toMatchObject({ code: undefined, status: 200 });
+        return sessionIn(reply) ?? '';
+      };
       const known = {
         id: victim.id,
         cursor: victim.id,
         email: person.email,
         password: PASSWORD,
         currentPassword: PASSWORD,
-        // So that the administrator can log in again.
-        newPassword: PASSWORD,
+        newPassword: `${PASSWORD}-2`,
         contentType: 'image/png',
         size: 1000,
         ids: [victim.id],
@@ -55,14 +62,14 @@ onBothStacks(
       const { paths: documented } = (await (await fetch(`${url}/openapi.json`)).json()) as {
         paths: Record<string, Record<string, Operation>>;
       };
-      return { url, call, person, known, documented };
+      return { url, person, enter, known, documented };
     };
 
     // checks: 5
     test(
       `any request to a documented path gets a documented answer (FUZZ_SEED=${seed})`,
       async () => {
-        const { url, call, person, known, documented } = await prepare();
+        const { url, person, enter, known, documented } = await prepare();
         let { session } = person;
         const seen = new Set<string>();
         for (const [pattern, methods] of Object.entries(documented)) {
@@ -83,8 +90,8 @@ onBothStacks(
                 expect(response.status).toBeLessThan(500);
                 seen.add(`${response.ok ? 'taken' : 'refused'} ${withSession ? 'with' : 'without'} a session`);
                 await expectAnswer(url, method, pattern, operation, response);
-                // One of the calls was a logout.
-                if (withSession && response.headers.getSetCookie().length > 0) session = await enter(call, person);
+                // One of the calls was a logout, or changed the password.
+                if (withSession && response.headers.getSetCookie().length > 0) session = await enter();
               },
             );
             await fc.assert(property, cases(RUNS_PER_OPERATION));
@@ -98,7 +105,7 @@ onBothStacks(
     test(
       `any call or batch under /trpc gets documented answers (FUZZ_SEED=${seed})`,
       async () => {
-        const { url, call, person, known, documented } = await prepare();
+        const { url, person, enter, known, documented } = await prepare();
         let { session } = person;
         const seen = { results: 0, errors: 0 };
         await fc.assert(
@@ -124,7 +131,7 @@ onBothStacks(
                 seen[entry.error ? 'errors' : 'results']++;
                 await expectRpcAnswer(url, documented, names[i] ?? '', entry);
               }
-              if (withSession && response.headers.getSetCookie().length > 0) session = await enter(call, person);
+              if (withSession && response.headers.getSetCookie().length > 0) session = await enter();
             },
           ),
           cases(200),

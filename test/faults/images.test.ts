@@ -12,7 +12,7 @@ const SECOND = 1e6;
 const convert = async (sent: Buffer) => {
   const type = imageTypes.find((known) => matchesSignature(known, sent)) ?? 'image/png';
   const { bytes } = await requireAffordable(sent, type);
-  return toWebp(bytes, 'post');
+  return toWebp(bytes, 'post', []);
 };
 
 /** CPU time of the whole process; waiting of other work does not add to it. */
@@ -99,7 +99,7 @@ describe('a fault of the machine is not reported as a fault of the image', () =>
 });
 
 test('a full queue refuses a user with waiting images, but not others', async () => {
-  const crowded = createImages();
+  const crowded = createImages({ sizes: { avatar: [], post: [] } });
   const bytes = new Uint8Array(await photograph(800, 600));
   const send = (user: string) => crowded.convert(user, new File([bytes], 'a', { type: 'IMAGE/JPEG' }), 'post');
   const sent = Array.from({ length: 200 }, () => send('busy'));

@@ -290,7 +290,9 @@ export async function outcomeOf(
   const rows = await database<{ email: string; email_verified: number; bio: string | null }>(
     'select email, email_verified, bio from users',
   );
-  const uploads = await database<{ object_key: string }>('select object_key from uploads');
+  const uploads = await database<{ object_key: string }>(
+    'select object_key from uploads union all select object_key from upload_variants',
+  );
   return {
     users: rows.map(({ email, email_verified, bio }) => ({ email, verified: email_verified === 1, value: bio ?? '' })),
     uploads: uploads.map(({ object_key }) => object_key),

@@ -552,6 +552,7 @@ onBothStacks(
       LIMIT_IDP_START: '100000/900',
       UPLOAD_QUOTA: String(QUOTA),
       UPLOAD_MAX_BYTES: String(MAX_UPLOAD),
+      IMAGE_SIZES: 'off',
       SMTP_URL: smtp.url,
       MAIL_FROM: 'Accounts <no-reply@accounts.test>',
     },

@@ -94,6 +94,10 @@ export interface Upload {
   sent?: 'as declared' | 'other' | 'deleted';
 }
 
+const sideOf = (purpose: 'avatar' | 'post') => (purpose === 'avatar' ? 512 : 1);
+/** Of an image of one pixel, without variants. */
+const pictureOf = (side: number) => ({ width: side, height: side, variants: [], placeholder: expect.any(String) });
+
 const done = { success: true, message: expect.any(String) };
 const ok = (data: unknown, session?: Answer['session']): Answer => ({ status: 200, data, ...(session && { session }) });
 const invalid = (fields: string[]): Answer => ({
@@ -328,8 +332,9 @@ export class Model {
     if (!session.alive) return noSession;
     const size = new Chosen<number>(/^\d+$/);
     const upload = this.#declare(session, { contentType: 'image/webp', size, purpose, state: 'stored' }, 'webp');
-    const side = purpose === 'avatar' ? 512 : 1;
-    return ok({ success: true, url: upload.url, originalName: 'image.png', size, width: side, height: side });
+    const side = sideOf(purpose);
+    const [url, originalName] = [upload.url, 'image.png'];
+    return ok({ success: true, url, originalName, size, ...pictureOf(side) });
   }
 
   confirm(session: Session, upload: Upload): Answer {
@@ -355,7 +360,8 @@ export class Model {
     const uploads = this.uploads.filter(({ owner, state }) => owner === session.account && state !== 'removed');
     const rows = uploads.map(({ key, url, contentType, size, purpose, state, createdAt }) => {
       const name = expect.stringMatching(/^[\w-]+\.\w+$/);
-      return { name, key, url, contentType, size, purpose, state, createdAt };
+      const picture = purpose === 'direct' ? {} : pictureOf(sideOf(purpose));
+      return { name, key, visibility: 'public', url, contentType, size, purpose, state, createdAt, ...picture };
     });
     return ok({ data: rows });
   }

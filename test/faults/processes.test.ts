@@ -65,7 +65,7 @@ async function replaceOne(): Promise<void> {
 }
 
 const isThere = (pid: number) => existsSync(`/proc/${pid}`);
-const isWhole = (answer: string) => answer.startsWith('HTTP/1.1 200 ') && answer.endsWith('}');
+const isWhole = (answer: string) => answer.startsWith('HTTP/1.1 200 ') && answer.trimEnd().endsWith('}');
 
 test('several processes start as one service with one banner', async () => {
   const before = banners();

@@ -87,7 +87,9 @@ onBothStacks((stack) => {
       const service = await started();
       const reused = await openMany(service);
       for (const { socket } of reused) socket.write(READ);
-      await until(() => reused.every(({ answer }) => answer().includes('\r\n\r\n') && answer().endsWith('}')));
+      await until(() =>
+        reused.every(({ answer }) => answer().includes('\r\n\r\n') && answer().trimEnd().endsWith('}')),
+      );
       const signalled = performance.now();
       service.signal('SIGTERM');
       const readiness = await until(async () => {

@@ -209,6 +209,11 @@ const mistakes: Mistake[] = [
     /^problem object storage everyone can list the bucket, read objects outside uploads\/\. The policy.*`npm run s3-setup -- --apply`/,
   ],
   [
+    'a bucket whose private files are open',
+    async () => (await startS3({ cors: '*', anyoneReads: /^(?:uploads|private)\// })).env,
+    /^problem object storage strangers can read private files\. No policy may let everyone read private/,
+  ],
+  [
     'a front end that may not send',
     () => ({ ALLOWED_ORIGINS: 'https://app.example.com' }),
     /^problem object storage pages of https:\/\/app\.example\.com may not upload files\. Add a CORS rule.*`npm run s3-setup -- --apply`/,
@@ -275,6 +280,16 @@ const mistakes: Mistake[] = [
     'users whom everyone can read, although not everyone is let in',
     () => ({ ...production, REGISTRATION: 'invited' }),
     /^warning settings REGISTRATION is invited, and PUBLIC_USERS is not set: everyone can read .*\. See docs\/configuration\.md/,
+  ],
+  [
+    'a list of users for everyone',
+    () => production,
+    /^warning settings PUBLIC_USERS is full: everyone can read .*\. Set PUBLIC_USERS=off/,
+  ],
+  [
+    'a limit that locks an office out',
+    () => production,
+    /^warning settings LIMIT_LOGIN is 5\/900: .*\. Set LIMIT_LOGIN=100\/900/,
   ],
   [
     'more proxies than there are',

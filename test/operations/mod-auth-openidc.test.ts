@@ -4,11 +4,13 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { callerOf } from '../contract/rig/callers.ts';
 import { relyingParty, Visitor } from '../contract/rig/relying-party.ts';
 import { loggedIn, onStack } from '../contract/rig/scenario.ts';
+import { withWebhooks } from '../contract/rig/webhook-scenario.ts';
 import { ask } from '../rig/client/raw.ts';
 import { temporaryDirectory } from '../rig/servers/custodian.ts';
 import { requireBinary, requireFile } from '../rig/servers/debian.ts';
 import { freePort } from '../rig/servers/port.ts';
 import { type PrivateServer, startPrivateServer } from '../rig/servers/private-server.ts';
+import { until } from '../rig/until.ts';
 
 /** Apache with mod_auth_openidc of Debian as relying party, in front of a page that needs a login. */
 
@@ -75,51 +77,66 @@ class Browser {
   }
 }
 
-onStack('embedded', (stack) => {
-  const scenario = () => ({ stack: stack(), call: callerOf('rest', stack().url) });
-  let apache: PrivateServer;
-  let party: Awaited<ReturnType<typeof relyingParty>>;
-  beforeAll(async () => {
-    const port = await freePort();
-    party = await relyingParty(scenario(), {
-      redirectUris: [`http://localhost:${port}/callback`],
-      scopes: ['openid', 'email'],
+onStack(
+  'embedded',
+  (stack) => {
+    const scenario = () => ({ stack: stack(), call: callerOf('rest', stack().url) });
+    let apache: PrivateServer;
+    let party: Awaited<ReturnType<typeof relyingParty>>;
+    beforeAll(async () => {
+      const port = await freePort();
+      party = await relyingParty(scenario(), {
+        redirectUris: [`http://localhost:${port}/callback`],
+        scopes: ['openid', 'email'],
+        backchannelLogoutUri: `http://127.0.0.1:${port}/callback?logout=backchannel`,
+      });
+      apache = await startApache(port, { issuer: stack().appUrl, id: party.id, secret: party.secret ?? '' });
+    }, 300_000);
+    afterAll(() => apache?.stop());
+
+    const pageOf = () => `${apache.url}/orders.txt`;
+    /** A login that a browser begins at Apache, up to the callback. */
+    const begun = async (session: string) => {
+      const [browser, visitor] = [new Browser(), new Visitor()];
+      const sent = await browser.go(pageOf());
+      expect(sent.status).toBe(302);
+      const { id } = await party.visit(visitor, String(sent.headers['location']));
+      const { callback } = await party.answer(session, id ?? '', visitor);
+      return { browser, callback: callback as URL };
+    };
+
+    test('a user logs in to a page behind Apache', async () => {
+      const user = await loggedIn(scenario());
+      const { browser, callback } = await begun(user.session);
+      const back = await browser.go(callback);
+      expect([back.status, back.headers['location']]).toEqual([302, pageOf()]);
+      const shown = await browser.go(pageOf());
+      expect([shown.status, shown.body]).toEqual([200, 'orders']);
+      expect(shown.headers['x-user']).toContain(user.id);
+      expect(shown.headers['x-email']).toBe(user.email);
+      expect((await new Browser().go(pageOf())).status).toBe(302);
     });
-    apache = await startApache(port, { issuer: stack().appUrl, id: party.id, secret: party.secret ?? '' });
-  }, 300_000);
-  afterAll(() => apache?.stop());
 
-  const pageOf = () => `${apache.url}/orders.txt`;
-  /** A login that a browser begins at Apache, up to the callback. */
-  const begun = async (session: string) => {
-    const [browser, visitor] = [new Browser(), new Visitor()];
-    const sent = await browser.go(pageOf());
-    expect(sent.status).toBe(302);
-    const { id } = await party.visit(visitor, String(sent.headers['location']));
-    const { callback } = await party.answer(session, id ?? '', visitor);
-    return { browser, callback: callback as URL };
-  };
+    test('a logout here ends the session at Apache, and no other one', async () => {
+      const users = [await loggedIn(scenario()), await loggedIn(scenario())] as const;
+      const [own, other] = [await begun(users[0].session), await begun(users[1].session)];
+      for (const { browser, callback } of [own, other]) await browser.go(callback);
+      expect((await own.browser.go(pageOf())).status).toBe(200);
+      await scenario().call('auth.logout', {}, { session: users[0].session });
+      await until(async () => (await own.browser.go(pageOf())).status === 302);
+      expect((await other.browser.go(pageOf())).status).toBe(200);
+    });
 
-  test('a user logs in to a page behind Apache', async () => {
-    const user = await loggedIn(scenario());
-    const { browser, callback } = await begun(user.session);
-    const back = await browser.go(callback);
-    expect([back.status, back.headers['location']]).toEqual([302, pageOf()]);
-    const shown = await browser.go(pageOf());
-    expect([shown.status, shown.body]).toEqual([200, 'orders']);
-    expect(shown.headers['x-user']).toContain(user.id);
-    expect(shown.headers['x-email']).toBe(user.email);
-    expect((await new Browser().go(pageOf())).status).toBe(302);
-  });
-
-  test('it refuses an answer that another browser began, and one of another issuer', async () => {
-    const { session } = await loggedIn(scenario());
-    const [own, other] = [await begun(session), await begun(session)];
-    const mixed = new URL(own.callback);
-    mixed.searchParams.set('iss', 'https://evil.example.com');
-    for (const callback of [other.callback, mixed]) {
-      expect((await own.browser.go(callback)).headers['location']).not.toBe(pageOf());
-      expect((await own.browser.go(pageOf())).status).toBe(302);
-    }
-  });
-});
+    test('it refuses an answer that another browser began, and one of another issuer', async () => {
+      const { session } = await loggedIn(scenario());
+      const [own, other] = [await begun(session), await begun(session)];
+      const mixed = new URL(own.callback);
+      mixed.searchParams.set('iss', 'https://evil.example.com');
+      for (const callback of [other.callback, mixed]) {
+        expect((await own.browser.go(callback)).headers['location']).not.toBe(pageOf());
+        expect((await own.browser.go(pageOf())).status).toBe(302);
+      }
+    });
+  },
+  withWebhooks,
+);

@@ -55,6 +55,7 @@ test('prints what is missing, and sets it', async () => {
 
   const applied = await setUp(env, '--apply');
   expect(applied).toMatchObject({ code: 0, stderr: '' });
+  expect(applied.stdout).toContain('private files: strangers cannot read them\n');
   for (const line of lacking) expect(applied.stdout).toContain(`  + ${line}\n`);
   await s3.put('uploads/a.png', Buffer.from('a'));
   await s3.put('other/a.png', Buffer.from('a'));
@@ -74,8 +75,16 @@ test('prints what is missing, and sets it', async () => {
     s3
       .requests()
       .slice(changes)
-      .filter((request) => request.startsWith('PUT')),
+      .filter((request) => request.startsWith('PUT') && !request.includes('/private/probe-')),
   ).toEqual([]);
+  expect((await s3.keys()).filter((key) => key.startsWith('private/'))).toEqual([]);
+  await s3.stop();
+});
+
+test('says that strangers can read private files, by whatever setting of the storage', async () => {
+  const s3 = await startS3({ cors: true, anyoneReads: /^(?:uploads|private)\// });
+  const { code, stdout } = await setUp(settingsFor(s3), '--apply');
+  expect([code, stdout]).toEqual([1, expect.stringContaining('private files: STRANGERS CAN READ THEM')]);
   await s3.stop();
 });
 

@@ -37,3 +37,18 @@ test.each([
   await service.stop();
   expect(service.output().match(WARNING) ?? []).toHaveLength(times);
 });
+
+test('the log names the variable of a limit that refuses logins, whichever surface they use', async () => {
+  for (const surface of ['rest', 'trpc'] as const) {
+    const service = await startService({ env: { LIMIT_LOGIN: '1/900' } });
+    const logIn = () =>
+      callerOf(surface, service.url)(
+        'auth.login',
+        { email: 'nobody@example.test', password: PASSWORD },
+        { address: '192.0.2.1' },
+      );
+    for (const status of [401, 429, 429]) expect((await logIn()).status).toBe(status);
+    await service.stop();
+    expect(service.output().match(/answered 429: LIMIT_LOGIN is used up/g) ?? []).toHaveLength(1);
+  }
+});

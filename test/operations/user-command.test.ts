@@ -1,3 +1,5 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { callerOf } from '../contract/rig/callers.ts';
 import {
@@ -13,6 +15,7 @@ import {
   registered,
   verified,
 } from '../contract/rig/scenario.ts';
+import { viewSqlite } from '../rig/observe/database-view.ts';
 import { runToItsEnd } from '../rig/process/command.ts';
 import { clientAddress, freshEmail } from '../rig/servers/address.ts';
 import { temporaryDirectory } from '../rig/servers/custodian.ts';
@@ -124,7 +127,9 @@ onBothStacks(
       await stack().database("update users set role = 'user'");
       const [person, unverified] = [await verified(scenario()), await registered(scenario())];
       const { email } = person;
-      expect(await succeed('make-admin', email)).toBe(`${email} is an administrator.\n`);
+      expect(await succeed('make-admin', email)).toBe(
+        `${email} is an administrator. Next: log in again, and open /admin.\n`,
+      );
       const session = await logIn(call, person);
       expect((await call('users.find', {}, { session })).status).toBe(200);
       expect(await operatorOf(person.id, 'role-changed')).toEqual(byOperator);
@@ -201,6 +206,24 @@ onBothStacks(
 );
 
 test('does not change an outdated schema', async () => {
-  const { code, stderr } = await runToItsEnd('user', { DATA_DIR: temporaryDirectory('user-command') }, ['find']);
+  const DATA_DIR = temporaryDirectory('user-command');
+  expect((await runToItsEnd('migrate', { DATA_DIR })).code).toBe(0);
+  const { query, close } = viewSqlite(DATA_DIR);
+  await query('delete from mikro_orm_migrations where id = (select max(id) from mikro_orm_migrations)');
+  await close();
+  const { code, stderr } = await runToItsEnd('user', { DATA_DIR }, ['find']);
   expect({ code, stderr }).toEqual({ code: 2, stderr: 'The schema is not up to date: run `npm run migrate`\n' });
+});
+
+test('with a DATA_DIR in which no service has run it says so, and makes nothing there', async () => {
+  const [empty, missing] = [temporaryDirectory('empty'), join(temporaryDirectory('other'), 'typo')];
+  for (const DATA_DIR of [empty, missing]) {
+    const { code, stdout, stderr } = await runToItsEnd('user', { DATA_DIR }, ['find']);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toBe(
+      `No service has run with DATA_DIR=${DATA_DIR}: it has no database. Set DATA_DIR to that of the service\n`,
+    );
+  }
+  expect(readdirSync(empty)).toEqual([]);
+  expect(existsSync(missing)).toBe(false);
 });

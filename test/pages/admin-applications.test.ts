@@ -24,18 +24,23 @@ inBrowser(['embedded', 'real'], (scenario) => {
           await add
             .getByLabel('Redirect addresses')
             .fill('https://shop.example.com/callback\nhttps://shop.example.com/b');
+          await add.getByLabel('Address for logouts').fill('https://10.0.0.1/logged-out');
+          await submit.click();
+          await add.getByText('This address cannot be used: it must be a public https:// address').waitFor();
+          await add.getByLabel('Address for logouts').fill('https://shop.example.com/logged-out');
           await submit.click();
           await add.getByText(`${name} was added.`).waitFor();
           const secret = await add.locator('code').innerText();
           expect(secret).toMatch(/^[\w-]{43}$/);
           const [row] = await scenario().stack.database<Record<string, unknown>>(
-            'select kind, redirect_uris as uris, scopes from applications where name = ?',
+            'select kind, redirect_uris as uris, scopes, backchannel_logout_uri as told from applications where name = ?',
             [name],
           );
           expect(row).toEqual({
             kind: 'web',
             uris: 'https://shop.example.com/callback https://shop.example.com/b',
             scopes: 'openid profile email',
+            told: 'https://shop.example.com/logged-out',
           });
           expect(await findings(page)).toEqual([]);
           expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);

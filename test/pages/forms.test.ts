@@ -47,6 +47,16 @@ inBrowser(['embedded'], (scenario) => {
       },
       {
         path: '/register',
+        typed: { Name: 'A', Email: 'ada@example', Password: 'analytical-1843' },
+        button: 'Create account',
+        errors: {
+          Name: 'Must have at least 2 characters',
+          Email: 'Must be a valid email address',
+          Password: 'Still missing: an uppercase letter',
+        },
+      },
+      {
+        path: '/register',
         typed: { Name: 'Ada', Email: 'ada@example.test', Password: 'analytical-1843' },
         button: 'Create account',
         errors: { Password: 'Still missing: an uppercase letter' },

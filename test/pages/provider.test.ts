@@ -176,7 +176,7 @@ inBrowser(['embedded'], (scenario) => {
   test('without configuration, the embedded provider logs in anyone typed', async () => {
     await scenario().visit(async (page) => {
       await page.goto('/login');
-      await page.getByRole('link', { name: 'Continue with single sign-on' }).click();
+      await page.getByRole('link', { name: 'Continue with Test provider' }).click();
       await page.getByLabel('Email', { exact: true }).fill(freshEmail());
       await page.getByLabel('Name', { exact: true }).fill('Joan Clarke');
       await press(page, 'Log in');

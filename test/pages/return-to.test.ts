@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { Page } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
-import { PASSWORD, verified } from '../contract/rig/scenario.ts';
+import { administrator, PASSWORD, verified } from '../contract/rig/scenario.ts';
 import { codeOf, withApp } from '../contract/rig/totp-scenario.ts';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { somebody } from '../provider/login.ts';
@@ -137,6 +137,74 @@ inBrowser(
       );
     });
 
+    test('a mailed link opened in another browser leads there after the login', async () => {
+      const { stack, visit } = scenario();
+      const newcomer = freshEmail();
+      await visit(
+        async (page) => {
+          await page.goto(asking('/register'));
+          await register(page, newcomer);
+          await heading(page, 'Check your inbox');
+        },
+        { elsewhere },
+      );
+      const linkIn = async (subject: string) =>
+        (await stack.waitForMail({ to: newcomer, subject })).text.match(/https?:\/\/\S+/)?.[0] ?? '';
+      const verification = await linkIn('Verify your email');
+      await visit(
+        async (page) => {
+          await page.goto(verification);
+          await press(page, 'Verify email');
+          await page.getByRole('link', { name: 'Log in' }).click();
+          await logIn(page, newcomer);
+          await expectArrived(page);
+        },
+        { elsewhere },
+      );
+
+      await visit(async (page) => {
+        await page.goto(asking('/login'));
+        await page.getByRole('link', { name: 'Forgot your password?' }).click();
+        await page.getByLabel('Email').fill(newcomer);
+        await press(page, 'Send reset link');
+        await heading(page, 'Check your inbox');
+      });
+      const reset = await linkIn('Reset your password');
+      await visit(
+        async (page) => {
+          await page.goto(reset);
+          await page.getByLabel('New password', { exact: true }).fill(PASSWORD);
+          await press(page, 'Set new password');
+          await page.getByRole('link', { name: 'Log in' }).click();
+          await logIn(page, newcomer);
+          await expectArrived(page);
+        },
+        { elsewhere },
+      );
+    });
+
+    test('an invitation leads there after the registration', async () => {
+      const { stack, call, visit } = scenario();
+      const { session } = await administrator(scenario());
+      const email = freshEmail();
+      expect((await call('users.invite', { email, returnTo: BASKET }, { session })).data).toMatchObject({
+        success: true,
+      });
+      const { text } = await stack.waitForMail({ to: email, subject: 'You are invited' });
+      await visit(
+        async (page) => {
+          await page.goto(text.match(/https?:\/\/\S+/)?.[0] ?? '');
+          await page.getByLabel('Name').fill('Ada');
+          await page.getByLabel('Password').fill(PASSWORD);
+          await press(page, 'Create account');
+          await page.getByRole('link', { name: 'Log in' }).click();
+          await logIn(page, email);
+          await expectArrived(page);
+        },
+        { elsewhere },
+      );
+    });
+
     test('a login that a front end started at the provider continues on the pages', async () => {
       const { visit } = scenario();
       const { email } = await verified(scenario());
@@ -151,11 +219,24 @@ inBrowser(
           await page.context().clearCookies();
           await page.goto(asking('/auth/acme'));
           await comeBack(page, authorize);
-          await page.waitForURL(BASKET);
-          // Directly after the provider the first request carries no Strict cookie; those of the page do.
-          expect(cookies.at(-1)).not.toContain('auth_session=');
-          await page.evaluate("fetch('/').then(({ status }) => status)");
-          expect(cookies.at(-1)).toContain('auth_session=');
+          await expectArrived(page);
+        },
+        { elsewhere },
+      );
+    });
+
+    test('a login by a form that may lead to this service only returns there too, and back leads past the callback', async () => {
+      const claims = JSON.stringify(somebody({ picture: undefined }));
+      await scenario().visit(
+        async (page) => {
+          await page.goto(FRONT_END);
+          await page.goto(new URL(asking('/auth/acme'), scenario().stack.appUrl).href);
+          await page.waitForURL(`${provider.url}/authorize?*`);
+          await page.getByLabel('Claims').fill(claims);
+          await press(page, 'Log in');
+          await expectArrived(page);
+          await page.goBack();
+          await page.getByLabel('Claims').waitFor();
         },
         { elsewhere },
       );

@@ -81,6 +81,25 @@ export async function startHostileProvider() {
     return { body };
   };
 
+  /** Handles an authorization request: returns the URL that the browser is sent back to. */
+  const authorize = (request: URL, claims: Claims, lie: Lie = {}): URL => {
+    const parameter = (name: string) => request.searchParams.get(name) ?? '';
+    const code = randomBytes(16).toString('hex');
+    const redirectUri = parameter('redirect_uri');
+    grants.set(code, {
+      claims: { nonce: parameter('nonce'), ...claims },
+      challenge: lie.challenge ?? parameter('code_challenge'),
+      redirectUri,
+      lie,
+    });
+    const url = new URL(redirectUri);
+    url.search = new URLSearchParams({ code, state: parameter('state'), iss: lie.iss ?? server.url }).toString();
+    return url;
+  };
+
+  const loginOf = (url: URL, body: string) =>
+    authorize(url, JSON.parse(new URLSearchParams(body).get('claims') ?? '{}') as Claims).href;
+
   const server = await serve(({ url, headers, body }) => {
     calls.push(url.pathname);
     switch (url.pathname) {
@@ -103,6 +122,8 @@ export async function startHostileProvider() {
         return { body: keys };
       case '/token':
         return exchange(new URLSearchParams(body), headers.authorization);
+      case '/authorize':
+        return body === '' ? loginForm(url) : { status: 303, headers: { location: loginOf(url, body) }, body: '' };
       case '/userinfo':
         return { body: userinfo.get(headers.authorization?.replace(/^Bearer /i, '') ?? '') ?? 'nobody' };
       default:
@@ -119,23 +140,18 @@ export async function startHostileProvider() {
       discovery = answer;
     },
 
-    /** Handles an authorization request: returns the URL that the browser is sent back to. */
-    authorize(request: URL, claims: Claims, lie: Lie = {}): URL {
-      const parameter = (name: string) => request.searchParams.get(name) ?? '';
-      const code = randomBytes(16).toString('hex');
-      const redirectUri = parameter('redirect_uri');
-      grants.set(code, {
-        claims: { nonce: parameter('nonce'), ...claims },
-        challenge: lie.challenge ?? parameter('code_challenge'),
-        redirectUri,
-        lie,
-      });
-      const url = new URL(redirectUri);
-      url.search = new URLSearchParams({ code, state: parameter('state'), iss: lie.iss ?? server.url }).toString();
-      return url;
-    },
+    authorize,
   };
 }
+
+/** A strict login page: its form may lead to the redirect URI of the client, and to no third origin. */
+const loginForm = ({ searchParams }: URL): Answer => ({
+  type: 'text/html',
+  headers: {
+    'content-security-policy': `form-action 'self' ${new URL(searchParams.get('redirect_uri') ?? 'http://nowhere.test').origin}`,
+  },
+  body: '<!doctype html><link rel="icon" href="data:,"><form method="post"><label>Claims <textarea name="claims"></textarea></label><button>Log in</button></form>',
+});
 
 export type HostileProvider = Awaited<ReturnType<typeof startHostileProvider>>;
 

@@ -1,8 +1,9 @@
 import { pagePaths } from '../../../server/shared/page-paths.ts';
 import { refusalIn } from '../api.ts';
+import { endOfLogin } from './way-back.ts';
 
-/** Logs in and goes to the dashboard, or to `next`. If a second factor is required, goes to the second step with the accepted methods. */
-export async function enter(logIn: () => Promise<unknown>, next: string = pagePaths.dashboard): Promise<void> {
+/** Logs in and goes on, or to `next`. If a second factor is required, goes to the second step with the accepted methods. */
+export async function enter(logIn: () => Promise<unknown>, next?: string): Promise<void> {
   try {
     await logIn();
   } catch (error) {
@@ -11,5 +12,5 @@ export async function enter(logIn: () => Promise<unknown>, next: string = pagePa
     location.assign(`${pagePaths.secondFactor}?${new URLSearchParams({ methods: details['methods'] ?? '' })}`);
     return;
   }
-  location.assign(next);
+  location.assign(next ?? endOfLogin());
 }

@@ -27,6 +27,18 @@ export function rememberAsked(): void {
   if (target !== undefined && !sessionPaths.some((path) => path === location.pathname)) remember(target);
 }
 
+/** The target stored with a mailed link, which the service has checked; undefined without one. */
+export function rememberTarget(target: string | undefined): void {
+  if (target !== undefined) remember(target);
+}
+
+/** The remembered target, for a mailed link that may be opened in another tab. */
+export const wayBack = (): string | undefined => returnAddress(readDraft(WAY_BACK).returnTo, ours);
+
+/** Where a login leads: the dashboard goes on to a remembered target. */
+export const endOfLogin = (): string =>
+  wayBack() === undefined ? (settings.brand.home ?? pagePaths.dashboard) : pagePaths.dashboard;
+
 /** The user has chosen a language: neither this page nor the target keeps that of an application. */
 export function dropAskedLanguage(): void {
   history.replaceState(history.state, '', withoutAskedLanguage(location.href));
@@ -36,7 +48,7 @@ export function dropAskedLanguage(): void {
 
 /** The target to continue to from the dashboard, where every login ends; returned once. */
 export function takeWayBack(): string {
-  const { returnTo } = readDraft(WAY_BACK);
+  const target = wayBack();
   dropDraft(WAY_BACK);
-  return returnAddress(returnTo, ours) ?? pagePaths.dashboard;
+  return target ?? pagePaths.dashboard;
 }

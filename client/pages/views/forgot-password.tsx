@@ -1,12 +1,14 @@
 import { useState } from 'preact/hooks';
 import { pagePaths } from '../../../server/shared/page-paths.ts';
 import { api } from '../api.ts';
+import { wrongAddress } from '../form/address-rule.ts';
 import { TextField } from '../form/fields.tsx';
 import { Button, Form } from '../form/form.tsx';
 import { useForm } from '../form/use-form.ts';
 import { text } from '../language/texts.ts';
 import { MailboxHint, Page } from '../page.tsx';
 import { beforeLogin } from '../session/draft.ts';
+import { wayBack } from '../session/way-back.ts';
 
 export function ForgotPassword() {
   const [isSent, setSent] = useState(false);
@@ -14,10 +16,10 @@ export function ForgotPassword() {
     initial: { email: '' },
     required: { email: text('entry.required.email') },
     // The service accepts any text, so as not to reveal accounts.
-    check: ({ email }) => (/^[^\s@]+@[^\s@]+$/.test(email) ? {} : { email: text('common.rules.invalid_email') }),
+    check: wrongAddress,
     draft: { key: beforeLogin, names: ['email'] },
     async send(values) {
-      await api.auth.forgotPassword.mutate(values);
+      await api.auth.forgotPassword.mutate({ ...values, returnTo: wayBack() });
       setSent(true);
       return undefined;
     },

@@ -1,5 +1,6 @@
 import { pagePaths } from '../../../server/shared/page-paths.ts';
 import { api, type Refusal } from '../api.ts';
+import { wrongAddress } from '../form/address-rule.ts';
 import { CheckBox, PasswordField, TextField } from '../form/fields.tsx';
 import { Button, Form } from '../form/form.tsx';
 import { unmetRules } from '../form/password-rules.ts';
@@ -9,6 +10,7 @@ import { Page } from '../page.tsx';
 import { addressHint, isOpenToNew, reason } from '../registration.tsx';
 import { beforeLogin, keepDraft } from '../session/draft.ts';
 import { mailedLink, useMailedLink } from '../session/mailed-link.ts';
+import { rememberTarget, wayBack } from '../session/way-back.ts';
 import { settings } from '../settings.ts';
 import { ProviderLinks } from './login/provider-links.tsx';
 import { LinkOutcome } from './mailed-links/link-outcome.tsx';
@@ -40,6 +42,16 @@ function explain({ code, details }: Refusal): Problem<'email'> | undefined {
   };
 }
 
+/** A refusal of the service would come only after these, one after the other. */
+const faults = ({ name, email, password }: Record<'name' | 'email' | 'password', string>) => ({
+  ...wrongName(name),
+  ...wrongAddress({ email }),
+  ...unmetRules({ password }),
+});
+
+const wrongName = (name: string): { name?: string } =>
+  [...name.trim()].length < 2 ? { name: text('common.rules.too_short', { limit: 2 }) } : {};
+
 /** What the ticked box states: the terms that were shown and accepted. */
 const accepted = (box: string) => ({ acceptTerms: box !== '', termsVersion: settings.termsVersion });
 
@@ -47,10 +59,10 @@ function Open() {
   const { field, isBusy, form } = useForm({
     initial: { name: '', email: '', password: '', acceptTerms: '' },
     required,
-    check: ({ password }) => unmetRules({ password }),
+    check: faults,
     draft: { key: beforeLogin, names: ['name', 'email'] },
     async send({ acceptTerms, ...person }) {
-      await api.auth.register.mutate({ ...person, ...accepted(acceptTerms) });
+      await api.auth.register.mutate({ ...person, ...accepted(acceptTerms), returnTo: wayBack() });
       location.assign(pagePaths.verifyEmail);
       return undefined;
     },
@@ -84,12 +96,13 @@ function Invited() {
   const { outcome, isRefused, field, isBusy, form } = useMailedLink({
     initial: { name: '', email, password: '', acceptTerms: '' },
     required,
-    check: ({ password }) => unmetRules({ password }),
+    check: ({ name, password }) => ({ ...wrongName(name), ...unmetRules({ password }) }),
     draft: { key: beforeLogin, names: ['name'] },
     async send(invitation, { acceptTerms, ...person }) {
       const input = { ...person, email, invitation, ...accepted(acceptTerms) };
       const created = await api.auth.register.mutate(input);
       keepDraft(beforeLogin, { email });
+      rememberTarget(created.returnTo);
       return created;
     },
     explain,

@@ -42,6 +42,7 @@ export const createManagedUsers = ({ database, sessions, links, passkeys, totp }
   const search = createSearch(
     (read) => database.query(read),
     (tables) => everyUser(tables).select('search_name as searchName'),
+    { byWord: true },
   );
 
   const get = (id: string) =>

@@ -1,3 +1,4 @@
+import { type Variant, variantKey, variantsIn } from '../../../entities/index.ts';
 import { ownColumn } from '../../activity/index.ts';
 import { columnsOf, type Database, sql } from '../../parts/database/contract.ts';
 import { type ColumnKind, storedData } from './stored-data.ts';
@@ -11,10 +12,12 @@ interface Shown {
   ownText: string;
   optionalText: string | null;
   number: number;
+  optionalNumber: number | null;
   flag: boolean;
   time: number;
   optionalTime: number | null;
   details: Record<string, string> | null;
+  variants: Variant[];
 }
 
 type ShownRow<Fields extends Readonly<Record<string, ColumnKind>>> = {
@@ -39,18 +42,23 @@ export interface AccountExport {
   sessions: Rows<RowOf<'sessions'>>;
   activity: Rows<RowOf<'activity'>>;
   mails: Rows<RowOf<'mails'>>;
-  uploads: Rows<RowOf<'uploads'> & { url: string }>;
+  uploads: Rows<ExportedUpload>;
 }
+
+/** An upload, with the URLs of all its pictures. */
+type ExportedUpload = Omit<RowOf<'uploads'>, 'variants'> & { url: string; variants: (Variant & { url: string })[] };
 
 const shown: { [Kind in ColumnKind]: (value: never) => Shown[Kind] } = {
   text: (value: string) => value,
   ownText: (value: string) => value,
   optionalText: (value: string | null) => value,
   number: (value: number) => Number(value),
+  optionalNumber: (value: number | null) => value,
   flag: (value: number) => value === 1,
   time: (value: number) => Math.floor(value / 1000),
   optionalTime: (value: number | null) => (value === null ? null : Math.floor(value / 1000)),
   details: (value: string | null) => (value === null ? null : (JSON.parse(value) as Record<string, string>)),
+  variants: variantsIn,
 };
 
 /** Reads the data that `stored-data.ts` lists. `publicUrl` returns the URL of an upload. */
@@ -88,9 +96,13 @@ export const createAccountExport = ({
     }
   }
 
-  async function* uploadsOf(userId: string): AsyncGenerator<(RowOf<'uploads'> & { url: string })[]> {
+  async function* uploadsOf(userId: string): AsyncGenerator<ExportedUpload[]> {
     for await (const page of pagesOf('uploads', userId)) {
-      yield page.map((upload) => ({ ...upload, url: publicUrl(upload.objectKey) }));
+      yield page.map(({ variants, ...upload }) => ({
+        ...upload,
+        url: publicUrl(upload.objectKey),
+        variants: variants.map((variant) => ({ ...variant, url: publicUrl(variantKey(upload.objectKey, variant)) })),
+      }));
     }
   }
 

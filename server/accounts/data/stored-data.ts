@@ -1,10 +1,20 @@
 import type { Tables } from '../../parts/database/contract.ts';
 
 /**
- * The form of a column in the export: `time` in Unix seconds, `details` as the object stored as JSON, `ownText` empty
- * if another person has acted.
+ * The form of a column in the export: `time` in Unix seconds, `details` as the object stored as JSON, `variants` as
+ * the list of smaller pictures, `ownText` empty if another person has acted.
  */
-export type ColumnKind = 'text' | 'ownText' | 'optionalText' | 'number' | 'flag' | 'time' | 'optionalTime' | 'details';
+export type ColumnKind =
+  | 'text'
+  | 'ownText'
+  | 'optionalText'
+  | 'number'
+  | 'optionalNumber'
+  | 'flag'
+  | 'time'
+  | 'optionalTime'
+  | 'details'
+  | 'variants';
 
 interface StoredTable {
   table: keyof Tables;
@@ -45,6 +55,7 @@ export const storedData = {
     },
     leftOut: {
       searchName: 'is derived from the name',
+      avatarVariants: 'is a copy of the variants of an upload',
       passwordHash: 'is a secret',
       passwordBrowser: 'is a secret: the hash of a cookie',
       sessionEpoch: 'a counter of ended sessions, which the activity contains',
@@ -130,7 +141,7 @@ export const storedData = {
     user: 'invitedBy',
     key: 'id',
     exported: { id: 'text', email: 'text', createdAt: 'time', expiresAt: 'time' },
-    leftOut: { invitedBy: OWN, tokenHash: 'is a secret' },
+    leftOut: { invitedBy: OWN, tokenHash: 'is a secret', returnTo: 'is about the invited user' },
   },
   consents: {
     table: 'consents',
@@ -193,6 +204,7 @@ export const storedData = {
     leftOut: {
       userId: OWN,
       sessionId: 'may be of a session that has ended; the sessions table has the others',
+      logoutToldAt: 'is when the application was told of a logout, which the activity contains',
       epoch: 'whether all sessions were ended, which the activity contains',
     },
   },
@@ -253,9 +265,16 @@ export const storedData = {
       size: 'number',
       state: 'text',
       createdAt: 'time',
+      width: 'optionalNumber',
+      height: 'optionalNumber',
+      placeholder: 'optionalText',
+      variants: 'variants',
     },
     leftOut: {
       userId: OWN,
+      variantsSize: 'is the sum of the variants',
+      variantsFor: 'is a setting of the service',
+      variantsUntil: 'is the lease of a job',
       expiresAt: 'is used until the file is uploaded',
       dueAt: 'is the time of the next check by a job',
       confirmedVersion: 'is the version of the content in the storage, by which a job detects a replacement',
@@ -267,6 +286,9 @@ export const storedData = {
 export const tablesLeftOut: Partial<Record<keyof Tables, string>> = {
   one_time_tokens: 'secrets; the mails table shows their mails',
   upload_usage: 'sums of the uploads',
+  name_words: 'derived from the names of users',
+  mail_targets: 'addresses of our own pages and front ends, until the mail is sent',
+  upload_variants: 'keys of objects, which the variants of the uploads give',
   removals: 'users who can no longer log in',
   shared_locks: 'no data about users',
   event_sequence: 'a counter of the events of all users',

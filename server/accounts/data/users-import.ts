@@ -10,6 +10,7 @@ import {
 } from '../../parts/database/contract.ts';
 import type { OwnOrigin, ProviderName } from '../../shared/method-names.ts';
 import { reservedAmong } from '../mail/index.ts';
+import { storeNameWords } from '../users/index.ts';
 
 export interface ImportedIdentity {
   provider: ProviderName;
@@ -87,6 +88,10 @@ export const createUserImport = (database: Database, activity: Pick<Activity, 'r
       .insertInto('users')
       .values(users.map(({ user }) => rowOf('users', user)))
       .execute();
+    await storeNameWords(
+      tables,
+      users.map(({ user }) => user),
+    );
     const identities = users.flatMap(({ values, user }) => identitiesOf(values, user));
     if (identities.length > 0) {
       await tables

@@ -1,6 +1,6 @@
 import { type Caller, operator } from '../../activity/caller.ts';
 import type { Activity } from '../../activity/index.ts';
-import type { Rate } from '../../config/index.ts';
+import { limitVariable, type Rate } from '../../config/index.ts';
 import { ServiceError } from '../../errors.ts';
 import { pageById } from '../../lib/pagination.ts';
 import type { Limits } from '../../limits/index.ts';
@@ -26,6 +26,8 @@ export interface InvitationPage {
 interface Invited {
   /** Normalized. */
   email: string;
+  /** Where the page of the invitation leads. */
+  returnTo: string | undefined;
   language: Language | undefined;
 }
 
@@ -49,17 +51,17 @@ export const createInvitations = (parts: Parts) => {
   /** EMAIL_TAKEN; RATE_LIMITED past the limits of mails. `invitedBy` is null for the operator. */
   const inviteIn = async (
     tables: AllTables,
-    email: string,
-    invitedBy: string | null,
+    { email, invitedBy, returnTo }: { email: string; invitedBy: string | null; returnTo: string | null },
     request: MailRequest,
   ): Promise<ListedInvitation> => {
     const user = await tables.selectFrom('users').select('id').where('email', '=', email).executeTakeFirst();
     if (user || (await emailChanges.isReserved(tables, email))) throw new ServiceError('EMAIL_TAKEN');
     if (!(await admission.isWithinLimits(tables, { kind: 'invitation', email }, false))) {
       const message = 'This address has been mailed too often. Please retry later.';
-      throw new ServiceError('RATE_LIMITED', { message, retryAfter: rates.mail.seconds });
+      const limit = { ...rates.mail, variable: limitVariable('mail') };
+      throw new ServiceError('RATE_LIMITED', { message, retryAfter: rates.mail.seconds, limit });
     }
-    const invitation = await invitations.issue(tables, email, invitedBy);
+    const invitation = await invitations.issue(tables, { email, invitedBy, returnTo });
     await outbox.enqueue(tables, { kind: 'invitation', email, tokenId: invitation.id }, request);
     return invitation;
   };
@@ -75,14 +77,14 @@ export const createInvitations = (parts: Parts) => {
      * Mails an invitation for one account, which replaces an older one. In `language`, else the caller's.
      * REGISTRATION_CLOSED without registration; EMAIL_TAKEN also for a reserved address; RATE_LIMITED.
      */
-    async invite(session: Session, { email, language }: Invited, caller: Caller): Promise<ListedInvitation> {
+    async invite(session: Session, { email, language, returnTo }: Invited, caller: Caller): Promise<ListedInvitation> {
       requireInvitations();
       const { id } = session.user;
       await limits.enforce('administration', id);
       return retryOnDuplicate(() =>
         asAdministrator(parts, session, async (tables) => {
           const request = { actorId: id, language: () => language ?? caller.language() };
-          const invitation = await inviteIn(tables, email, id, request);
+          const invitation = await inviteIn(tables, { email, invitedBy: id, returnTo: returnTo ?? null }, request);
           await recordUnmailed(tables, id, { kind: 'user-invited', details: { email } }, caller);
           return invitation;
         }),
@@ -93,7 +95,7 @@ export const createInvitations = (parts: Parts) => {
     async inviteAsOperator(email: string): Promise<ListedInvitation> {
       requireInvitations();
       const invitation = await retryOnDuplicate(() =>
-        database.change((tables) => inviteIn(tables, email, null, operator)),
+        database.change((tables) => inviteIn(tables, { email, invitedBy: null, returnTo: null }, operator)),
       );
       outbox.wake();
       return invitation;

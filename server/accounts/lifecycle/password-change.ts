@@ -23,6 +23,10 @@ const currentIsRequired = {
   details: { currentPassword: { message: 'Please enter your current password', rule: 'required' } },
 };
 
+const isSame = {
+  details: { newPassword: { message: 'This is your current password', rule: 'same_as_current' } },
+};
+
 interface Needs {
   database: Database;
   devices: Pick<KnownDevices, 'keep'>;
@@ -76,7 +80,7 @@ export const createPasswordChange = ({
 
   return {
     /**
-     * Sets a new password and rotates this session. UNAUTHENTICATED if the session has ended since, even by a
+     * Sets a new password and rotates this session. VALIDATION_FAILED if it equals the current one; UNAUTHENTICATED if the session has ended since, even by a
      * concurrent change.
      */
     async changePassword(
@@ -85,6 +89,7 @@ export const createPasswordChange = ({
       caller: DeviceRequest,
     ): Promise<RotatedSession> {
       await authorize(own, currentPassword, caller);
+      if (newPassword === currentPassword) throw new ServiceError('VALIDATION_FAILED', isSame);
       const hash = await passwords.hash(newPassword);
       const { session, token } = own;
       const { id: userId, sessionEpoch } = session.user;

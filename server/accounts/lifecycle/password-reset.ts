@@ -12,7 +12,7 @@ import { ignored } from '../../telemetry/background.ts';
 import { type Passwords, removeAddedSince, removeUnprovenMethods } from '../credentials/index.ts';
 import { type EmailChangeRows, mailKinds, type OneTimeTokens, type Outbox, type RecordEvent } from '../mail/index.ts';
 import { type DeviceRequest, deleteSessions, type KnownDevices } from '../sessions/index.ts';
-import { type Consents, lockUser, nameFromAddress } from '../users/index.ts';
+import { type Consents, lockUser, nameFromAddress, replaceNameWords } from '../users/index.ts';
 
 interface Needs {
   consents: Pick<Consents, 'removeSince'>;
@@ -56,9 +56,11 @@ export const createPasswordReset = ({
      * Mails a reset link, which replaces the older one, if there is an account; the response does not reveal it.
      * Without `email`, or past the limit, nothing is sent (interface.md section 4: always 200).
      */
-    async forgotPassword(email: string | undefined, caller: Caller): Promise<void> {
+    async forgotPassword(email: string | undefined, returnTo: string | undefined, caller: Caller): Promise<void> {
       const isWithinLimit = await limits.allows('mailRequest', caller.clientAddress);
-      if (isWithinLimit && email !== undefined) await outbox.request({ kind: 'reset-password', email }, caller);
+      if (isWithinLimit && email !== undefined) {
+        await outbox.request({ kind: 'reset-password', email }, { ...caller, returnTo });
+      }
     },
 
     /** INVALID_TOKEN. Reserves nothing, so a refused password leaves the token usable. */
@@ -68,9 +70,13 @@ export const createPasswordReset = ({
 
     /**
      * Sets a new password, once per token, and ends every session in the same transaction. Resolves to the new device
-     * cookie. INVALID_TOKEN.
+     * cookie and the target of the link. INVALID_TOKEN.
      */
-    async resetPassword({ token, email }: MailedToken, password: string, request: DeviceRequest): Promise<string> {
+    async resetPassword(
+      { token, email }: MailedToken,
+      password: string,
+      request: DeviceRequest,
+    ): Promise<{ deviceCookie: string; returnTo: string | null }> {
       const sent = await findUsable({ token, email }, request.clientAddress);
       if (!(await database.write((tables) => tokens.reserve(tables, sent.id))))
         throw await limits.refuseToken(request.clientAddress);
@@ -83,7 +89,10 @@ export const createPasswordReset = ({
           if (!user || !found || found.used || found.expired) throw new ServiceError('INVALID_TOKEN');
           await tokens.markUsed(tables, found.id);
           await tokens.revoke(tables, user, 'verify-email');
-          if (!user.emailVerified) user.claim(nameFromAddress(user.email));
+          if (!user.emailVerified) {
+            user.claim(nameFromAddress(user.email));
+            await replaceNameWords(tables, user);
+          }
           const replaced = { em, tables, user, caller: request, newPassword: hash };
           await removeUnprovenMethods({ consents, tokens, record }, replaced);
           await em.flush();
@@ -104,7 +113,7 @@ export const createPasswordReset = ({
         throw error;
       }
       outbox.wake();
-      return deviceCookie;
+      return { deviceCookie, returnTo: sent.returnTo };
     },
   };
 };

@@ -11,7 +11,7 @@ import { type Database, isDuplicate, rowOf } from '../../parts/database/contract
 import { PASSWORD, type Passwords } from '../credentials/index.ts';
 import type { EmailChangeRows, InvitationRows, Outbox, RecordEvent } from '../mail/index.ts';
 import type { DeviceRequest, KnownDevices } from '../sessions/index.ts';
-import { type Consents, type DeleteUser, lockUser, type RegistrationPolicy } from '../users/index.ts';
+import { type Consents, type DeleteUser, lockUser, type RegistrationPolicy, storeNameWords } from '../users/index.ts';
 
 interface Registrant {
   name: string;
@@ -29,12 +29,16 @@ interface InvitedUser {
   user: User;
   /** The new device cookie. */
   deviceCookie: string;
+  /** The target of the invitation. */
+  returnTo: string | null | undefined;
 }
 
 interface Request {
   caller: Caller;
   /** The id of the browser. */
   browser: string;
+  /** Where the page of the mailed link leads. */
+  returnTo: string | undefined;
 }
 
 interface Needs {
@@ -74,7 +78,10 @@ export const createRegistration = ({
      * Creates an unverified account. REGISTRATION_CLOSED before any lookup, so it reveals nothing; VALIDATION_FAILED
      * without the current terms; EMAIL_TAKEN, decided by the unique key.
      */
-    async register({ name, email, password, ...terms }: Registrant, { caller, browser }: Request): Promise<User> {
+    async register(
+      { name, email, password, ...terms }: Registrant,
+      { caller, browser, returnTo }: Request,
+    ): Promise<User> {
       if (!registration.admits(email)) throw new ServiceError('REGISTRATION_CLOSED');
       consents.requireAccepted(terms);
       await limits.enforce('register', caller.clientAddress);
@@ -87,9 +94,10 @@ export const createRegistration = ({
         browserLanguage: caller.language(),
       });
       await outbox
-        .welcoming(user, 'verify-email', caller, (welcome) =>
+        .welcoming(user, 'verify-email', { ...caller, returnTo }, (welcome) =>
           database.change(async (tables) => {
             await tables.insertInto('users').values(rowOf('users', user)).execute();
+            await storeNameWords(tables, [user]);
             if (await emailChanges.isReserved(tables, email, user.id)) throw new ServiceError('EMAIL_TAKEN');
             await consents.record(tables, user.id);
             await record(tables, user, { kind: 'registered', details: { method: PASSWORD } }, caller);
@@ -127,13 +135,14 @@ export const createRegistration = ({
           invited.verifyEmail();
           invited.provePassword();
           await tables.insertInto('users').values(rowOf('users', invited)).execute();
+          await storeNameWords(tables, [invited]);
           await consents.record(tables, invited.id);
           await record(tables, invited, { kind: 'registered', details: { method: PASSWORD, invitedBy } }, caller);
           await record(tables, invited, { kind: 'verified' }, caller);
           return invited;
         }, email)
         .catch(takenIfDuplicate);
-      return { user, deviceCookie: devices.mark(caller.deviceCookie, user) };
+      return { user, deviceCookie: devices.mark(caller.deviceCookie, user), returnTo: sent.returnTo };
     },
   };
 };

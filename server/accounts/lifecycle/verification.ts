@@ -22,6 +22,8 @@ export interface Verified {
   unproven: ListedMethod[];
   /** The new device cookie of the browser that requested the account: its first login is not reported. */
   deviceCookie: string | undefined;
+  /** The target of the link. */
+  returnTo: string | null;
 }
 
 /** Verification of a new account's address by a mailed token. */
@@ -30,9 +32,9 @@ export const createVerification = (needs: Needs) => {
 
   return {
     /** Mails a new link to an unverified address. The response does not reveal whether it is one. */
-    async resendVerification(email: string, caller: Caller): Promise<void> {
+    async resendVerification(email: string, returnTo: string | undefined, caller: Caller): Promise<void> {
       await limits.enforce('mailRequest', caller.clientAddress);
-      await outbox.request({ kind: 'verify-email', email }, caller);
+      await outbox.request({ kind: 'verify-email', email }, { ...caller, returnTo });
     },
 
     /**
@@ -47,14 +49,16 @@ export const createVerification = (needs: Needs) => {
         needs,
         { purposes: ['verify-email'], token, caller: request, isUsable: ({ used, expired }) => used || !expired },
         async ({ em, tables, user, found }) => {
-          if (found.expired) return { unproven: [], deviceCookie: undefined };
+          const { returnTo } = found;
+          if (found.expired) return { unproven: [], deviceCookie: undefined, returnTo };
           if (!found.used) {
             await tokens.markUsed(tables, found.id);
             user.verifyEmail();
             await record(tables, user, { kind: 'verified' }, request);
           }
           const { hasProven, unproven } = await proveMethodsOf(em, user, hashOf(browser));
-          return { unproven, deviceCookie: hasProven ? devices.mark(request.deviceCookie, user) : undefined };
+          const deviceCookie = hasProven ? devices.mark(request.deviceCookie, user) : undefined;
+          return { unproven, deviceCookie, returnTo };
         },
       ),
   };

@@ -38,7 +38,7 @@ interface Way {
   /** Whether the user has proven that the address is theirs. */
   isProven(user: User): boolean;
   /** Issues the token for a request made at this time. Resolves to its id. */
-  issue(tables: AllTables, user: LockedUser, askedAt: number): Promise<string>;
+  issue(tables: AllTables, user: LockedUser, asked: { at: number; returnTo: string | null }): Promise<string>;
 }
 
 export const createMailAdmission = ({ database, tokens, emailChanges, rates, turns }: Parts) => {
@@ -83,7 +83,7 @@ export const createMailAdmission = ({ database, tokens, emailChanges, rates, tur
         return user?.email === email && link.isFor(user) ? user : null;
       },
       isProven: (user) => user.emailVerified,
-      issue: (tables, user, askedAt) => tokens.issue(tables, user, link.purpose, askedAt),
+      issue: (tables, user, { at, returnTo }) => tokens.issue(tables, user, link.purpose, { coversFrom: at, returnTo }),
     };
   };
 
@@ -95,13 +95,17 @@ export const createMailAdmission = ({ database, tokens, emailChanges, rates, tur
       // missing if the change was cancelled before the user was locked, for example by a new password.
       const row = await tables
         .selectFrom('outbox')
-        .select(['token_id', 'created_at'])
+        .leftJoin('mail_targets', 'mail_targets.mail_id', 'outbox.id')
+        .select(['token_id', 'created_at', 'return_to'])
         .where('id', '=', request.id)
         .executeTakeFirst();
       if (!row) return 'unwanted';
       if (row.token_id) return { ...request, userId: user.id, tokenId: row.token_id };
       if (!(await isWithinLimits(tables, request, way.isProven(user)))) return 'limited';
-      const change = { user_id: user.id, token_id: await way.issue(tables, user, row.created_at) };
+      const change = {
+        user_id: user.id,
+        token_id: await way.issue(tables, user, { at: row.created_at, returnTo: row.return_to }),
+      };
       await tables.updateTable('outbox').set(change).where('id', '=', request.id).execute();
       return { ...request, userId: user.id, tokenId: change.token_id };
     });
@@ -128,9 +132,14 @@ export const createMailAdmission = ({ database, tokens, emailChanges, rates, tur
      * Issues the first token of a user inserted by this transaction. Resolves to its id, or undefined past a limit. The
      * caller holds the turn of the inbox.
      */
-    async issueWithinLimits(tables: AllTables, user: User, purpose: TokenPurpose): Promise<string | undefined> {
+    async issueWithinLimits(
+      tables: AllTables,
+      user: User,
+      purpose: TokenPurpose,
+      returnTo?: string,
+    ): Promise<string | undefined> {
       if (!(await isWithinLimits(tables, { kind: purpose, email: user.email }, user.emailVerified))) return undefined;
-      return tokens.issueFirst(tables, user.id, purpose);
+      return tokens.issueFirst(tables, user.id, purpose, { returnTo: returnTo ?? null });
     },
   };
 };

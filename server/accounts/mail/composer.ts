@@ -2,7 +2,7 @@ import type { Brand } from '../../config/brand.ts';
 import { escapeHtml } from '../../lib/escape-html.ts';
 import type { Database } from '../../parts/database/contract.ts';
 import type { Mail } from '../../parts/mail/contract.ts';
-import { brandLinks } from '../../shared/brand-links.ts';
+import { brandLinks, homeName } from '../../shared/brand-links.ts';
 import type { LoginMethod } from '../../shared/method-names.ts';
 import { defaultLanguage, isLanguage, type Language } from '../../shared/texts/languages.ts';
 import { type Texts, writer } from '../../texts/index.ts';
@@ -146,6 +146,8 @@ function contentOf(
 interface Frame {
   site: string;
   logo: string | undefined;
+  /** The product, and its name. */
+  home: { url: string; name: string } | undefined;
   /** The colour of links, and of buttons with white labels. */
   accent: string;
   links: ReturnType<typeof brandLinks>;
@@ -153,11 +155,15 @@ interface Frame {
 
 const DEFAULT_ACCENT = '#1d4ed8';
 
-function frameOf({ logo, colors, ...pages }: Brand, { site, appUrl }: Pick<Frame, 'site'> & { appUrl: string }): Frame {
+function frameOf(
+  { name, logo, home, colors, ...pages }: Brand,
+  { site, appUrl }: Pick<Frame, 'site'> & { appUrl: string },
+): Frame {
   const absolute = (url: string) => new URL(url, appUrl).href;
   return {
     site,
     logo: logo && absolute(logo),
+    home: home === undefined ? undefined : { url: home, name: homeName(name, home) },
     accent: colors?.light.accent ?? DEFAULT_ACCENT,
     links: brandLinks(pages).map(({ name, url }) => ({ name, url: absolute(url) })),
   };
@@ -170,7 +176,9 @@ const renderer =
     const { write } = words;
     const { subject, paragraphs, button, closing } = content;
     const greeting = write('mails.frame.greeting');
-    const links = frame.links.map(({ name, url }) => ({ label: write(`common.brandLinks.${name}`), url }));
+    const back = frame.home ? [{ label: write('common.backTo', frame.home), url: frame.home.url }] : [];
+    const pages = frame.links.map(({ name, url }) => ({ label: write(`common.brandLinks.${name}`), url }));
+    const links = [...back, ...pages];
     const action = button ? [write('mails.frame.action', button)] : [];
     const footer = links
       .map(({ label, url }) => write('mails.frame.link', { label, url: url.replace(/^mailto:([^?]*).*$/, '$1') }))
@@ -188,16 +196,18 @@ const font = "font-family:-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-s
 
 /** Tables and inline styles, because all mail clients support them. All values are escaped. */
 function renderHtml(
-  { site, logo, accent, links }: Omit<Frame, 'links'> & { links: { label: string; url: string }[] },
+  { site, logo, home, accent, links }: Omit<Frame, 'links'> & { links: { label: string; url: string }[] },
   { subject, paragraphs, button, closing }: MailContent,
   { write, language }: MailWords,
 ): string {
   const paragraph = (words: string) => `<p style="margin:0 0 16px">${escapeHtml(words)}</p>`;
   const link = (url: string, style: string, words: string) =>
     `<a href="${escapeHtml(url)}" style="${style}">${escapeHtml(words)}</a>`;
-  const picture = logo
-    ? `<p style="margin:0 0 24px"><img src="${escapeHtml(logo)}" alt="${escapeHtml(site)}" height="40" style="height:40px;max-width:100%;border:0"></p>\n`
+  const image = logo
+    ? `<img src="${escapeHtml(logo)}" alt="${escapeHtml(site)}" height="40" style="height:40px;max-width:100%;border:0">`
     : '';
+  const linked = image && home ? `<a href="${escapeHtml(home.url)}">${image}</a>` : image;
+  const picture = linked && `<p style="margin:0 0 24px">${linked}</p>\n`;
   const buttonStyle = `display:inline-block;padding:12px 24px;border-radius:6px;background:${accent};color:#ffffff;font-weight:600;text-decoration:none`;
   const action = button
     ? `<p style="margin:24px 0">${link(button.url, buttonStyle, button.label)}</p>

@@ -72,7 +72,7 @@ export const createEvents =
     if (isLimited && caller.actor === 'user') {
       const withinMs = rate.seconds * 1000;
       if (await activity.hasMost(tables, userId, kind, { most: rate.points, withinMs }))
-        throw exceeded(rate, 1, withinMs);
+        throw exceeded('change', { rate, times: 1, msBeforeNext: withinMs });
     }
     await activity.record(tables, userId, event, caller);
     if (rule?.mail) await outbox.enqueue(tables, { ...rule.mail(details), email, userId }, caller);

@@ -35,6 +35,8 @@ export type Mailing = RequestedMail & { tokenId?: string | undefined };
 export interface MailRequest {
   /** The administrator whose act the mail reports. */
   actorId?: string;
+  /** Where the page of the link leads, for a token that is not issued yet. */
+  returnTo?: string | undefined;
   language(): string | undefined;
 }
 
@@ -58,7 +60,7 @@ export const createOutboxRows = (
   { countedMs, turnOf = createMailTurns() }: { countedMs: number; turnOf?: MailTurns },
 ) => ({
   /**
-   * Must be the only statement of a `write`, or part of a transaction. With `isLeased`, this process holds the lease
+   * Must be the only statement of a `write`, or part of a transaction: with `returnTo` there are two. With `isLeased`, this process holds the lease
    * from the commit on.
    */
   async insert(
@@ -97,6 +99,10 @@ export const createOutboxRows = (
         language: row.language,
       })
       .execute();
+    const { returnTo } = request;
+    if (returnTo !== undefined && !tokenId) {
+      await tables.insertInto('mail_targets').values({ mail_id: row.id, return_to: returnTo }).execute();
+    }
     return { ...row, attempts: 0, expired: false, isNew: true };
   },
 

@@ -93,7 +93,7 @@ export function createOutbox({ database, rates, mail, admission, turns, compose,
       let mail: LeasedMail | undefined;
       try {
         await transact(async (tables) => {
-          const tokenId = release && (await admission.issueWithinLimits(tables, user, purpose));
+          const tokenId = release && (await admission.issueWithinLimits(tables, user, purpose, request.returnTo));
           const mailing = { kind: purpose, email: user.email, ...(tokenId && { userId: user.id, tokenId }) };
           mail = await rows.insert(tables, mailing, request, { isLeased: Boolean(tokenId) });
         });
@@ -115,10 +115,10 @@ export function createOutbox({ database, rates, mail, admission, turns, compose,
       beside?: (tables: AllTables) => Promise<void>,
     ): Promise<void> {
       const insert = (tables: WriteTables) => rows.insert(tables, mailing, request, { delayMs: REQUEST_DELAY_MS });
-      await (beside
+      await (beside || request.returnTo !== undefined
         ? database.change(async (tables) => {
             await insert(tables);
-            await beside(tables);
+            await beside?.(tables);
           })
         : database.write(insert));
       worker.wake(REQUEST_DELAY_MS);

@@ -18,6 +18,8 @@ import {
   lockUser,
   nameFromAddress,
   type RegistrationPolicy,
+  replaceNameWords,
+  storeNameWords,
 } from '../users/index.ts';
 import type { Flow } from './flows.ts';
 
@@ -59,6 +61,8 @@ export interface ProviderLogin {
   /** Whether the user asks to restore a deleted account. */
   restores: boolean;
   caller: Caller;
+  /** Where the page of a mailed link leads. */
+  returnTo: Flow['returnTo'];
 }
 
 export interface AdmissionNeeds {
@@ -173,6 +177,7 @@ export async function admitNew(needs: AdmissionNeeds, arrival: ProviderLogin, em
   const entry = await entryFor(needs, tables, email);
   if (!entry) return { result: 'registration-closed' };
   await em.insert(user);
+  await storeNameWords(tables, [user]);
   await recordConsent(needs, arrival, user);
   await needs.record(tables, user, { kind: 'registered', details: { method: provider, ...entry } }, caller);
   const link = await addLink(arrival, user);
@@ -227,12 +232,12 @@ async function recordConsent(
  */
 async function mailVerification(
   { outbox }: AdmissionNeeds,
-  { tables, asker, caller }: ProviderLogin,
+  { tables, asker, caller, returnTo }: ProviderLogin,
   user: User,
   link: Identity,
 ): Promise<Admission> {
   link.browser = asker ?? null;
-  await outbox.enqueue(tables, { kind: 'verify-email', email: user.email }, caller);
+  await outbox.enqueue(tables, { kind: 'verify-email', email: user.email }, { ...caller, returnTo });
   return { result: 'unverified' };
 }
 
@@ -253,7 +258,10 @@ async function admitOwner(
   // The owner accepts the terms as a new user of a provider does.
   if (isShared) await recordConsent(needs, arrival, user);
   if (!user.emailVerified) {
-    if (isShared) user.claim(nameIn(identity, user.email));
+    if (isShared) {
+      user.claim(nameIn(identity, user.email));
+      await replaceNameWords(tables, user);
+    }
     user.verifyEmail();
     await needs.record(tables, user, { kind: 'verified' }, caller);
   }

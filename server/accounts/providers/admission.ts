@@ -26,7 +26,7 @@ export const createIdentities = (needs: Needs) => {
    */
   const admitOnce = (
     identity: ProvidedIdentity,
-    request: Pick<ProviderLogin, 'provider' | 'asker' | 'caller' | 'restores'>,
+    request: Pick<ProviderLogin, 'provider' | 'asker' | 'caller' | 'restores' | 'returnTo'>,
   ): Promise<Admission | undefined> =>
     database.transaction(async (em, tables) => {
       const email = addressIn(identity);
@@ -49,7 +49,7 @@ export const createIdentities = (needs: Needs) => {
     /** Finds, claims or creates the user in one transaction. */
     async admit(
       identity: ProvidedIdentity,
-      request: Pick<ProviderLogin, 'provider' | 'asker' | 'caller' | 'restores'>,
+      request: Pick<ProviderLogin, 'provider' | 'asker' | 'caller' | 'restores' | 'returnTo'>,
     ): Promise<Admission> {
       if (!isStorableIdentity(identity)) return { result: 'unusable' };
       const admission = await retryOnDuplicate(() => admitOnce(identity, request));

@@ -89,9 +89,9 @@ export const createProviderLogin = (parts: Parts) => {
 
   /** Only the purpose `restore` restores a deleted account. */
   const logIn = async ({ identity, flow, provider, request }: ReturnedIdentity): Promise<FlowOutcome> => {
-    const { asker } = flow;
+    const { asker, returnTo } = flow;
     const restores = flow.purpose === 'restore';
-    const admission = await identities.admit(identity, { provider, asker, caller: request, restores });
+    const admission = await identities.admit(identity, { provider, asker, caller: request, restores, returnTo });
     if (admission.result === 'unverified') return { result: 'verification-sent' };
     if (admission.result === 'unusable') {
       return failedAt(provider)(

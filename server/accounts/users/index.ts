@@ -7,9 +7,10 @@ import { createUserSearch } from './search.ts';
 import { type AvatarChanged, createUserStore } from './users.ts';
 
 export type { Consents, ListedConsent } from './consents.ts';
+export { replaceNameWords, storeNameWords } from './name-words.ts';
 export type { RegistrationPolicy } from './registration-policy.ts';
 export { createSearch, isSearchable, isSearchCursor } from './search.ts';
-export { toListed, toProfile, toPublicUser } from './shown.ts';
+export { toListed, toOwnProfile, toProfile, toPublicUser } from './shown.ts';
 export {
   hasVisible,
   inboxOf,

@@ -1,4 +1,4 @@
-import { type OptionalProfileField, optionalProfileFields } from '../../../entities/index.ts';
+import { avatarVariantsIn, type OptionalProfileField, optionalProfileFields } from '../../../entities/index.ts';
 import type { Account, ListedUser } from './users.ts';
 
 /** Users as other systems see them: times in Unix seconds, an unset field is the empty string. */
@@ -22,3 +22,9 @@ export const toPublicUser = (account: Account): PublicUser => {
 };
 
 export const toProfile = (account: Account) => ({ ...toPublicUser(account), emailVerified: account.emailVerified });
+
+/** The profile for the user, with the smaller pictures of an avatar that was uploaded here. */
+export const toOwnProfile = (account: Account) => {
+  const avatarVariants = avatarVariantsIn(account.avatar, account.avatarVariants);
+  return { ...toProfile(account), ...(avatarVariants && { avatarVariants }) };
+};

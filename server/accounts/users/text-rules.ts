@@ -2,6 +2,8 @@
  * The rules of names, email addresses and web addresses, as plain checks (design/users.md). Lengths count code points.
  */
 
+export { isMailAddress } from '../../shared/mail-address.ts';
+
 /** No text here may have this many code units. Code points of longer texts are not counted. */
 const FAR_TOO_LONG = 8192;
 
@@ -24,16 +26,6 @@ export function nameFromAddress(email: string): string {
   const localPart = email.slice(0, email.indexOf('@'));
   return isName(localPart) ? localPart : email.slice(0, 100);
 }
-
-const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?';
-const mailAddress = new RegExp(
-  `^[a-z0-9!#$%&'*+/=?^_{|}~-]+(?:\\.[a-z0-9!#$%&'*+/=?^_{|}~-]+)*@(?:${label}\\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])$`,
-  'i',
-);
-
-/** One ASCII address. RFC 5321 4.5.3.1: 64 octets before the @, 254 in all. */
-export const isMailAddress = (value: string) =>
-  value.length <= 254 && value.indexOf('@') <= 64 && mailAddress.test(value);
 
 /** The stored form of an address. Spellings that differ in case belong to one account. */
 export const normalizeEmail = (email: string): string => email.toLowerCase();

@@ -21,6 +21,7 @@ import {
   type ReadTables,
 } from '../../parts/database/contract.ts';
 import type { Language } from '../../shared/texts/languages.ts';
+import { replaceNameWords } from './name-words.ts';
 
 /** Limits of one batch: ids in a statement, and pages read together. */
 const MAX_IDS = 100;
@@ -34,7 +35,14 @@ const HOUR_MS = 60 * 60_000;
 export const listedFields = ['id', 'email', 'name', 'avatar', 'provider', 'createdAt'] as const;
 
 const accountFields = [
-  ...new Set([...listedFields, ...optionalProfileFields, 'role', 'emailVerified', 'sessionEpoch'] as const),
+  ...new Set([
+    ...listedFields,
+    ...optionalProfileFields,
+    'avatarVariants',
+    'role',
+    'emailVerified',
+    'sessionEpoch',
+  ] as const),
 ];
 
 type AccountField = (typeof accountFields)[number];
@@ -93,11 +101,14 @@ export const existing = (tables: ReadTables) => tables.selectFrom('users').where
 /** Deletes the user's row; a job removes everything else. */
 export type DeleteUser = (em: EntityManager, tables: AllTables, user: LockedUser) => Promise<void>;
 
-/** Called in the transaction that changes a profile's avatar. An error rolls the change back. */
+/**
+ * Called in the transaction that changes a profile's avatar. Resolves to the `avatarVariants` of the new one. An error
+ * rolls the change back.
+ */
 export type AvatarChanged = (
   tables: AllTables,
   change: { userId: string; former: string | null; next: string | null },
-) => Promise<void>;
+) => Promise<string | null>;
 
 interface ProfileUpdate extends ProfileChange {
   /** The language of pages and mails; null: the browser's. */
@@ -121,7 +132,7 @@ interface Parts {
   avatarChanged?: AvatarChanged;
 }
 
-export const createUserStore = ({ database, activity, avatarChanged = async () => undefined }: Parts) => {
+export const createUserStore = ({ database, activity, avatarChanged = async () => null }: Parts) => {
   const rowsByIds = prepared<AccountRow>();
   const readByIds =
     (way: 'query' | 'queryReplica') =>
@@ -260,8 +271,10 @@ export const createUserStore = ({ database, activity, avatarChanged = async () =
         const next = changedProfile(former, change);
         const fields: string[] = fieldsOf(next).filter((field) => next[field] !== former[field]);
         user.changeProfile(change);
+        if (next.name !== former.name) await replaceNameWords(tables, { id, name: next.name });
         if (next.avatar !== former.avatar) {
-          await avatarChanged(tables, { userId: id, former: former.avatar, next: next.avatar });
+          const change = { userId: id, former: former.avatar, next: next.avatar };
+          user.avatarVariants = await avatarChanged(tables, change);
         }
         if (language !== undefined && language !== user.language) {
           user.language = language;

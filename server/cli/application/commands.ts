@@ -10,6 +10,7 @@ interface Options {
   kind?: string | undefined;
   redirect?: string[] | undefined;
   'post-logout'?: string[] | undefined;
+  'backchannel-logout'?: string | undefined;
   'public-keys'?: string | undefined;
   resource?: string[] | undefined;
   scopes?: string | undefined;
@@ -71,7 +72,7 @@ export const commands: Record<string, Command> = {
   },
   add: {
     takes:
-      'NAME --kind KIND [--redirect URI]… [--post-logout URI]… [--scopes A,B] [--resource URI]… [--opaque] [--trusted] [--public-keys FILE]',
+      'NAME --kind KIND [--redirect URI]… [--post-logout URI]… [--scopes A,B] [--resource URI]… [--opaque] [--trusted] [--backchannel-logout URI] [--public-keys FILE]',
     does: `adds an application (${applicationKinds.join(', ')}) and prints its secret, if it has no keys`,
     async run(applications, name, options) {
       const { kind, redirect = [], 'post-logout': postLogout = [], resource = [] } = options;
@@ -87,6 +88,7 @@ export const commands: Record<string, Command> = {
           tokenFormat: opaque ? 'opaque' : 'jwt',
           trusted,
           logoUrl: null,
+          backchannelLogoutUri: options['backchannel-logout'] ?? null,
           publicKeys: keysIn(options['public-keys']),
         },
         operator,

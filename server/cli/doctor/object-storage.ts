@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto';
+import { accessSync, constants, statfsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import type { Config } from '../../config/index.ts';
 import type { ObjectStorage } from '../../parts/object-storage/contract.ts';
 import { openObjectStorage } from '../../parts/object-storage/index.ts';
 import { createSecrets } from '../../secrets.ts';
 import { isLoopback } from '../../shared/loopback.ts';
-import { mayUpload } from '../preflight.ts';
+import { mayUpload, strangersAtPrivate } from '../preflight.ts';
 import { type Check, clockFinding, clockOf, type Finding, ok, problem, warning } from './finding.ts';
 
 const CONTENT = 'account service';
@@ -11,6 +14,29 @@ const CONTENT_TYPE = 'image/png';
 const ADDRESS_LIFE_SECONDS = 60;
 /** S3's own tolerance. */
 const CLOCK_TOLERANCE_MS = 15 * 60_000;
+
+/** The free space below which uploads will soon fail. */
+const FEW_BYTES = 2 ** 30;
+
+function diskFinding({ dataDir }: Config): Finding {
+  const folder = resolve(dataDir);
+  try {
+    accessSync(folder, constants.W_OK);
+    const { bavail, bsize } = statfsSync(folder);
+    const free = `${((Number(bavail) * Number(bsize)) / 2 ** 30).toFixed(1)} GiB`;
+    return Number(bavail) * Number(bsize) < FEW_BYTES
+      ? warning(
+          `UPLOADS=disk keeps files in ${folder}, where ${free} are free`,
+          'give it more space: uploads fail on a full disk',
+        )
+      : ok(`UPLOADS=disk keeps files in ${folder} (${free} free): back it up with the database`);
+  } catch (error) {
+    return problem(
+      `UPLOADS=disk keeps files in ${folder}: ${(error as Error).message}`,
+      'make the folder, for the user of the service',
+    );
+  }
+}
 
 /** The command that sets policy and CORS rules of the bucket. */
 const SET_UP = '`npm run s3-setup -- --apply`';
@@ -22,7 +48,7 @@ const SET_UP = '`npm run s3-setup -- --apply`';
 export const checkObjectStorage: Check = async function* (config) {
   const { s3 } = config;
   if (!s3) {
-    yield ok(`embedded: files in ${config.dataDir}`);
+    yield config.uploads.areOnDisk ? diskFinding(config) : ok(`embedded: files in ${config.dataDir}`);
     return;
   }
   const { endpoint, uploadEndpoint, bucket } = s3;
@@ -31,6 +57,7 @@ export const checkObjectStorage: Check = async function* (config) {
   const objects = await open(endpoint);
   const upload = `uploads/doctor-${randomUUID()}.png`;
   const elsewhere = `doctor-${randomUUID()}`;
+  const besides = `${objects.publicUrl('')}${elsewhere}`;
 
   const address = await addressOf(objects, upload);
   const asked = Date.now();
@@ -54,12 +81,12 @@ export const checkObjectStorage: Check = async function* (config) {
             `let everyone s3:GetObject on uploads/* in the policy of the bucket, as ${SET_UP} does; S3_PUBLIC_URL must lead to the bucket`,
           );
 
-    const isOpenAt = async (key: string) => (await statusOf(objects.publicUrl(key)).catch(() => 0)) === 200;
+    const isOpenAt = async (address: string) => (await statusOf(address).catch(() => 0)) === 200;
     const access = [
       (await statusOf(`${endpoint}/${bucket}/?list-type=2`)) === 200 && 'list the bucket',
       (await statusOf(address.replace(/\?.*/, ''), { method: 'PUT', body: CONTENT })) < 300 && 'write to it',
       (await send(await addressOf(objects, elsewhere))).ok &&
-        (await isOpenAt(elsewhere)) &&
+        (await isOpenAt(besides)) &&
         'read objects outside uploads/',
     ].filter((text) => text !== false);
     yield access.length === 0
@@ -68,6 +95,8 @@ export const checkObjectStorage: Check = async function* (config) {
           `everyone can ${access.join(', ')}`,
           `the policy must let everyone s3:GetObject on uploads/*, and nothing more: ${SET_UP}`,
         );
+
+    yield await privateFinding(objects);
 
     const forBrowsers = await addressOf(await open(uploadEndpoint), upload);
     if (uploadEndpoint !== endpoint) yield await uploadEndpointFinding(forBrowsers, uploadEndpoint);
@@ -78,7 +107,7 @@ export const checkObjectStorage: Check = async function* (config) {
   }
   yield (await objects.find(upload, 1)) === undefined
     ? ok('it deletes objects')
-    : problem('it deletes no objects', 'give the owner of S3_ACCESS_KEY s3:DeleteObject on uploads/*');
+    : problem('it deletes no objects', 'give the owner of S3_ACCESS_KEY s3:DeleteObject on uploads/* and private/*');
 };
 
 const addressOf = (objects: ObjectStorage, key: string): Promise<string> =>
@@ -101,6 +130,23 @@ const unreachableHere =
     if (!isLoopback(hostname)) throw error;
     return warning(`${origin}, which is for browsers, does not answer here`, 'try it in a browser on that machine');
   };
+
+async function privateFinding(objects: ObjectStorage): Promise<Finding> {
+  try {
+    const open = (await strangersAtPrivate(objects)).some((status) => status < 400);
+    return open
+      ? problem(
+          'strangers can read private files',
+          `no policy may let everyone read private/*: ${SET_UP} takes it away`,
+        )
+      : ok('strangers cannot read private files');
+  } catch {
+    return warning(
+      'private files cannot be stored',
+      'give the owner of S3_ACCESS_KEY s3:PutObject, s3:GetObject and s3:DeleteObject on private/* too',
+    );
+  }
+}
 
 /** The signature covers the host name that browsers use: a proxy in front must not change the Host header. */
 async function uploadEndpointFinding(address: string, endpoint: string): Promise<Finding> {
@@ -157,5 +203,8 @@ function refusalFinding(
   if (['InvalidAccessKeyId', 'SignatureDoesNotMatch', 'AuthorizationHeaderMalformed'].includes(code)) {
     return problem(text, 'check S3_ACCESS_KEY, S3_SECRET_KEY and S3_REGION');
   }
-  return problem(text, 'give the owner of S3_ACCESS_KEY s3:PutObject, s3:GetObject and s3:DeleteObject on uploads/*');
+  return problem(
+    text,
+    'give the owner of S3_ACCESS_KEY s3:PutObject, s3:GetObject and s3:DeleteObject on uploads/* and private/*',
+  );
 }

@@ -9,7 +9,7 @@ import { type Check, type Finding, ok, warning } from './finding.ts';
 /** Checks settings without a connection to any part. */
 export const checkSettings: Check = async function* (config) {
   const doubts = config.warnings.map((text) => warning(text, 'see docs/configuration.md'));
-  yield* exposure(config).map(ok);
+  yield* exposure(config).map(({ text, remedy }) => (remedy === undefined ? ok(text) : warning(text, remedy)));
   yield* [...doubts, ...processFindings(config), ...secretFindings(config), ...metricsFindings(config)];
   if (config.caFile !== undefined) yield* authorityFindings(config.caFile);
 };

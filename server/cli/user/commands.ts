@@ -2,6 +2,7 @@ import type { Accounts } from '../../accounts/index.ts';
 import { type Account, isMailAddress, isSearchable, normalizeEmail } from '../../accounts/users/index.ts';
 import { operator } from '../../activity/caller.ts';
 import { ServiceError } from '../../errors.ts';
+import { pagePaths } from '../../shared/page-paths.ts';
 import { UsageError } from '../failure.ts';
 import { day, describe, iso, listOf, summaryOf } from './output.ts';
 
@@ -61,7 +62,7 @@ const act = (does: string, act: (accounts: Accounts, user: Account, options: Opt
 export const commands: Record<string, Command> = {
   find: {
     takes: '[PREFIX]',
-    does: `lists accounts whose name or email starts with a text (at most ${MAX_FOUND}), or the newest`,
+    does: `lists accounts with a word of the name, or an email, that starts with a text (at most ${MAX_FOUND}), or the newest`,
     async run({ administration }, q) {
       if (q !== '' && !isSearchable(q)) throw new UsageError(`${q} has no searchable character`);
       const { users, nextCursor } = await administration.users.find({ q, limit: MAX_FOUND });
@@ -97,7 +98,7 @@ export const commands: Record<string, Command> = {
   }),
   'make-admin': act('makes the user an administrator', async (accounts, { id, email }) => {
     await accounts.administration.acts.setRole(id, 'admin', operator);
-    return { text: `${email} is an administrator.\n` };
+    return { text: `${email} is an administrator. Next: log in again, and open ${pagePaths.admin}.\n` };
   }),
   invite: {
     takes: 'EMAIL',

@@ -14,7 +14,7 @@ import type { ParameterLists } from './rest.ts';
 export function docs(config: Pick<Config, 'appUrl' | 'publicUsers'>, lists: ParameterLists): Router {
   const document = async () => {
     const { openApiDocument } = await import('./openapi.ts');
-    return JSON.stringify(openApiDocument(config, lists));
+    return `${JSON.stringify(openApiDocument(config, lists))}\n`;
   };
   const files = {
     '/openapi.json': lazy(async () => ownFile('json', await document())),

@@ -17,7 +17,7 @@ export async function* jsonOf(output: object): AsyncGenerator<string> {
     else yield JSON.stringify(value);
     lead = ',';
   }
-  yield lead === '{' ? '{}' : '}';
+  yield lead === '{' ? '{}\n' : '}\n';
 }
 
 async function* arrayOf(pages: Pages): AsyncGenerator<string> {

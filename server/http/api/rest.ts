@@ -4,7 +4,9 @@ import type { Context, Middleware } from 'koa';
 import { restProcedures } from '../../../routers/procedures.ts';
 import { serviceErrorOf } from '../../../routers/trpc.ts';
 import { lazy } from '../../lib/lazy.ts';
+import type { OurOrigins } from '../../shared/origins.ts';
 import type { ContextFactory } from '../context.ts';
+import { leadTo } from '../lead-on.ts';
 import { callProcedure } from './call.ts';
 import { decode } from './decode.ts';
 import { readJson } from './json-body.ts';
@@ -46,7 +48,7 @@ export interface ParameterLists {
  * The OpenAPI adapter: each procedure with a method and a path is a route, matched by lookup. Input is read when the
  * procedure asks for it, so a procedure can refuse before any byte of the body is read.
  */
-export function rest(lists: ParameterLists, createContext: ContextFactory): Middleware {
+export function rest(lists: ParameterLists, createContext: ContextFactory, ours: OurOrigins): Middleware {
   const routes = routesWith(lists);
   return async (ctx, next) => {
     const match = find(routes, ctx.method === 'HEAD' ? 'GET' : ctx.method, ctx.path);
@@ -68,7 +70,7 @@ export function rest(lists: ParameterLists, createContext: ContextFactory): Midd
       getRawInput: lazy(async () => (route.takesForm ? readForm(ctx) : readInput(ctx, route.type, parameters))),
       batchIndex: 0,
     });
-    if (route.isRedirect) ctx.redirect(locationIn(await answer.catch(redirectFor)));
+    if (route.isRedirect) leadTo(ctx, locationIn(await answer.catch(redirectFor)), ours);
     else if (route.attachment) send(ctx, (await answer) as object, route.attachment);
     else ctx.body = await answer;
   };

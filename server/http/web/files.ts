@@ -3,40 +3,51 @@ import Router from '@koa/router';
 import type { Context } from 'koa';
 import { ServiceError } from '../../errors.ts';
 import { typeOfName } from '../../lib/media-types.ts';
-import type { ServedFile, ServedFiles } from '../../parts/object-storage/contract.ts';
+import {
+  attachmentOf,
+  cacheControlOf,
+  prefixes,
+  type ServedFile,
+  type ServedFiles,
+} from '../../parts/object-storage/contract.ts';
 import { receiveBody } from '../body.ts';
 
-const ROUTE = '/uploads/{name}';
-/** The format of generated names: no other name reaches the storage. */
-const fileName = /^[a-z0-9-]{1,64}\.[a-z0-9]{1,8}$/;
+/** The format of generated names, with the width of a variant: no other name reaches the storage. */
+const fileName = /^[a-z0-9-]{1,64}(?:_\d{1,5})?\.[a-z0-9]{1,8}$/;
 
 /** Browsers show these types; files of other types are downloaded. */
 const isMedia = (type: string) => /^(?:image|video)\//.test(type);
 
 /** Serves the embedded object storage over HTTP, instead of S3. A name is never reused for other content. */
 export function files(served: ServedFiles): Router {
-  return new Router()
-    .put('/uploads/:name', async (ctx) => {
-      await receive(ctx, served);
-      ctx.status = 200;
-      ctx.body = '';
-    })
-    .get('/uploads/:name', async (ctx) => {
-      const key = keyOf(ctx);
-      const file = await served.open(key);
-      if (!file) throw new ServiceError('NOT_FOUND');
-      describe(ctx, key, file);
-      const range = rangeOf(ctx, file.size);
-      if (ctx.get('If-None-Match').includes(ctx.response.get('ETag'))) ctx.status = 304;
-      else if (ctx.method === 'HEAD') ctx.length = file.size;
-      else if (range === 'unsatisfiable') refuseRange(ctx, file);
-      else return sendBytes(ctx, file, range);
-      await file.close();
-    });
+  const router = new Router();
+  for (const prefix of Object.values(prefixes))
+    router
+      .put(`/${prefix}:name`, async (ctx) => {
+        await receive(ctx, keyOf(ctx, prefix), served);
+        ctx.status = 200;
+        ctx.body = '';
+      })
+      .get(`/${prefix}:name`, (ctx) => send(ctx, keyOf(ctx, prefix), served));
+  return router;
 }
 
-async function receive(ctx: Context, served: ServedFiles): Promise<void> {
-  const key = keyOf(ctx);
+async function send(ctx: Context, key: string, served: ServedFiles): Promise<void> {
+  const query = new URLSearchParams(ctx.querystring);
+  // As in S3, a presigned address is for GET only.
+  if (ctx.method === 'HEAD' && query.has('signature')) throw new ServiceError('FORBIDDEN');
+  const file = await served.open(key, query);
+  if (!file) throw new ServiceError('NOT_FOUND');
+  describe(ctx, key, file);
+  const range = rangeOf(ctx, file.size);
+  if (ctx.get('If-None-Match').includes(ctx.response.get('ETag'))) ctx.status = 304;
+  else if (ctx.method === 'HEAD') ctx.length = file.size;
+  else if (range === 'unsatisfiable') refuseRange(ctx, file);
+  else return sendBytes(ctx, file, range);
+  await file.close();
+}
+
+async function receive(ctx: Context, key: string, served: ServedFiles): Promise<void> {
   // Node never ends the reader of an answered request; this stream ends with the body.
   const body = ctx.req.pipe(new PassThrough());
   const stored = served.receive({
@@ -56,22 +67,25 @@ async function receive(ctx: Context, served: ServedFiles): Promise<void> {
   }
 }
 
-function keyOf(ctx: Context): string {
-  ctx.state['route'] = ROUTE;
-  const name = ctx.path.slice('/uploads/'.length);
+function keyOf(ctx: Context, prefix: string): string {
+  ctx.state['route'] = `/${prefix}{name}`;
+  const name = ctx.path.slice(`/${prefix}`.length);
   if (!fileName.test(name)) throw new ServiceError('NOT_FOUND');
-  return `uploads/${name}`;
+  return prefix + name;
 }
 
 /** Sets the headers shared by every response about a file. */
-function describe(ctx: Context, key: string, { modifiedAt }: ServedFile): void {
+function describe(ctx: Context, key: string, { modifiedAt, download }: ServedFile): void {
   const type = typeOfName(key) ?? 'application/octet-stream';
   ctx.status = 200;
-  ctx.set('Cache-Control', 'public, max-age=31536000, immutable');
+  ctx.set('Cache-Control', cacheControlOf(key));
   ctx.set('Accept-Ranges', 'bytes');
+  // On the origin of the accounts: what a browser shows of a file has no access to it.
+  ctx.append('Content-Security-Policy', 'sandbox');
   ctx.etag = key;
   ctx.lastModified = modifiedAt;
-  if (!isMedia(type)) ctx.attachment(key.slice('uploads/'.length));
+  if (download !== undefined) ctx.set('Content-Disposition', attachmentOf(download));
+  else if (!isMedia(type)) ctx.attachment(key.slice(key.indexOf('/') + 1));
   // After `attachment`, which derives a type from the name.
   ctx.type = type;
 }

@@ -19,6 +19,9 @@ const common = {
   allowGlobalContext: false,
 } satisfies Options;
 
+/** The file of the embedded database. */
+export const sqliteFileIn = ({ dataDir }: Pick<Config, 'dataDir'>): string => join(dataDir, 'database.sqlite');
+
 /**
  * MikroORM on MySQL or MariaDB if DATABASE_URL is set, else on a SQLite file in DATA_DIR. Loads only the driver in use.
  */
@@ -28,7 +31,7 @@ export async function databaseOptions(
 ): Promise<Options> {
   if (!databaseUrl) {
     const { sqliteDialect } = await import('./sqlite-dialect.ts');
-    const file = join(dataDir, 'database.sqlite');
+    const file = sqliteFileIn({ dataDir });
     return { ...common, driver: SqliteDriver, dbName: file, driverOptions: sqliteDialect(file) };
   }
   const [{ defineConfig, MySqlDriver }, { databaseName, mysqlDialect }] = await Promise.all([

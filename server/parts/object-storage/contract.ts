@@ -8,6 +8,31 @@ export interface PutAddress {
   expiresInSeconds: number;
 }
 
+export interface GetAddress {
+  key: string;
+  expiresInSeconds: number;
+  /** The name under which browsers save the file; without one they may show it. */
+  download?: string | undefined;
+}
+
+/** Everyone can read the objects of one prefix; those of the other are read at presigned addresses. */
+export const prefixes = { public: 'uploads/', private: 'private/' } as const;
+
+export type Visibility = keyof typeof prefixes;
+
+export const visibilityOf = (key: string): Visibility => (key.startsWith(prefixes.private) ? 'private' : 'public');
+
+/** Contents of a key never change; addresses of private ones do. */
+export const cacheControlOf = (key: string): string =>
+  visibilityOf(key) === 'private' ? 'private, no-store' : 'public, max-age=31536000, immutable';
+
+/** RFC 6266: the header Content-Disposition of a file that is saved under this name. */
+export function attachmentOf(name: string): string {
+  if (/^[\w. -]+$/.test(name)) return `attachment; filename="${name}"`;
+  const encoded = encodeURIComponent(name.toWellFormed());
+  return `attachment; filename*=UTF-8''${encoded.replace(/['()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`)}`;
+}
+
 /** A stored object: its size in bytes and its first bytes. */
 export interface FoundObject {
   size: number;
@@ -26,13 +51,17 @@ export interface ObjectStorage {
    * second PUT, which replaces the object.
    */
   presignPut(address: PutAddress): Promise<string>;
+  /** A presigned address for GETs of exactly this key, until it expires. */
+  presignGet(address: GetAddress): Promise<string>;
+  /** Atomic, like `put`. Resolves to false for an unknown key. */
+  copy(from: string, to: string, contentType: string): Promise<boolean>;
   /** Atomic: readers see the whole object or none. */
   put(key: string, bytes: Uint8Array, contentType: string): Promise<void>;
   /** Undefined for an unknown key. */
   find(key: string, startBytes: number): Promise<FoundObject | undefined>;
   /** Succeeds also for an unknown key. */
   delete(key: string): Promise<void>;
-  /** The URL at which everyone can read the object. */
+  /** The URL at which everyone can read the object. Empty for a private one. */
   publicUrl(key: string): string;
   /** Ensures that the storage is usable. Rejects with ConfigError if only an operator can fix it. */
   prepare(): Promise<void>;
@@ -52,6 +81,8 @@ export interface IncomingFile {
 
 export interface ServedFile {
   size: number;
+  /** The name under which the browser saves it, if the address has one. */
+  download: string | undefined;
   modifiedAt: Date;
   /** The bytes from `start` to `end`, both included. */
   read(range: { start: number; end: number }): Readable;
@@ -62,5 +93,6 @@ export interface ServedFile {
 export interface ServedFiles {
   /** Rejects with FORBIDDEN, before the body is read, if the request does not match its address. */
   receive(file: IncomingFile): Promise<void>;
-  open(key: string): Promise<ServedFile | undefined>;
+  /** Rejects with FORBIDDEN if the address of a private file does not match its signature, or has expired. */
+  open(key: string, query: URLSearchParams): Promise<ServedFile | undefined>;
 }

@@ -1,31 +1,57 @@
 import { timingSafeEqual } from 'node:crypto';
 import { ServiceError } from '../../errors.ts';
 import type { Secrets } from '../../secrets.ts';
-import type { IncomingFile, PutAddress } from './contract.ts';
+import type { GetAddress, IncomingFile, PutAddress } from './contract.ts';
 
-type Signed = Pick<PutAddress, 'key' | 'contentType' | 'size'> & { expires: number };
+type SignedPut = Pick<PutAddress, 'key' | 'contentType' | 'size'> & { expires: number };
+type SignedGet = Pick<GetAddress, 'key' | 'download'> & { expires: number };
 
-/** Presigned addresses of the service itself, for one PUT each, signed with an HMAC over the same fields as S3's. */
+/** Presigned addresses of the service itself, signed with an HMAC over the same fields as S3's. */
 export function diskAddresses({ appUrl, secrets }: { appUrl: string; secrets: Secrets }) {
-  const signaturesOf = ({ key, contentType, size, expires }: Signed) =>
+  const signaturesOfPut = ({ key, contentType, size, expires }: SignedPut) =>
     secrets.derive(`put-object\n${[key, contentType, size, expires].join('\n')}`);
+  const signaturesOfGet = ({ key, download = '', expires }: SignedGet) =>
+    secrets.derive(`get-object\n${[key, expires, download].join('\n')}`);
+
+  const requireValid = (query: URLSearchParams, valid: readonly string[], expires: number): void => {
+    const signature = query.get('signature') ?? '';
+    if (!valid.some((one) => isEqual(signature, one))) throw forbidden('The address is not valid');
+    if (Date.now() >= expires * 1000) throw forbidden('The address has expired');
+  };
 
   return {
-    presign({ key, contentType, size, expiresInSeconds }: PutAddress): string {
-      const expires = Math.floor(Date.now() / 1000) + expiresInSeconds;
-      const [signature] = signaturesOf({ key, contentType, size, expires });
+    presignPut({ key, contentType, size, expiresInSeconds }: PutAddress): string {
+      const expires = expiryIn(expiresInSeconds);
+      const [signature] = signaturesOfPut({ key, contentType, size, expires });
       const query = new URLSearchParams({ contentType, size: String(size), expires: String(expires), signature });
       return `${appUrl}/${key}?${query}`;
     },
 
+    presignGet({ key, download, expiresInSeconds }: GetAddress): string {
+      const expires = expiryIn(expiresInSeconds);
+      const [signature] = signaturesOfGet({ key, download, expires });
+      const query = new URLSearchParams({
+        ...(download !== undefined && { download }),
+        expires: String(expires),
+        signature,
+      });
+      return `${appUrl}/${key}?${query}`;
+    },
+
+    /** The name to save the file under. Throws FORBIDDEN if the address is not one of `presignGet` for this key. */
+    verifyGet(key: string, query: URLSearchParams): string | undefined {
+      const expires = Number(query.get('expires'));
+      const download = query.get('download') ?? undefined;
+      requireValid(query, signaturesOfGet({ key, download, expires }), expires);
+      return download;
+    },
+
     /** Returns the size that the request must have. Throws FORBIDDEN if the request does not match its address. */
-    verify({ key, query, contentType, contentLength }: IncomingFile): number {
+    verifyPut({ key, query, contentType, contentLength }: IncomingFile): number {
       const size = Number(query.get('size'));
       const expires = Number(query.get('expires'));
       const signed = { key, contentType: query.get('contentType') ?? '', size, expires };
-      const signature = query.get('signature') ?? '';
-      if (!signaturesOf(signed).some((valid) => isEqual(signature, valid))) throw forbidden('The address is not valid');
-      if (Date.now() >= expires * 1000) throw forbidden('The address has expired');
+      requireValid(query, signaturesOfPut(signed), expires);
       if (contentType.toLowerCase() !== signed.contentType.toLowerCase())
         throw forbidden(`The content type must be ${signed.contentType}`);
       if (contentLength !== size) throw forbidden(`The content length must be ${size}`);
@@ -33,6 +59,8 @@ export function diskAddresses({ appUrl, secrets }: { appUrl: string; secrets: Se
     },
   };
 }
+
+const expiryIn = (seconds: number): number => Math.floor(Date.now() / 1000) + seconds;
 
 export const forbidden = (message: string, cause?: unknown) => new ServiceError('FORBIDDEN', { message, cause });
 

@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { ServiceError, unavailable } from '../../errors.ts';
 import type { Secrets } from '../../secrets.ts';
-import type { FoundObject, ObjectStorage, ServedFile } from './contract.ts';
+import { type FoundObject, type ObjectStorage, type ServedFile, visibilityOf } from './contract.ts';
 import { diskAddresses, forbidden } from './disk-addresses.ts';
 
 interface Options {
@@ -21,7 +21,6 @@ export function diskStorage({ dataDir, appUrl, secrets }: Options): ObjectStorag
   const addresses = diskAddresses({ appUrl, secrets });
   const root = join(dataDir, 'objects');
   const unfinished = join(root, '.unfinished');
-  rmSync(unfinished, { recursive: true, force: true });
   mkdirSync(unfinished, { recursive: true, mode: 0o700 });
 
   /**
@@ -47,7 +46,16 @@ export function diskStorage({ dataDir, appUrl, secrets }: Options): ObjectStorag
   };
 
   return {
-    presignPut: async (address) => addresses.presign(address),
+    presignPut: async (address) => addresses.presignPut(address),
+    presignGet: async (address) => addresses.presignGet(address),
+
+    async copy(from, to) {
+      const file = await openFile(join(root, from));
+      if (!file) return false;
+      const { size } = await file.stat();
+      if (!(await store(to, file.createReadStream(), size))) throw unavailable(new Error(`${to} exists already`));
+      return true;
+    },
 
     async put(key, bytes) {
       if (!(await store(key, [bytes], bytes.byteLength))) throw unavailable(new Error(`${key} exists already`));
@@ -67,13 +75,17 @@ export function diskStorage({ dataDir, appUrl, secrets }: Options): ObjectStorag
 
     delete: (key) => rm(join(root, key), { force: true }),
 
-    publicUrl: (key) => `${appUrl}/${key}`,
+    publicUrl: (key) => (visibilityOf(key) === 'private' ? '' : `${appUrl}/${key}`),
 
-    prepare: async () => undefined,
+    // Not when it is opened: commands open it too, while the service receives files.
+    async prepare() {
+      rmSync(unfinished, { recursive: true, force: true });
+      mkdirSync(unfinished, { recursive: true, mode: 0o700 });
+    },
 
     served: {
       async receive(file) {
-        const size = addresses.verify(file);
+        const size = addresses.verifyPut(file);
         const isUsed = await access(join(root, file.key)).then(
           () => true,
           () => false,
@@ -81,7 +93,9 @@ export function diskStorage({ dataDir, appUrl, secrets }: Options): ObjectStorag
         if (isUsed || !(await store(file.key, chunksOf(file.body), size))) throw forbidden('The address has been used');
       },
 
-      async open(key): Promise<ServedFile | undefined> {
+      async open(key, query): Promise<ServedFile | undefined> {
+        const isSigned = visibilityOf(key) === 'private' || query.has('signature');
+        const download = isSigned ? addresses.verifyGet(key, query) : undefined;
         const file = await openFile(join(root, key));
         if (!file) return undefined;
         const { size, mtime } = await file.stat().catch(async (error: unknown) => {
@@ -90,6 +104,7 @@ export function diskStorage({ dataDir, appUrl, secrets }: Options): ObjectStorag
         });
         return {
           size,
+          download,
           modifiedAt: mtime,
           read: (range) => file.createReadStream(range),
           close: () => file.close(),

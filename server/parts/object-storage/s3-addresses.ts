@@ -20,6 +20,8 @@ interface PresignedRequest {
   path: string;
   /** The headers that the signature binds, their names in lower case. */
   headers: Record<string, string>;
+  /** Further parameters, signed as well. */
+  query?: Record<string, string>;
   expiresInSeconds: number;
 }
 
@@ -38,10 +40,10 @@ export function presigner({ region, accessKey, secretKey, sessionToken }: Keys, 
     uriEscapePath: false,
   });
 
-  return async ({ method, path, headers, expiresInSeconds }: PresignedRequest): Promise<string> => {
-    const request = { method, protocol, hostname, path, headers: { host, ...headers, ...UNSIGNED_BODY } };
-    const { query = {} } = await signer.presign(request, { expiresIn: expiresInSeconds });
-    return `${origin}${path}?${buildQueryString(query)}`;
+  return async ({ method, path, headers, query = {}, expiresInSeconds }: PresignedRequest): Promise<string> => {
+    const request = { method, protocol, hostname, path, query, headers: { host, ...headers, ...UNSIGNED_BODY } };
+    const signed = await signer.presign(request, { expiresIn: expiresInSeconds });
+    return `${origin}${path}?${buildQueryString(signed.query ?? {})}`;
   };
 }
 

@@ -3,11 +3,9 @@ import { type Config, ConfigError } from '../../config/index.ts';
 import { unavailable } from '../../errors.ts';
 import { inSpan } from '../../telemetry/traces.ts';
 import { bucketSettings } from './bucket-settings.ts';
-import type { ObjectStorage } from './contract.ts';
+import { attachmentOf, cacheControlOf, type ObjectStorage, visibilityOf } from './contract.ts';
 import { presigner } from './s3-addresses.ts';
 import { connectS3, hasCode, type S3Config } from './s3-client.ts';
-
-const YEAR_SECONDS = 31_536_000;
 
 /** S3 or a compatible storage. Outside production a missing bucket is created. */
 export function s3Storage(
@@ -16,15 +14,42 @@ export function s3Storage(
 ): ObjectStorage {
   const { bucket } = s3;
   const { minio, bucketExists, close } = connectS3(s3);
-  const presignUpload = presigner(s3, s3.uploadEndpoint);
+  const presign = presigner(s3, s3.uploadEndpoint);
 
   return {
     presignPut: ({ key, contentType, size, expiresInSeconds }) =>
-      presignUpload({
+      presign({
         method: 'PUT',
         path: `/${bucket}/${key}`,
         headers: { 'content-type': contentType, 'content-length': String(size) },
         expiresInSeconds,
+      }),
+
+    presignGet: ({ key, download, expiresInSeconds }) =>
+      presign({
+        method: 'GET',
+        path: `/${bucket}/${key}`,
+        headers: {},
+        query: {
+          'response-cache-control': cacheControlOf(key),
+          ...(download !== undefined && { 'response-content-disposition': attachmentOf(download) }),
+        },
+        expiresInSeconds,
+      }),
+
+    copy: (from, to, contentType) =>
+      exchange('CopyObject', async () => {
+        const { CopyDestinationOptions, CopySourceOptions } = await import('minio');
+        const headers = { 'Content-Type': contentType, 'Cache-Control': cacheControlOf(to) };
+        const target = { Bucket: bucket, Object: to, MetadataDirective: 'REPLACE' as const, Headers: headers };
+        try {
+          const source = new CopySourceOptions({ Bucket: bucket, Object: from });
+          await (await minio()).copyObject(source, new CopyDestinationOptions(target));
+          return true;
+        } catch (error) {
+          if (isMissing(error)) return false;
+          throw error;
+        }
       }),
 
     async put(key, bytes, contentType) {
@@ -32,7 +57,7 @@ export function s3Storage(
       await exchange('PutObject', async () =>
         (await minio()).putObject(bucket, key, body, body.length, {
           'Content-Type': contentType,
-          'Cache-Control': `public, max-age=${YEAR_SECONDS}, immutable`,
+          'Cache-Control': cacheControlOf(key),
         }),
       );
     },
@@ -53,7 +78,7 @@ export function s3Storage(
 
     delete: (key) => exchange('DeleteObject', async () => (await minio()).removeObject(bucket, key)),
 
-    publicUrl: (key) => `${s3.publicUrl}/${key}`,
+    publicUrl: (key) => (visibilityOf(key) === 'private' ? '' : `${s3.publicUrl}/${key}`),
 
     async prepare() {
       if (await exchange('HeadBucket', bucketExists)) return;

@@ -1,3 +1,5 @@
+import { ServiceError } from '../../errors.ts';
+
 export interface WebhookRequest {
   url: string;
   headers: Record<string, string>;
@@ -21,6 +23,21 @@ export type WebhookResponse =
 
 /** What is wrong with the URL of a webhook. */
 export type UrlProblem = 'malformed' | 'not-https' | 'credentials' | 'forbidden-address';
+
+const problemMessages: Record<UrlProblem, string> = {
+  malformed: 'Must be a https address without a fragment',
+  'not-https': 'Must start with https://',
+  credentials: 'Must have no user and password',
+  'forbidden-address': 'Must be a public address',
+};
+
+/** Rejects with VALIDATION_FAILED of the field if the service cannot send to the URL. */
+export function requireSendable({ problemOf }: Pick<WebhookSender, 'problemOf'>, field: string, url: string): void {
+  const problem = problemOf(url);
+  if (!problem) return;
+  const details = { [field]: { message: problemMessages[problem], rule: problem.replaceAll('-', '_') } };
+  throw new ServiceError('VALIDATION_FAILED', { details });
+}
 
 export interface WebhookSender {
   /** Checks a URL without resolving its name. Undefined if it is usable. */

@@ -10,8 +10,7 @@ import { answering, type Receiver, startReceiver } from '../../rig/servers/recei
 import { until } from '../../rig/until.ts';
 import type { Case, Result } from '../case.ts';
 import { call } from '../client.ts';
-import { percentile } from '../load.ts';
-import { cpuOfTree, median } from '../measure.ts';
+import { cpuOfTree, median, percentile } from '../measure.ts';
 import { openLoop } from '../open-loop.ts';
 import type { Production } from '../parts.ts';
 import { addPeople } from '../people.ts';

@@ -30,7 +30,7 @@ const asReceived = (bytes: Buffer, type: string): SentImage => ({
 
 /** The conversion of an upload (checks, header, queue), compared with sharp alone. */
 async function conversions(rounds: number): Promise<Conversion[]> {
-  const images = createImages();
+  const images = createImages({ sizes: { avatar: [], post: [] } });
   const bareSharp = startBareSharp();
   const samples = [
     ['JPEG, 12 megapixels', await photograph(4000, 3000), 'image/jpeg', 16],

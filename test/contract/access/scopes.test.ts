@@ -18,6 +18,8 @@ const scopeOf: Record<string, string> = {
   'upload.confirm': 'uploads:write',
   'upload.image': 'uploads:write',
   'upload.remove': 'uploads:write',
+  'upload.address': 'uploads:read',
+  'upload.publish': 'uploads:write',
 };
 
 onBothStacks((stack) => {

@@ -1,3 +1,4 @@
+import { randomBytes, randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { clientAddress, freshEmail } from '../../rig/servers/address.ts';
 import { until } from '../../rig/until.ts';
@@ -25,6 +26,7 @@ import { codeOf, firstStep, withApp, wrongCode } from '../rig/totp-scenario.ts';
 
 const WRONG = `${PASSWORD}!`;
 const UNKNOWN = 'user_00000000-0000-7000-8000-000000000000';
+const HOUR_MS = 60 * 60_000;
 const NOW = () => Math.floor(Date.now() / 1000);
 
 /** The actions of administrators on a user, with their inputs beside the id, and the resulting event. */
@@ -140,6 +142,25 @@ everywhere(
       expect(kinds.map(({ kind }) => kind)).toEqual(['blocked', 'deletion-requested']);
       await mailsSettled(stack, email);
       expect(await stack.mailsTo(email)).toHaveLength(3);
+    });
+
+    test('a later word of the name finds a user, from the registration on and after another name', async () => {
+      const { call } = scenario();
+      const admin = await administrator(scenario());
+      const word = `Ortega${randomBytes(6).toString('hex')}`;
+      const find = async (q: string) =>
+        (await call('users.find', { q }, { session: admin.session })).data.data.map(({ id }: { id: string }) => id);
+      const { id, session } = await loggedIn(scenario(), { name: `Lucía ${word}` });
+      expect(await find(word.toUpperCase())).toEqual([id]);
+      await call('profile.update', { bio: 'Writes.' }, { session });
+      expect(await find(word)).toEqual([id]);
+      await call('profile.update', { name: `Lucía Renamed ${word}x` }, { session });
+      expect(await find(`renamed ${word}`)).toEqual([id]);
+      await call('profile.update', { name: 'Lucía' }, { session });
+      expect(await find(word)).toEqual([]);
+      // Everyone else searches by the beginning only.
+      await call('profile.update', { name: `Lucía ${word}` }, { session });
+      expect((await call('users.list', { q: word })).data.data).toEqual([]);
     });
 
     test('lists all users in pages, newest first, with their state', async () => {
@@ -324,6 +345,19 @@ everywhere(
       const token = await mailedToken(scenario().stack, email, 'reset-password');
       expect((await call('auth.resetPassword', { token, email, password: WRONG })).status).toBe(200);
       await logIn(call, { email, password: WRONG, name: '' });
+    });
+
+    test('a reset link that waits is not mailed to an address that the user has given up meanwhile', async () => {
+      const { stack } = scenario();
+      const { id } = await verified(scenario());
+      const [former, now] = [freshEmail(), Date.now()];
+      await stack.database(
+        `insert into outbox (id, kind, email, inbox, user_id, state, attempts, due_at, expires_at, created_at)
+         values (?, 'reset-password', ?, ?, ?, 'pending', 0, ?, ?, ?)`,
+        [randomUUID(), former, former, id, now, now + HOUR_MS, now],
+      );
+      await mailsSettled(stack, former);
+      expect(await stack.mailsTo(former)).toEqual([]);
     });
 
     test('a user deleted by an administrator is hidden and can restore the account', async () => {

@@ -126,6 +126,8 @@ everywhere((scenario) => {
     const winner = users[answers.findIndex(({ status }) => status === 200)];
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 404]);
     expect((await redeem(asked)).claims()?.sub).toBe(winner?.id);
+    for (const user of users)
+      expect(await eventsOf(stack(), user.id, 'grant-created')).toHaveLength(user === winner ? 1 : 0);
   });
 
   test('a device code works once: a second use ends the grant', async () => {

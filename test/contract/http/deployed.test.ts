@@ -27,7 +27,7 @@ const cookiesAreSafe = (stack: () => Stack) =>
     ]);
     // Without the prefix they may be another host's.
     const cookies = login.setCookies.map((line) => line.split(';', 1)[0]).join('; ');
-    const change = { currentPassword: PASSWORD, newPassword: PASSWORD };
+    const change = { currentPassword: PASSWORD, newPassword: `${PASSWORD}-2` };
     const changed = await call('account.changePassword', change, {
       headers: { cookie: cookies.replace('__Host-', '') },
     });
@@ -55,6 +55,9 @@ describe('in production', () => {
         await expect.poll(output, { timeout: 10_000 }).toContain('"msg":"ready"');
         expect(output()).toContain('PUBLIC_USERS is full: everyone can read the names and addresses of all users');
         expect(output()).toContain('REGISTRATION is open: everyone can create an account');
+        const warnings = (output()?.split('\n') ?? []).filter((line) => line.includes('"level":40'));
+        expect(warnings.join('\n')).toMatch(/PUBLIC_USERS is full: .*Set PUBLIC_USERS=off/);
+        expect(warnings.join('\n')).toMatch(/LIMIT_LOGIN is \d+\/\d+: /);
       });
 
       cookiesAreSafe(stack);

@@ -5,7 +5,7 @@ import { ask } from '../../rig/client/raw.ts';
 import { clientAddress, freshEmail } from '../../rig/servers/address.ts';
 import { inTime, until } from '../../rig/until.ts';
 import { callerOf, paths } from '../rig/callers.ts';
-import { isAlive, loggedIn, onBothStacks, onStack, PASSWORD } from '../rig/scenario.ts';
+import { administrator, isAlive, loggedIn, onBothStacks, onStack, PASSWORD, verified } from '../rig/scenario.ts';
 
 /** interface.md section 5, exactly. */
 const securityHeaders = (apiHost: string) => ({
@@ -308,6 +308,20 @@ onBothStacks((stack) => {
     });
     const path = await send('/api/users/%zz');
     expect([path.status, await path.json()]).toEqual([404, { message: 'Not found', code: 'NOT_FOUND' }]);
+  });
+
+  test('a parameter of the path counts, not a field of the body with its name', async () => {
+    const scenario = { stack: stack(), call: callerOf('rest', stack().url) };
+    const { session } = await administrator(scenario);
+    const [named, other] = [await verified(scenario), await verified(scenario)];
+    const headers = { ...json, cookie: `auth_session=${session}` };
+    const body = JSON.stringify({ id: other.id, role: 'admin' });
+    expect((await send(`/api/users/${named.id}/role`, { method: 'POST', headers, body })).status).toBe(200);
+    const rows = await stack().database("select id from users where role = 'admin' and id in (?, ?)", [
+      named.id,
+      other.id,
+    ]);
+    expect(rows).toEqual([{ id: named.id }]);
   });
 
   /** Added to an otherwise valid registration. */

@@ -70,13 +70,15 @@ everywhere(
       const { call, stack } = scenario();
       const { email, session: first } = await loggedIn(scenario());
       let session = first;
+      let currentPassword = PASSWORD;
       for (let i = 0; i < ALLOWED; i++) {
-        const change = { currentPassword: PASSWORD, newPassword: PASSWORD };
-        const reply = await call('account.changePassword', change, { session });
+        const newPassword = `${PASSWORD}-${i}`;
+        const reply = await call('account.changePassword', { currentPassword, newPassword }, { session });
         expect(reply).toMatchObject({ code: undefined });
         session = sessionIn(reply) ?? '';
+        currentPassword = newPassword;
       }
-      const change = { currentPassword: PASSWORD, newPassword: NEW_PASSWORD };
+      const change = { currentPassword, newPassword: NEW_PASSWORD };
       expectRefusal(await call('account.changePassword', change, { session }), 429, 'RATE_LIMITED');
       expect((await call('profile.get', undefined, { session })).status).toBe(200);
       await call('auth.forgotPassword', { email });

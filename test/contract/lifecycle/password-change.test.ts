@@ -92,6 +92,9 @@ everywhere((scenario) => {
     const cases: [input: object, status: number, code: string, options?: object][] = [
       [wrong, 401, 'INVALID_CREDENTIALS'],
       [{ ...change, newPassword: 'weak' }, 400, 'VALIDATION_FAILED'],
+      [{ ...change, newPassword: PASSWORD }, 400, 'VALIDATION_FAILED'],
+      // That it is the same is told to those who know it.
+      [{ currentPassword: wrong.currentPassword, newPassword: wrong.currentPassword }, 401, 'INVALID_CREDENTIALS'],
       [{ newPassword: NEW_PASSWORD }, 400, 'VALIDATION_FAILED'],
       [{ ...change, currentPassword: '' }, 400, 'VALIDATION_FAILED'],
       [{ ...change, currentPassword: 1 }, 400, 'VALIDATION_FAILED'],
@@ -111,6 +114,10 @@ everywhere((scenario) => {
     const refused = await call('account.changePassword', { newPassword: NEW_PASSWORD }, { session });
     expect(refused.details).toEqual({
       currentPassword: { message: 'Please enter your current password', rule: 'required' },
+    });
+    const same = await call('account.changePassword', { ...change, newPassword: PASSWORD }, { session });
+    expect(same.details).toEqual({
+      newPassword: { message: 'This is your current password', rule: 'same_as_current' },
     });
     expect(await call('account.changePassword', wrong, { session })).toMatchObject({
       message: 'The password is wrong',

@@ -55,7 +55,7 @@ function expectLimited(reply: Reply, points: number, seconds: number): void {
 const actsOfAnOwner: [string, (scenario: Scenario, user: { id: string }, own: CallOptions) => Promise<Reply>][] = [
   [
     'a change of the password',
-    ({ call }, _, own) => call('account.changePassword', { currentPassword: PASSWORD, newPassword: PASSWORD }, own),
+    ({ call }, _, own) => call('account.changePassword', { currentPassword: PASSWORD, newPassword: NEW_PASSWORD }, own),
   ],
   ['a logout of all devices', ({ call }, _, own) => call('auth.logoutAll', undefined, own)],
   [
@@ -228,7 +228,8 @@ everywhere(
       }
       expect(deviceIn(reply) === undefined).toBe(isOfAdministrator);
       if (isOfAdministrator) return;
-      const { status } = await call('auth.login', person, { device: deviceIn(reply) });
+      const password = title.includes('password') ? NEW_PASSWORD : PASSWORD;
+      const { status } = await call('auth.login', { email, password }, { device: deviceIn(reply) });
       expect(status).toBe(title.includes('app') ? 403 : 200);
     });
 

@@ -5,9 +5,11 @@ import { callerOf } from '../rig/callers.ts';
 import { beginRegistration } from '../rig/passkey-scenario.ts';
 import { loggedIn, onBothStacks, registered } from '../rig/scenario.ts';
 
-/** APP_NAME in mails, passkeys and the banner. */
+/** APP_NAME and APP_HOME_URL in mails, passkeys and the banner. */
 
 const NAME = '"Ada" & <Söhne>, Inc. 🎉';
+
+const HOME = 'https://app.example.test/start';
 
 onBothStacks(
   (stack) => {
@@ -15,10 +17,12 @@ onBothStacks(
 
     test('mails name the brand in subject, text, HTML and sender', async () => {
       const { email } = await registered(scenario(), { email: freshEmail() });
-      const { subject, text, html } = await stack().waitForMail({ to: email });
+      const { from: sender, subject, text, html } = await stack().waitForMail({ to: email });
       expect(subject).toBe(`Verify your email for ${NAME}`);
       expect(text).toContain(`log in to ${NAME}.`);
-      expect(text).toMatch(/\n\nSupport: help@example\.test\n+$/);
+      const back = `Back to ${NAME}: ${HOME}`;
+      expect(text.trimEnd().endsWith(`\n\n${back}\nSupport: help@example.test`)).toBe(true);
+      expect(html).toContain(`<a href="${HOME}"><img src="https://cdn.example.test/logo.png"`);
       expect(html).toContain('log in to &quot;Ada&quot; &amp; &lt;Söhne&gt;, Inc. 🎉.');
       expect(html).toContain('background:#0f766e');
       const sent = stack()
@@ -27,7 +31,7 @@ onBothStacks(
       if (sent) {
         const { from } = await PostalMime.parse(sent.raw);
         expect(from).toEqual({ name: NAME, address: 'no-reply@accounts.test' });
-      }
+      } else expect(sender).toBe(`${NAME} <no-reply@accounts.test>`);
     });
 
     test('authenticators show the brand; the RP ID is unchanged', async () => {
@@ -46,6 +50,8 @@ onBothStacks(
   {
     env: {
       APP_NAME: NAME,
+      APP_HOME_URL: HOME,
+      APP_LOGO_URL: 'https://cdn.example.test/logo.png',
       BRAND_COLOR: '#0f766e',
       SUPPORT_URL: 'mailto:help@example.test',
       MAIL_FROM: 'no-reply@accounts.test',

@@ -119,6 +119,8 @@ export const paths: Record<string, [method: string, path: string]> = {
   'upload.usage': ['GET', '/api/upload'],
   'upload.list': ['GET', '/api/uploads'],
   'upload.remove': ['DELETE', '/api/uploads/{name}'],
+  'upload.address': ['POST', '/api/uploads/{name}/address'],
+  'upload.publish': ['POST', '/api/uploads/{name}/publish'],
   'service.events': ['GET', '/api/events'],
   'webhooks.list': ['GET', '/api/webhooks'],
   'webhooks.get': ['GET', '/api/webhooks/{id}'],
@@ -144,20 +146,16 @@ export const paths: Record<string, [method: string, path: string]> = {
   health: ['GET', '/api/health'],
 };
 
-const headersOf = ({
-  session,
-  browser,
-  device,
-  pending,
-  key,
-  address = clientAddress(),
-  headers,
-}: CallOptions): Record<string, string> => {
+const headersOf = (
+  url: string,
+  { session, browser, device, pending, key, address = clientAddress(), headers }: CallOptions,
+): Record<string, string> => {
+  const prefix = url.startsWith('https:') ? '__Host-' : '';
   const cookies = Object.entries({
     auth_session: session,
-    auth_browser: browser,
-    auth_device: device,
-    auth_pending: pending,
+    [`${prefix}auth_browser`]: browser,
+    [`${prefix}auth_device`]: device,
+    [`${prefix}auth_pending`]: pending,
   })
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `${name}=${value}`);
@@ -178,7 +176,7 @@ export async function refusalsOfBatch(
 ): Promise<(string | number)[]> {
   const response = await fetch(`${url}/trpc/${Array(inputs.length).fill(procedure).join(',')}?batch=1`, {
     method: 'POST',
-    headers: { 'content-type': 'application/json', ...headersOf(options) },
+    headers: { 'content-type': 'application/json', ...headersOf(url, options) },
     body: JSON.stringify({ ...inputs }),
   });
   const answers = (await response.json()) as { error: { data: { code: string } } }[];
@@ -205,7 +203,7 @@ const overRest =
     const signed = await options.sign?.(method, address);
     const response = await fetch(address, {
       method,
-      headers: { ...headersOf(options), ...signed, ...(hasBody && { 'content-type': 'application/json' }) },
+      headers: { ...headersOf(url, options), ...signed, ...(hasBody && { 'content-type': 'application/json' }) },
       ...(hasBody && { body: JSON.stringify(body) }),
     });
     if (!response.headers.has('x-request-id')) throw new ForeignAnswer(response, await response.text());
@@ -222,7 +220,7 @@ const throughClient =
     let response: Response | undefined;
     const client = createClient({
       url,
-      headers: headersOf(options),
+      headers: headersOf(url, options),
       fetch: async (address, init = {}) => {
         const signed = await options.sign?.(init.method ?? 'GET', String(address));
         response = await fetch(address, { ...init, headers: { ...(init.headers as object), ...signed } });

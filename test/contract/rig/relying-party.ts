@@ -26,7 +26,7 @@ export class Visitor {
     };
     const response = await fetch(url, { redirect: 'manual', headers });
     const set = response.headers.getSetCookie().map((line) => line.split(';')[0] ?? '');
-    this.cookie = set.find((pair) => pair.startsWith('auth_browser=')) ?? this.cookie;
+    this.cookie = set.find((pair) => /^(?:__Host-)?auth_browser=/.test(pair)) ?? this.cookie;
     return response;
   }
 }

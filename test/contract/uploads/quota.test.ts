@@ -27,6 +27,10 @@ function acts({ stack }: Uploading, session: string, surface: 'rest' | 'trpc' = 
   };
 }
 
+/** The bytes of an image and its variants. */
+const bytesOf = ({ size, variants }: { size: number; variants: { bytes: number }[] }) =>
+  variants.reduce((sum, { bytes }) => sum + bytes, size);
+
 const pdf = (size: number) => Buffer.alloc(size, '%PDF-1.7 ');
 
 const put = (address: string, bytes: Buffer, type = 'application/pdf') =>
@@ -99,6 +103,7 @@ onBothStorages(
           name: expect.stringMatching(/^[0-9a-f-]{36}\.pdf$/),
           key: expect.stringMatching(/^uploads\/[0-9a-f-]{36}\.pdf$/),
           url: expect.stringMatching(/^http.*\/uploads\/[0-9a-f-]{36}\.pdf$/),
+          visibility: 'public',
           contentType: 'application/pdf',
           size: expect.any(Number),
           purpose: 'direct',
@@ -176,7 +181,7 @@ onBothStorages(
       const { body } = await sendImage(uploading(), session, { bytes: await png() });
       const key = keyOf(body.url);
       const { used } = await usage();
-      expect(used).toBe(body.size);
+      expect(used).toBe(bytesOf(body));
       // As after a crash between the transaction and the deletion of the object.
       await uploading().stack.database(
         "update uploads set state = 'doomed', expires_at = 1, due_at = 1 where object_key = ?",
@@ -200,15 +205,15 @@ onBothStorages(
       const { usage, wear, list } = acts(uploading(), session);
       const send = async () => (await sendImage(uploading(), session, { bytes: await png(), type: 'avatar' })).body;
       const [first, second] = [await send(), await send()];
-      expect(await usage()).toMatchObject({ used: first.size + second.size, files: 2 });
+      expect(await usage()).toMatchObject({ used: bytesOf(first) + bytesOf(second), files: 2 });
       await wear(first.url);
       await wear(second.url);
-      expect(await usage()).toMatchObject({ used: first.size + second.size, files: 2 });
+      expect(await usage()).toMatchObject({ used: bytesOf(first) + bytesOf(second), files: 2 });
       const states = (await list()).data.data.map(({ url, state }: { url: string; state: string }) => [url, state]);
       expect(Object.fromEntries(states)).toEqual({ [first.url]: 'replaced', [second.url]: 'stored' });
       await uploading().stack.database('update uploads set due_at = 1 where object_key = ?', [keyOf(first.url)]);
       await until(async () => (await usage()).files === 1);
-      expect(await usage()).toMatchObject({ used: second.size });
+      expect(await usage()).toMatchObject({ used: bytesOf(second) });
     });
 
     test('an image past the quota gets an upload refusal, and nothing is stored', async () => {

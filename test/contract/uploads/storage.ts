@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { readdirSync, readlinkSync } from 'node:fs';
-import { access, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { access, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
@@ -20,6 +20,7 @@ export interface Objects {
   read(key: string): Promise<Buffer>;
   /** As if uploaded to its URL. */
   put(key: string, bytes: Uint8Array): Promise<void>;
+  remove(key: string): Promise<void>;
 }
 
 export interface Uploading {
@@ -110,6 +111,7 @@ const onDisk = (root: string): Objects => ({
     await mkdir(dirname(join(root, key)), { recursive: true });
     await writeFile(join(root, key), bytes);
   },
+  remove: (key) => rm(join(root, key)),
 });
 
 /** A new user who is logged in over REST. */

@@ -43,6 +43,7 @@ const granted = async () => {
       tokenFormat: 'jwt',
       trusted: true,
       logoUrl: null,
+      backchannelLogoutUri: null,
       publicKeys: [],
     },
     operator,

@@ -119,7 +119,7 @@ describe.each(isMutationRun ? (['SQLite'] as const) : (['SQLite', 'MySQL'] as co
       const { reserve, usage } = instance(database);
       const [held, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
       const holding = database.change(async (tables) => {
-        await usage.addWithin(tables, { userId: ada, size: QUOTA - 10 });
+        await usage.addWithin(tables, { userId: ada, bytes: QUOTA - 10 });
         held.resolve();
         await release.promise;
       });

@@ -100,6 +100,7 @@ describe.each(stackNames)('on %s parts', (kind) => {
       findUser: async () => undefined,
       mailAdministrators: async () => undefined,
       wakeMails: () => undefined,
+      logoutMessages: async () => [],
       sender: {
         problemOf: () => undefined,
         send({ headers }) {

@@ -17,7 +17,13 @@ export interface Release {
 
 /** The newest release before this commit, or the first one itself, in a directory that is removed when this process ends. */
 export async function lastRelease(): Promise<Release> {
-  const { commit, name } = await newest();
+  return treeOf(await newest());
+}
+
+/** The state of a commit, in the same way. */
+export const releaseAt = (commit: string): Promise<Release> => treeOf({ commit, name: commit });
+
+async function treeOf({ commit, name }: { commit: string; name: string }): Promise<Release> {
   const tree = temporaryDirectory('release');
   await run('sh', ['-c', 'git archive "$0" | tar -x -C "$1"', commit, tree], { cwd: root });
   const changed = await git('diff', '--name-only', commit, '--', 'package-lock.json');

@@ -20,6 +20,7 @@ export interface S3 {
   keys(): Promise<string[]>;
   read(key: string): Promise<Buffer>;
   put(key: string, bytes: Uint8Array): Promise<void>;
+  remove(key: string): Promise<void>;
   /** Method and path of every signed request so far, oldest first. */
   requests(): string[];
   behave(behaviour: S3Behaviour): void;
@@ -186,6 +187,7 @@ export async function startS3({
       return found;
     },
     read: async (key) => buffer(await client.getObject(bucket, key)),
+    remove: (key) => client.removeObject(bucket, key),
     async put(key, bytes) {
       await client.putObject(bucket, key, Buffer.from(bytes));
     },

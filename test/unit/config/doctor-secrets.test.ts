@@ -19,7 +19,7 @@ const environment = {
 /** No secrets, despite their names: identifiers and addresses of provider or storage. */
 const without = ['S3_ACCESS_KEY', 'S3_PUBLIC_URL', 'APP_URL'];
 /** Operator URLs that every user can read; one with a password is refused. */
-const shown = ['APP_LOGO_URL', 'SUPPORT_URL', 'TERMS_URL', 'PRIVACY_URL'];
+const shown = ['APP_HOME_URL', 'APP_LOGO_URL', 'SUPPORT_URL', 'TERMS_URL', 'PRIVACY_URL'];
 /** Read only by the OpenTelemetry SDK; the doctor calls no collector. */
 const elsewhere = ['OTEL_EXPORTER_OTLP_HEADERS'];
 /** Hashes, which reveal no token. */

@@ -22,7 +22,7 @@ import { createSecrets } from '../../../server/secrets.ts';
 import { createLog } from '../../../server/telemetry/log.ts';
 import { readTexts } from '../../../server/texts/index.ts';
 import { createUploads } from '../../../server/uploads/index.ts';
-import { createDeliveries, createWebhooks } from '../../../server/webhooks/index.ts';
+import { createDeliveries, createLogoutAddresses, createWebhooks } from '../../../server/webhooks/index.ts';
 import { temporaryDirectory } from '../../rig/servers/custodian.ts';
 
 const DAY = 24 * 60 * 60 * 1000;
@@ -68,12 +68,14 @@ beforeAll(async () => {
     log,
   });
   const sender = createWebhookSender(config);
-  const applications = createApplications(config, { database, activity, limits });
+  const setLogoutAddress = createLogoutAddresses(database);
+  const applications = createApplications(config, { database, activity, limits, sender, setLogoutAddress });
+  const oauth = createOAuth(config, { database, store, activity, accounts, applications, limits, secrets, log });
   caller = inProcessCaller('worker', {
     accounts,
     access: createAccess({ database, users: accounts.users, ...accounts.mail }),
     applications,
-    oauth: createOAuth(config, { database, store, activity, accounts, applications, limits, secrets, log }),
+    oauth,
     events,
     limits,
     uploads,
@@ -84,6 +86,7 @@ beforeAll(async () => {
       events,
       limits,
       deliveries,
+      logoutMessages: oauth.logoutMessages,
       sender,
       secrets,
       log,

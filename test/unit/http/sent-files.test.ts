@@ -53,6 +53,6 @@ test.skipIf(process.platform !== 'linux')('a file is closed if its size cannot b
   expect(isOpen()).toBe(true);
   await handle.close();
   vi.spyOn(Object.getPrototypeOf(handle) as FileHandle, 'stat').mockRejectedValueOnce(new Error('EIO'));
-  await expect(storage.served?.open('uploads/a.png')).rejects.toMatchObject({ status: 503 });
+  await expect(storage.served?.open('uploads/a.png', new URLSearchParams())).rejects.toMatchObject({ status: 503 });
   expect(isOpen()).toBe(false);
 });

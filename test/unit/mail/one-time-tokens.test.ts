@@ -69,7 +69,7 @@ test('is found for its own purpose, with its user', async () => {
   const { id, token } = await issue(ada);
   await issue(charles);
   const purpose = 'reset-password';
-  const state = { used: false, expired: false, disownedAt: null, coversFrom: expect.any(Number) };
+  const state = { used: false, expired: false, disownedAt: null, coversFrom: expect.any(Number), returnTo: null };
   expect(await find(token)).toEqual({ id, userId: ada.id, email: ada.email, purpose, ...state });
   expect(await find(token, 'verify-email')).toBeUndefined();
   expect(await find(`${token.slice(0, -1)}!`)).toBeUndefined();

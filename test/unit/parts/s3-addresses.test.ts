@@ -35,19 +35,36 @@ test('a URL has the given path, its host, its expiry and the names of the signed
   });
 });
 
-test('the signature is that of AWS for these headers, this path and this host', async () => {
+const rfc3986 = (text: string) =>
+  encodeURIComponent(text).replace(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`);
+
+const download = {
+  method: 'GET',
+  path: '/bucket/private/photo.png',
+  headers: {},
+  query: { 'response-content-disposition': "attachment; filename*=UTF-8''it%27s%20%281%29!*.pdf" },
+  expiresInSeconds: 300,
+};
+
+test.each([
+  ['an upload', upload],
+  ['a download with a name', download],
+])('the signature of %s is that of AWS for its headers, its path, its query and its host', async (_what, signed) => {
   vi.setSystemTime('2013-05-24T00:00:00Z');
-  const url = new URL(await presignUpload(upload));
+  const url = new URL(await presignUpload(signed));
   const signature = url.searchParams.get('X-Amz-Signature');
   url.searchParams.delete('X-Amz-Signature');
-  const query = [...url.searchParams].map((pair) => pair.map(encodeURIComponent).join('=')).sort();
-  const headers = ['content-length:3', 'content-type:image/png', `host:${url.host}`, ''];
+  const query = [...url.searchParams].map((pair) => pair.map(rfc3986).join('=')).sort();
+  const headers = Object.entries({ host: url.host, ...signed.headers }).sort(([one], [other]) =>
+    one < other ? -1 : 1,
+  );
   const request = [
-    'PUT',
-    upload.path,
+    signed.method,
+    signed.path,
     query.join('&'),
-    ...headers,
-    'content-length;content-type;host',
+    ...headers.map((header) => header.join(':')),
+    '',
+    headers.map(([name]) => name).join(';'),
     'UNSIGNED-PAYLOAD',
   ];
   const scope = ['20130524', 'us-east-1', 's3', 'aws4_request'];

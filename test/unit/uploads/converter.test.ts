@@ -12,6 +12,8 @@ import { signalIfThere } from '../../rig/process/process-group.ts';
 import { childrenOf, priorities } from '../../rig/process/process-tree.ts';
 import { until } from '../../rig/until.ts';
 
+const WIDTHS = [40, 80];
+
 const conversionProcesses = () =>
   childrenOf(process.pid).filter((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('conversion-process'));
 
@@ -25,7 +27,7 @@ function processOf(): number {
 async function convert({ open }: ReturnType<typeof createConverter>, bytes: Buffer, type: ImageType = 'image/png') {
   const image = await open([bytes], type);
   try {
-    return await image.convert('post');
+    return await image.convert('post', WIDTHS);
   } finally {
     image.close();
   }
@@ -61,10 +63,10 @@ test('concurrent images arrive unchanged, in any pieces', async () => {
       const amount = Math.ceil(bytes.length / piece);
       const pieces = Array.from({ length: amount }, (_, n) => bytes.subarray(n * piece, (n + 1) * piece));
       const image = await converter.open(pieces, 'image/jpeg');
-      return image.convert('post').finally(image.close);
+      return image.convert('post', WIDTHS).finally(image.close);
     }),
   );
-  expect(converted).toEqual(await Promise.all(images.map(({ bytes }) => toWebp(bytes, 'post'))));
+  expect(converted).toEqual(await Promise.all(images.map(({ bytes }) => toWebp(bytes, 'post', WIDTHS))));
 });
 
 test('an idle process that has converted an image ends', async () => {
@@ -72,7 +74,7 @@ test('an idle process that has converted an image ends', async () => {
   const program = `
     const { createConverter } = await import(${JSON.stringify(converter)});
     const image = await createConverter({ idleMs: 600_000 }).open([Buffer.from(process.argv[1], 'base64')], 'image/png');
-    console.log((await image.convert('post')).width);
+    console.log((await image.convert('post', [])).width);
     image.close();`;
   const args = ['--input-type=module', '-e', program, (await png()).toString('base64')];
   expect((await promisify(execFile)(process.execPath, args)).stdout).toBe('300\n');
@@ -90,7 +92,7 @@ test('an open image keeps the process', async () => {
   const open = await converter.open([await png()], 'image/png');
   const pid = processOf();
   await convert(converter, await png());
-  expect(await open.convert('post')).toMatchObject({ width: 300 });
+  expect(await open.convert('post', WIDTHS)).toMatchObject({ width: 300 });
   expect(processOf()).toBe(pid);
   open.close();
 });
@@ -107,7 +109,7 @@ test('if it is killed, its images fail with 503, and the next starts another', a
     ...unavailable,
     cause: { message: expect.stringMatching(/SIGKILL$/) },
   });
-  await expect(open.convert('post')).rejects.toMatchObject(unavailable);
+  await expect(open.convert('post', WIDTHS)).rejects.toMatchObject(unavailable);
   open.close();
   expect(await convert(converter, await png())).toMatchObject({ width: 300 });
 });
@@ -146,7 +148,7 @@ test('it ignores signals to the process group', async () => {
   const converter = createConverter();
   const open = await converter.open([await png()], 'image/png');
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.kill(processOf(), signal);
-  expect(await open.convert('post')).toMatchObject({ width: 300 });
+  expect(await open.convert('post', WIDTHS)).toMatchObject({ width: 300 });
   open.close();
 });
 

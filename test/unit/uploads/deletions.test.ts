@@ -5,7 +5,7 @@ import type { Database } from '../../../server/parts/database/contract.ts';
 import { openDatabase } from '../../../server/parts/database/index.ts';
 import type { ObjectStorage } from '../../../server/parts/object-storage/contract.ts';
 import type { Log } from '../../../server/telemetry/log.ts';
-import { createUploads } from '../../../server/uploads/index.ts';
+import { createUploads, nameOf } from '../../../server/uploads/index.ts';
 import { photograph } from '../../contract/uploads/corpus.ts';
 import { temporaryDirectory } from '../../rig/servers/custodian.ts';
 import { until } from '../../rig/until.ts';
@@ -33,7 +33,11 @@ let uploads: ReturnType<typeof createUploads>;
 beforeAll(async () => {
   database = await openDatabase({ databaseUrl: undefined, dataDir: temporaryDirectory('data') });
   await database.migrate();
-  const config = { cores: 1, ownAvatars: false, uploads: { types: [], maxBytes: 1, quota: 1e9 } };
+  const config = {
+    cores: 1,
+    ownAvatars: false,
+    uploads: { areOnDisk: false, types: [], maxBytes: 1, quota: 1e9, imageSizes: { avatar: [], post: [20, 40] } },
+  };
   uploads = createUploads(config, {
     database,
     activity: createActivity(database, { keptDays: 1 }),
@@ -51,7 +55,11 @@ const beginStoring = async (userId: string) => {
   take = Promise.withResolvers<void>();
   const bytes = new Uint8Array(await photograph(80, 60));
   const end = uploads
-    .storeImage(userId, { file: new File([bytes], 'a', { type: 'image/jpeg' }), purpose: 'post' }, backgroundJob)
+    .storeImage(
+      userId,
+      { file: new File([bytes], 'a', { type: 'image/jpeg' }), purpose: 'post', visibility: 'public' },
+      backgroundJob,
+    )
     .catch(() => undefined);
   const key = await until(
     async () => (await uploads.list(userId, { limit: 1, after: undefined })).uploads[0]?.objectKey,
@@ -73,7 +81,7 @@ const expire = (key: string) =>
   );
 
 test.each([
-  ['the user', (userId: string, key: string) => uploads.remove(userId, key, backgroundJob)],
+  ['the user', (userId: string, key: string) => uploads.remove(userId, nameOf(key), backgroundJob)],
   ['the end of the account', (id: string) => uploads.removeAllOf(id)],
 ])(
   'an image that %s deletes during its storing leaves no object',

@@ -27,6 +27,8 @@ test('a failed inspection does not abandon others: the round and stop wait for a
   let failing = '';
   const objects: ObjectStorage = {
     presignPut: async ({ key }) => key,
+    presignGet: async ({ key }) => key,
+    copy: async () => true,
     put: async () => undefined,
     async find(key) {
       found.push(key);
@@ -45,7 +47,8 @@ test('a failed inspection does not abandon others: the round and stop wait for a
     objects,
     log: await createLog(config),
   });
-  const declare = (userId: string) => uploads.presign(userId, { contentType: 'application/pdf', size: 8 });
+  const declare = (userId: string) =>
+    uploads.presign(userId, { contentType: 'application/pdf', size: 8, visibility: 'public' });
   failing = (await declare('first')).key;
   await declare('second');
   // Due in this order, both for their last check.

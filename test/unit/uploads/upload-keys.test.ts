@@ -10,14 +10,21 @@ const extensions = { jpeg: 'jpg' } as Record<string, string>;
 
 test('a key has random characters and the extension of the declared type, and never repeats', async () => {
   const reserved: { objectKey: string; contentType: string; size: number }[] = [];
-  const { presign, storeImage } = createNewUploads({ types: [...defaultUploadTypes], maxBytes: MAX_BYTES, quota: 1 }, {
+  const settings = {
+    areOnDisk: false,
+    types: [...defaultUploadTypes],
+    maxBytes: MAX_BYTES,
+    quota: 1,
+    imageSizes: { avatar: [], post: [] },
+  };
+  const { presign, storeImage } = createNewUploads(settings, {
     objects: {
       presignPut: async ({ key }: { key: string }) => `http://storage.test/${key}`,
       publicUrl: (key: string) => `http://storage.test/${key}`,
       put: async () => undefined,
     },
     records: { reserve: async (one: never) => void reserved.push(one), commit: async () => true },
-    images: { convert: async () => ({ bytes: Buffer.alloc(1), width: 1, height: 1 }) },
+    images: { convert: async () => ({ bytes: Buffer.alloc(1), width: 1, height: 1, variants: [], placeholder: '' }) },
   } as never);
   const isUpper = fc.boolean();
   const type = fc.oneof(
@@ -45,7 +52,7 @@ test('a key has random characters and the extension of the declared type, and ne
       async (contentType, size, filename) => {
         const isRight =
           (defaultUploadTypes as readonly string[]).includes(contentType.toLowerCase()) && size <= MAX_BYTES;
-        const sent = { contentType, size, filename };
+        const sent = { contentType, size, filename, visibility: 'public' as const };
         const found = await presign('user', sent).then(
           ({ key }) => key,
           ({ code }) => code,
@@ -56,7 +63,7 @@ test('a key has random characters and the extension of the declared type, and ne
         else expect(found).toBe('VALIDATION_FAILED');
         const { url } = await storeImage(
           'user',
-          { file: { ...sent, name: filename, type: contentType } as never, purpose: 'post' },
+          { file: { ...sent, name: filename, type: contentType } as never, purpose: 'post', visibility: 'public' },
           backgroundJob,
         );
         expect(url).toMatch(/^http:\/\/storage\.test\/uploads\/[A-Za-z0-9_-]{36}\.webp$/);

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { User } from '../../../entities/index.ts';
-import { createUserSearch, isSearchCursor } from '../../../server/accounts/users/search.ts';
+import { storeNameWords } from '../../../server/accounts/users/name-words.ts';
+import { createSearch, createUserSearch, isSearchCursor } from '../../../server/accounts/users/search.ts';
 import { parseConfig } from '../../../server/config/index.ts';
 import type { Database } from '../../../server/parts/database/contract.ts';
 import { openDatabase } from '../../../server/parts/database/index.ts';
@@ -66,4 +67,53 @@ test('a cursor works as returned, for its own search', async () => {
   const altered = [`${nextCursor}=`, `${nextCursor}!`, Buffer.from(` ${position}`).toString('base64url'), '', 'e30'];
   for (const cursor of altered) expect(isSearchCursor(cursor, 'ada'), cursor).toBe(false);
   expect(isSearchCursor(nextCursor, 'dora')).toBe(false);
+});
+
+/** As administrators search. */
+const byWords = () =>
+  createSearch(
+    (read) => database.query(read),
+    (tables) => tables.selectFrom('users').select(['id', 'email', 'name', 'search_name as searchName']),
+    { byWord: true },
+  );
+
+test.each([1, 2, 3, 10])('later words find users for administrators, each once, in pages of %i', async (limit) => {
+  const people = [
+    ['Ortega Lucía', 'first@words.test'],
+    ['Lucía Ortega', 'ortega.l@words.test'],
+    ['María del Carmen Ortega-García', 'm@words.test'],
+    ['Ana Ortega Ortega', 'a@words.test'],
+    ['Nobody', 'ortega@words.test'],
+  ].map(([name = '', email = '']) => User.register({ name, email, passwordHash: 'x' }));
+  const found = async (q: string) => {
+    const all: string[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await byWords()({ q, cursor, limit });
+      expect(page.users.length).toBeLessThanOrEqual(limit);
+      all.push(...page.users.map(({ name }) => name));
+      cursor = page.nextCursor;
+      if (cursor !== undefined) expect(isSearchCursor(cursor, q)).toBe(true);
+    } while (cursor !== undefined);
+    return all;
+  };
+  await database.transaction(async (em, tables) => {
+    await em.insertMany(people);
+    await storeNameWords(tables, people);
+  });
+  try {
+    const [first = '', lucia = '', maria = '', ana = '', nobody = ''] = people.map(({ name }) => name);
+    const all = await found('ORTEGA');
+    expect(all[0]).toBe(first);
+    expect(all.slice(1, -1).sort()).toEqual([ana, lucia, maria].sort());
+    expect(all.at(-1)).toBe(nobody);
+    expect(await found('carmen ort')).toEqual([maria]);
+    expect(await found('garcia')).toEqual([maria]);
+    expect(await found('rtega')).toEqual([]);
+    expect(await pages('ortega', 10)).toEqual([[first, lucia, nobody]]);
+  } finally {
+    await database.write((tables) => tables.deleteFrom('users').where('email', 'like', '%@words.test').execute());
+  }
+  // They go with their users.
+  expect(await database.query((tables) => tables.selectFrom('name_words').selectAll().execute())).toEqual([]);
 });

@@ -1,7 +1,8 @@
-import { type Profile, uploadImage } from 'account-client';
+import { type Profile, srcSet, uploadImage } from 'account-client';
 import { useState } from 'react';
 import { accounts, refusalIn } from './accounts.ts';
 import { Form } from './form.tsx';
+import { Pictures } from './pictures.tsx';
 
 interface Props {
   profile: Profile;
@@ -27,6 +28,7 @@ export function ProfilePage({ profile, onChange }: Props) {
         send={async ({ name = '', bio = '' }) => onChange((await accounts.profile.update.mutate({ name, bio })).user)}
       />
       <Avatar profile={profile} onChange={onChange} />
+      <Pictures />
       <button type="button" onClick={() => void logOut()}>
         Log out
       </button>
@@ -56,7 +58,16 @@ function Avatar({ profile, onChange }: Props) {
 
   return (
     <p>
-      {profile.avatar && <img src={profile.avatar} alt="You" width="96" height="96" />}
+      {profile.avatar && (
+        <img
+          src={profile.avatar}
+          srcSet={srcSet({ url: profile.avatar, variants: profile.avatarVariants })}
+          sizes="96px"
+          alt="You"
+          width="96"
+          height="96"
+        />
+      )}
       <label>
         Picture{' '}
         <input

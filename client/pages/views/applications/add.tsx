@@ -14,6 +14,7 @@ const empty = {
   kind: 'web',
   redirectUris: '',
   postLogoutRedirectUris: '',
+  backchannelLogoutUri: '',
   scopes: 'openid profile email',
   resources: '',
   trusted: '',
@@ -37,7 +38,7 @@ export function AddApplication({ onAdded }: { onAdded(): Promise<void> }) {
   const { field, isBusy, form } = useForm({
     initial: empty,
     required: { name: text('apps.add.nameMissing') },
-    async send({ name, kind, redirectUris, postLogoutRedirectUris, scopes, resources, trusted }) {
+    async send({ name, kind, redirectUris, postLogoutRedirectUris, backchannelLogoutUri, scopes, resources, trusted }) {
       setAdded(undefined);
       if (!isKind(kind)) return empty;
       const given = {
@@ -45,6 +46,7 @@ export function AddApplication({ onAdded }: { onAdded(): Promise<void> }) {
         kind,
         redirectUris: entriesIn(redirectUris),
         postLogoutRedirectUris: entriesIn(postLogoutRedirectUris),
+        backchannelLogoutUri: backchannelLogoutUri || null,
         scopes: entriesIn(scopes),
         resources: entriesIn(resources),
         trusted: trusted !== '',
@@ -62,6 +64,7 @@ export function AddApplication({ onAdded }: { onAdded(): Promise<void> }) {
       const [name] = Object.keys(refusal.details)[0]?.split('.') ?? [];
       if (name === 'redirectUris' || name === 'postLogoutRedirectUris')
         return { field: name, message: text('apps.add.redirectsWrong') };
+      if (name === 'backchannelLogoutUri') return { field: name, message: text('apps.add.backchannelWrong') };
       if (name === 'scopes') return { field: name, message: text('apps.add.scopesWrong') };
       if (name === 'resources') return { field: name, message: text('apps.add.resourcesWrong') };
       return sessionEnded(refusal);
@@ -84,6 +87,13 @@ export function AddApplication({ onAdded }: { onAdded(): Promise<void> }) {
           label={text('apps.add.postLogout')}
           hint={text('apps.add.postLogoutHint')}
           rows={1}
+        />
+        <TextField
+          field={field('backchannelLogoutUri')}
+          label={text('apps.add.backchannel')}
+          type="letters"
+          autocomplete="off"
+          hint={text('apps.add.backchannelHint')}
         />
         <TextField
           field={field('scopes')}

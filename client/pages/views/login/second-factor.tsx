@@ -8,6 +8,7 @@ import { sentenceFor, useForm } from '../../form/use-form.ts';
 import { text } from '../../language/texts.ts';
 import { Page } from '../../page.tsx';
 import { hasPasskeys, ifAccepted, passkeyFor } from '../../passkeys.ts';
+import { endOfLogin } from '../../session/way-back.ts';
 
 /** The second step of a login: a code from the authenticator app, or a replacement. */
 export function SecondFactor() {
@@ -105,7 +106,7 @@ async function complete(step: () => Promise<unknown>): Promise<undefined> {
     location.replace(`${pagePaths.logIn}?error=second_factor_ended`);
     return;
   }
-  location.replace(pagePaths.dashboard);
+  location.replace(endOfLogin());
 }
 
 /** The methods named by the first step. After a provider login they are not known, so all are offered. */

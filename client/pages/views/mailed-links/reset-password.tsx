@@ -6,6 +6,7 @@ import { unmetRules } from '../../form/password-rules.ts';
 import { text } from '../../language/texts.ts';
 import { Page } from '../../page.tsx';
 import { mailedLink, useMailedLink } from '../../session/mailed-link.ts';
+import { rememberTarget } from '../../session/way-back.ts';
 import { LinkOutcome } from './link-outcome.tsx';
 
 /** The page behind the mailed link. */
@@ -15,7 +16,11 @@ export function ResetPassword() {
     initial: { email, password: '' },
     required: { password: text('entry.required.newPassword') },
     check: ({ password }) => unmetRules({ password }),
-    send: (token, { password }) => api.auth.resetPassword.mutate({ token, email, password }),
+    async send(token, { password }) {
+      const changed = await api.auth.resetPassword.mutate({ token, email, password });
+      rememberTarget(changed.returnTo);
+      return changed;
+    },
   });
   if (outcome)
     return (

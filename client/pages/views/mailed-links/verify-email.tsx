@@ -11,6 +11,7 @@ import { markup, text } from '../../language/texts.ts';
 import { MailboxHint, Page } from '../../page.tsx';
 import { beforeLogin, readDraft } from '../../session/draft.ts';
 import { mailedLink, useMailedLink } from '../../session/mailed-link.ts';
+import { rememberTarget, wayBack } from '../../session/way-back.ts';
 import { LinkOutcome } from './link-outcome.tsx';
 
 type Unproven = NonNullable<VerifyEmailOutput['unproven']>;
@@ -23,7 +24,11 @@ export function VerifyEmail() {
 function Confirm() {
   const { token, outcome, isRefused, isBusy, form } = useMailedLink({
     initial: {},
-    send: (token) => api.auth.verifyEmail.mutate({ token }),
+    async send(token) {
+      const verified = await api.auth.verifyEmail.mutate({ token });
+      rememberTarget(verified.returnTo);
+      return verified;
+    },
   });
   if (outcome) return <Verified token={token} unproven={outcome.unproven ?? []} />;
   if (isRefused)
@@ -125,7 +130,7 @@ function Resend() {
     draft: { key: beforeLogin, names: ['email'] },
     async send(values) {
       setSent(false);
-      await api.auth.resendVerification.mutate(values);
+      await api.auth.resendVerification.mutate({ ...values, returnTo: wayBack() });
       setSent(true);
       return undefined;
     },

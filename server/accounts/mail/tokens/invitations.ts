@@ -9,7 +9,7 @@ import { createMailedTokens } from './derivation.ts';
 
 const INVITATION = 'invitation';
 
-const listedFields = ['id', 'email', 'invitedBy', 'createdAt', 'expiresAt'] as const;
+const listedFields = ['id', 'email', 'invitedBy', 'createdAt', 'expiresAt', 'returnTo'] as const;
 const listedColumns = columnsOf(listedFields);
 
 /** Times in milliseconds since 1970. */
@@ -44,7 +44,10 @@ export const createInvitationRows = ({ database, secrets }: { database: Database
      * Invites an address and replaces its older invitation. Rejects with a duplicate key error after a concurrent
      * invitation.
      */
-    async issue(tables: AllTables, email: string, invitedBy: string | null): Promise<ListedInvitation> {
+    async issue(
+      tables: AllTables,
+      { email, invitedBy, returnTo }: Pick<Invitation, 'email' | 'invitedBy' | 'returnTo'>,
+    ): Promise<ListedInvitation> {
       const id = uuidv7();
       await tables.deleteFrom('invitations').where('email', '=', email).execute();
       await tables
@@ -56,6 +59,7 @@ export const createInvitationRows = ({ database, secrets }: { database: Database
           invited_by: invitedBy,
           created_at: database.now,
           expires_at: sql`${database.now} + ${mailKinds[INVITATION].lifeMs}`,
+          return_to: returnTo,
         })
         .execute();
       return current(tables).where('id', '=', id).executeTakeFirstOrThrow();

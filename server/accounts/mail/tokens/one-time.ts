@@ -24,6 +24,14 @@ export interface FoundToken {
   coversFrom: number;
   /** When the token was used to disown the account. */
   disownedAt: number | null;
+  /** Where the page of the link leads. Check it again with `returnAddress`: the configuration may have changed. */
+  returnTo: string | null;
+}
+
+interface Issue {
+  /** The time of the reported act (database clock). */
+  coversFrom?: number | null;
+  returnTo?: string | null;
 }
 
 /** Mailed single-use tokens. A token is used and replaced under the lock on its user: it works once, also under a race. */
@@ -60,7 +68,7 @@ export const createOneTimeTokens = ({ database, secrets }: { database: Database;
     tables: AllTables,
     userId: string,
     purpose: TokenPurpose,
-    coversFrom: number | null = null,
+    { coversFrom = null, returnTo = null }: Issue = {},
   ): Promise<string> => {
     const id = randomUUID();
     await tables
@@ -73,6 +81,7 @@ export const createOneTimeTokens = ({ database, secrets }: { database: Database;
         expires_at: expiryOf(purpose),
         used: 0,
         covers_from: coversFrom,
+        return_to: returnTo,
       })
       .execute();
     return id;
@@ -89,20 +98,15 @@ export const createOneTimeTokens = ({ database, secrets }: { database: Database;
 
     /**
      * Issues a token, which replaces the older one of this purpose; a shared, unused token is renewed instead.
-     * `coversFrom`: the time of the reported act (database clock). Resolves to an id for `derive`.
+     * Resolves to an id for `derive`.
      */
-    async issue(
-      tables: AllTables,
-      user: LockedId,
-      purpose: TokenPurpose,
-      coversFrom: number | null = null,
-    ): Promise<string> {
+    async issue(tables: AllTables, user: LockedId, purpose: TokenPurpose, given: Issue = {}): Promise<string> {
       const { link } = mailKinds[purpose];
       const isShared = link?.source === 'one-time' && link.isShared;
-      const renewed = isShared && (await renew(tables, user, purpose, coversFrom));
+      const renewed = isShared && (await renew(tables, user, purpose, given.coversFrom ?? null));
       if (renewed) return renewed;
       await revoke(tables, user, purpose);
-      return issueFirst(tables, user.id, purpose, coversFrom);
+      return issueFirst(tables, user.id, purpose, given);
     },
 
     issueFirst,
@@ -120,6 +124,7 @@ export const createOneTimeTokens = ({ database, secrets }: { database: Database;
         .innerJoin('users as user', 'user.id', 'token.user_id')
         .select(['token.id', 'token.user_id as userId', 'user.email', 'token.purpose', 'token.used'])
         .select(['token.covers_from', 'token.expires_at', 'token.disowned_at as disownedAt'])
+        .select('token.return_to as returnTo')
         .select(sql<number>`${sql.ref('token.expires_at')} <= ${database.now}`.as('expired'))
         .where('token.token_hash', '=', hashOf(token))
         .where('token.purpose', 'in', purposes)

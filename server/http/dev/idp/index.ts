@@ -58,7 +58,7 @@ export function devIdentityProvider(config: Config, { store, secrets, log }: Par
   const showForm = async (ctx: Context) => {
     await (await provider()).interactionDetails(ctx.req, ctx.res);
     ctx.type = 'html';
-    ctx.body = devPage('Embedded identity provider', form);
+    ctx.body = devPage('Test provider', form);
   };
 
   const submitForm = async (ctx: Context) => {

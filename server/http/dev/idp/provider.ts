@@ -76,7 +76,7 @@ export async function createProvider({
     },
     renderError(ctx, { error, error_description: description = '' }) {
       ctx.type = 'html';
-      ctx.body = devPage('The embedded identity provider refused', `<p>${escapeHtml(`${error}: ${description}`)}</p>`);
+      ctx.body = devPage('The test provider refused', `<p>${escapeHtml(`${error}: ${description}`)}</p>`);
     },
   });
   // Its URLs follow APP_URL, which the mount sets in each request.

@@ -1,0 +1,9 @@
+import { prefixes, type Visibility } from '../parts/object-storage/contract.ts';
+
+/** The name of an upload: its key without the prefix. Names are unique: they contain a random UUID. */
+export const nameOf = (objectKey: string): string => objectKey.slice(objectKey.indexOf('/') + 1);
+
+/** The keys that an upload of this name may have. */
+export const keysOf = (name: string): string[] => Object.values(prefixes).map((prefix) => prefix + name);
+
+export const keyIn = (visibility: Visibility, name: string): string => prefixes[visibility] + name;
