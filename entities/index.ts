@@ -1,32 +1,37 @@
-import { AccessKeySchema } from './access-key.ts';
 import { ActivityEventSchema } from './activity-event.ts';
 import { ConsentSchema } from './consent.ts';
-import { EmailChangeSchema } from './email-change.ts';
+import { AccessKeySchema } from './credentials/access-key.ts';
+import { IdentitySchema } from './credentials/identity.ts';
+import { PasskeySchema } from './credentials/passkey.ts';
+import { RecoveryCodeSchema, TotpSchema } from './credentials/second-factor.ts';
+import { SessionSchema } from './credentials/session.ts';
 import { EventSequenceSchema } from './event-sequence.ts';
-import { IdentitySchema } from './identity.ts';
-import { InvitationSchema } from './invitation.ts';
-import { MailTargetSchema } from './mail-target.ts';
+import { EmailChangeSchema } from './mail/email-change.ts';
+import { InvitationSchema } from './mail/invitation.ts';
+import { MailTargetSchema } from './mail/mail-target.ts';
+import { OneTimeTokenSchema } from './mail/one-time-token.ts';
+import { OutboxMailSchema } from './mail/outbox-mail.ts';
 import { NameWordSchema } from './name-word.ts';
 import { ApplicationSchema, GrantSchema, OAuthArtifactSchema, SigningKeySchema } from './oauth.ts';
-import { OneTimeTokenSchema } from './one-time-token.ts';
-import { OutboxMailSchema } from './outbox-mail.ts';
-import { PasskeySchema } from './passkey.ts';
 import { RemovalSchema } from './removal.ts';
-import { RecoveryCodeSchema, TotpSchema } from './second-factor.ts';
-import { SessionSchema } from './session.ts';
 import { SharedLockSchema } from './shared-lock.ts';
 import { UploadSchema, UploadUsageSchema, UploadVariantSchema } from './upload.ts';
 import { UserSchema } from './user.ts';
 import { WebhookDeliverySchema, WebhookSchema } from './webhook.ts';
 
-export { AccessKey } from './access-key.ts';
 export { ActivityEvent } from './activity-event.ts';
 export { Consent } from './consent.ts';
-export { EmailChange } from './email-change.ts';
+export { AccessKey } from './credentials/access-key.ts';
+export { Identity } from './credentials/identity.ts';
+export { Passkey } from './credentials/passkey.ts';
+export { RecoveryCode, Totp } from './credentials/second-factor.ts';
+export { Session } from './credentials/session.ts';
 export { EventSequence } from './event-sequence.ts';
-export { Identity } from './identity.ts';
-export { Invitation } from './invitation.ts';
-export { MailTarget } from './mail-target.ts';
+export { EmailChange } from './mail/email-change.ts';
+export { Invitation } from './mail/invitation.ts';
+export { MailTarget } from './mail/mail-target.ts';
+export { OneTimeToken } from './mail/one-time-token.ts';
+export { type MailState, OutboxMail } from './mail/outbox-mail.ts';
 export { NameWord } from './name-word.ts';
 export {
   Application,
@@ -38,13 +43,8 @@ export {
   type TokenFormat,
   tokenFormats,
 } from './oauth.ts';
-export { OneTimeToken } from './one-time-token.ts';
-export { type MailState, OutboxMail } from './outbox-mail.ts';
-export { Passkey } from './passkey.ts';
 export { Removal } from './removal.ts';
 export { afterPrefix, laterWords, searchKey } from './search-key.ts';
-export { RecoveryCode, Totp } from './second-factor.ts';
-export { Session } from './session.ts';
 export { SharedLock } from './shared-lock.ts';
 export {
   avatarVariantsIn,

@@ -1,16 +1,25 @@
 import { globSync, readFileSync } from 'node:fs';
-import { join, normalize } from 'node:path';
+import { dirname, join, normalize } from 'node:path';
 import { problemOfImport, problemOfPackage } from './rooms.ts';
 
-/** Part of `npm run lint`: checks every import of the product against rooms.ts. */
+/** Part of `npm run lint`: checks every import of the product against rooms.ts, and how many files a folder has. */
 const IMPORTS = /\b(?:from|import)\s*\(?\s*'([^']+)'/g;
 
-const problems = globSync('{entities,server,routers,client/pages}/**/*.{ts,tsx}', { exclude: ['**/dist/**'] }).flatMap(
-  (file) =>
-    [...readFileSync(file, 'utf8').matchAll(IMPORTS)].map(([, name = '']) =>
-      name.startsWith('.') ? problemOfImport(file, normalize(join(file, '..', name))) : problemOfPackage(file, name),
-    ),
+const MAX_FILES_IN_FOLDER = 20;
+
+const files = globSync('{entities,server,routers,client/pages,client/src}/**/*.{ts,tsx}', { exclude: ['**/dist/**'] });
+const problems = files.flatMap((file) =>
+  file.startsWith('client/src')
+    ? []
+    : [...readFileSync(file, 'utf8').matchAll(IMPORTS)].map(([, name = '']) =>
+        name.startsWith('.') ? problemOfImport(file, normalize(join(file, '..', name))) : problemOfPackage(file, name),
+      ),
 );
+const folders = Map.groupBy(files, dirname);
+folders.delete('entities/migrations');
+for (const [folder, { length }] of folders) {
+  if (length > MAX_FILES_IN_FOLDER) problems.push(`${folder} has ${length} files, more than ${MAX_FILES_IN_FOLDER}`);
+}
 const found = problems.filter((problem) => problem !== undefined);
 if (found.length > 0) {
   process.stderr.write(`${found.join('\n')}\n`);

@@ -3,10 +3,10 @@ import type { Socket } from 'node:net';
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import type Koa from 'koa';
 import { ServiceError } from '../errors.ts';
-import { breakBody, MAX_BODY_MS } from './body.ts';
+import { breakBody, MAX_BODY_MS } from './bodies/body.ts';
+import { oneByOne } from './bodies/one-by-one.ts';
+import { closeAndLinger } from './bodies/unread-body.ts';
 import { codeOfStatus } from './failures.ts';
-import { oneByOne } from './one-by-one.ts';
-import { closeAndLinger } from './unread-body.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
 const KEEP_ALIVE_MS = 65_000;

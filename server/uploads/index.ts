@@ -9,7 +9,7 @@ import type { Log } from '../telemetry/log.ts';
 import { gauges } from '../telemetry/metrics.ts';
 import { createAvatars } from './avatars.ts';
 import { createDeletions } from './deletions.ts';
-import { createImages } from './images.ts';
+import { createImages } from './images/images.ts';
 import { createInspection } from './inspection.ts';
 import { createUploadLeases } from './leases.ts';
 import { type ListedVariant, listVariants } from './listed-variants.ts';

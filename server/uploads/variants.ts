@@ -24,8 +24,8 @@ import { count, gauges } from '../telemetry/metrics.ts';
 import type { Leases } from '../workers/leases.ts';
 import { createWorker } from '../workers/worker.ts';
 import { addressPattern } from './avatars.ts';
-import type { WebpImage } from './conversion.ts';
-import { createConverter } from './converter.ts';
+import type { WebpImage } from './images/conversion.ts';
+import { createConverter } from './images/converter.ts';
 import { toVariant } from './new-uploads.ts';
 import type { UsageCounter } from './usage.ts';
 

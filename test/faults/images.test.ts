@@ -2,9 +2,9 @@ import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { matchesSignature } from '../../server/lib/media-types.ts';
 import { imageTypes } from '../../server/shared/image-limits.ts';
-import { toRefusal, toWebp } from '../../server/uploads/conversion.ts';
-import { requireAffordable } from '../../server/uploads/image-cost.ts';
-import { createImages } from '../../server/uploads/images.ts';
+import { toRefusal, toWebp } from '../../server/uploads/images/conversion.ts';
+import { requireAffordable } from '../../server/uploads/images/image-cost.ts';
+import { createImages } from '../../server/uploads/images/images.ts';
 import { arithmeticBomb, emptyPng, photograph, profileBomb, scanBomb, textBomb } from '../contract/uploads/corpus.ts';
 
 const SECOND = 1e6;

@@ -1,8 +1,8 @@
 import type { Context } from 'koa';
 import { ServiceError } from '../../errors.ts';
 import { lazy } from '../../lib/lazy.ts';
-import { hasBody } from '../body.ts';
-import { parseBody } from '../parse-body.ts';
+import { hasBody } from '../bodies/body.ts';
+import { parseBody } from '../bodies/parse-body.ts';
 
 const LIMIT = '100kb';
 

@@ -7,7 +7,7 @@ import { Busboy, type BusboyInstance } from '@fastify/busboy';
 import type { Context } from 'koa';
 import { ServiceError } from '../../errors.ts';
 import { imageTooLarge, MAX_IMAGE_BYTES } from '../../shared/image-limits.ts';
-import { receiveBody } from '../body.ts';
+import { receiveBody } from '../bodies/body.ts';
 
 /** Allowance for the rest of a form besides the file: boundaries, headers, other fields. */
 const MAX_OVERHEAD_BYTES = 64 * 1024;

@@ -10,7 +10,7 @@ import {
   type ServedFile,
   type ServedFiles,
 } from '../../parts/object-storage/contract.ts';
-import { receiveBody } from '../body.ts';
+import { receiveBody } from '../bodies/body.ts';
 
 /** The format of generated names, with the width of a variant: no other name reaches the storage. */
 const fileName = /^[a-z0-9-]{1,64}(?:_\d{1,5})?\.[a-z0-9]{1,8}$/;

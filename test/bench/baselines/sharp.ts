@@ -2,8 +2,8 @@ import { availableParallelism, constants, setPriority } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import pLimit from 'p-limit';
 import { MAX_PIXELS } from '../../../server/shared/image-limits.ts';
-import { EFFORT } from '../../../server/uploads/conversion.ts';
-import { loadSharp } from '../../../server/uploads/sharp.ts';
+import { EFFORT } from '../../../server/uploads/images/conversion.ts';
+import { loadSharp } from '../../../server/uploads/images/sharp.ts';
 
 /** An image and the number of conversions. */
 export interface Batch {

@@ -2,7 +2,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import sharp from 'sharp';
-import { createImages, type SentImage } from '../../../server/uploads/images.ts';
+import { createImages, type SentImage } from '../../../server/uploads/images/images.ts';
 import { photograph, png } from '../../contract/uploads/corpus.ts';
 import type { Batch } from '../baselines/sharp.ts';
 import type { Case } from '../case.ts';

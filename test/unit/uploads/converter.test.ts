@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, expect, test } from 'vitest';
 import type { ImageType } from '../../../server/shared/image-limits.ts';
-import { toWebp } from '../../../server/uploads/conversion.ts';
-import { createConverter } from '../../../server/uploads/converter.ts';
+import { toWebp } from '../../../server/uploads/images/conversion.ts';
+import { createConverter } from '../../../server/uploads/images/converter.ts';
 import { cpuTime } from '../../bench/measure.ts';
 import { jpeg, photograph, png } from '../../contract/uploads/corpus.ts';
 import { signalIfThere } from '../../rig/process/process-group.ts';
@@ -70,7 +70,7 @@ test('concurrent images arrive unchanged, in any pieces', async () => {
 });
 
 test('an idle process that has converted an image ends', async () => {
-  const converter = join(import.meta.dirname, '../../../server/uploads/converter.ts');
+  const converter = join(import.meta.dirname, '../../../server/uploads/images/converter.ts');
   const program = `
     const { createConverter } = await import(${JSON.stringify(converter)});
     const image = await createConverter({ idleMs: 600_000 }).open([Buffer.from(process.argv[1], 'base64')], 'image/png');

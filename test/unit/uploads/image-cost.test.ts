@@ -1,6 +1,6 @@
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
-import { requireAffordable } from '../../../server/uploads/image-cost.ts';
+import { requireAffordable } from '../../../server/uploads/images/image-cost.ts';
 import {
   arithmeticBomb,
   emptyPng,

@@ -8,9 +8,9 @@ import type { Database } from '../../../server/parts/database/contract.ts';
 import { openDatabase } from '../../../server/parts/database/index.ts';
 import type { ObjectStorage } from '../../../server/parts/object-storage/contract.ts';
 import { createLog, type Log } from '../../../server/telemetry/log.ts';
-import { fromStored, toWebp } from '../../../server/uploads/conversion.ts';
+import { fromStored, toWebp } from '../../../server/uploads/images/conversion.ts';
+import { loadSharpForStored } from '../../../server/uploads/images/sharp.ts';
 import { createUploads, nameOf } from '../../../server/uploads/index.ts';
-import { loadSharpForStored } from '../../../server/uploads/sharp.ts';
 import { flat, photograph, png } from '../../contract/uploads/corpus.ts';
 import { temporaryDirectory } from '../../rig/servers/custodian.ts';
 

@@ -1,6 +1,6 @@
 import { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
-import { imageTypes } from '../shared/image-limits.ts';
+import { imageTypes } from '../../shared/image-limits.ts';
 
 /** The descriptor in the conversion process: the first after the standard ones and IPC. */
 export const PIPE = 4;

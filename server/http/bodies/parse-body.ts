@@ -1,7 +1,7 @@
 import type { Context, Middleware } from 'koa';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../../errors.ts';
+import { toServiceError } from '../failures.ts';
 import { receiveBody } from './body.ts';
-import { toServiceError } from './failures.ts';
 
 /** What `parser`, a middleware of koa-body, makes of the body. Rejects with ServiceError. */
 export async function parseBody(ctx: Context, parser: Middleware): Promise<unknown> {

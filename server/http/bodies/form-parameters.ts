@@ -1,5 +1,5 @@
 import type { Context } from 'koa';
-import { lazy } from '../lib/lazy.ts';
+import { lazy } from '../../lib/lazy.ts';
 import { hasBody } from './body.ts';
 import { parseBody } from './parse-body.ts';
 

@@ -7,7 +7,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { defineEntity, p } from '@mikro-orm/core';
-import type { ProviderName } from '../server/shared/method-names.ts';
+import type { ProviderName } from '../../server/shared/method-names.ts';
 
 export const IdentitySchema = defineEntity({
   name: 'Identity',

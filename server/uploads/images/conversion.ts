@@ -1,7 +1,7 @@
 import type { ResizeOptions, Sharp } from 'sharp';
 import { rgbaToThumbHash } from 'thumbhash';
-import { ServiceError } from '../errors.ts';
-import { type ImagePurpose, MAX_PIXELS, pictureSides } from '../shared/image-limits.ts';
+import { ServiceError } from '../../errors.ts';
+import { type ImagePurpose, MAX_PIXELS, pictureSides } from '../../shared/image-limits.ts';
 import { refusedImage } from './image-cost.ts';
 import { loadSharp, loadSharpForStored } from './sharp.ts';
 

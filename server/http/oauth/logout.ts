@@ -1,7 +1,7 @@
 import type { Context } from 'koa';
 import { z } from 'zod';
-import { pagePaths } from '../shared/page-paths.ts';
-import { formParameters } from './form-parameters.ts';
+import { pagePaths } from '../../shared/page-paths.ts';
+import { formParameters } from '../bodies/form-parameters.ts';
 
 /** A repeated parameter counts as missing. */
 const parameter = z.string().optional().catch(undefined);

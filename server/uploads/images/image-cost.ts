@@ -6,8 +6,8 @@
  * Huffman coding takes at least a bit. No browser shows such an image.
  */
 
-import { ServiceError } from '../errors.ts';
-import { type ImageType, MAX_MEGAPIXELS, MAX_PIXELS } from '../shared/image-limits.ts';
+import { ServiceError } from '../../errors.ts';
+import { type ImageType, MAX_MEGAPIXELS, MAX_PIXELS } from '../../shared/image-limits.ts';
 import { loadSharp } from './sharp.ts';
 
 /** The maximum side of a WebP image. One row of MAX_PIXELS takes a hundred times as long as a square of as many. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { finished } from 'node:stream';
-import { ServiceError } from '../errors.ts';
+import { ServiceError } from '../../errors.ts';
 
 /** True if a body follows the headers (RFC 9112 section 6). */
 export const hasBody = ({ headers }: IncomingMessage): boolean =>

@@ -1,12 +1,12 @@
 import type { Context, Middleware } from 'koa';
-import type { Config } from '../config/index.ts';
-import { newToken } from '../lib/random-token.ts';
-import type { Limits } from '../limits/index.ts';
-import { endpointOf, isStart, type OAuth, RESUME_COOKIE, resumedIn, routes } from '../oauth/index.ts';
-import { receiveBody } from './body.ts';
-import { clientAddress } from './client-address.ts';
-import { browserCookie, readBrowserCookie } from './cookies/browser.ts';
-import { formParameters } from './form-parameters.ts';
+import type { Config } from '../../config/index.ts';
+import { newToken } from '../../lib/random-token.ts';
+import type { Limits } from '../../limits/index.ts';
+import { endpointOf, isStart, type OAuth, RESUME_COOKIE, resumedIn, routes } from '../../oauth/index.ts';
+import { receiveBody } from '../bodies/body.ts';
+import { formParameters } from '../bodies/form-parameters.ts';
+import { clientAddress } from '../client-address.ts';
+import { browserCookie, readBrowserCookie } from '../cookies/browser.ts';
 import { toLogoutPage } from './logout.ts';
 import { beAt } from './own-issuer.ts';
 

@@ -1,5 +1,5 @@
-import { unavailable } from '../errors.ts';
-import { lazy } from '../lib/lazy.ts';
+import { unavailable } from '../../errors.ts';
+import { lazy } from '../../lib/lazy.ts';
 
 /** sharp, configured for untrusted input. Loaded by the conversion process with the first image. */
 export const loadSharp = lazy(async () => {

@@ -5,7 +5,7 @@
  */
 
 import { defineEntity, p } from '@mikro-orm/core';
-import type { LoginMethod } from '../server/shared/method-names.ts';
+import type { LoginMethod } from '../../server/shared/method-names.ts';
 
 export const SessionSchema = defineEntity({
   name: 'Session',

@@ -1,7 +1,7 @@
 import { flushCompileCache } from 'node:module';
 import { constants, setPriority } from 'node:os';
-import type { ErrorCode, ErrorDetails } from '../errors.ts';
-import type { ImagePurpose } from '../shared/image-limits.ts';
+import type { ErrorCode, ErrorDetails } from '../../errors.ts';
+import type { ImagePurpose } from '../../shared/image-limits.ts';
 import { type ConvertedImage, type DerivedImage, fromStored, toRefusal, toWebp } from './conversion.ts';
 import { type Affordable, requireAffordable } from './image-cost.ts';
 import { PIPE, readImages } from './image-pipe.ts';
