@@ -5,6 +5,7 @@ WORKDIR /app
 # A layer of their own: the packages change less often than the code.
 COPY package.json package-lock.json ./
 COPY client/package.json client/
+COPY scripts/no-telemetry/package.json scripts/no-telemetry/
 RUN npm ci --ignore-scripts
 COPY . .
 # npm may remove the link to Node with the development packages; `dependencies` restores it.

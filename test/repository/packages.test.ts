@@ -28,6 +28,13 @@ test('no package runs a script at installation', () => {
   expect(installed.filter(([, { hasInstallScript }]) => hasInstallScript)).toEqual([]);
 });
 
+test('overrides name versions: npm 9, which Debian 12 has, refuses a lock file with any other', () => {
+  const values = JSON.stringify(packageJson.overrides).matchAll(/:"([^"]*)"/g);
+  expect(
+    [...values].map(([, value]) => value).filter((value) => !/^(\$?[\w-]+|\d+\.\d+\.\d+)$/.test(value ?? '')),
+  ).toEqual([]);
+});
+
 test('SECURITY.md lists the licences of all production packages', () => {
   const listed = readFileSync(new URL('../../SECURITY.md', import.meta.url), 'utf8').match(/^Licences: (.*)$/m)?.[1];
   const licences = installed.flatMap(([path, { dev, license }]) => (dev ? [] : [license ?? `none: ${path}`]));
