@@ -1,6 +1,6 @@
 import { PortableMigration } from './portable.ts';
 
-/** Where an application is told that logins at it have ended, and of which it was told. */
+/** Where an application is told that logins at it have ended, and which logins it was told of. */
 export class BackchannelLogout extends PortableMigration {
   override async up(): Promise<void> {
     await this.addColumns('applications', { backchannel_logout_uri: `varchar(500) ${this.key}` });
