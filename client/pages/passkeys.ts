@@ -1,8 +1,10 @@
 import { type PublicKeyCredentialRequestOptionsJSON, startAuthentication } from '@simplewebauthn/browser';
-import { isNetworkError, isServiceError, isTimeoutError } from 'account-client';
+import { type FinishPasskeyOutput, isNetworkError, isServiceError, isTimeoutError } from 'account-client';
 import {
   type AuthenticationResponseJSON,
   registerPasskey,
+  signalIfUnknown,
+  signalPasskeys,
   supportsPasskeyAutofill,
   supportsPasskeys,
 } from 'account-client/passkeys';
@@ -39,6 +41,20 @@ export async function ifAccepted<T>(call: Promise<T>): Promise<T> {
     if (code !== 'INVALID_CREDENTIALS' && code !== 'INVALID_CODE') throw error;
     throw new PasskeyError(text('common.passkeys.refused'), { cause: error });
   }
+}
+
+/** Logs in with the response of the user's passkey. Rejects like `ifAccepted`. */
+export const logInWith = (passkey: AuthenticationResponseJSON): Promise<FinishPasskeyOutput> =>
+  ifAccepted(
+    api.auth.finishPasskey.mutate(passkey).catch(async (error: unknown) => {
+      await signalIfUnknown(error, { rpId: new URL(settings.appUrl).hostname, id: passkey.id });
+      throw error;
+    }),
+  );
+
+/** Tells the browser which passkeys are valid, and the name and address of a changed user. Never rejects. */
+export async function tellOfPasskeys(user?: { name: string; email: string }): Promise<void> {
+  if (hasPasskeys) await signalPasskeys(api, user).catch(() => undefined);
 }
 
 /** Creates a passkey and adds it to the logged-in user. Rejects like a call, and with PasskeyError. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { ListedPasskey } from '../../server/accounts/credentials/index.ts';
+import type { ListedPasskey, RegistrationMode } from '../../server/accounts/credentials/index.ts';
 import { answer, done } from '../schemas/done.ts';
 import * as fields from '../schemas/fields.ts';
 import { toUnixSeconds, unixSeconds } from '../schemas/unix-seconds.ts';
@@ -10,17 +10,26 @@ const passkeyId = z.string().meta({ example: '01893b2e-7f5a-7c3d-9a52-1f0f6b6f3c
 
 const listed = z.object({
   id: passkeyId,
+  credentialId: z.string().meta({ description: 'base64url', example: 'SuUGGwkIIxJrTJbEmXyaUg' }),
   name: z.string().meta({ example: 'My laptop' }),
   createdAt: unixSeconds,
   lastUsedAt: unixSeconds.nullable().meta({ description: 'Unix seconds; null before the first use' }),
 });
 
-const toListed = ({ id, name, createdAt, lastUsedAt }: ListedPasskey) => ({
+const toListed = ({ id, credentialId, name, createdAt, lastUsedAt }: ListedPasskey) => ({
   id,
+  credentialId,
   name,
   createdAt: toUnixSeconds(createdAt),
   lastUsedAt: lastUsedAt == null ? null : toUnixSeconds(lastUsedAt),
 });
+
+const modeOfRegistration = z.enum(['upgrade']).optional().meta({
+  description:
+    '`upgrade`: the browser adds a passkey by itself after a login by password (`mediation: conditional`). Only in the first five minutes of that session; user presence and verification are optional',
+});
+
+const modeIn = (input: { mode?: 'upgrade' | undefined } | undefined): RegistrationMode => input?.mode ?? 'registration';
 
 export const passkeys = router({
   list: sessionProcedure
@@ -29,16 +38,25 @@ export const passkeys = router({
         method: 'GET',
         path: '/api/passkeys',
         summary: 'The passkeys of the logged-in user, oldest first',
-        description: 'At most 10.',
+        description:
+          'At most 10. `rpId`, `userHandle` and the credential ids are what `PublicKeyCredential.signalAllAcceptedCredentials` takes.',
         tags: ['Passkeys'],
         protect: true,
         errors: [],
       },
     })
-    .output(z.object({ data: z.array(listed) }))
-    .query(async ({ ctx }) => ({
-      data: (await ctx.accounts.credentials.passkeys.listPasskeys(ctx.session.user.id)).map(toListed),
-    })),
+    .output(
+      z.object({
+        data: z.array(listed),
+        rpId: z.string().meta({ example: 'accounts.example.com' }),
+        userHandle: z.string().meta({ description: 'base64url' }),
+      }),
+    )
+    .query(async ({ ctx }) => {
+      const { passkeys } = ctx.accounts.credentials;
+      const { id } = ctx.session.user;
+      return { data: (await passkeys.listPasskeys(id)).map(toListed), ...passkeys.ownerOf(id) };
+    }),
 
   beginRegistration: recentProcedure
     .meta({
@@ -53,11 +71,12 @@ export const passkeys = router({
         errors: ['VALIDATION_FAILED', 'REAUTHENTICATION_REQUIRED', 'RATE_LIMITED'],
       },
     })
+    .input(z.object({ mode: modeOfRegistration }).optional())
     .output(creationOptions)
-    .mutation(async ({ ctx }) => {
+    .mutation(async ({ ctx, input }) => {
       const options = await ctx.accounts.credentials.passkeys.beginPasskeyRegistration(
         ctx.session,
-        ctx.browser(),
+        { mode: modeIn(input), browser: ctx.browser() },
         callerOf(ctx),
       );
       ctx.cookies.setBrowser(ctx.browser());
@@ -71,17 +90,17 @@ export const passkeys = router({
         path: '/api/passkeys',
         summary: 'Add a passkey to the logged-in user',
         description:
-          'Takes the result of `navigator.credentials.create` as JSON, and a name for the passkey; by default it is named after its authenticator. Mails the user.',
+          'Takes the result of `navigator.credentials.create` as JSON, and a name for the passkey; by default it is named after its authenticator. `mode` as in the request for the options. Mails the user.',
         tags: ['Passkeys'],
         protect: true,
         status: 201,
         errors: ['VALIDATION_FAILED', 'REAUTHENTICATION_REQUIRED', 'RATE_LIMITED'],
       },
     })
-    .input(registrationResponse.extend({ name: fields.passkeyName.optional() }))
+    .input(registrationResponse.extend({ name: fields.passkeyName.optional(), mode: modeOfRegistration }))
     .output(done.extend({ passkey: listed }))
-    .mutation(async ({ ctx, input: { name, ...response } }) => {
-      const registration = { response, name, browser: ctx.browser() };
+    .mutation(async ({ ctx, input: { name, mode, ...response } }) => {
+      const registration = { response, name, mode: modeIn({ mode }), browser: ctx.browser() };
       const passkey = await ctx.accounts.credentials.passkeys.finishPasskeyRegistration(
         ctx.session,
         registration,

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { callerOf } from '../contract/rig/callers.ts';
@@ -84,7 +84,9 @@ test('its types compile without other packages', () => {
 function loadedBy(module: string): Set<string> {
   const code = readFileSync(join(project.directory, 'node_modules/account-client/dist', module), 'utf8');
   const imported = [...code.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*'([^']+)'/g)].map(([, name = '']) => name);
-  return new Set(imported.flatMap((name) => (name.startsWith('./') ? [...loadedBy(name)] : name)));
+  return new Set(
+    imported.flatMap((name) => (name.startsWith('.') ? [...loadedBy(join(dirname(module), name))] : name)),
+  );
 }
 
 test('only the passkey entry loads passkey code, and only the tokens entry jose', () => {
@@ -169,7 +171,7 @@ describe('the packed client', () => {
         });
         const page = await context.newPage();
         await page.goto(`${stack().appUrl}/livez`);
-        await page.addScriptTag({ type: 'module', content: await bundle(project.directory, 'dist/passkeys.js') });
+        await page.addScriptTag({ type: 'module', content: await bundle(project.directory, 'dist/passkeys/index.js') });
         await page.waitForFunction('window.passkeys');
         await page.evaluate(`document.body.innerHTML = '<input autocomplete="username webauthn">'`);
         const devtools = await context.newCDPSession(page);

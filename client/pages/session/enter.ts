@@ -1,11 +1,17 @@
 import { pagePaths } from '../../../server/shared/page-paths.ts';
 import { refusalIn } from '../api.ts';
+import { afterLogin } from './after-login.ts';
 import { endOfLogin } from './way-back.ts';
 
+interface LoggedIn {
+  user: { name: string; email: string };
+}
+
 /** Logs in and goes on, or to `next`. If a second factor is required, goes to the second step with the accepted methods. */
-export async function enter(logIn: () => Promise<unknown>, next?: string): Promise<void> {
+export async function enter(logIn: () => Promise<LoggedIn>, next?: string): Promise<void> {
   try {
-    await logIn();
+    const { user } = await logIn();
+    await afterLogin(user);
   } catch (error) {
     const { code, details } = refusalIn(error);
     if (code !== 'SECOND_FACTOR_REQUIRED') throw error;

@@ -38,6 +38,7 @@ export {
   TOTP,
 } from './login-methods.ts';
 export type { Asked, Assertion, PasskeyAssertions } from './passkeys/assertions.ts';
+export type { RegistrationMode } from './passkeys/challenges.ts';
 export type { ListedPasskey, Passkeys } from './passkeys/passkeys.ts';
 export type { AssertionResponse, RequestOptions } from './passkeys/webauthn.ts';
 export { readHash } from './passwords/hashes/index.ts';

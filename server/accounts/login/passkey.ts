@@ -21,6 +21,8 @@ interface Rules {
 
 /** Message for an unknown passkey, or another user's. */
 export const wrongPasskey = { message: 'This passkey was not accepted' };
+/** Lets the page tell the browser to offer it no more. Credential ids are long random numbers: nobody can guess one. */
+const unknownPasskey = { ...wrongPasskey, details: { passkey: { ...wrongPasskey, rule: 'unknown' } } };
 
 /** Login by passkey. The authenticator has verified the user, so a passkey is two factors. */
 export const createPasskeyLogin = ({ limits, assertions, recordRefusal, completeFirstFactor }: Rules) => {
@@ -28,6 +30,7 @@ export const createPasskeyLogin = ({ limits, assertions, recordRefusal, complete
     await limits.enforce('login', request.clientAddress);
     const assertion = await assertions.check(response, { purpose: 'login', browser });
     if (assertion.result === 'cloned') recordRefusal(assertion.user.email, 'cloned-passkey', request);
+    if (assertion.result === 'unknown') throw new ServiceError('INVALID_CREDENTIALS', unknownPasskey);
     if (assertion.result !== 'accepted') throw new ServiceError('INVALID_CREDENTIALS', wrongPasskey);
     const { user, isDeleted, isBlocked, passkeyId } = assertion;
     if (isBlocked) refuseBlocked(recordRefusal, user.email, request);

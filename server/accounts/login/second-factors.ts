@@ -53,6 +53,7 @@ interface Parts {
 const passkeyRefusals: Record<Assertion['result'], RefusalReason | undefined> = {
   accepted: undefined,
   refused: 'wrong-passkey',
+  unknown: 'wrong-passkey',
   cloned: 'cloned-passkey',
 };
 

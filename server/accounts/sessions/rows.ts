@@ -5,7 +5,7 @@ import type { Activity } from '../../activity/index.ts';
 import { unavailable } from '../../errors.ts';
 import { inBatches } from '../../lib/batch-loader.ts';
 import { type AllTables, columnsOf, type Database, prepared, sql } from '../../parts/database/contract.ts';
-import type { LoginMethod } from '../../shared/method-names.ts';
+import type { LoginMethod, OwnMethod } from '../../shared/method-names.ts';
 import { deleteInBatches } from '../../workers/sweep.ts';
 import { type Account, type AccountRow, accountColumns, type LockedUser, lockUser, toAccount } from '../users/index.ts';
 import { endOldestSessions, endSessionsOf } from './of-user.ts';
@@ -19,6 +19,8 @@ const MAX_LISTED = 100;
 const HOUR_MS = 60 * 60_000;
 /** Sensitive changes need a session in which a credential was given within this time. */
 const RECENT_MS = 10 * 60_000;
+/** A password was given in a session that is not older. */
+const FRESH_LOGIN_MS = 5 * 60_000;
 
 /** The public fields of a session. Times in milliseconds since 1970. */
 const listedFields = ['id', 'createdAt', 'lastUsedAt', 'address', 'device', 'method'] as const;
@@ -253,6 +255,20 @@ export const createSessionRows = (database: Database, activity: Activity) => {
           .select('id')
           .where('id', '=', id)
           .where('authenticated_at', '>', sql<number>`${database.now} - ${RECENT_MS}`)
+          .executeTakeFirst(),
+      );
+      return row !== undefined;
+    },
+
+    /** Whether the session was opened by password a few minutes ago. */
+    async isFreshPasswordLogin(id: string): Promise<boolean> {
+      const row = await database.query((tables) =>
+        tables
+          .selectFrom('sessions')
+          .select('id')
+          .where('id', '=', id)
+          .where('method', '=', 'password' satisfies OwnMethod)
+          .where('created_at', '>', sql<number>`${database.now} - ${FRESH_LOGIN_MS}`)
           .executeTakeFirst(),
       );
       return row !== undefined;

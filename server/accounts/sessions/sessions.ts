@@ -267,6 +267,7 @@ export function createSessionStore({ store, users, rows, devices, outbox }: Part
     },
 
     isRecent: rows.isRecent,
+    isFreshPasswordLogin: rows.isFreshPasswordLogin,
     authentication: rows.authentication,
     reauthenticate: rows.reauthenticate,
   };

@@ -44,7 +44,13 @@ everywhere(
       const { options, browser } = await beginRegistration(call, session);
       const response = authenticator.register(options, { aaguid: 'd548826e-79b4-db40-a3d8-11116f7e8349' });
       const reply = await call('passkeys.finishRegistration', response, { session, browser });
-      const listed = { id: expect.any(String), name: 'Bitwarden', createdAt: expect.any(Number), lastUsedAt: null };
+      const listed = {
+        id: expect.any(String),
+        credentialId: authenticator.credentialId.toString('base64url'),
+        name: 'Bitwarden',
+        createdAt: expect.any(Number),
+        lastUsedAt: null,
+      };
       expect(reply.data).toEqual({
         success: true,
         message: 'You can now log in with this passkey.',

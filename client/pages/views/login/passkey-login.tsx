@@ -1,12 +1,12 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { pagePaths } from '../../../../server/shared/page-paths.ts';
-import { api, type Refusal } from '../../api.ts';
+import type { Refusal } from '../../api.ts';
 import { Alert, Button } from '../../form/form.tsx';
 import { useAction } from '../../form/use-action.ts';
 import { sentenceFor } from '../../form/use-form.ts';
 import { markup, text } from '../../language/texts.ts';
-import { canSuggestPasskeys, ifAccepted, passkeyFor } from '../../passkeys.ts';
+import { canSuggestPasskeys, logInWith, passkeyFor } from '../../passkeys.ts';
 import { enter } from '../../session/enter.ts';
 
 /** Renewed before the challenge expires (five minutes). */
@@ -21,7 +21,7 @@ export function PasskeyLogin() {
     act('passkey', async () => {
       suggestedAt.current = Date.now();
       try {
-        await enter(async () => ifAccepted(api.auth.finishPasskey.mutate(await getAssertion())));
+        await enter(async () => logInWith(await getAssertion()));
       } catch (error) {
         // The browser has stopped suggesting; it starts again at the user's next step.
         suggestedAt.current = 0;

@@ -1,3 +1,4 @@
+import type { SecondFactorOutput } from 'account-client';
 import { useEffect, useState } from 'preact/hooks';
 import { pagePaths } from '../../../../server/shared/page-paths.ts';
 import { api, refusalIn } from '../../api.ts';
@@ -8,6 +9,7 @@ import { sentenceFor, useForm } from '../../form/use-form.ts';
 import { text } from '../../language/texts.ts';
 import { Page } from '../../page.tsx';
 import { hasPasskeys, ifAccepted, passkeyFor } from '../../passkeys.ts';
+import { afterLogin } from '../../session/after-login.ts';
 import { endOfLogin } from '../../session/way-back.ts';
 
 /** The second step of a login: a code from the authenticator app, or a replacement. */
@@ -20,7 +22,7 @@ export function SecondFactor() {
     act('passkey', () =>
       complete(async () => {
         const passkey = await passkeyFor('second-factor');
-        await ifAccepted(api.auth.secondFactor.mutate({ passkey }));
+        return ifAccepted(api.auth.secondFactor.mutate({ passkey }));
       }),
     );
 
@@ -98,9 +100,10 @@ function TypedFactor({ kind }: { kind: Kind }) {
 }
 
 /** Completes the login. If the login is no longer pending, returns to the login page. */
-async function complete(step: () => Promise<unknown>): Promise<undefined> {
+async function complete(step: () => Promise<SecondFactorOutput>): Promise<undefined> {
   try {
-    await step();
+    const { user } = await step();
+    await afterLogin(user);
   } catch (error) {
     if (refusalIn(error).code !== 'UNAUTHENTICATED') throw error;
     location.replace(`${pagePaths.logIn}?error=second_factor_ended`);

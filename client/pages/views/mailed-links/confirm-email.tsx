@@ -5,6 +5,7 @@ import { Button, Form } from '../../form/form.tsx';
 import type { useForm } from '../../form/use-form.ts';
 import { markup, text } from '../../language/texts.ts';
 import { Page } from '../../page.tsx';
+import { tellOfPasskeys } from '../../passkeys.ts';
 import { mailedLink, useMailedLink } from '../../session/mailed-link.ts';
 import { rememberPage } from '../../session/way-back.ts';
 import { Unreachable } from '../unreachable.tsx';
@@ -15,7 +16,14 @@ export function ConfirmEmail() {
   const [isLoggedOut, setLoggedOut] = useState(false);
   const { outcome, isRefused, isBusy, form } = useMailedLink({
     initial: {},
-    send: (token) => api.account.confirmEmail.mutate({ token }),
+    async send(token) {
+      const answer = await api.account.confirmEmail.mutate({ token });
+      void api.profile.get.query().then(
+        ({ user }) => tellOfPasskeys(user),
+        () => undefined,
+      );
+      return answer;
+    },
     explain({ code }) {
       if (code === 'UNAUTHENTICATED') setLoggedOut(true);
       if (code === 'FORBIDDEN') return { message: text('entry.confirmEmail.elsewhere') };

@@ -1,6 +1,6 @@
 import type { Database, ReadTables } from '../../../parts/database/contract.ts';
 import { type Account, type AccountRow, accountColumns, toAccount } from '../../users/index.ts';
-import type { ChallengeScope, PasskeyChallenges } from './challenges.ts';
+import type { ChallengeScope, PasskeyChallenges, RegistrationMode } from './challenges.ts';
 import {
   type AssertedState,
   type AssertionResponse,
@@ -12,13 +12,13 @@ import {
 
 /** `userId`: only this user's passkeys are requested and accepted. */
 export interface Asked extends Pick<ChallengeScope, 'browser' | 'userId'> {
-  purpose: Exclude<ChallengeScope['purpose'], 'registration'>;
+  purpose: Exclude<ChallengeScope['purpose'], RegistrationMode>;
 }
 
-/** A passkey that its user has just used, as read before the check; or a refusal, maybe of a clone. */
+/** A passkey that its user has just used, as read before the check; or a refusal, maybe of an unknown one or a clone. */
 export type Assertion =
   | { result: 'accepted'; user: Account; isDeleted: boolean; isBlocked: boolean; passkeyId: string }
-  | { result: 'refused' }
+  | { result: 'refused' | 'unknown' }
   | { result: 'cloned'; user: Account };
 
 interface Parts {
@@ -96,9 +96,9 @@ export const createPasskeyAssertions = ({ database, challenges, webauthn }: Part
     async check(response: AssertionResponse, asked: Asked): Promise<Assertion> {
       const { userId } = asked;
       const challenge = challengeIn(response);
-      const isOpen = challenge && (await challenges.take(challenge, asked));
-      const found = isOpen ? await find(response.id) : undefined;
-      if (!found || !challenge) return refused;
+      if (!challenge || !(await challenges.take(challenge, asked))) return refused;
+      const found = await find(response.id);
+      if (!found) return { result: 'unknown' };
       const { user, passkeyId, publicKey, isDeleted, isBlocked } = found;
       const isUsers = userId === undefined || userId === user.id;
       if (!isUsers || !webauthn.isOf(response, user.id, { isKnown: userId !== undefined })) return refused;

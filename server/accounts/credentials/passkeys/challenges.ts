@@ -5,9 +5,12 @@ import type { KeyValueStore } from '../../../parts/key-value/contract.ts';
 /** Also the timeout in the options for the browser. */
 export const CHALLENGE_LIFE_MS = 5 * 60_000;
 
+/** `upgrade`: after a login by password the browser adds a passkey by itself, without asking the user. */
+export type RegistrationMode = 'registration' | 'upgrade';
+
 /** The scope of a challenge: valid for nothing else. */
 export interface ChallengeScope {
-  purpose: 'login' | 'second-factor' | 'reauthenticate' | 'registration';
+  purpose: 'login' | 'second-factor' | 'reauthenticate' | RegistrationMode;
   /** The id of the requesting browser. */
   browser: string;
   /** The user whose passkeys are accepted, if known in advance. */

@@ -6,16 +6,17 @@ import type { Limits } from '../../../limits/index.ts';
 import { columnsOf, type Database, isDuplicate } from '../../../parts/database/contract.ts';
 import type { ProviderName } from '../../../shared/method-names.ts';
 import type { Outbox, RecordEvent } from '../../mail/index.ts';
-import { changeAsOwner, deleteSessionsThrough, type Session } from '../../sessions/index.ts';
+import { changeAsOwner, deleteSessionsThrough, type Session, type Sessions } from '../../sessions/index.ts';
 import { canLogIn, hasOnlyProvenMethods, PASSKEY } from '../login-methods.ts';
 import { descriptorsOf } from './assertions.ts';
-import type { ChallengeScope, PasskeyChallenges } from './challenges.ts';
+import type { ChallengeScope, PasskeyChallenges, RegistrationMode } from './challenges.ts';
 import { nameOfAuthenticator } from './names.ts';
 import {
   type CreationOptions,
   challengeIn,
   type NewPasskey,
   type RegistrationResponse,
+  userHandleOf,
   type WebAuthn,
 } from './webauthn.ts';
 
@@ -25,7 +26,7 @@ const MAX_PASSKEYS = 10;
 const MAX_PUBLIC_KEY = 2048;
 
 /** The public fields of a passkey. Times in milliseconds since 1970. */
-const listedFields = ['id', 'name', 'createdAt', 'lastUsedAt'] as const;
+const listedFields = ['id', 'credentialId', 'name', 'createdAt', 'lastUsedAt'] as const;
 export type ListedPasskey = Pick<Passkey, (typeof listedFields)[number]>;
 
 interface Parts {
@@ -36,6 +37,7 @@ interface Parts {
   record: RecordEvent;
   challenges: PasskeyChallenges;
   webauthn: WebAuthn;
+  sessions: Pick<Sessions, 'isFreshPasswordLogin'>;
   /** The names of the configured identity providers. */
   providers: readonly ProviderName[];
 }
@@ -44,8 +46,17 @@ interface Parts {
 interface Registration {
   response: RegistrationResponse;
   name: string | undefined;
+  /** As in the request for the options. */
+  mode: RegistrationMode;
   /** The id of the browser. */
   browser: string;
+}
+
+/** Whose passkeys they are, in the words of WebAuthn: for signals to the browser (Level 3, section 5.1.10). */
+export interface PasskeyOwner {
+  rpId: string;
+  /** In base64url. */
+  userHandle: string;
 }
 
 const eventDetails = ({ name, id }: Pick<Passkey, 'name' | 'id'>) => ({ name, id });
@@ -63,10 +74,10 @@ const requireId = (id: string): void => {
 
 /** Adds, lists, renames and removes the passkeys of a session's user. */
 export const createPasskeys = (parts: Parts) => {
-  const { database, limits, record, challenges, webauthn, providers } = parts;
+  const { database, limits, record, challenges, webauthn, sessions, providers } = parts;
 
-  const scopeOf = ({ id }: Session, browser: string): ChallengeScope => ({
-    purpose: 'registration',
+  const scopeOf = ({ id }: Session, purpose: RegistrationMode, browser: string): ChallengeScope => ({
+    purpose,
     browser,
     sessionId: id,
   });
@@ -101,17 +112,25 @@ export const createPasskeys = (parts: Parts) => {
           .execute(),
       ),
 
-    /** The options for the browser's `navigator.credentials.create`. */
+    ownerOf: (userId: string): PasskeyOwner => ({ rpId: webauthn.rpId, userHandle: userHandleOf(userId) }),
+
+    /**
+     * The options for the browser's `navigator.credentials.create`. An `upgrade` rejects with REAUTHENTICATION_REQUIRED
+     * unless the session was opened by password in the last five minutes.
+     */
     async beginPasskeyRegistration(
       session: Session,
-      browser: string,
+      { mode, browser }: Pick<Registration, 'mode' | 'browser'>,
       { clientAddress }: Caller,
     ): Promise<CreationOptions> {
       await limits.enforce('passkeyStart', clientAddress);
-      const { user } = session;
+      const { id, user } = session;
+      if (mode === 'upgrade' && !(id !== undefined && (await sessions.isFreshPasswordLogin(id))))
+        throw new ServiceError('REAUTHENTICATION_REQUIRED');
       const existing = await database.query((tables) => descriptorsOf(tables, user.id));
       if (existing.length >= MAX_PASSKEYS) throw tooMany();
-      return webauthn.creationOptions(user, await challenges.open(scopeOf(session, browser)), existing);
+      const challenge = await challenges.open(scopeOf(session, mode, browser));
+      return webauthn.creationOptions(user, { challenge, mode, existing });
     },
 
     /**
@@ -123,10 +142,10 @@ export const createPasskeys = (parts: Parts) => {
       registration: Registration,
       caller: Caller,
     ): Promise<ListedPasskey> {
-      const { response, browser } = registration;
+      const { response, mode, browser } = registration;
       const challenge = challengeIn(response);
-      if (!challenge || !(await challenges.take(challenge, scopeOf(session, browser)))) throw refused();
-      const made = await webauthn.verifyRegistration(response, challenge);
+      if (!challenge || !(await challenges.take(challenge, scopeOf(session, mode, browser)))) throw refused();
+      const made = await webauthn.verifyRegistration(response, { challenge, mode });
       if (!made || made.publicKey.length > MAX_PUBLIC_KEY) throw refused();
       return add(session, made, registration, caller).catch((error: unknown) => {
         // The credential is already registered, maybe by another user.

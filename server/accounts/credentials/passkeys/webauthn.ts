@@ -6,7 +6,7 @@ import type {
 } from '@simplewebauthn/server';
 import type { Passkey } from '../../../../entities/index.ts';
 import { lazy } from '../../../lib/lazy.ts';
-import { CHALLENGE_LIFE_MS } from './challenges.ts';
+import { CHALLENGE_LIFE_MS, type RegistrationMode } from './challenges.ts';
 
 export type CreationOptions = PublicKeyCredentialCreationOptionsJSON;
 export type RequestOptions = PublicKeyCredentialRequestOptionsJSON;
@@ -71,6 +71,8 @@ export function challengeIn({ response }: { response: { clientDataJSON: string }
 
 /** The user handle: an id without personal data (WebAuthn Level 3, section 14.6.1). */
 const handleOf = (userId: string) => new Uint8Array(Buffer.from(userId));
+/** In base64url. */
+export const userHandleOf = (userId: string): string => Buffer.from(userId).toString('base64url');
 
 /**
  * Accepts only `none` and self attestation, all that browsers send unless attestation is requested. For others the
@@ -93,16 +95,17 @@ const undefinedIfRefused = () => undefined;
 
 /**
  * The ceremonies of WebAuthn Level 3, section 7. RP id and origin are those of APP_URL, whatever the request says. User
- * verification is required. Authenticators show the name of the service.
+ * verification is required, except for a passkey that the browser adds by itself: its first use requires it. Authenticators
+ * show the name of the service.
  */
 export function createWebAuthn(appUrl: string, { name: rpName }: { name: string }) {
   const { hostname: rpID, origin } = new URL(appUrl);
-  const expected = { expectedOrigin: origin, expectedRPID: rpID, requireUserVerification: true };
+  const expected = { expectedOrigin: origin, expectedRPID: rpID };
 
   const registered = async (
     library: Library,
     { response, ...credential }: RegistrationResponse,
-    challenge: string,
+    { challenge, mode }: { challenge: string; mode: RegistrationMode },
   ): Promise<NewPasskey | undefined> => {
     const { clientDataJSON, attestationObject } = response;
     if (isFramed(clientDataJSON) || !isWithoutCertificates(library, attestationObject)) return undefined;
@@ -110,6 +113,8 @@ export function createWebAuthn(appUrl: string, { name: rpName }: { name: string 
       response: { ...credential, response: { clientDataJSON, attestationObject }, clientExtensionResults: {} },
       expectedChallenge: challenge,
       ...expected,
+      requireUserPresence: mode !== 'upgrade',
+      requireUserVerification: mode !== 'upgrade',
     });
     if (!verified || info.credential.id !== credential.id) return undefined;
     return {
@@ -135,6 +140,7 @@ export function createWebAuthn(appUrl: string, { name: rpName }: { name: string 
       },
       expectedChallenge: challenge,
       ...expected,
+      requireUserVerification: true,
       // The count is compared when it is stored, after the signature check: before that it is unauthenticated.
       credential: { id: credential.id, publicKey: new Uint8Array(Buffer.from(publicKey, 'base64url')), counter: 0 },
     });
@@ -142,11 +148,12 @@ export function createWebAuthn(appUrl: string, { name: rpName }: { name: string 
   };
 
   return {
+    rpId: rpID,
+
     /** The options for creating a passkey other than the `existing` ones. */
     async creationOptions(
       user: { id: string; email: string; name: string },
-      challenge: string,
-      existing: Descriptor[],
+      { challenge, mode, existing }: { challenge: string; mode: RegistrationMode; existing: Descriptor[] },
     ): Promise<CreationOptions> {
       const { generateRegistrationOptions } = await loadLibrary();
       return generateRegistrationOptions({
@@ -159,7 +166,10 @@ export function createWebAuthn(appUrl: string, { name: rpName }: { name: string 
         timeout: CHALLENGE_LIFE_MS,
         attestationType: 'none',
         excludeCredentials: existing,
-        authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
+        authenticatorSelection: {
+          residentKey: 'required',
+          userVerification: mode === 'upgrade' ? 'preferred' : 'required',
+        },
       });
     },
 
@@ -176,9 +186,12 @@ export function createWebAuthn(appUrl: string, { name: rpName }: { name: string 
     },
 
     /** Section 7.1. Undefined if anything differs from the request. */
-    async verifyRegistration(response: RegistrationResponse, challenge: string): Promise<NewPasskey | undefined> {
+    async verifyRegistration(
+      response: RegistrationResponse,
+      proof: { challenge: string; mode: RegistrationMode },
+    ): Promise<NewPasskey | undefined> {
       const library = await loadLibrary();
-      return registered(library, response, challenge).catch(undefinedIfRefused);
+      return registered(library, response, proof).catch(undefinedIfRefused);
     },
 
     /** Section 7.2, without the sign count. Undefined if anything differs from the request. */
@@ -198,7 +211,7 @@ export function createWebAuthn(appUrl: string, { name: rpName }: { name: string 
       { response: { userHandle } }: AssertionResponse,
       userId: string,
       { isKnown }: { isKnown: boolean },
-    ): boolean => (userHandle ? userHandle === Buffer.from(userId).toString('base64url') : isKnown),
+    ): boolean => (userHandle ? userHandle === userHandleOf(userId) : isKnown),
   };
 }
 

@@ -5,6 +5,7 @@ import { TextArea, TextField } from '../../../form/fields.tsx';
 import { Button, Form, Notice } from '../../../form/form.tsx';
 import { type FieldState, useForm } from '../../../form/use-form.ts';
 import { text } from '../../../language/texts.ts';
+import { tellOfPasskeys } from '../../../passkeys.ts';
 import { dropDraft } from '../../../session/draft.ts';
 import { sessionEnded } from '../../session-ended.tsx';
 
@@ -61,6 +62,7 @@ export function ProfileForm({ profile, onChange, picture }: Props) {
       const { user } = await api.profile.update.mutate(typed);
       dropDraft(draft);
       onChange(user);
+      if (user.name !== profile.name) void tellOfPasskeys(user);
       setSaved(true);
       return fieldsOf(user);
     },

@@ -7,7 +7,7 @@ import { useAction } from '../../../form/use-action.ts';
 import { useForm } from '../../../form/use-form.ts';
 import { date, dateTime } from '../../../language/in-readers-language.ts';
 import { text } from '../../../language/texts.ts';
-import { addPasskey, hasPasskeys } from '../../../passkeys.ts';
+import { addPasskey, hasPasskeys, tellOfPasskeys } from '../../../passkeys.ts';
 import { sessionEnded } from '../../session-ended.tsx';
 import { Outcome, unlessGone } from '../outcome.tsx';
 import { useRecentCredential } from './recent-credential.tsx';
@@ -28,10 +28,15 @@ export function PasskeysCard({ passkeys, onChange }: Props) {
   const heading = useRef<HTMLHeadingElement>(null);
   const { withRecentCredential, question } = useRecentCredential();
 
+  const changed = async () => {
+    await onChange();
+    void tellOfPasskeys();
+  };
+
   const add = () =>
     act('add', () =>
       withRecentCredential(addPasskey, async () => {
-        await onChange();
+        await changed();
         return text('dashboard.passkeys.added');
       }),
     );
@@ -41,7 +46,7 @@ export function PasskeysCard({ passkeys, onChange }: Props) {
       withRecentCredential(
         () => unlessGone(api.passkeys.remove.mutate({ id })),
         async () => {
-          await onChange();
+          await changed();
           // The pressed button is gone.
           heading.current?.focus();
           return text('dashboard.passkeys.removed', { name });

@@ -6,8 +6,9 @@ import {
   startRegistration,
   WebAuthnAbortService,
 } from '@simplewebauthn/browser';
-import type { Client, FinishPasskeyOutput, PasskeysFinishRegistrationOutput } from './api.ts';
-import { untilAborted } from './until-aborted.ts';
+import type { Client, FinishPasskeyOutput, PasskeysFinishRegistrationOutput } from '../api.ts';
+import { untilAborted } from '../until-aborted.ts';
+import { signalIfUnknown } from './signals.ts';
 
 /** Passkeys in browsers. A module of its own, because it alone loads @simplewebauthn/browser. */
 export {
@@ -16,6 +17,7 @@ export {
   browserSupportsWebAuthnAutofill as supportsPasskeyAutofill,
   type RegistrationResponseJSON,
 } from '@simplewebauthn/browser';
+export { signalIfUnknown, signalPasskeys } from './signals.ts';
 
 export interface PasskeyRegistrationOptions {
   /** The user's name for it; by default the service names it. */
@@ -52,6 +54,32 @@ export async function registerPasskey(
 }
 
 /**
+ * Call it in the first five minutes after a login by password: the browser's password manager may then add a passkey by
+ * itself. Shows nothing. Resolves to undefined if the browser cannot, or adds none; rejects like a call.
+ */
+export async function upgradeToPasskey(
+  client: Pick<Client, 'passkeys'>,
+  { signal }: Pick<PasskeyRegistrationOptions, 'signal'> = {},
+): Promise<PasskeysFinishRegistrationOutput | undefined> {
+  if (!(await addsByItself())) return undefined;
+  return untilAborted(signal, async (call) => {
+    const mode = 'upgrade';
+    const options = (await client.passkeys.beginRegistration.mutate({ mode }, call)) as CreationOptions;
+    const start = () => startRegistration({ optionsJSON: options, useAutoRegister: true });
+    // It has no fresh password, or has this user's passkey.
+    const response = await inBrowser(start, signal).catch(() => undefined);
+    return response && client.passkeys.finishRegistration.mutate({ ...response, mode }, call);
+  });
+}
+
+async function addsByItself(): Promise<boolean> {
+  const browser: Partial<Pick<typeof PublicKeyCredential, 'getClientCapabilities'>> | undefined =
+    globalThis.PublicKeyCredential;
+  const capabilities = await browser?.getClientCapabilities?.().catch(() => undefined);
+  return capabilities?.['conditionalCreate'] === true;
+}
+
+/**
  * Logs in by a passkey that the user picks. A pending login by `autofill` rejects with an AbortError as soon as another
  * one starts. Rejects like a call, and with the browser's error: its `name` is `NotAllowedError` if the user cancelled.
  */
@@ -59,9 +87,15 @@ export async function logInWithPasskey(
   client: Pick<Client, 'auth'>,
   options: PasskeyLoginOptions = {},
 ): Promise<FinishPasskeyOutput> {
-  return untilAborted(options.signal, async (call) =>
-    client.auth.finishPasskey.mutate(await askForPasskey(client, 'login', options), call),
-  );
+  return untilAborted(options.signal, async (call) => {
+    const { passkey, rpId } = await ask(client, 'login', options);
+    try {
+      return await client.auth.finishPasskey.mutate(passkey, call);
+    } catch (error) {
+      await signalIfUnknown(error, { rpId, id: passkey.id });
+      throw error;
+    }
+  });
 }
 
 /**
@@ -71,13 +105,21 @@ export async function logInWithPasskey(
 export async function askForPasskey(
   client: Pick<Client, 'auth'>,
   purpose: 'login' | 'second-factor' | 'reauthenticate',
-  { autofill = false, signal }: PasskeyLoginOptions = {},
+  options: PasskeyLoginOptions = {},
 ): Promise<AuthenticationResponseJSON> {
-  return untilAborted(signal, async (call) => {
-    const options = (await client.auth.beginPasskey.mutate({ purpose }, call)) as RequestOptions;
-    return inBrowser(() => startAuthentication({ optionsJSON: options, useBrowserAutofill: autofill }), signal);
-  });
+  return (await ask(client, purpose, options)).passkey;
 }
+
+const ask = (
+  client: Pick<Client, 'auth'>,
+  purpose: 'login' | 'second-factor' | 'reauthenticate',
+  { autofill = false, signal }: PasskeyLoginOptions,
+): Promise<{ passkey: AuthenticationResponseJSON; rpId: string }> =>
+  untilAborted(signal, async (call) => {
+    const options = (await client.auth.beginPasskey.mutate({ purpose }, call)) as RequestOptions;
+    const start = () => startAuthentication({ optionsJSON: options, useBrowserAutofill: autofill });
+    return { passkey: await inBrowser(start, signal), rpId: options.rpId ?? location.hostname };
+  });
 
 type CreationOptions = PublicKeyCredentialCreationOptionsJSON;
 type RequestOptions = PublicKeyCredentialRequestOptionsJSON;
