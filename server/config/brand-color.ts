@@ -3,10 +3,26 @@
  * their contrast (WCAG 2.2, success criterion 1.4.3).
  */
 
-/** The backgrounds and labels of the brand's colours in each colour scheme, as in styles.css. */
+/** The colours of each scheme, as in styles.css. */
 export const pageColors = {
-  light: { ground: '#f6f6f9', surface: '#ffffff', onAccent: '#ffffff' },
-  dark: { ground: '#12121a', surface: '#1c1c27', onAccent: '#16162a' },
+  light: {
+    ground: '#f6f6f9',
+    surface: '#ffffff',
+    text: '#1c1c28',
+    muted: '#5b5b6b',
+    line: '#dcdce6',
+    accent: '#4f46e5',
+    onAccent: '#ffffff',
+  },
+  dark: {
+    ground: '#12121a',
+    surface: '#1c1c27',
+    text: '#ececf3',
+    muted: '#a6a6b8',
+    line: '#343446',
+    accent: '#a5a8fb',
+    onAccent: '#16162a',
+  },
 } as const;
 
 /** The colours of one scheme. `accent` is for links and buttons, `tint` for surfaces beneath them. */

@@ -1,5 +1,5 @@
 import type { Brand } from '../../config/brand.ts';
-import { escapeHtml } from '../../lib/escape-html.ts';
+import { pageColors } from '../../config/brand-color.ts';
 import type { Database } from '../../parts/database/contract.ts';
 import type { Mail } from '../../parts/mail/contract.ts';
 import { brandLinks, homeName } from '../../shared/brand-links.ts';
@@ -7,6 +7,7 @@ import type { LoginMethod } from '../../shared/method-names.ts';
 import { defaultLanguage, isLanguage, type Language } from '../../shared/texts/languages.ts';
 import { type Texts, writer } from '../../texts/index.ts';
 import type { Users } from '../users/index.ts';
+import { type MailColors, renderHtml } from './html.ts';
 import { buttonPages, type Link, type Message, mailKinds } from './kinds.ts';
 import type { LeasedMail } from './outbox-rows.ts';
 import type { EmailChangeRows } from './tokens/email-changes.ts';
@@ -148,12 +149,9 @@ interface Frame {
   logo: string | undefined;
   /** The product, and its name. */
   home: { url: string; name: string } | undefined;
-  /** The colour of links, and of buttons with white labels. */
-  accent: string;
+  colors: MailColors;
   links: ReturnType<typeof brandLinks>;
 }
-
-const DEFAULT_ACCENT = '#1d4ed8';
 
 function frameOf(
   { name, logo, home, colors, ...pages }: Brand,
@@ -164,7 +162,7 @@ function frameOf(
     site,
     logo: logo && absolute(logo),
     home: home === undefined ? undefined : { url: home, name: homeName(name, home) },
-    accent: colors?.light.accent ?? DEFAULT_ACCENT,
+    colors: { light: { ...pageColors.light, ...colors?.light }, dark: { ...pageColors.dark, ...colors?.dark } },
     links: brandLinks(pages).map(({ name, url }) => ({ name, url: absolute(url) })),
   };
 }
@@ -188,48 +186,11 @@ const renderer =
       to: { address: email },
       subject,
       text: `${parts.join('\n\n')}\n`,
-      html: renderHtml({ ...frame, links }, content, words),
+      html: renderHtml({
+        ...frame,
+        links,
+        content: { ...content, greeting, buttonFails: write('mails.frame.buttonFails') },
+        language: words.language,
+      }),
     };
   };
-
-const font = "font-family:-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif;font-size:16px;line-height:1.5";
-
-/** Tables and inline styles, because all mail clients support them. All values are escaped. */
-function renderHtml(
-  { site, logo, home, accent, links }: Omit<Frame, 'links'> & { links: { label: string; url: string }[] },
-  { subject, paragraphs, button, closing }: MailContent,
-  { write, language }: MailWords,
-): string {
-  const paragraph = (words: string) => `<p style="margin:0 0 16px">${escapeHtml(words)}</p>`;
-  const link = (url: string, style: string, words: string) =>
-    `<a href="${escapeHtml(url)}" style="${style}">${escapeHtml(words)}</a>`;
-  const image = logo
-    ? `<img src="${escapeHtml(logo)}" alt="${escapeHtml(site)}" height="40" style="height:40px;max-width:100%;border:0">`
-    : '';
-  const linked = image && home ? `<a href="${escapeHtml(home.url)}">${image}</a>` : image;
-  const picture = linked && `<p style="margin:0 0 24px">${linked}</p>\n`;
-  const buttonStyle = `display:inline-block;padding:12px 24px;border-radius:6px;background:${accent};color:#ffffff;font-weight:600;text-decoration:none`;
-  const action = button
-    ? `<p style="margin:24px 0">${link(button.url, buttonStyle, button.label)}</p>
-<p style="margin:0 0 16px;font-size:14px;color:#52525b">${escapeHtml(write('mails.frame.buttonFails'))}<br>${link(button.url, `color:${accent};word-break:break-all`, button.url)}</p>`
-    : '';
-  const footer =
-    links.length > 0
-      ? `\n<p style="margin:24px 0 0;padding:16px 0 0;border-top:1px solid #e4e4e7;font-size:14px">${links.map(({ label, url }) => link(url, `color:${accent}`, label)).join(' · ')}</p>`
-      : '';
-  return `<!doctype html>
-<html lang="${language}">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${escapeHtml(subject)}</title></head>
-<body style="margin:0;padding:0;background:#f4f4f5">
-<table role="presentation" width="100%" cellpadding="0" cellspacing="0" style="background:#f4f4f5"><tr><td align="center" style="padding:24px 12px">
-<table role="presentation" width="100%" cellpadding="0" cellspacing="0" style="max-width:560px;background:#ffffff;border-radius:8px"><tr><td style="padding:32px;color:#18181b;${font}">
-${picture}${paragraph(write('mails.frame.greeting'))}
-${paragraphs.map(paragraph).join('\n')}
-${action}
-<p style="margin:0;font-size:14px;color:#52525b">${escapeHtml(closing)}</p>${footer}
-</td></tr></table>
-</td></tr></table>
-</body>
-</html>
-`;
-}

@@ -4,6 +4,7 @@ import { createMailComposer } from '../../../server/accounts/mail/composer.ts';
 import { AFTER_NOT_ME, type Link, type MailKind, mailKinds } from '../../../server/accounts/mail/kinds.ts';
 import { toDetail } from '../../../server/accounts/mail/new-device.ts';
 import type { LeasedMail } from '../../../server/accounts/mail/outbox-rows.ts';
+import { pageColors } from '../../../server/config/brand-color.ts';
 import { parseConfig } from '../../../server/config/index.ts';
 import { escapeHtml } from '../../../server/lib/escape-html.ts';
 import { readTexts } from '../../../server/texts/index.ts';
@@ -172,7 +173,7 @@ describe.each(mails)('a mail of the kind %s', (kind, lifeMs, subject, text, link
       const [, label] = /^(.*):\nhttps:/.exec(part) ?? [];
       return label ? `${label} If the button does not work, open this address: ${link}` : escapeHtml(part);
     });
-    expect(spoken?.trim()).toBe(['Hello,', ...parts].join(' '));
+    expect(spoken?.trim()).toBe(['accounts.test:8443', escapeHtml(subject), 'Hello,', ...parts].join(' '));
     expect(html).toContain(`<title>${escapeHtml(subject)}</title>`);
     expect(html.split(`href="${link}"`)).toHaveLength(link ? 3 : 1);
   });
@@ -336,7 +337,8 @@ Privacy policy: https://example.test/privacy
     const escaped = '&quot;Ada&quot; &amp; &lt;Co&gt;';
     expect(html).toContain(`<img src="https://accounts.test:8443/logo.png?a=1&amp;b=2" alt="${escaped}"`);
     expect(html).toContain('background:#0f766e;color:#ffffff');
-    expect(html).not.toContain('#1d4ed8');
+    for (const { accent } of Object.values(pageColors)) expect(html).not.toContain(accent);
+    expect(html).toContain(`.link { color: ${brand.colors?.dark.accent} !important }`);
     expect(html).not.toContain(name);
     const links = [...html.matchAll(/<a href="([^"]*)"[^>]*>([^<]*)<\/a>/g)].map(([, url, label]) => [label, url]);
     expect(links.slice(-3)).toEqual([
