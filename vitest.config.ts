@@ -20,7 +20,7 @@ const faults = ['test/faults/**/*.test.ts'];
 const system = ['test/operations/**/*.test.ts', 'test/pages/**/*.test.ts', 'test/client/{examples,package}.test.ts'];
 /** With a configuration of their own. */
 const apart = ['test/cluster/**', 'test/image/**'];
-/** A worker loads the service and the rig once, and its stacks are services in the worker. */
+/** Outside CI a worker loads the service and the rig once, and its stacks are services in the worker. */
 const oneProcess = { isolate: false, env: { SERVICE_IN_PROCESS: 'on' } };
 // The bench's packages bring tests of their own.
 const foreign = ['test/bench/node_modules/**'];
@@ -39,7 +39,7 @@ export default defineConfig({
       {
         test: {
           ...common,
-          ...oneProcess,
+          ...(CI === undefined && oneProcess),
           name: 'service',
           retry,
           include: ['test/**/*.test.ts'],

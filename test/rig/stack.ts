@@ -27,7 +27,7 @@ export interface StackOptions {
   redisUrl?: string;
   /** The directory of the release to run, instead of the current code. */
   tree?: string | undefined;
-  /** In the process of the test, where the project allows it: not for tests that measure, signal or watch a process. */
+  /** In the process of the test, outside CI: not for tests that measure, signal or watch a process. */
   inProcess?: boolean;
 }
 
