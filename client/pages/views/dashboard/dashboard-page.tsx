@@ -21,6 +21,9 @@ const parts: { path: PagePath; label: string }[] = [
   { path: pagePaths.data, label: text('dashboard.parts.data') },
 ];
 
+/** On a phone the row of links scrolls. */
+const bringIntoSight = (link: HTMLElement | null) => link?.scrollIntoView({ block: 'nearest', inline: 'center' });
+
 interface Props {
   title: string;
   /** Rendered once the profile is loaded. */
@@ -47,7 +50,11 @@ export function DashboardPage({ title, children }: Props) {
     <Page title={title} isWide actions={profile && <LogOut />}>
       <nav class="parts" aria-label={text('dashboard.parts.label')}>
         {parts.map(({ path, label }) => (
-          <a key={path} href={path} aria-current={path === location.pathname ? 'page' : undefined}>
+          <a
+            key={path}
+            href={path}
+            {...(path === location.pathname && { 'aria-current': 'page', ref: bringIntoSight })}
+          >
             {label}
           </a>
         ))}
