@@ -1,102 +1,57 @@
-import type { Client } from './api.ts';
-import { NetworkError, TimeoutError } from './errors.ts';
+import { isServiceError } from './errors.ts';
+import { send } from './send.ts';
+import { sendInParts, type UploadClient, type UploadedFile, type UploadOptions } from './upload-parts.ts';
 
-/** The two calls of a client that an upload makes. */
-export interface UploadClient {
-  upload: Pick<Client['upload'], 'presign' | 'confirm'>;
-}
-
-export interface UploadOptions {
-  /** `private`: only addresses of `upload.address` lead to the file. `public` without it. */
-  visibility?: 'public' | 'private' | undefined;
-  /** Called as bytes are sent. Without XMLHttpRequest (Node, workers): at the start and at the end. */
-  onProgress?: ((progress: { loaded: number; total: number }) => void) | undefined;
-  /** Aborts the upload; the promise rejects with the signal's reason. */
-  signal?: AbortSignal | undefined;
-  /** Sends the file, instead of XMLHttpRequest or the global fetch. */
-  fetch?: typeof globalThis.fetch | undefined;
-}
-
-/** A stored file, as declared. */
-export interface UploadedFile {
-  key: string;
-  /** Its public URL; empty for a private file. */
-  url: string;
-  contentType: string;
-  size: number;
-}
-
-/** The storage refused the file: the URL has expired, or the file changed during the upload. */
-export class UploadError extends Error {
-  /** The HTTP status of the storage. */
-  readonly status: number;
-
-  constructor(status: number) {
-    super(`The storage refused the file (HTTP ${status})`);
-    this.name = 'UploadError';
-    this.status = status;
-  }
-}
+export { UploadError } from './send.ts';
+export type { UnfinishedUpload, UploadClient, UploadedFile, UploadOptions } from './upload-parts.ts';
 
 /**
- * Uploads a file directly to the storage: requests a URL, sends the file there, and lets the service check it. Rejects
- * with ServiceError if the service refuses (no session, type or size not allowed), UploadError if the storage does,
- * and NetworkError or TimeoutError if no response arrives.
+ * Uploads a file directly to the storage: requests a URL, sends the file there, and lets the service check it. A file
+ * above 100 MB is sent in parts, four at once, each again after a lost connection. Rejects with ServiceError if the
+ * service refuses (no session, type or size not allowed), UploadError if the storage does, and NetworkError or TimeoutError
+ * if no response arrives.
  */
 export async function uploadFile(client: UploadClient, file: File, options: UploadOptions = {}): Promise<UploadedFile> {
-  const { signal, onProgress, visibility = 'public' } = options;
+  const { signal, onProgress, onStart, fetch, visibility = 'public' } = options;
   const call = signal ? { signal } : {};
-  const { presignedUrl, publicUrl, key, expiresIn } = await client.upload.presign.mutate(
-    { filename: file.name, contentType: file.type, size: file.size, visibility },
+  const resumed = await resume(client, file, options);
+  if (resumed) return resumed;
+  const { name, type, size: total, lastModified } = file;
+  const { presignedUrl, publicUrl, key, expiresIn, parts } = await client.upload.presign.mutate(
+    { filename: name, contentType: type, size: total, visibility },
     call,
   );
   signal?.throwIfAborted();
-  const send = options.fetch === undefined && 'XMLHttpRequest' in globalThis ? sendWithProgress : sendByFetch;
-  onProgress?.({ loaded: 0, total: file.size });
-  const status = await send(presignedUrl, file, expiresIn * 1000, options);
-  if (status < 200 || status >= 300) throw new UploadError(status);
-  onProgress?.({ loaded: file.size, total: file.size });
+  if (parts) {
+    onStart?.({ key, url: publicUrl, name, type, size: total, lastModified });
+    return sendInParts(client, file, { key, url: publicUrl, ...parts, stored: [] }, options);
+  }
+  onProgress?.({ loaded: 0, total });
+  const onSent = (loaded: number) => onProgress?.({ loaded, total });
+  await send(presignedUrl, file, { ms: expiresIn * 1000, onSent, signal, fetch });
+  onSent(total);
   const { contentType, size } = await client.upload.confirm.mutate({ key }, call);
   return { key, url: publicUrl, contentType, size };
 }
 
-/** PUTs the file and resolves to the status; times out when the URL expires. */
-type Send = (address: string, file: File, ms: number, options: UploadOptions) => Promise<number>;
+/** Undefined if there is nothing to resume. An upload that was completed before the page knew is complete. */
+async function resume(client: UploadClient, file: File, options: UploadOptions): Promise<UploadedFile | undefined> {
+  const { resume: unfinished, signal } = options;
+  const isSame = (['name', 'type', 'size', 'lastModified'] as const).every(
+    (field) => unfinished?.[field] === file[field],
+  );
+  if (!unfinished || !isSame) return undefined;
+  const { key, url } = unfinished;
+  const call = signal ? { signal } : {};
+  const completed = await orRefused(client.upload.complete.mutate({ key }, call));
+  if (completed) return { key, url, contentType: completed.contentType, size: completed.size };
+  const parts = await orRefused(client.upload.parts.query({ key }, call));
+  return parts && sendInParts(client, file, { key, url, ...parts }, options);
+}
 
-/** In browsers only XMLHttpRequest reports upload progress. */
-const sendWithProgress: Send = (address, file, ms, { onProgress, signal }) =>
-  new Promise((resolve, reject) => {
-    const request = new XMLHttpRequest();
-    const abort = () => request.abort();
-    request.open('PUT', address);
-    request.setRequestHeader('Content-Type', file.type);
-    request.timeout = ms;
-    request.upload.onprogress = ({ loaded }) => onProgress?.({ loaded, total: file.size });
-    request.onload = () => resolve(request.status);
-    request.onerror = () => reject(new NetworkError('The file could not be sent'));
-    request.ontimeout = () => reject(new TimeoutError('The file could not be sent in time'));
-    request.onabort = () => reject(signal?.reason);
-    request.onloadend = () => signal?.removeEventListener('abort', abort);
-    signal?.addEventListener('abort', abort);
-    request.send(file);
+/** Undefined if a part is missing, or the upload has expired. */
+const orRefused = <T>(work: Promise<T>): Promise<T | undefined> =>
+  work.catch((error: unknown) => {
+    if (isServiceError(error, 'VALIDATION_FAILED') || isServiceError(error, 'NOT_FOUND')) return undefined;
+    throw error;
   });
-
-const sendByFetch: Send = async (address, file, ms, { fetch = globalThis.fetch, signal }) => {
-  const timer = AbortSignal.timeout(ms);
-  try {
-    const response = await fetch(address, {
-      method: 'PUT',
-      headers: { 'Content-Type': file.type },
-      body: file,
-      signal: signal ? AbortSignal.any([signal, timer]) : timer,
-    });
-    await response.body?.cancel();
-    return response.status;
-  } catch (error) {
-    if (signal?.aborted) throw signal.reason;
-    const origin = error instanceof Error ? { cause: error } : {};
-    throw timer.aborted
-      ? new TimeoutError('The file could not be sent in time', origin)
-      : new NetworkError('The file could not be sent', origin);
-  }
-};
