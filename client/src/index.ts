@@ -32,5 +32,5 @@ export {
   type UploadedFile,
   type UploadOptions,
   uploadFile,
-} from './upload.ts';
+} from './uploads/upload.ts';
 export { type VerifiedWebhook, verifyWebhook, WebhookError, type WebhookRequest } from './webhooks.ts';

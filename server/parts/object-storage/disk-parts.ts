@@ -5,7 +5,7 @@ import { basename, dirname, join } from 'node:path';
 import { ServiceError, unavailable } from '../../errors.ts';
 import type { IncomingFile, PartStorage } from './contract.ts';
 import { type diskAddresses, forbidden } from './disk-addresses.ts';
-import { chunksOf, writeAll } from './disk-writes.ts';
+import { chunksOf, discard, writeAll } from './disk-writes.ts';
 
 interface Options {
   /** The folder of the objects. */
@@ -62,7 +62,10 @@ export function diskParts({ root, unfinished, addresses }: Options) {
   return {
     ...storage,
 
-    /** The draft reserves the part: only one of several concurrent requests is received. */
+    /**
+     * The draft reserves the part: only one of several concurrent requests is received. A part that is complete stays as it
+     * is: a sender repeats it whose answer was lost.
+     */
     async receive(file: IncomingFile): Promise<void> {
       const { key, part, start, size } = addresses.verifyPart(file);
       const at = (name: string) => join(folderOf(key), name);
@@ -73,13 +76,7 @@ export function diskParts({ root, unfinished, addresses }: Options) {
       });
       try {
         await reservation.close();
-        if (
-          await unless(
-            ['ENOENT'],
-            access(complete).then(() => true),
-          )
-        )
-          throw forbidden('The address has been used');
+        if (await isThere(complete)) return await discard(file.body);
         await writeAll(await open(at(DATA), 'r+'), chunksOf(file.body), { start, size });
         await link(draft, complete);
       } catch (error) {
@@ -103,6 +100,12 @@ const fail = (error: unknown): never => {
 
 const hasCode = (error: unknown, codes: readonly string[]) =>
   codes.includes((error as NodeJS.ErrnoException).code ?? '');
+
+const isThere = async (file: string) =>
+  (await unless(
+    ['ENOENT'],
+    access(file).then(() => true),
+  )) ?? false;
 
 const isMissing = (error: unknown) => hasCode(error, ['ENOENT']);
 

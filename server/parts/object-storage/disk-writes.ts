@@ -11,6 +11,10 @@ export async function* chunksOf(body: Readable): AsyncGenerator<Uint8Array> {
   }
 }
 
+export async function discard(body: Readable): Promise<void> {
+  for await (const _ of chunksOf(body));
+}
+
 /** Writes exactly `size` bytes from `start` of the file, and closes it. Rejects with FORBIDDEN if there are fewer. */
 export async function writeAll(
   file: FileHandle,

@@ -172,13 +172,13 @@ onBothStorages(
           return url.href;
         };
         const part = storage === 'disk' ? 'part' : 'partNumber';
-        const expiry = storage === 'disk' ? 'expires' : 'X-Amz-Expires';
+        const [expiry, later] = storage === 'disk' ? ['expires', '4000000000'] : ['X-Amz-Expires', '3600'];
         for (const [what, url, body] of [
           ['a shorter body', presignedUrl, pdf.subarray(1)],
           ['a longer body', presignedUrl, Buffer.concat([pdf, last])],
           ['another part', changed(({ searchParams }) => searchParams.set(part, '2')), pdf],
           ['another file', changed((url) => (url.pathname = new URL(elsewhere?.presignedUrl ?? '').pathname)), pdf],
-          ['another time', changed(({ searchParams }) => searchParams.set(expiry, '4000000000')), pdf],
+          ['another time', changed(({ searchParams }) => searchParams.set(expiry, later)), pdf],
           ['the whole file', changed(({ searchParams }) => searchParams.delete(part)), pdf],
         ] as const)
           expect([403, 404], what).toContain(await send(url, body));
@@ -227,10 +227,9 @@ onBothStorages(
         const { key } = await declare();
         const found = (await Promise.all(Array.from({ length: 4 }, () => addresses(key, [3])))).flat();
         const statuses = await Promise.all(found.map(({ presignedUrl }) => send(presignedUrl, pdf)));
-        // The embedded storage keeps the first.
-        expect(statuses.filter((status) => status !== (storage === 'disk' ? 403 : 200))).toEqual(
-          storage === 'disk' ? [200] : [],
-        );
+        // The embedded storage receives one at a time.
+        expect(new Set([...statuses, 403])).toEqual(new Set([200, 403]));
+        expect(await send(found[0]?.presignedUrl ?? '', pdf)).toBe(200);
         expect((await of('upload.parts', { key })).data.stored).toEqual([3]);
         expect((await of('upload.remove', { name: key.split('/')[1] })).code).toBeUndefined();
         expect(await unfinished(key)).toBe(false);

@@ -98,7 +98,7 @@ export async function startUploading(
   };
 }
 
-const onDisk = (root: string): Objects => ({
+export const onDisk = (root: string): Objects => ({
   keys: async () =>
     (await readdir(root, { recursive: true, withFileTypes: true }))
       .filter((entry) => entry.isFile())

@@ -1,9 +1,9 @@
-import { isServiceError } from './errors.ts';
+import { isServiceError } from '../errors.ts';
+import { sendInParts, type UploadClient, type UploadedFile, type UploadOptions } from './parts.ts';
 import { send } from './send.ts';
-import { sendInParts, type UploadClient, type UploadedFile, type UploadOptions } from './upload-parts.ts';
 
+export type { UnfinishedUpload, UploadClient, UploadedFile, UploadOptions } from './parts.ts';
 export { UploadError } from './send.ts';
-export type { UnfinishedUpload, UploadClient, UploadedFile, UploadOptions } from './upload-parts.ts';
 
 /**
  * Uploads a file directly to the storage: requests a URL, sends the file there, and lets the service check it. A file

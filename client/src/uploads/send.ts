@@ -1,4 +1,4 @@
-import { NetworkError, TimeoutError } from './errors.ts';
+import { NetworkError, TimeoutError } from '../errors.ts';
 
 /** The storage refused the file: the URL has expired, or the file changed during the upload. */
 export class UploadError extends Error {

@@ -1,5 +1,5 @@
-import type { Client, UploadPartsOutput } from './api.ts';
-import { isPassing, pauseAfter } from './retries.ts';
+import type { Client, UploadPartsOutput } from '../api.ts';
+import { isPassing, pauseAfter } from '../retries.ts';
 import { send, UploadError } from './send.ts';
 
 /** The calls of a client that an upload makes. */
