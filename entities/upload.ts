@@ -8,6 +8,9 @@
  * `width`, `height` and `placeholder` (a ThumbHash) describe a converted image; its `variants` are smaller pictures of it.
  * `variantsFor` are the widths of IMAGE_SIZES that they were made for; null if they never were. `variantsUntil` is the lease
  * of the process that is making them: until then it may store objects.
+ *
+ * `multipartId` is the storage's id of a file that is sent in parts; null if it is not. It is empty before the storage has
+ * given an id, and after the parts of a deleted upload were removed: parts that were being sent then may still arrive.
  */
 
 import { defineEntity, p } from '@mikro-orm/core';
@@ -39,6 +42,7 @@ export const UploadSchema = defineEntity({
     variantsSize: p.bigint('number'),
     variantsFor: p.string().nullable(),
     variantsUntil: p.bigint('number').nullable(),
+    multipartId: p.string().nullable(),
   },
 });
 

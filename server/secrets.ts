@@ -4,6 +4,7 @@ import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:
 type Label =
   | `one-time-token:${string}`
   | `put-object\n${string}`
+  | `put-part\n${string}`
   | `get-object\n${string}`
   | `dev-idp:${string}`
   | `known-device:${string}`

@@ -1,10 +1,9 @@
 import type { Client, PublicEvent, ServiceEventsInput } from './api.ts';
-import { isNetworkError, isServiceError, isTimeoutError } from './errors.ts';
+import { isPassing, pauseAfter } from './retries.ts';
 import { untilAborted } from './until-aborted.ts';
 
 /** The longest wait that the service accepts. */
 const WAIT_SECONDS = 25;
-const BACKOFF_MS = { first: 500, longest: 30_000 };
 
 export interface FollowOptions extends Pick<ServiceEventsInput, 'types' | 'limit'> {
   /** The number of the last event that was handled; 0 begins with the oldest event that the service stores. */
@@ -37,30 +36,7 @@ export async function* followEvents(
     } catch (error) {
       if (signal?.aborted) return;
       if (!isPassing(error)) throw error;
-      await pause(Math.max(backoff(failures++), retryAfterMs(error)), signal);
+      await pauseAfter(error, failures++, signal);
     }
   }
 }
-
-/** Whether a later call may succeed. */
-const isPassing = (error: unknown): boolean =>
-  isNetworkError(error) ||
-  isTimeoutError(error) ||
-  (isServiceError(error) && (error.status === 429 || error.status >= 500));
-
-/** Random, so that not all readers come back at once. */
-const backoff = (failures: number): number =>
-  Math.min(BACKOFF_MS.first * 2 ** failures, BACKOFF_MS.longest) * (0.5 + Math.random() / 2);
-
-const retryAfterMs = (error: unknown): number => (isServiceError(error) ? (error.retryAfter ?? 0) * 1000 : 0);
-
-const pause = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
-  new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      signal?.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    signal?.addEventListener('abort', end);
-  });

@@ -25,5 +25,12 @@ export {
   type SessionCheckerOptions,
   sessionTokenIn,
 } from './session-checker.ts';
-export { type UploadClient, UploadError, type UploadedFile, type UploadOptions, uploadFile } from './upload.ts';
+export {
+  type UnfinishedUpload,
+  type UploadClient,
+  UploadError,
+  type UploadedFile,
+  type UploadOptions,
+  uploadFile,
+} from './uploads/upload.ts';
 export { type VerifiedWebhook, verifyWebhook, WebhookError, type WebhookRequest } from './webhooks.ts';

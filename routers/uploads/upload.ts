@@ -5,6 +5,7 @@ import type { Context } from '../context.ts';
 import * as fields from '../schemas/fields.ts';
 import { placeholder, variant } from '../schemas/variant.ts';
 import { callerOf, router, sessionProcedure } from '../trpc.ts';
+import { confirmed, division, partProcedures, toConfirmed, uploadKey } from './parts.ts';
 import { storedUploadProcedures } from './stored-uploads.ts';
 
 /** The form of POST /api/upload/image; over /trpc a FormData with the same two fields. Other fields are ignored. */
@@ -51,7 +52,7 @@ export const upload = router({
         path: '/api/upload/presign',
         summary: 'Get an address to upload a file to',
         description:
-          'PUT the file to presignedUrl within expiresIn seconds, with exactly the declared Content-Type and Content-Length. No further step is needed: a file that matches its declaration is stored.',
+          'PUT the file to presignedUrl within expiresIn seconds, with exactly the declared Content-Type and Content-Length. No further step is needed: a file that matches its declaration is stored. A file above 100 MB may be sent in parts instead: then the answer has `parts`.',
         tags: ['Uploads'],
         protect: true,
         errorField: 'beside',
@@ -73,15 +74,16 @@ export const upload = router({
         publicUrl: z.string().meta({ description: 'Empty for a private file' }),
         key: z.string(),
         expiresIn: z.int(),
+        parts: z.object(division).optional().meta({ description: 'Only above 100 MB: see `upload.presignParts`' }),
       }),
     )
     .mutation(async ({ ctx, input: { contentType, size, visibility } }) => {
-      const { presignedUrl, publicUrl, key, expiresIn } = await ctx.uploads.presign(ctx.session.user.id, {
+      const { presignedUrl, publicUrl, key, expiresIn, parts } = await ctx.uploads.presign(ctx.session.user.id, {
         contentType,
         size,
         visibility,
       });
-      return { success: true as const, presignedUrl, publicUrl, key, expiresIn };
+      return { success: true as const, presignedUrl, publicUrl, key, expiresIn, ...(parts && { parts }) };
     }),
 
   confirm: sessionProcedure
@@ -98,12 +100,9 @@ export const upload = router({
         errors: ['VALIDATION_FAILED', 'NOT_FOUND'],
       },
     })
-    .input(z.object({ key: z.string().max(64).meta({ example: 'uploads/0b6f1f5e-7a54-4c3c-9d0a-3f4f5f6a7b8c.png' }) }))
-    .output(z.object({ success: z.literal(true), key: z.string(), contentType: z.string(), size: z.int() }))
-    .mutation(async ({ ctx, input }) => {
-      const { objectKey, contentType, size } = await ctx.uploads.confirm(ctx.session.user.id, input.key);
-      return { success: true as const, key: objectKey, contentType, size };
-    }),
+    .input(z.object({ key: uploadKey }))
+    .output(confirmed)
+    .mutation(async ({ ctx, input }) => toConfirmed(await ctx.uploads.confirm(ctx.session.user.id, input.key))),
 
   image: imageProcedure
     .meta({
@@ -142,5 +141,6 @@ export const upload = router({
       return { success: true as const, url, originalName: originalName(file.name), ...stored };
     }),
 
+  ...partProcedures,
   ...storedUploadProcedures,
 });

@@ -1,6 +1,7 @@
 /*
  * A deleted file stops counting against the quota immediately, or, while a client may still upload to its address, when
- * that address has expired. The row of an upload stays until no process can store variants of it any more.
+ * that address has expired. The row of an upload stays until no process can store variants of it any more, and no part
+ * that was being sent can arrive.
  */
 
 import type { UploadState } from '../../entities/index.ts';
@@ -10,7 +11,7 @@ import { type AllTables, type Database, sql } from '../parts/database/contract.t
 import type { ObjectStorage } from '../parts/object-storage/contract.ts';
 import { LEASE_MS, type UploadLeases } from './leases.ts';
 import type { UploadRecord } from './records.ts';
-import { isAddressValid, isLastCheck, msUntilNextCheck } from './schedule.ts';
+import { isAddressValid, isLastCheck, LAST_CHECK_MS, msUntilNextCheck } from './schedule.ts';
 import type { UsageCounter } from './usage.ts';
 
 /** The maximum number of deletions that one transaction starts. */
@@ -46,7 +47,7 @@ export function createDeletions({ database, activity, objects, usage, leases }: 
    */
   const start = async (
     tables: AllTables,
-    upload: UploadRecord,
+    upload: Pick<UploadRecord, 'objectKey' | 'userId' | 'purpose' | 'expiredForMs'>,
     from: readonly UploadState[],
     caller: Caller,
   ): Promise<boolean> => {
@@ -86,15 +87,25 @@ export function createDeletions({ database, activity, objects, usage, leases }: 
    * the state from before the deletion.
    */
   const proceed = async (upload: UploadRecord): Promise<void> => {
-    const { objectKey, userId } = upload;
+    const { objectKey, userId, multipartId } = upload;
+    const deleting = { ...upload, state: 'doomed' } as const;
+    // First: from here on nothing can be joined.
+    if (multipartId !== null) await objects.deleteParts(objectKey);
     const { keys, leftMs } = upload.purpose === 'direct' ? { keys: [], leftMs: 0 } : await besides(objectKey);
     await Promise.all([...keys, objectKey].map((key) => objects.delete(key)));
     if (!isAddressValid(upload)) await database.transaction((_em, tables) => usage.release(tables, upload), userId);
-    const nextMs = Math.max(isLastCheck(upload) ? 0 : msUntilNextCheck(upload), leftMs);
-    if (nextMs > 0) return leases.postpone({ objectKey, state: 'doomed' }, nextMs);
+    const partsMs = multipartId ? LAST_CHECK_MS : 0;
+    const nextMs = Math.max(isLastCheck(deleting) ? 0 : msUntilNextCheck(deleting), leftMs, partsMs);
+    if (nextMs > 0) return leases.postpone(deleting, nextMs, multipartId ? { multipart_id: '' } : {});
     await database.change(async (tables) => {
       if (keys.length > 0) await tables.deleteFrom('upload_variants').where('object_key', 'in', keys).execute();
-      await tables.deleteFrom('uploads').where('object_key', '=', objectKey).where('state', '=', 'doomed').execute();
+      await tables
+        .deleteFrom('uploads')
+        .where('object_key', '=', objectKey)
+        .where('state', '=', 'doomed')
+        // Otherwise parts were started since; the inspection finds them.
+        .where('multipart_id', multipartId === null ? 'is' : '=', multipartId)
+        .execute();
     });
   };
 

@@ -13,9 +13,10 @@ import { createImages } from './images/images.ts';
 import { createInspection } from './inspection.ts';
 import { createUploadLeases } from './leases.ts';
 import { type ListedVariant, listVariants } from './listed-variants.ts';
-import { keysOf } from './names.ts';
+import { keysOf, notFound } from './names.ts';
 import { createNewUploads } from './new-uploads.ts';
 import { createOnlyInstance } from './only-instance.ts';
+import { createParts } from './parts.ts';
 import { createRecords, type UploadCursor, type UploadRecord } from './records.ts';
 import { createUsage, type Usage } from './usage.ts';
 import { createVariants } from './variants.ts';
@@ -65,6 +66,7 @@ export function createUploads(
   const deletions = createDeletions({ database, activity, objects, usage, leases });
   const avatars = createAvatars({ database, objects, deletions, ownOnly: ownAvatars });
   const inspection = createInspection({ objects, records, leases, avatars, deletions, log });
+  const parts = createParts({ objects, records, leases });
   const images = createImages({ cores, sizes: settings.imageSizes });
   const variants = createVariants(settings.imageSizes, { database, objects, usage, isIdle: images.isIdle, log });
   const requireAsDeclared = inspection.confirm;
@@ -130,6 +132,26 @@ export function createUploads(
       return upload;
     },
 
+    /** Addresses for parts of a file: see `parts` of `presign`. NOT_FOUND; VALIDATION_FAILED. */
+    presignParts: async (userId: string, objectKey: string, numbers: readonly number[]) =>
+      parts.presign(await requireOwn(userId, objectKey), numbers),
+
+    /** How a file is divided, and which parts have arrived. NOT_FOUND; VALIDATION_FAILED. */
+    storedParts: async (userId: string, objectKey: string) => parts.stored(await requireOwn(userId, objectKey)),
+
+    /** Joins the parts of a file and confirms it. Idempotent. NOT_FOUND; VALIDATION_FAILED also if a part is missing. */
+    async complete(userId: string, objectKey: string): Promise<UploadRecord> {
+      const upload = await requireOwn(userId, objectKey);
+      let isJoined = await parts.join(upload);
+      try {
+        await inspection.confirm(upload);
+        isJoined = upload.multipartId !== null;
+      } finally {
+        if (isJoined) await parts.finish(upload);
+      }
+      return upload;
+    },
+
     /**
      * Deletes a user's upload and clears it from the user's own profile. Rejects with NOT_FOUND. Crash-safe: the
      * inspection completes it, and deletes what still arrives at its address.
@@ -169,5 +191,3 @@ export function createUploads(
 }
 
 export type Uploads = ReturnType<typeof createUploads>;
-
-const notFound = () => new ServiceError('NOT_FOUND', { message: 'Upload not found' });

@@ -36,8 +36,10 @@ export function createInspection({ objects, records, leases, avatars, deletions,
       await objects.delete(objectKey);
     }
     if (!isLastCheck(upload)) await leases.postpone(upload, msUntilNextCheck(upload));
-    else if (result === 'as declared') await records.commit(upload, backgroundJob);
-    else await deletions.abandon(upload);
+    else if (result === 'as declared') {
+      if (upload.multipartId !== null) await objects.deleteParts(objectKey);
+      await records.commit(upload, backgroundJob);
+    } else await deletions.abandon(upload);
   };
 
   const inspect = async (upload: UploadRecord): Promise<void> => {

@@ -29,11 +29,15 @@ export const createUploadLeases = (database: Database) => ({
   },
 
   /** Schedules another inspection, unless the state of the row has changed. */
-  async postpone({ objectKey, state }: Pick<UploadRecord, 'objectKey' | 'state'>, ms: number): Promise<void> {
+  async postpone(
+    { objectKey, state }: Pick<UploadRecord, 'objectKey' | 'state'>,
+    ms: number,
+    changes: { multipart_id?: '' | null } = {},
+  ): Promise<void> {
     await database.write((tables) =>
       tables
         .updateTable('uploads')
-        .set({ due_at: sql`${database.now} + ${ms}` })
+        .set({ due_at: sql`${database.now} + ${ms}`, ...changes })
         .where('object_key', '=', objectKey)
         .where('state', '=', state)
         .execute(),

@@ -1,3 +1,4 @@
+import { ServiceError } from '../errors.ts';
 import { prefixes, type Visibility } from '../parts/object-storage/contract.ts';
 
 /** The name of an upload: its key without the prefix. Names are unique: they contain a random UUID. */
@@ -7,3 +8,5 @@ export const nameOf = (objectKey: string): string => objectKey.slice(objectKey.i
 export const keysOf = (name: string): string[] => Object.values(prefixes).map((prefix) => prefix + name);
 
 export const keyIn = (visibility: Visibility, name: string): string => prefixes[visibility] + name;
+
+export const notFound = () => new ServiceError('NOT_FOUND', { message: 'Upload not found' });

@@ -11,6 +11,7 @@ import type { WebpImage } from './images/conversion.ts';
 import type { Images, SentImage } from './images/images.ts';
 import { type ListedVariant, listVariants } from './listed-variants.ts';
 import { keyIn, nameOf } from './names.ts';
+import { type Division, divide } from './parts.ts';
 import type { Records, UploadRecord } from './records.ts';
 import { bytesOf, type Picture, type Reservation } from './reservations.ts';
 import { FIRST_CHECK_MS } from './schedule.ts';
@@ -37,6 +38,8 @@ export interface UploadAddress {
   key: string;
   /** Seconds. */
   expiresIn: number;
+  /** Only of a large file: it may be sent in parts instead. */
+  parts?: Division;
 }
 
 export interface StoredImage {
@@ -95,7 +98,14 @@ export function createNewUploads(
       );
       // The type as the client spells it, because the client will send it so.
       const presignedUrl = await objects.presignPut({ key, contentType, size, expiresInSeconds: ADDRESS_SECONDS });
-      return { presignedUrl, publicUrl: objects.publicUrl(key), key, expiresIn: ADDRESS_SECONDS };
+      const parts = divide(size);
+      return {
+        presignedUrl,
+        publicUrl: objects.publicUrl(key),
+        key,
+        expiresIn: ADDRESS_SECONDS,
+        ...(parts && { parts }),
+      };
     },
 
     /**

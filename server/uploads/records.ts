@@ -23,6 +23,7 @@ export type UploadRecord = Pick<
 > & {
   /** Milliseconds since the address, or the time to store an image, expired. */
   expiredForMs: number;
+  multipartId: string | null;
 };
 
 /** The cursor of a page of uploads: the page begins after this one. */
@@ -57,6 +58,33 @@ export const createRecords = (database: Database, usage: UsageCounter, activity:
         .where('confirmed_version', 'is', null)
         .execute(),
     );
+  },
+
+  /** The upload is sent in parts, which may be in the storage from here on. */
+  async startParts(objectKey: string, checkedAfterMs: number): Promise<void> {
+    await database.write((tables) =>
+      tables
+        .updateTable('uploads')
+        .set({ multipart_id: '', due_at: sql`expires_at + ${checkedAfterMs}` })
+        .where('object_key', '=', objectKey)
+        .where('state', '=', 'expected')
+        .where('multipart_id', 'is', null)
+        .execute(),
+    );
+  },
+
+  /** Stores the storage's id of a file in parts. Returns false if it has one, or its deletion has started. */
+  async nameParts(objectKey: string, id: string): Promise<boolean> {
+    const { numUpdatedRows } = await database.write((tables) =>
+      tables
+        .updateTable('uploads')
+        .set({ multipart_id: id })
+        .where('object_key', '=', objectKey)
+        .where('state', '=', 'expected')
+        .where('multipart_id', '=', '')
+        .executeTakeFirst(),
+    );
+    return numUpdatedRows === 1n;
   },
 
   /** The upload that has one of these keys. */
@@ -104,6 +132,7 @@ export const selectRecords = ({ now }: Database, tables: ReadTables) =>
       'placeholder',
       'variants',
       'variants_for as variantsFor',
+      'multipart_id as multipartId',
       sql<number>`${now} - expires_at`.as('expiredForMs'),
     ]);
 

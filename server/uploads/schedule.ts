@@ -5,19 +5,29 @@ import type { UploadRecord } from './records.ts';
  * one when a slow PUT begun in the last second has ended.
  */
 export const FIRST_CHECK_MS = 5 * 60_000;
-const LAST_CHECK_MS = 60 * 60_000;
+export const LAST_CHECK_MS = 60 * 60_000;
 
-export const msUntilNextCheck = ({ purpose, expiredForMs }: UploadRecord): number => {
+/** Parts may be sent for so long after the address of the whole file has expired. */
+export const PARTS_MS = 24 * 60 * 60_000;
+/** The time of the only check of a file whose parts were not joined, after that address has expired. */
+export const PARTS_CHECK_MS = PARTS_MS + LAST_CHECK_MS;
+
+const lastCheckMs = ({ state, multipartId }: UploadRecord): number =>
+  state === 'expected' && multipartId !== null ? PARTS_CHECK_MS : LAST_CHECK_MS;
+
+export const msUntilNextCheck = (upload: UploadRecord): number => {
+  const { purpose, expiredForMs } = upload;
   if (purpose !== 'direct') return -expiredForMs;
-  return (expiredForMs < FIRST_CHECK_MS ? FIRST_CHECK_MS : LAST_CHECK_MS) - expiredForMs;
+  return (expiredForMs < FIRST_CHECK_MS ? FIRST_CHECK_MS : lastCheckMs(upload)) - expiredForMs;
 };
 
 /** True if nothing can arrive any more. An image that is still being stored may be deleted before it is there. */
-export const isLastCheck = ({ purpose, state, expiredForMs }: UploadRecord): boolean => {
-  if (purpose === 'direct') return expiredForMs >= LAST_CHECK_MS;
+export const isLastCheck = (upload: UploadRecord): boolean => {
+  const { purpose, state, expiredForMs } = upload;
+  if (purpose === 'direct') return expiredForMs >= lastCheckMs(upload);
   return state === 'kept' || state === 'replaced' || expiredForMs >= 0;
 };
 
 /** True if a client may still begin to upload to its address: storages cannot revoke an address. */
-export const isAddressValid = ({ purpose, expiredForMs }: UploadRecord): boolean =>
+export const isAddressValid = ({ purpose, expiredForMs }: Pick<UploadRecord, 'purpose' | 'expiredForMs'>): boolean =>
   purpose === 'direct' && expiredForMs < 0;

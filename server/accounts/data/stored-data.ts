@@ -278,6 +278,7 @@ export const storedData = {
       expiresAt: 'is used until the file is uploaded',
       dueAt: 'is the time of the next check by a job',
       confirmedVersion: 'is the version of the content in the storage, by which a job detects a replacement',
+      multipartId: 'is the name of an unfinished upload in the storage',
     },
   },
 } as const satisfies Record<string, StoredTable>;

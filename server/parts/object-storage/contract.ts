@@ -15,6 +15,28 @@ export interface GetAddress {
   download?: string | undefined;
 }
 
+/** A file that is sent in parts. `id` is the answer of `startParts`. */
+export interface PartedFile {
+  key: string;
+  id: string;
+}
+
+export interface PartAddress extends PartedFile {
+  /** From 1. */
+  part: number;
+  /** Where the part begins in the file, and its exact size in bytes. */
+  start: number;
+  size: number;
+  expiresInSeconds: number;
+}
+
+export interface StoredPart {
+  part: number;
+  size: number;
+  /** Changes with the content of the part. */
+  version: string;
+}
+
 /** Everyone can read the objects of one prefix; those of the other are read at presigned addresses. */
 export const prefixes = { public: 'uploads/', private: 'private/' } as const;
 
@@ -33,6 +55,20 @@ export function attachmentOf(name: string): string {
   return `attachment; filename*=UTF-8''${encoded.replace(/['()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`)}`;
 }
 
+/** Files that are sent in parts. A part does not change the object of its key; all parts together become the object. */
+export interface PartStorage {
+  /** Resolves to the id of the file. */
+  startParts(key: string, contentType: string): Promise<string>;
+  /** A presigned address for a PUT of exactly this part and length, until it expires or the parts are deleted. */
+  presignPart(address: PartAddress): Promise<string>;
+  /** Undefined if the parts were joined or deleted. */
+  storedParts(file: PartedFile): Promise<StoredPart[] | undefined>;
+  /** Atomic. Resolves to false, without effect, if a part has changed, or the parts were joined or deleted. */
+  joinParts(file: PartedFile, parts: readonly StoredPart[]): Promise<boolean>;
+  /** Deletes all parts of this key that were not joined; a part that is being sent may still arrive. */
+  deleteParts(key: string): Promise<void>;
+}
+
 /** A stored object: its size in bytes and its first bytes. */
 export interface FoundObject {
   size: number;
@@ -45,7 +81,7 @@ export interface FoundObject {
  * Objects by key. Every call to the storage resolves, or rejects with SERVICE_UNAVAILABLE, within the time limit;
  * addresses are computed locally.
  */
-export interface ObjectStorage {
+export interface ObjectStorage extends PartStorage {
   /**
    * A presigned address for a PUT of exactly this key, type and length, enforced by the storage. Some storages accept a
    * second PUT, which replaces the object.

@@ -1,10 +1,12 @@
 import { timingSafeEqual } from 'node:crypto';
 import { ServiceError } from '../../errors.ts';
 import type { Secrets } from '../../secrets.ts';
-import type { GetAddress, IncomingFile, PutAddress } from './contract.ts';
+import type { GetAddress, IncomingFile, PartAddress, PutAddress } from './contract.ts';
 
 type SignedPut = Pick<PutAddress, 'key' | 'contentType' | 'size'> & { expires: number };
 type SignedGet = Pick<GetAddress, 'key' | 'download'> & { expires: number };
+
+type SignedPart = Pick<PartAddress, 'key' | 'part' | 'start' | 'size'> & { expires: number };
 
 /** Presigned addresses of the service itself, signed with an HMAC over the same fields as S3's. */
 export function diskAddresses({ appUrl, secrets }: { appUrl: string; secrets: Secrets }) {
@@ -12,6 +14,8 @@ export function diskAddresses({ appUrl, secrets }: { appUrl: string; secrets: Se
     secrets.derive(`put-object\n${[key, contentType, size, expires].join('\n')}`);
   const signaturesOfGet = ({ key, download = '', expires }: SignedGet) =>
     secrets.derive(`get-object\n${[key, expires, download].join('\n')}`);
+  const signaturesOfPart = ({ key, part, start, size, expires }: SignedPart) =>
+    secrets.derive(`put-part\n${[key, part, start, size, expires].join('\n')}`);
 
   const requireValid = (query: URLSearchParams, valid: readonly string[], expires: number): void => {
     const signature = query.get('signature') ?? '';
@@ -25,6 +29,12 @@ export function diskAddresses({ appUrl, secrets }: { appUrl: string; secrets: Se
       const [signature] = signaturesOfPut({ key, contentType, size, expires });
       const query = new URLSearchParams({ contentType, size: String(size), expires: String(expires), signature });
       return `${appUrl}/${key}?${query}`;
+    },
+
+    presignPart({ key, part, start, size, expiresInSeconds }: PartAddress): string {
+      const expires = expiryIn(expiresInSeconds);
+      const [signature] = signaturesOfPart({ key, part, start, size, expires });
+      return `${appUrl}/${key}?part=${part}&start=${start}&size=${size}&expires=${expires}&signature=${signature}`;
     },
 
     presignGet({ key, download, expiresInSeconds }: GetAddress): string {
@@ -54,10 +64,25 @@ export function diskAddresses({ appUrl, secrets }: { appUrl: string; secrets: Se
       requireValid(query, signaturesOfPut(signed), expires);
       if (contentType.toLowerCase() !== signed.contentType.toLowerCase())
         throw forbidden(`The content type must be ${signed.contentType}`);
-      if (contentLength !== size) throw forbidden(`The content length must be ${size}`);
+      requireLength(contentLength, size);
       return size;
     },
+
+    /** Throws FORBIDDEN if the request does not match its address. */
+    verifyPart({ key, query, contentLength }: IncomingFile): SignedPart {
+      const [part = 0, start = 0, size = 0, expires = 0] = ['part', 'start', 'size', 'expires'].map((name) =>
+        Number(query.get(name)),
+      );
+      const signed = { key, part, start, size, expires };
+      requireValid(query, signaturesOfPart(signed), expires);
+      requireLength(contentLength, size);
+      return signed;
+    },
   };
+}
+
+function requireLength(contentLength: number | undefined, size: number): void {
+  if (contentLength !== size) throw forbidden(`The content length must be ${size}`);
 }
 
 const expiryIn = (seconds: number): number => Math.floor(Date.now() / 1000) + seconds;

@@ -1,11 +1,12 @@
 import { mkdirSync, rmSync } from 'node:fs';
-import { access, type FileHandle, link, mkdir, open, rm } from 'node:fs/promises';
+import { access, link, mkdir, open, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import type { Readable } from 'node:stream';
 import { ServiceError, unavailable } from '../../errors.ts';
 import type { Secrets } from '../../secrets.ts';
 import { type FoundObject, type ObjectStorage, type ServedFile, visibilityOf } from './contract.ts';
 import { diskAddresses, forbidden } from './disk-addresses.ts';
+import { diskParts } from './disk-parts.ts';
+import { chunksOf, writeAll } from './disk-writes.ts';
 
 interface Options {
   dataDir: string;
@@ -22,6 +23,7 @@ export function diskStorage({ dataDir, appUrl, secrets }: Options): ObjectStorag
   const root = join(dataDir, 'objects');
   const unfinished = join(root, '.unfinished');
   mkdirSync(unfinished, { recursive: true, mode: 0o700 });
+  const { receive: receivePart, prepare: prepareParts, ...parts } = diskParts({ root, unfinished, addresses });
 
   /**
    * Resolves to false, and keeps the existing file, if the name is taken. The draft reserves the name: only one of
@@ -33,7 +35,7 @@ export function diskStorage({ dataDir, appUrl, secrets }: Options): ObjectStorag
       throw error.code === 'EEXIST' ? forbidden('The address is in use') : unavailable(error);
     });
     try {
-      await writeAll(file, chunks, size);
+      await writeAll(file, chunks, { size });
       await mkdir(dirname(join(root, key)), { recursive: true, mode: 0o700 });
       await link(draft, join(root, key));
       return true;
@@ -46,6 +48,7 @@ export function diskStorage({ dataDir, appUrl, secrets }: Options): ObjectStorag
   };
 
   return {
+    ...parts,
     presignPut: async (address) => addresses.presignPut(address),
     presignGet: async (address) => addresses.presignGet(address),
 
@@ -81,10 +84,12 @@ export function diskStorage({ dataDir, appUrl, secrets }: Options): ObjectStorag
     async prepare() {
       rmSync(unfinished, { recursive: true, force: true });
       mkdirSync(unfinished, { recursive: true, mode: 0o700 });
+      prepareParts();
     },
 
     served: {
       async receive(file) {
+        if (file.query.has('part')) return receivePart(file);
         const size = addresses.verifyPut(file);
         const isUsed = await access(join(root, file.key)).then(
           () => true,
@@ -114,28 +119,6 @@ export function diskStorage({ dataDir, appUrl, secrets }: Options): ObjectStorag
 
     close: () => undefined,
   };
-}
-
-/** The chunks of a request's body. */
-async function* chunksOf(body: Readable): AsyncGenerator<Uint8Array> {
-  try {
-    yield* body;
-  } catch (error) {
-    throw forbidden('The body was cut off', error);
-  }
-}
-
-async function writeAll(file: FileHandle, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, size: number) {
-  try {
-    let written = 0;
-    for await (const chunk of chunks) {
-      written += chunk.byteLength;
-      await file.appendFile(chunk);
-    }
-    if (written !== size) throw forbidden('The body was cut off');
-  } finally {
-    await file.close();
-  }
 }
 
 const openFile = (path: string) =>

@@ -6,6 +6,7 @@ import { bucketSettings } from './bucket-settings.ts';
 import { attachmentOf, cacheControlOf, type ObjectStorage, visibilityOf } from './contract.ts';
 import { presigner } from './s3-addresses.ts';
 import { connectS3, hasCode, type S3Config } from './s3-client.ts';
+import { s3Parts } from './s3-parts.ts';
 
 /** S3 or a compatible storage. Outside production a missing bucket is created. */
 export function s3Storage(
@@ -17,6 +18,8 @@ export function s3Storage(
   const presign = presigner(s3, s3.uploadEndpoint);
 
   return {
+    ...s3Parts({ bucket, minio, presign, exchange }),
+
     presignPut: ({ key, contentType, size, expiresInSeconds }) =>
       presign({
         method: 'PUT',

@@ -16,6 +16,8 @@ import { loggedIn, stackNames, surfacesOn } from '../rig/scenario.ts';
 /** Direct access to the stored objects. */
 export interface Objects {
   keys(): Promise<string[]>;
+  /** The keys of files in parts that were not joined. */
+  unfinished(): Promise<string[]>;
   has(key: string): Promise<boolean>;
   read(key: string): Promise<Buffer>;
   /** As if uploaded to its URL. */
@@ -96,11 +98,12 @@ export async function startUploading(
   };
 }
 
-const onDisk = (root: string): Objects => ({
+export const onDisk = (root: string): Objects => ({
   keys: async () =>
     (await readdir(root, { recursive: true, withFileTypes: true }))
       .filter((entry) => entry.isFile())
       .map(({ parentPath, name }) => join(parentPath, name).slice(root.length + 1)),
+  unfinished: async () => readdir(join(root, '.parts')).catch(() => []),
   has: (key) =>
     access(join(root, key)).then(
       () => true,

@@ -14,6 +14,7 @@ interface ClientPackage {
   createServiceClient(options: ConnectOptions & { token: string }): unknown;
   followEvents(client: unknown, options: FollowOptions): AsyncGenerator<{ number: number; type: string; data: object }>;
   isServiceError(error: unknown): error is ClientError;
+  uploadFile(client: unknown, file: File, options?: UploadOptions): Promise<{ key: string; url: string; size: number }>;
   verifyWebhook(request: Request, secret: string): Promise<unknown>;
   WebhookError: new (message: string) => Error;
 }
@@ -28,6 +29,15 @@ interface FollowOptions {
   after: number;
   types?: string[];
   signal?: AbortSignal;
+}
+
+export interface UploadOptions {
+  visibility?: 'public' | 'private';
+  onProgress?(progress: { loaded: number; total: number }): void;
+  onStart?(unfinished: object): void;
+  resume?: object;
+  signal?: AbortSignal;
+  fetch?: typeof fetch;
 }
 
 interface ClientError extends Error {

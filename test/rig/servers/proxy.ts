@@ -18,6 +18,11 @@ export interface SurplusProxy extends Proxy {
   push(bytes: Buffer): void;
 }
 
+export interface BreakingProxy extends Proxy {
+  /** The bytes that clients have sent, and the connections that were broken. */
+  counts(): { sent: number; broken: number };
+}
+
 /** Listens in front of 127.0.0.1:target. `join` forwards the bytes of a connection. */
 async function startProxy(target: number, join: (client: Socket, upstream: Socket) => void): Promise<Proxy> {
   const sockets = new Set<Socket>();
@@ -85,6 +90,23 @@ export async function startSurplusProxy(target: number): Promise<SurplusProxy> {
     },
     push: (bytes) => void latest?.write(bytes),
   };
+}
+
+/** Forwards bytes; breaks the connection that carries every `every`th byte of the clients. */
+export async function startBreakingProxy(target: number, every: number): Promise<BreakingProxy> {
+  let [sent, broken] = [0, 0];
+  const proxy = await startProxy(target, (client, upstream) => {
+    client.on('data', (chunk) => {
+      const before = Math.floor(sent / every);
+      sent += chunk.length;
+      if (Math.floor(sent / every) === before) return;
+      broken++;
+      for (const socket of [client, upstream]) socket.destroy();
+    });
+    pipeline(client, upstream, () => client.destroy());
+    pipeline(upstream, client, () => upstream.destroy());
+  });
+  return { ...proxy, counts: () => ({ sent, broken }) };
 }
 
 /** Forwards bytes; each answer is delayed by `ms`. */

@@ -8,6 +8,7 @@ import type Koa from 'koa';
 import { Client } from 'minio';
 import { temporaryDirectory } from './custodian.ts';
 import { freePort } from './port.ts';
+import { multipartUploads } from './s3-multipart.ts';
 
 /** The storage's behaviour: work; answer 503 SlowDown; take a request and never answer; cut it off in the middle. */
 export type S3Behaviour = 'work' | 'slow-down' | 'hang' | 'reset';
@@ -18,6 +19,8 @@ export interface S3 {
   /** For the tested service. */
   readonly env: Record<string, string>;
   keys(): Promise<string[]>;
+  /** The keys of files in parts that were not joined. */
+  unfinished(): Promise<string[]>;
   read(key: string): Promise<Buffer>;
   put(key: string, bytes: Uint8Array): Promise<void>;
   remove(key: string): Promise<void>;
@@ -113,6 +116,7 @@ export async function startS3({
     ctx.body = errorOf(code);
   };
 
+  const multipart = multipartUploads(directory, bucket);
   const guard: Koa.Middleware = async (ctx, next) => {
     const isSigned = Boolean(ctx.get('Authorization')) || 'X-Amz-Signature' in ctx.query;
     const isOpen = ctx.method === 'OPTIONS' || isPublic(ctx.path.slice(1));
@@ -138,7 +142,7 @@ export async function startS3({
       } else if (!hasCorsRules && 'cors' in ctx.query) {
         if (ctx.method === 'GET') refuse(ctx, 404, 'NoSuchCORSConfiguration');
         else refuse(ctx, 501, 'NotImplemented');
-      } else await next();
+      } else await multipart.middleware(ctx, next);
       return;
     }
     if (behaviour === 'slow-down') {
@@ -186,6 +190,7 @@ export async function startS3({
       for await (const { name } of client.listObjectsV2(bucket, '', true)) found.push(name);
       return found;
     },
+    unfinished: async () => (await multipart.uploads()).map(({ key }) => key),
     read: async (key) => buffer(await client.getObject(bucket, key)),
     remove: (key) => client.removeObject(bucket, key),
     async put(key, bytes) {

@@ -5,7 +5,7 @@ type Upload = Parameters<typeof isLastCheck>[0];
 
 const MINUTE = 60_000;
 const upload = (purpose: Upload['purpose'], expiredForMs: number, state: Upload['state'] = 'expected') =>
-  ({ purpose, state, expiredForMs }) as Upload;
+  ({ purpose, state, expiredForMs, multipartId: null }) as Upload;
 
 describe('an object at a presigned URL', () => {
   test.each([
@@ -26,6 +26,16 @@ describe('an object at a presigned URL', () => {
 
   test('is checked for the last time then, whatever its state', () => {
     for (const state of ['kept', 'replaced'] as const) expect(isLastCheck(upload('direct', 0, state))).toBe(false);
+  });
+
+  test.each([
+    ['expected', 5 * MINUTE, (24 + 1) * 60 * MINUTE - 5 * MINUTE, false],
+    ['expected', 25 * 60 * MINUTE - 1, 1, false],
+    ['expected', 25 * 60 * MINUTE, 0, true],
+    ['doomed', 60 * MINUTE, 0, true],
+  ] as const)('in parts, while it is %s, %i ms after', (state, expiredForMs, untilNext, isLast) => {
+    const parted = { ...upload('direct', expiredForMs, state), multipartId: 'id' };
+    expect([msUntilNextCheck(parted), isLastCheck(parted)]).toEqual([untilNext, isLast]);
   });
 
   test('is checked for the first time five minutes after the URL has expired', () => {

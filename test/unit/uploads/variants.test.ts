@@ -91,6 +91,11 @@ const storage: ObjectStorage = {
   presignPut: async ({ key }) => key,
   presignGet: async ({ key }) => key,
   copy: async () => true,
+  startParts: async () => '',
+  presignPart: async ({ key }) => key,
+  storedParts: async () => [],
+  joinParts: async () => true,
+  deleteParts: async () => undefined,
   put: (key, bytes) => step(async () => void objects.set(key, Buffer.from(bytes))),
   find: (key) =>
     step(async () => {

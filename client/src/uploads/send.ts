@@ -1,0 +1,70 @@
+import { NetworkError, TimeoutError } from '../errors.ts';
+
+/** The storage refused the file: the URL has expired, or the file changed during the upload. */
+export class UploadError extends Error {
+  /** The HTTP status of the storage. */
+  readonly status: number;
+
+  constructor(status: number) {
+    super(`The storage refused the file (HTTP ${status})`);
+    this.name = 'UploadError';
+    this.status = status;
+  }
+}
+
+export interface SendOptions {
+  /** Until it times out: as long as the URL is valid. */
+  ms: number;
+  onSent?: ((bytes: number) => void) | undefined;
+  signal?: AbortSignal | undefined;
+  /** Instead of XMLHttpRequest or the global fetch. */
+  fetch?: typeof globalThis.fetch | undefined;
+}
+
+/** PUTs bytes, with their type if they have one. Rejects with UploadError, NetworkError or TimeoutError. */
+export async function send(address: string, bytes: Blob, options: SendOptions): Promise<void> {
+  const way = options.fetch === undefined && 'XMLHttpRequest' in globalThis ? sendWithProgress : sendByFetch;
+  const status = await way(address, bytes, options);
+  if (status < 200 || status >= 300) throw new UploadError(status);
+}
+
+type Send = (address: string, bytes: Blob, options: SendOptions) => Promise<number>;
+
+/** In browsers only XMLHttpRequest reports upload progress. */
+const sendWithProgress: Send = (address, bytes, { ms, onSent, signal }) =>
+  new Promise((resolve, reject) => {
+    signal?.throwIfAborted();
+    const request = new XMLHttpRequest();
+    const abort = () => request.abort();
+    request.open('PUT', address);
+    if (bytes.type) request.setRequestHeader('Content-Type', bytes.type);
+    request.timeout = ms;
+    request.upload.onprogress = ({ loaded }) => onSent?.(loaded);
+    request.onload = () => resolve(request.status);
+    request.onerror = () => reject(new NetworkError('The file could not be sent'));
+    request.ontimeout = () => reject(new TimeoutError('The file could not be sent in time'));
+    request.onabort = () => reject(signal?.reason);
+    request.onloadend = () => signal?.removeEventListener('abort', abort);
+    signal?.addEventListener('abort', abort);
+    request.send(bytes);
+  });
+
+const sendByFetch: Send = async (address, bytes, { ms, fetch = globalThis.fetch, signal }) => {
+  const timer = AbortSignal.timeout(ms);
+  try {
+    const response = await fetch(address, {
+      method: 'PUT',
+      headers: bytes.type ? { 'Content-Type': bytes.type } : {},
+      body: bytes,
+      signal: signal ? AbortSignal.any([signal, timer]) : timer,
+    });
+    await response.body?.cancel();
+    return response.status;
+  } catch (error) {
+    if (signal?.aborted) throw signal.reason;
+    const origin = error instanceof Error ? { cause: error } : {};
+    throw timer.aborted
+      ? new TimeoutError('The file could not be sent in time', origin)
+      : new NetworkError('The file could not be sent', origin);
+  }
+};

@@ -1,0 +1,124 @@
+/*
+ * Files that are sent in parts. The row names the storage's id of the file: it is empty before the storage is asked for one,
+ * so that after a crash, too, it is known that parts may be there.
+ */
+
+import { ServiceError } from '../errors.ts';
+import type { ObjectStorage, StoredPart } from '../parts/object-storage/contract.ts';
+import type { UploadLeases } from './leases.ts';
+import { notFound } from './names.ts';
+import type { Records, UploadRecord } from './records.ts';
+import { msUntilNextCheck, PARTS_CHECK_MS, PARTS_MS } from './schedule.ts';
+
+const MEGABYTE = 1024 ** 2;
+/** Files up to this size are sent in one piece. */
+const MAX_WHOLE_BYTES = 100 * MEGABYTE;
+/** S3 takes no smaller part but the last; a broken connection costs no more than a part. */
+const MIN_PART_BYTES = 5 * MEGABYTE;
+/** Less than S3's 10000: storages list so many at once. */
+const MAX_PARTS = 1000;
+const ADDRESS_SECONDS = 300;
+
+/** How a file is divided: the last part is what remains. Unfinished uploads depend on it. */
+export interface Division {
+  size: number;
+  count: number;
+}
+
+/** Undefined for a file that is sent in one piece. */
+export function divide(bytes: number): Division | undefined {
+  if (bytes <= MAX_WHOLE_BYTES) return undefined;
+  const size = Math.max(MIN_PART_BYTES, Math.ceil(bytes / MAX_PARTS / MEGABYTE) * MEGABYTE);
+  return { size, count: Math.ceil(bytes / size) };
+}
+
+export interface PartAddresses {
+  addresses: { part: number; size: number; presignedUrl: string }[];
+  /** Seconds. */
+  expiresIn: number;
+}
+
+interface Parts {
+  objects: ObjectStorage;
+  records: Records;
+  leases: UploadLeases;
+}
+
+export function createParts({ objects, records, leases }: Parts) {
+  /** Rejects with VALIDATION_FAILED unless the file is sent in parts and unfinished, with NOT_FOUND if it has expired. */
+  const requireDivision = ({ size, state, confirmedVersion, expiredForMs }: UploadRecord): Division => {
+    const division = divide(size);
+    if (!division) throw invalid('key', 'not_in_parts', 'This file is sent in one piece');
+    if (state !== 'expected' || confirmedVersion !== null) throw invalid('key', 'complete', 'This file is complete');
+    if (expiredForMs >= PARTS_MS) throw notFound();
+    return division;
+  };
+
+  const idOf = async ({ objectKey, contentType, multipartId }: UploadRecord): Promise<string> => {
+    if (multipartId) return multipartId;
+    await records.startParts(objectKey, PARTS_CHECK_MS);
+    const id = await objects.startParts(objectKey, contentType);
+    if (await records.nameParts(objectKey, id)) return id;
+    // A concurrent call was faster, and what was started here is deleted with the rest; or the file is being deleted.
+    const current = await records.find(objectKey);
+    if (current?.state === 'expected' && current.multipartId) return current.multipartId;
+    await objects.deleteParts(objectKey);
+    throw notFound();
+  };
+
+  return {
+    /** Addresses that accept one part each, of exactly its size. */
+    async presign(upload: UploadRecord, parts: readonly number[]): Promise<PartAddresses> {
+      const { size, count } = requireDivision(upload);
+      if (parts.some((part) => part > count)) throw invalid('parts', 'too_large', `Must be at most ${count}`);
+      const file = { key: upload.objectKey, id: await idOf(upload) };
+      const addresses = parts.map(async (part) => {
+        const start = (part - 1) * size;
+        const address = { ...file, part, start, size: Math.min(size, upload.size - start) };
+        const presignedUrl = await objects.presignPart({ ...address, expiresInSeconds: ADDRESS_SECONDS });
+        return { part, size: address.size, presignedUrl };
+      });
+      return { addresses: await Promise.all(addresses), expiresIn: ADDRESS_SECONDS };
+    },
+
+    /** How the file is divided, and which parts have arrived. */
+    async stored(upload: UploadRecord): Promise<Division & { stored: number[] }> {
+      const division = requireDivision(upload);
+      const { objectKey: key, multipartId: id } = upload;
+      const found = id ? await objects.storedParts({ key, id }) : [];
+      return { ...division, stored: (found ?? []).map(({ part }) => part).sort((a, b) => a - b) };
+    },
+
+    /**
+     * Resolves to true if this call has made the object. Rejects with VALIDATION_FAILED, and joins nothing, if a part is
+     * missing.
+     */
+    async join({ objectKey: key, multipartId: id, size, state }: UploadRecord): Promise<boolean> {
+      if (state !== 'expected' || id === null) return false;
+      const parts = id ? await objects.storedParts({ key, id }) : [];
+      if (!parts) return false;
+      const missing = missingOf(parts, size);
+      if (missing.length > 0) throw invalid('parts', 'missing', `Not yet uploaded: ${missing.join(', ')}`);
+      return objects.joinParts({ key, id }, parts);
+    },
+
+    /** After the parts were joined: from here on the upload is one that was sent in one piece. */
+    async finish(upload: UploadRecord): Promise<void> {
+      await objects.deleteParts(upload.objectKey);
+      const whole = { ...upload, multipartId: null };
+      await leases.postpone(whole, Math.max(0, msUntilNextCheck(whole)), { multipart_id: null });
+    },
+  };
+}
+
+/** The numbers of parts that are not there in their size. */
+function missingOf(stored: readonly StoredPart[], bytes: number): number[] {
+  const { size, count } = divide(bytes) ?? { size: bytes, count: 1 };
+  const sizes = new Map(stored.map((each) => [each.part, each.size]));
+  return Array.from({ length: count }, (_, i) => i + 1).filter(
+    (part) => sizes.get(part) !== Math.min(size, bytes - (part - 1) * size),
+  );
+}
+
+const invalid = (field: string, rule: string, message: string) =>
+  new ServiceError('VALIDATION_FAILED', { details: { [field]: { message, rule } } });
