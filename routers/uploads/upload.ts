@@ -95,7 +95,7 @@ export const upload = router({
         tags: ['Uploads'],
         protect: true,
         errorField: 'only',
-        errors: ['VALIDATION_FAILED', 'NOT_FOUND'],
+        errors: ['VALIDATION_FAILED', 'NOT_FOUND', 'UPLOAD_QUARANTINED'],
       },
     })
     .input(z.object({ key: z.string().max(64).meta({ example: 'uploads/0b6f1f5e-7a54-4c3c-9d0a-3f4f5f6a7b8c.png' }) }))

@@ -87,7 +87,8 @@ export function createDeletions({ database, activity, objects, usage, leases }: 
    */
   const proceed = async (upload: UploadRecord): Promise<void> => {
     const { objectKey, userId } = upload;
-    const { keys, leftMs } = upload.purpose === 'direct' ? { keys: [], leftMs: 0 } : await besides(objectKey);
+    const hasOthers = upload.purpose !== 'direct' || upload.scan !== null;
+    const { keys, leftMs } = hasOthers ? await besides(objectKey) : { keys: [], leftMs: 0 };
     await Promise.all([...keys, objectKey].map((key) => objects.delete(key)));
     if (!isAddressValid(upload)) await database.transaction((_em, tables) => usage.release(tables, upload), userId);
     const nextMs = Math.max(isLastCheck(upload) ? 0 : msUntilNextCheck(upload), leftMs);
@@ -120,9 +121,9 @@ export function createDeletions({ database, activity, objects, usage, leases }: 
     start,
     proceed,
 
-    /** Deletes an uncompleted upload. No-op if it was completed by a concurrent call. */
+    /** Deletes an upload that is not to be stored. No-op if its state has changed meanwhile. */
     async abandon(upload: UploadRecord): Promise<void> {
-      if (await database.transaction((_em, tables) => start(tables, upload, ['expected'], backgroundJob)))
+      if (await database.transaction((_em, tables) => start(tables, upload, [upload.state], backgroundJob)))
         await proceed(upload);
     },
 

@@ -1,4 +1,4 @@
-import { prefixes, type Visibility } from '../parts/object-storage/contract.ts';
+import { PENDING, prefixes, type Visibility } from '../parts/object-storage/contract.ts';
 
 /** The name of an upload: its key without the prefix. Names are unique: they contain a random UUID. */
 export const nameOf = (objectKey: string): string => objectKey.slice(objectKey.indexOf('/') + 1);
@@ -7,3 +7,6 @@ export const nameOf = (objectKey: string): string => objectKey.slice(objectKey.i
 export const keysOf = (name: string): string[] => Object.values(prefixes).map((prefix) => prefix + name);
 
 export const keyIn = (visibility: Visibility, name: string): string => prefixes[visibility] + name;
+
+/** Where the object of an upload is while it waits for the scanner. */
+export const pendingKeyOf = (objectKey: string): string => PENDING + nameOf(objectKey);

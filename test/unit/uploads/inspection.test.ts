@@ -29,6 +29,7 @@ test('a failed inspection does not abandon others: the round and stop wait for a
     presignPut: async ({ key }) => key,
     presignGet: async ({ key }) => key,
     copy: async () => true,
+    open: async () => undefined,
     put: async () => undefined,
     async find(key) {
       found.push(key);
