@@ -5,7 +5,6 @@
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { text as textOf } from 'node:stream/consumers';
 import pLimit from 'p-limit';
 import { withinDeadline } from '../deadline.ts';
 import { findingIn, type Scanner, type SentFile, type Verdict } from './contract.ts';
@@ -51,14 +50,14 @@ export function clamdScanner({ hostname, port }: URL): Scanner {
 
     ping: () =>
       withConnection(PING_MS, async (socket) => {
-        const answer = textOf(socket);
+        const answer = answerOf(socket);
         socket.write('zPING\0');
         if (plain(await answer) !== 'PONG') throw new Error(`clamd answered ${JSON.stringify(await answer)}`);
       }),
 
     takes: (size) =>
       withConnection(PING_MS, async (socket) => {
-        const answer = textOf(socket);
+        const answer = answerOf(socket);
         socket.write(Buffer.concat([Buffer.from('zINSTREAM\0'), lengthOf(Math.min(size, 2 ** 32 - 1))]));
         const waited = Promise.withResolvers<string>();
         const timer = setTimeout(() => waited.resolve(''), REFUSAL_MS);
@@ -72,7 +71,7 @@ export function clamdScanner({ hostname, port }: URL): Scanner {
 
 async function send(socket: Socket, { bytes }: SentFile): Promise<string> {
   let isAnswered = false;
-  const answer = textOf(socket).finally(() => {
+  const answer = answerOf(socket).finally(() => {
     isAnswered = true;
   });
   // The answer says why a write failed.
@@ -93,14 +92,32 @@ function lengthOf(bytes: number): Buffer {
   return length;
 }
 
+/** What clamd sent until the connection ended. Its last words count also if a write failed after them. */
+const answerOf = (socket: Socket): Promise<string> =>
+  new Promise((resolve, reject) => {
+    let answer = '';
+    let failure: Error | undefined;
+    socket
+      .setEncoding('utf8')
+      .on('data', (piece) => {
+        answer += piece;
+      })
+      .on('error', (error) => {
+        failure = error;
+      })
+      .on('end', () => resolve(answer))
+      .on('close', () => (failure && answer === '' ? reject(failure) : resolve(answer)));
+  });
+
 const plain = (answer: string): string => answer.replaceAll('\0', '').trim();
 
 /** `stream: OK`, `stream: Eicar-Test-Signature FOUND`, or a sentence that ends with ERROR. */
 export function verdictIn(text: string): Verdict {
+  // Each answer ends so: a part of one is none.
+  if (!text.endsWith('\0')) throw new Error('clamd closed the connection without an answer');
   const answer = plain(text);
   if (answer === 'stream: OK') return { result: 'clean' };
   const [, finding] = /^stream: (.+) FOUND$/s.exec(answer) ?? [];
   if (finding !== undefined) return { result: 'infected', finding: findingIn(finding) };
-  if (answer === '') throw new Error('clamd closed the connection without an answer');
   return { result: 'unknown', answer };
 }

@@ -23,8 +23,8 @@ test.each([
   expect(verdictIn(answer)).toEqual(verdict);
 });
 
-test('without an answer there is no verdict', () => {
-  expect(() => verdictIn('')).toThrow('without an answer');
+test.each(['', 'stream: OK', 'stream: Win.Test FOUND'])('without a whole answer there is no verdict: %j', (text) => {
+  expect(() => verdictIn(text)).toThrow('without an answer');
 });
 
 describe('a clamd', () => {
