@@ -38,6 +38,7 @@ onBothStorages(
       const person = () => sender(uploading(), surface);
       const objects = () => uploading().objects;
 
+      // checks: 90
       test.each(['public', 'private'])(
         'a %s file is pending, and nobody can read it, until the scanner says that it is clean',
         async (visibility) => {
@@ -76,6 +77,7 @@ onBothStorages(
         await becomes(key, 'stored');
       });
 
+      // checks: 90
       test.each(['public', 'private'])(
         'a %s file that is not clean is in quarantine for 30 days',
         async (visibility) => {
