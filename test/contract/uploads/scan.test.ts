@@ -184,6 +184,8 @@ onBothStorages(
         await becomes(key, 'stored');
         await until(async () => !(await objects().has(`pending/${name}`)));
         expect(await send(presignedUrl, INFECTED)).toBe(200);
+        // When nothing can be sent any more.
+        expect(Number((await rowOf(key))?.due_at)).toBeGreaterThan(Date.now() + HOUR);
         await inspected(key, HOUR);
         expect(await rowOf(key)).toEqual({ state: 'kept', scan: 'clean', due_at: null });
         expect(await objects().has(`pending/${name}`)).toBe(false);
