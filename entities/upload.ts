@@ -7,7 +7,12 @@
  *
  * `width`, `height` and `placeholder` (a ThumbHash) describe a converted image; its `variants` are smaller pictures of it.
  * `variantsFor` are the widths of IMAGE_SIZES that they were made for; null if they never were. `variantsUntil` is the lease
- * of the process that is making them: until then it may store objects.
+ * of the process that is making them, or of the one that moves a file which the scanner has looked at: until then it may
+ * store objects.
+ *
+ * With a scanner, a direct upload is `pending` from its declaration on: its object is under `pending/`, with a row in
+ * `upload_variants`, and is moved once it may be given out. `infected` is in quarantine: the object stays there. `scan`
+ * is null for a file that need not be looked at; `finding` is the scanner's name of what it found.
  *
  * `multipartId` is the storage's id of a file that is sent in parts; null if it is not. It is empty before the storage has
  * given an id, and after the parts of a deleted upload were removed: parts that were being sent then may still arrive.
@@ -19,7 +24,10 @@ import { defineEntity, p } from '@mikro-orm/core';
 export type UploadPurpose = 'direct' | 'avatar' | 'post';
 
 /** The stored states of an upload. */
-export type UploadState = 'expected' | 'kept' | 'replaced' | 'doomed';
+export type UploadState = 'expected' | 'pending' | 'kept' | 'replaced' | 'infected' | 'doomed';
+
+/** `allowed`: given out unscanned, because the scanner was away and SCAN_DOWN is `allow`. */
+export type Scan = 'due' | 'clean' | 'allowed' | 'infected';
 
 export const UploadSchema = defineEntity({
   name: 'Upload',
@@ -43,6 +51,8 @@ export const UploadSchema = defineEntity({
     variantsFor: p.string().nullable(),
     variantsUntil: p.bigint('number').nullable(),
     multipartId: p.string().nullable(),
+    scan: p.string().$type<Scan>().nullable(),
+    finding: p.string().nullable(),
   },
 });
 

@@ -117,6 +117,16 @@ const causes: Record<ErrorCode, { when: string; next: string; from?: string }> =
     when: 'The webhook to redeliver to is disabled.',
     next: 'Enable it with `webhooks.update`, then redeliver.',
   },
+  UPLOAD_PENDING: {
+    when: 'The file waits for the scanner (`SCAN_URL`), so it has no address.',
+    next: 'Try again after some seconds; `upload.list` shows its state.',
+    from: 'of other services, `service.fileAddress`, and',
+  },
+  UPLOAD_QUARANTINED: {
+    when: 'The scanner found malware in the file. It is deleted after 30 days, and not before.',
+    next: 'Show the message. The user can upload another file.',
+    from: 'of other services, `service.fileAddress`, and',
+  },
   EVENTS_EXPIRED: {
     when: 'Events after the number `after` are older than `ACTIVITY_DAYS` and deleted.',
     next: 'Read the users again (`service.users`), then the events after 0.',

@@ -11,6 +11,7 @@ import type { IdentityProvider } from './parts/identity-provider/contract.ts';
 import { openKeyValueStore } from './parts/key-value/index.ts';
 import { openMail } from './parts/mail/index.ts';
 import { openObjectStorage } from './parts/object-storage/index.ts';
+import { openScanner } from './parts/scanner/index.ts';
 import { createWebhookSender } from './parts/webhook-sender/index.ts';
 import type { Secrets } from './secrets.ts';
 import type { ProviderName } from './shared/method-names.ts';
@@ -31,12 +32,14 @@ export async function openParts(config: Config, { secrets, log }: Setting) {
   const mail = await openMail(config);
   const objects = await openObjectStorage(config, secrets);
   const sender = createWebhookSender(config);
+  const scanner = await openScanner(config);
   return {
     database,
     store,
     mail,
     objects,
     sender,
+    scanner,
 
     async close(): Promise<void> {
       mail.close();
@@ -54,7 +57,7 @@ type Parts = Awaited<ReturnType<typeof openParts>>;
  */
 export function createRules(
   config: Config,
-  { database, store, mail, objects, sender }: Parts,
+  { database, store, mail, objects, sender, scanner }: Parts,
   {
     identityProviders,
     secrets,
@@ -64,7 +67,20 @@ export function createRules(
 ) {
   const activity = createActivity(database, { keptDays: config.activityDays });
   const events = createEvents(config, { database, log });
-  const uploads = createUploads(config, { database, activity, objects, log });
+  const uploads = createUploads(config, {
+    database,
+    activity,
+    objects,
+    scanning: scanner && {
+      scanner,
+      allowsWhenDown: config.scan?.allowsWhenDown === true,
+      notices: {
+        record: (...args) => accounts.mail.record(...args),
+        wake: () => accounts.mail.outbox.wake(),
+      },
+    },
+    log,
+  });
   const { avatarChanged, removeAllOf: removeUploads } = uploads;
   const deliveries = createDeliveries(database);
   const limits = createLimits(store, config.rates);

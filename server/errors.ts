@@ -25,6 +25,8 @@ const catalogue = {
   UNPROVEN_ACCOUNT: [409, 'The user must first verify the email or reset the password'],
   LAST_ADMINISTRATOR: [409, 'This is the last administrator who can log in'],
   LAST_LOGIN_METHOD: [409, 'This is the only login method of the account'],
+  UPLOAD_PENDING: [409, 'This file has not been scanned yet'],
+  UPLOAD_QUARANTINED: [409, 'The scanner found malware in this file'],
   EVENTS_EXPIRED: [410, 'The events after this number are no longer stored'],
   TOO_MANY_KEYS: [409, 'The limit on access keys is reached'],
   TOO_MANY_WEBHOOKS: [409, 'The limit on webhooks is reached'],

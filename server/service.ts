@@ -59,6 +59,7 @@ export async function createService(
     ...accounts.workers,
     uploads.inspection,
     uploads.variants,
+    ...(uploads.scans ? [uploads.scans] : []),
     events.worker,
     webhooks.worker,
     oauth.worker,

@@ -37,6 +37,7 @@ const migrations = {
   '0035-backchannel-logout': async () => (await import('./0035-backchannel-logout.ts')).BackchannelLogout,
   '0036-picture-sizes': async () => (await import('./0036-picture-sizes.ts')).PictureSizes,
   '0037-way-back': async () => (await import('./0037-way-back.ts')).WayBack,
+  '0038-scans': async () => (await import('./0038-scans.ts')).Scans,
   '0039-multipart-uploads': async () => (await import('./0039-multipart-uploads.ts')).MultipartUploads,
 };
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { UploadState } from '../../entities/index.ts';
 import { type FileAddress, keyIn, type ListedUpload, nameOf } from '../../server/uploads/index.ts';
 import { answer, done } from '../schemas/done.ts';
 import * as fields from '../schemas/fields.ts';
@@ -16,10 +17,11 @@ export const listed = z.object({
   contentType: z.string(),
   size: z.int().meta({ description: 'Bytes' }),
   purpose: z.enum(['direct', 'avatar', 'post']).meta({ description: 'direct: sent to a presigned address' }),
-  state: z.enum(['pending', 'stored', 'replaced']).meta({
+  state: z.enum(['pending', 'stored', 'replaced', 'quarantined']).meta({
     description:
-      'pending: the address was issued, its upload is checked after it expires; stored: for good; replaced: an avatar that is deleted a day after no profile shows it any more',
+      'pending: the address was issued, its upload is checked after it expires, or waits for the scanner; stored: for good; replaced: an avatar that is deleted a day after no profile shows it any more; quarantined: the scanner found malware, and nobody can read it',
   }),
+  finding: z.string().optional().meta({ description: 'What the scanner found. Only of a quarantined file' }),
   createdAt: unixSeconds,
   width: z
     .int()
@@ -30,6 +32,16 @@ export const listed = z.object({
   placeholder: placeholder.optional(),
 });
 
+const shownState = {
+  expected: 'pending',
+  pending: 'pending',
+  kept: 'stored',
+  replaced: 'replaced',
+  infected: 'quarantined',
+  // Not listed.
+  doomed: 'stored',
+} as const satisfies Record<UploadState, string>;
+
 export const toListed = ({
   objectKey,
   visibility,
@@ -38,6 +50,7 @@ export const toListed = ({
   size,
   purpose,
   state,
+  finding,
   createdAt,
   ...picture
 }: ListedUpload) => ({
@@ -48,7 +61,8 @@ export const toListed = ({
   contentType,
   size,
   purpose,
-  state: state === 'expected' ? ('pending' as const) : state === 'replaced' ? state : ('stored' as const),
+  state: shownState[state],
+  ...(finding !== null && { finding }),
   createdAt: toUnixSeconds(createdAt),
   ...pictureOf(picture),
 });
@@ -167,10 +181,10 @@ export const storedUploadProcedures = {
         path: '/api/uploads/{name}',
         summary: 'Delete an upload of the logged-in user',
         description:
-          'Its bytes stop counting at once. The profile of the user no longer shows it. Data that is still sent to its address is deleted after the address has expired.',
+          'Its bytes stop counting at once. The profile of the user no longer shows it. Data that is still sent to its address is deleted after the address has expired. A file in quarantine is not deleted.',
         tags: ['Uploads'],
         protect: true,
-        errors: ['NOT_FOUND'],
+        errors: ['NOT_FOUND', 'UPLOAD_QUARANTINED'],
       },
     })
     .input(z.object({ name: uploadName }))
@@ -191,7 +205,7 @@ export const storedUploadProcedures = {
           'For private files; everybody who has the address can read it. It is for GET only. With `download`, browsers save the file under this name.',
         tags: ['Uploads'],
         protect: true,
-        errors: ['VALIDATION_FAILED', 'NOT_FOUND'],
+        errors: ['VALIDATION_FAILED', 'NOT_FOUND', 'UPLOAD_PENDING', 'UPLOAD_QUARANTINED'],
       },
     })
     .input(z.object({ name: uploadName, ...addressOptions }))
@@ -210,7 +224,7 @@ export const storedUploadProcedures = {
         description: 'The private file stays. Both count against the quota.',
         tags: ['Uploads'],
         protect: true,
-        errors: ['VALIDATION_FAILED', 'NOT_FOUND', 'RATE_LIMITED'],
+        errors: ['VALIDATION_FAILED', 'NOT_FOUND', 'UPLOAD_PENDING', 'UPLOAD_QUARANTINED', 'RATE_LIMITED'],
       },
     })
     .input(z.object({ name: uploadName }))

@@ -97,7 +97,7 @@ export const upload = router({
         tags: ['Uploads'],
         protect: true,
         errorField: 'only',
-        errors: ['VALIDATION_FAILED', 'NOT_FOUND'],
+        errors: ['VALIDATION_FAILED', 'NOT_FOUND', 'UPLOAD_QUARANTINED'],
       },
     })
     .input(z.object({ key: uploadKey }))

@@ -112,6 +112,12 @@ export const userAdministration = router({
           quota: z.int().meta({ description: 'Bytes' }),
           files: z.int(),
           newest: z.array(listedUpload),
+          quarantined: z
+            .array(listedUpload)
+            .optional()
+            .meta({
+              description: `The newest ${UPLOADS_SHOWN} files in quarantine. Only with a scanner`,
+            }),
         }),
       }),
     )
@@ -121,6 +127,7 @@ export const userAdministration = router({
       const { user, hasPassword, identities, totp, passkeys, sessions } = shown;
       const { used, quota, files } = await ctx.uploads.usage(id);
       const kept = await ctx.uploads.list(id, { limit: UPLOADS_SHOWN, after: undefined });
+      const quarantined = await ctx.uploads.quarantined(id, UPLOADS_SHOWN);
       return {
         user: { ...toPublicUser(user), ...toManaged(user) },
         hasPassword,
@@ -128,7 +135,13 @@ export const userAdministration = router({
         passkeys: passkeys.length,
         identities: identities.map(toListedIdentity),
         sessions: sessions.map(toListedSession),
-        uploads: { used, quota, files, newest: kept.uploads.map(toListedUpload) },
+        uploads: {
+          used,
+          quota,
+          files,
+          newest: kept.uploads.map(toListedUpload),
+          ...(quarantined && { quarantined: quarantined.map(toListedUpload) }),
+        },
       };
     }),
 

@@ -134,6 +134,14 @@ export const eventKinds = {
     },
   },
   'upload-stored': { meaning: 'a file was uploaded', details: { key: text('its key') } },
+  'upload-quarantined': {
+    meaning: 'the scanner found malware in a file: nobody can read it',
+    details: {
+      key: text('its key'),
+      finding: text('what the scanner found'),
+      deletedAfter: text('when it is deleted at the earliest, in ISO 8601'),
+    },
+  },
   'upload-removed': { meaning: 'a stored file was deleted', details: { key: text('its key') } },
   'deletion-requested': {
     meaning: 'the account is being deleted',

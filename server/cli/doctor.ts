@@ -10,6 +10,7 @@ import { identityProviderChecks } from './doctor/identity-providers.ts';
 import { checkKeyValueStore } from './doctor/key-value.ts';
 import { checkMail } from './doctor/mail.ts';
 import { checkObjectStorage } from './doctor/object-storage.ts';
+import { checkScanner } from './doctor/scanner.ts';
 import { withoutSecrets } from './doctor/secrets.ts';
 import { checkSettings } from './doctor/settings.ts';
 import { explain } from './failure.ts';
@@ -25,6 +26,7 @@ const checksFor = (config: Config): [part: string, check: Check][] => [
   ['key-value store', checkKeyValueStore],
   ['object storage', checkObjectStorage],
   ['mail', checkMail],
+  ...(config.scan ? ([['scanner', checkScanner]] as [string, Check][]) : []),
   ...identityProviderChecks(config),
   ['address', checkAddress],
   ['brand', checkBrand],

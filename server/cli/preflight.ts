@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { type ObjectStorage, prefixes } from '../parts/object-storage/contract.ts';
+import type { Config } from '../config/index.ts';
+import { type ObjectStorage, PENDING, prefixes } from '../parts/object-storage/contract.ts';
 
 /**
  * Sends the CORS preflight of an upload: true if the storage lets pages of the origin send a file to a presigned
@@ -26,13 +27,19 @@ export async function mayUpload(address: string, origin: string): Promise<boolea
   );
 }
 
+/** The prefixes that nobody may read: private files, and with a scanner those that wait for it. */
+export const closedPrefixes = ({ scan }: Pick<Config, 'scan'>): string[] => [
+  prefixes.private,
+  ...(scan ? [PENDING] : []),
+];
+
 /**
- * Stores a private object, reads it as a stranger, and deletes it. Resolves to the statuses that a stranger gets: by its
- * plain address, and by an altered one.
+ * Stores an object under a closed prefix, reads it as a stranger, and deletes it. Resolves to the statuses that a
+ * stranger gets: by its plain address, and by an altered one.
  */
-export async function strangersAtPrivate(objects: ObjectStorage): Promise<number[]> {
-  const key = `${prefixes.private}probe-${randomUUID()}.png`;
-  await objects.put(key, Buffer.from('private'), 'image/png');
+export async function strangersAt(prefix: string, objects: ObjectStorage): Promise<number[]> {
+  const key = `${prefix}probe-${randomUUID()}.png`;
+  await objects.put(key, Buffer.from('closed'), 'image/png');
   try {
     const address = new URL(await objects.presignGet({ key, expiresInSeconds: 60 }));
     const altered = new URL(address);

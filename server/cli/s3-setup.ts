@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { type Config, loadConfig } from '../config/index.ts';
 import { type BucketSetting, bucketSettings, isNotImplemented } from '../parts/object-storage/bucket-settings.ts';
-import type { ObjectStorage } from '../parts/object-storage/contract.ts';
+import { type ObjectStorage, prefixes } from '../parts/object-storage/contract.ts';
 import { openObjectStorage } from '../parts/object-storage/index.ts';
 import { presigner } from '../parts/object-storage/s3-addresses.ts';
 import { connectS3, hasCode, type S3Config } from '../parts/object-storage/s3-client.ts';
@@ -9,7 +9,7 @@ import { trustAuthorities } from '../process/authorities.ts';
 import { createSecrets } from '../secrets.ts';
 import { isAboutTls } from './doctor/finding.ts';
 import { explain, UsageError } from './failure.ts';
-import { mayUpload, strangersAtPrivate } from './preflight.ts';
+import { closedPrefixes, mayUpload, strangersAt } from './preflight.ts';
 
 /**
  * `npm run s3-setup` prints the missing settings of the bucket with policy and CORS rules; `-- --apply` sets them.
@@ -33,7 +33,7 @@ async function setUp({ apply }: { apply: boolean }): Promise<void> {
     for (const setting of bucketSettings(client, { bucket: s3.bucket, origins })) {
       await settle(setting, { s3, origins, apply, isThere: isThere || apply });
     }
-    if (apply) await checkPrivate(await openObjectStorage(config, createSecrets([''])));
+    if (apply) await checkClosed(await openObjectStorage(config, createSecrets([''])), closedPrefixes(config));
   } finally {
     close();
   }
@@ -74,12 +74,17 @@ function report(name: string, differences: string[], apply: boolean): void {
 }
 
 /** The responses of the storage count, not its policies. */
-async function checkPrivate(objects: ObjectStorage): Promise<void> {
+async function checkClosed(objects: ObjectStorage, closed: string[]): Promise<void> {
   try {
-    if ((await strangersAtPrivate(objects)).every((status) => status >= 400))
-      return say('private files: strangers cannot read them');
-    say('private files: STRANGERS CAN READ THEM. Remove the setting of the storage that lets everyone read private/*');
-    process.exitCode = 1;
+    for (const prefix of closed) {
+      const files = prefix === prefixes.private ? 'private files' : 'files that wait for the scanner';
+      if ((await strangersAt(prefix, objects)).every((status) => status >= 400)) {
+        say(`${files}: strangers cannot read them`);
+        continue;
+      }
+      say(`${files}: STRANGERS CAN READ THEM. Remove the setting of the storage that lets everyone read ${prefix}*`);
+      process.exitCode = 1;
+    }
   } finally {
     objects.close();
   }

@@ -24,6 +24,7 @@ import {
   imageSizes,
   networks,
   origins,
+  scannerAddress,
   secrets,
   serviceTokens,
   uploadTypes,
@@ -115,6 +116,8 @@ const variables = {
   UPLOAD_MAX_BYTES: whole(1, 5 * 1024 ** 3).default(50 * 1024 ** 2),
   UPLOAD_QUOTA: whole(1).default(1024 ** 3),
   IMAGE_SIZES: imageSizes,
+  SCAN_URL: scannerAddress.optional(),
+  SCAN_DOWN: z.enum(['wait', 'allow']).default('wait'),
   WEBHOOK_CONCURRENCY: whole(1, 100).default(8),
   WEBHOOK_ALLOW: networks,
 };
@@ -236,6 +239,9 @@ function contradictions(env: Environment): string[] {
     ...(registration !== 'domains' && hasDomains
       ? [`REGISTRATION_DOMAINS requires REGISTRATION=domains, but REGISTRATION is ${registration}`]
       : []),
+    ...(env['SCAN_DOWN'] && !env['SCAN_URL']
+      ? ['SCAN_URL is missing: SCAN_DOWN says what holds while it is down']
+      : []),
     ...termsProblems(env),
   ];
 }
@@ -283,6 +289,8 @@ function assemble(env: z.output<typeof schema>) {
       quota: env.UPLOAD_QUOTA,
       imageSizes: env.IMAGE_SIZES,
     },
+    /** Looks at files before they are given out. Undefined without SCAN_URL: files are given out at once. */
+    scan: env.SCAN_URL === undefined ? undefined : { url: env.SCAN_URL, allowsWhenDown: env.SCAN_DOWN === 'allow' },
     webhooks: {
       /** The maximum number of deliveries in flight to one webhook. */
       concurrency: env.WEBHOOK_CONCURRENCY,

@@ -30,6 +30,7 @@ const insecure: Rules = {
   API_HOST: (value) => (matchesAnySite(value) ? 'must name a host: this lets pages send data anywhere' : undefined),
   APP_SECRET: (value) =>
     secretsIn(value).some(isGuessable) ? 'can be guessed: `openssl rand -base64 32` makes one that cannot' : undefined,
+  SCAN_URL: (value) => (isInTheClear(value) ? 'must start with https://: files of users are sent there' : undefined),
   COOKIE_DOMAIN: cookieDomainProblem,
   REGISTRATION_DOMAINS: (value) => {
     const open = value.split(',').find((entry) => matchesAnySite(entry.trim()));
@@ -53,6 +54,10 @@ const doubtful: Rules = {
   S3_UPLOAD_ENDPOINT: (value) =>
     isInTheClear(value) ? 'is plain http: browsers let no page over https send files there' : undefined,
   S3_PUBLIC_URL: (value) => (isInTheClear(value) ? 'is plain http: our pages show no picture from there' : undefined),
+  SCAN_URL: (value) =>
+    value.startsWith('clamd:') && !isLoopback(hostnameOf(value))
+      ? 'is not encrypted: files can be read, and answers changed, on the way to clamd; keep it on this machine or in a private network'
+      : undefined,
   SMTP_URL: (value) =>
     sendsInTheClear(value)
       ? 'may send mailed tokens unencrypted: smtps://, or ?requireTLS=true behind it, rules that out'
@@ -102,9 +107,11 @@ function cookieDomainProblem(value: string, { APP_URL = '' }: Environment): stri
 function sendsInTheClear(value: string): boolean {
   const url = URL.parse(value);
   if (url?.protocol !== 'smtp:' || url.searchParams.get('requireTLS') === 'true') return false;
-  // In a scheme that URL does not know, the host keeps its spelling.
-  return !isLoopback(url.hostname.toLowerCase());
+  return !isLoopback(hostnameOf(value));
 }
+
+/** In a scheme that URL does not know, the host keeps its spelling. */
+const hostnameOf = (address: string): string => (URL.parse(address)?.hostname ?? '').toLowerCase();
 
 /** None consists of hexadecimal digits, so little of a random secret is removed. */
 const placeholders =

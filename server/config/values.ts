@@ -83,6 +83,15 @@ const withoutTrailingSlash = (text: string) => text.replace(/\/+$/, '');
  */
 const normalized = (text: string) => withoutTrailingSlash(new URL(text).href);
 
+/** `clamd://host:3310`, or the URL to which a scanner takes files. */
+export const scannerAddress = addressOf('clamd:', 'https:', 'http:')
+  .refine(
+    (text) => URL.parse(text)?.protocol !== 'clamd:' || /^clamd:\/\/[^/?#@]+\/?$/.test(text),
+    'must look like clamd://host:3310',
+  )
+  .refine((text) => !URL.parse(text)?.hash, 'must have no fragment')
+  .refine((text) => URL.parse(text)?.hostname !== '', 'must name a host');
+
 /** A URL to which paths are appended. */
 export const baseAddress = () =>
   addressOf('http:', 'https:')

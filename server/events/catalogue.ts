@@ -273,6 +273,23 @@ export const publicEvents = {
     example: { ...byUser, key: 'uploads/0193b6e1-0c1a-7b1e-8f3e-5a2f6f0f9a10.webp' },
     kinds: { 'upload-stored': ({ key }) => ({ key }) },
   }),
+  'upload.quarantined': define({
+    sentence:
+      'The scanner found malware in an upload: nobody can read it. It is deleted after 30 days, without another event.',
+    data: {
+      ...who,
+      key: objectKey,
+      finding: z.string().meta({ description: "The scanner's name of it" }),
+      deletedAfter: z.iso.datetime().meta({ description: 'The file is deleted some time after this' }),
+    },
+    example: {
+      ...byUser,
+      key: 'uploads/0193b6e1-0c1a-7b1e-8f3e-5a2f6f0f9a10.pdf',
+      finding: 'Eicar-Test-Signature',
+      deletedAfter: '2026-12-23T09:30:00.000Z',
+    },
+    kinds: { 'upload-quarantined': ({ key, finding, deletedAfter }) => ({ key, finding, deletedAfter }) },
+  }),
   'upload.removed': define({
     sentence: 'A stored upload was deleted: by the user, or because no profile shows the avatar any more.',
     data: { ...who, key: objectKey },

@@ -112,7 +112,7 @@ export function createApp(
   app.use(rest(lists, createContext, endsOfFlows(config)));
   app.use(rpc(createContext, log));
   app.use(docs(config, lists).routes());
-  if (objects.served) app.use(files(objects.served).routes());
+  if (objects.served) app.use(files(objects.served, config).routes());
   app.use(probes({ database, store, stopping }).routes());
   app.use(devHost(config));
   if (config.devTools) app.use(mailedLink(createContext));

@@ -47,6 +47,10 @@ export const counters = {
     help: 'Stored images whose smaller pictures were made later, by outcome: made, skipped (missing or unreadable), deleted meanwhile',
     labels: ['outcome'],
   },
+  account_upload_scans_total: {
+    help: 'Files given to the scanner by outcome: clean, infected, unknown (it did not look at it), failed (no answer), allowed (no answer, and SCAN_DOWN=allow)',
+    labels: ['outcome'],
+  },
   account_webhook_deliveries_total: {
     help: 'Tries to deliver an event by outcome: delivered, retried, given up (failed)',
     labels: ['outcome'],
@@ -66,6 +70,8 @@ export const gauges = {
     help: 'Stored images that wait for smaller pictures of the widths of IMAGE_SIZES',
     across: 'max',
   },
+  account_uploads_pending: { help: 'Declared files that the scanner has not looked at yet', across: 'max' },
+  account_uploads_quarantined: { help: 'Files in quarantine', across: 'max' },
   account_removals_due: { help: 'Deleted users with a removal that is due or in progress', across: 'max' },
   account_removals_oldest_age_seconds: {
     help: 'Time since the oldest of these became due; 0 without one',
@@ -88,6 +94,7 @@ export const gauges = {
   account_database_connections_free: { help: 'Idle connections of the pool', across: 'sum' },
   account_database_waiting: { help: 'Transactions and reads waiting for a connection', across: 'sum' },
   account_database_up: { help: '1 while the database responds', across: 'min' },
+  account_scanner_up: { help: '1 while the scanner responds', across: 'min' },
   account_key_value_store_up: { help: '1 while Redis, or the embedded store, responds', across: 'min' },
 } as const satisfies Record<string, { help: string; across: 'sum' | 'max' | 'min'; labels?: readonly string[] }>;
 

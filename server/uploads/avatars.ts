@@ -74,7 +74,7 @@ export function createAvatars({ database, objects, deletions, ownOnly }: Parts) 
       database.transaction(async (em, tables) => {
         const user = await em.findOne(User, { id: upload.userId }, { lockMode: LockMode.PESSIMISTIC_WRITE });
         if (user && keyOf(user.avatar ?? null) === upload.objectKey) user.changeProfile({ avatar: null });
-        return deletions.start(tables, upload, ['expected', 'kept', 'replaced'], caller);
+        return deletions.start(tables, upload, ['expected', 'pending', 'kept', 'replaced'], caller);
       }, upload.userId),
   };
 }
@@ -129,5 +129,6 @@ async function restore(tables: AllTables, objectKey: string, userId: string): Pr
     .executeTakeFirst() as Promise<Shown | undefined>;
 }
 
-/** An expected upload may never arrive. */
-const isImage = ({ state, contentType }: Shown): boolean => state !== 'expected' && contentType.startsWith('image/');
+/** An expected upload may never arrive, and a pending one may never be given out. */
+const isImage = ({ state, contentType }: Shown): boolean =>
+  (state === 'kept' || state === 'replaced') && contentType.startsWith('image/');

@@ -10,6 +10,7 @@ import type { Activity } from '../activity/index.ts';
 import { type AllTables, type Database, sql } from '../parts/database/contract.ts';
 import type { ObjectStorage } from '../parts/object-storage/contract.ts';
 import { LEASE_MS, type UploadLeases } from './leases.ts';
+import { sentTo } from './names.ts';
 import type { UploadRecord } from './records.ts';
 import { isAddressValid, isLastCheck, LAST_CHECK_MS, msUntilNextCheck } from './schedule.ts';
 import type { UsageCounter } from './usage.ts';
@@ -90,8 +91,9 @@ export function createDeletions({ database, activity, objects, usage, leases }: 
     const { objectKey, userId, multipartId } = upload;
     const deleting = { ...upload, state: 'doomed' } as const;
     // First: from here on nothing can be joined.
-    if (multipartId !== null) await objects.deleteParts(objectKey);
-    const { keys, leftMs } = upload.purpose === 'direct' ? { keys: [], leftMs: 0 } : await besides(objectKey);
+    if (multipartId !== null) await objects.deleteParts(sentTo(upload));
+    const hasOthers = upload.purpose !== 'direct' || upload.scan !== null;
+    const { keys, leftMs } = hasOthers ? await besides(objectKey) : { keys: [], leftMs: 0 };
     await Promise.all([...keys, objectKey].map((key) => objects.delete(key)));
     if (!isAddressValid(upload)) await database.transaction((_em, tables) => usage.release(tables, upload), userId);
     const partsMs = multipartId ? LAST_CHECK_MS : 0;
@@ -131,9 +133,9 @@ export function createDeletions({ database, activity, objects, usage, leases }: 
     start,
     proceed,
 
-    /** Deletes an uncompleted upload. No-op if it was completed by a concurrent call. */
+    /** Deletes an upload that is not to be stored. No-op if its state has changed meanwhile. */
     async abandon(upload: UploadRecord): Promise<void> {
-      if (await database.transaction((_em, tables) => start(tables, upload, ['expected'], backgroundJob)))
+      if (await database.transaction((_em, tables) => start(tables, upload, [upload.state], backgroundJob)))
         await proceed(upload);
     },
 

@@ -5,10 +5,12 @@ import type { Config } from '../config/index.ts';
 import { ServiceError } from '../errors.ts';
 import type { Database } from '../parts/database/contract.ts';
 import { type ObjectStorage, type Visibility, visibilityOf } from '../parts/object-storage/contract.ts';
+import type { Scanner } from '../parts/scanner/contract.ts';
 import type { Log } from '../telemetry/log.ts';
 import { gauges } from '../telemetry/metrics.ts';
 import { createAvatars } from './avatars.ts';
 import { createDeletions } from './deletions.ts';
+import { createExamination } from './examination.ts';
 import { createImages } from './images/images.ts';
 import { createInspection } from './inspection.ts';
 import { createUploadLeases } from './leases.ts';
@@ -18,6 +20,7 @@ import { createNewUploads } from './new-uploads.ts';
 import { createOnlyInstance } from './only-instance.ts';
 import { createParts } from './parts.ts';
 import { createRecords, type UploadCursor, type UploadRecord } from './records.ts';
+import { createScans, type QuarantineNotices } from './scans.ts';
 import { createUsage, type Usage } from './usage.ts';
 import { createVariants } from './variants.ts';
 
@@ -28,6 +31,8 @@ interface Parts {
   database: Database;
   activity: Activity;
   objects: ObjectStorage;
+  /** Only with SCAN_URL. */
+  scanning?: { scanner: Scanner; allowsWhenDown: boolean; notices: QuarantineNotices } | undefined;
   log: Log;
 }
 
@@ -56,18 +61,36 @@ export type ListedUpload = Omit<UploadRecord, 'variants'> & {
 /** The uploads room on the given parts. `start` of `inspection` and `variants` starts their workers. */
 export function createUploads(
   { uploads: settings, ownAvatars, cores }: Pick<Config, 'uploads' | 'ownAvatars' | 'cores'>,
-  { database, activity, objects, log }: Parts,
+  { database, activity, objects, scanning, log }: Parts,
 ) {
   const { quota } = settings;
   const usage = createUsage(database, { quota });
   const records = createRecords(database, usage, activity);
-  const leases = createUploadLeases(database);
+  const leases = createUploadLeases(database, scanning ? 'others' : 'all');
   gauges(async () => ({ account_uploads_due: await leases.due() }));
   const deletions = createDeletions({ database, activity, objects, usage, leases });
   const avatars = createAvatars({ database, objects, deletions, ownOnly: ownAvatars });
-  const inspection = createInspection({ objects, records, leases, avatars, deletions, log });
+  const examination = scanning && createExamination({ ...scanning, log });
+  const scans =
+    examination &&
+    createScans({
+      ...scanning,
+      database,
+      objects,
+      records,
+      deletions,
+      leases: createUploadLeases(database, 'pending'),
+      examination,
+      log,
+    });
+  const arrived = async (upload: UploadRecord) => scans?.hasten(upload);
+  const inspection = createInspection({ objects, records, leases, avatars, deletions, arrived, log });
   const parts = createParts({ objects, records, leases });
-  const images = createImages({ cores, sizes: settings.imageSizes });
+  const images = createImages({
+    cores,
+    sizes: settings.imageSizes,
+    requireClean: examination?.requireCleanImage,
+  });
   const variants = createVariants(settings.imageSizes, { database, objects, usage, isIdle: images.isIdle, log });
   const requireAsDeclared = inspection.confirm;
   const { presign, storeImage, publish } = createNewUploads(settings, {
@@ -76,12 +99,13 @@ export function createUploads(
     records,
     usage,
     images,
+    isScanned: scans !== undefined,
   });
 
   const toListed = (record: UploadRecord): ListedUpload => ({
     ...record,
     visibility: visibilityOf(record.objectKey),
-    url: objects.publicUrl(record.objectKey),
+    url: record.state === 'infected' ? '' : objects.publicUrl(record.objectKey),
     variants:
       record.variants === null ? undefined : listVariants(objects, record.objectKey, variantsIn(record.variants)),
   });
@@ -98,10 +122,14 @@ export function createUploads(
     return upload;
   };
 
-  const addressOf = async (
-    { objectKey, variants: stored }: UploadRecord,
-    { expiresIn, download }: AddressOptions,
-  ): Promise<FileAddress> => {
+  const requireScanned = ({ state }: UploadRecord): void => {
+    if (state === 'pending') throw new ServiceError('UPLOAD_PENDING');
+    if (state === 'infected') throw new ServiceError('UPLOAD_QUARANTINED');
+  };
+
+  const addressOf = async (upload: UploadRecord, { expiresIn, download }: AddressOptions): Promise<FileAddress> => {
+    requireScanned(upload);
+    const { objectKey, variants: stored } = upload;
     const sign = (key: string) => objects.presignGet({ key, expiresInSeconds: expiresIn, download });
     const variants = variantsIn(stored).map(async (variant) => ({
       ...variant,
@@ -119,6 +147,8 @@ export function createUploads(
     /** Only with UPLOADS=disk. */
     onlyInstance: settings.areOnDisk ? createOnlyInstance({ database, log }) : undefined,
     variants,
+    /** Only with SCAN_URL. */
+    scans,
     images,
     avatarChanged: avatars.changed,
     removeAllOf: deletions.removeAllOf,
@@ -153,11 +183,12 @@ export function createUploads(
     },
 
     /**
-     * Deletes a user's upload and clears it from the user's own profile. Rejects with NOT_FOUND. Crash-safe: the
-     * inspection completes it, and deletes what still arrives at its address.
+     * Deletes a user's upload and clears it from the user's own profile. Rejects with NOT_FOUND, and with
+     * UPLOAD_QUARANTINED. Crash-safe: the inspection completes it, and deletes what still arrives at its address.
      */
     async remove(userId: string, name: string, caller: Caller): Promise<void> {
       const upload = await requireOwn(userId, ...keysOf(name));
+      if (upload.state === 'infected') throw new ServiceError('UPLOAD_QUARANTINED');
       const { objectKey } = upload;
       if (!(await avatars.startDeletionByOwner(upload, caller))) throw notFound();
       await deletions
@@ -165,21 +196,28 @@ export function createUploads(
         .catch((err: unknown) => log.warn({ err, key: objectKey }, 'the deletion of an upload is retried later'));
     },
 
-    /** A presigned address to read an upload of the user; without a user, of anybody. NOT_FOUND. */
+    /** A presigned address to read an upload of the user; without a user, of anybody. NOT_FOUND, UPLOAD_PENDING, UPLOAD_QUARANTINED. */
     async address(name: string, options: AddressOptions, userId?: string): Promise<FileAddress> {
       const keys = keysOf(name);
       return addressOf(userId === undefined ? await require(...keys) : await requireOwn(userId, ...keys), options);
     },
 
-    /** Stores a public copy of the user's private upload. NOT_FOUND; VALIDATION_FAILED for a public one. */
+    /** Stores a public copy of the user's private upload. VALIDATION_FAILED for a public one; rejects like `address`. */
     async publish(userId: string, name: string, caller: Caller): Promise<ListedUpload> {
       const upload = await requireOwn(userId, ...keysOf(name));
       if (visibilityOf(upload.objectKey) === 'public')
         throw new ServiceError('VALIDATION_FAILED', { message: 'This file is public already' });
+      requireScanned(upload);
       return toListed(await require(await publish(upload, caller)));
     },
 
     usage: async (userId: string): Promise<Usage & { quota: number }> => ({ ...(await usage.of(userId)), quota }),
+
+    /** A user's newest files in quarantine. Undefined without SCAN_URL. */
+    async quarantined(userId: string, limit: number): Promise<ListedUpload[] | undefined> {
+      if (!scans) return undefined;
+      return (await records.list(userId, { limit, after: undefined, state: 'infected' })).map(toListed);
+    },
 
     /** Newest first. `more` is the cursor of the next page, if there is one. */
     async list(userId: string, { limit, after }: { limit: number; after: UploadCursor | undefined }) {

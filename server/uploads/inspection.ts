@@ -12,10 +12,12 @@ import { createWorker } from '../workers/worker.ts';
 import type { Avatars } from './avatars.ts';
 import type { Deletions } from './deletions.ts';
 import type { UploadLeases } from './leases.ts';
+import { pendingKeyOf } from './names.ts';
 import type { Records, UploadRecord } from './records.ts';
 import { isLastCheck, msUntilNextCheck } from './schedule.ts';
 
 const AT_ONCE = 10;
+const WITHOUT_SCANNER_MS = 10 * 60_000;
 
 interface Parts {
   objects: ObjectStorage;
@@ -23,11 +25,13 @@ interface Parts {
   leases: UploadLeases;
   avatars: Avatars;
   deletions: Deletions;
+  /** Called with a pending upload that has arrived. */
+  arrived(upload: UploadRecord): Promise<void>;
   log: Log;
 }
 
 /** Deletes objects that do not match their declaration, and those that no row needs any more. */
-export function createInspection({ objects, records, leases, avatars, deletions, log }: Parts) {
+export function createInspection({ objects, records, leases, avatars, deletions, arrived, log }: Parts) {
   const inspectDirect = async (upload: UploadRecord) => {
     const { objectKey, userId } = upload;
     const { result } = await check(objects, upload);
@@ -52,7 +56,15 @@ export function createInspection({ objects, records, leases, avatars, deletions,
         return;
       case 'doomed':
         return deletions.proceed(upload);
+      case 'infected':
+        return deletions.abandon(upload);
       case 'kept':
+        // The file was moved; what was sent to its address since then is deleted.
+        await objects.delete(pendingKeyOf(upload.objectKey));
+        return records.finishMove(upload.objectKey);
+      case 'pending':
+        // Without SCAN_URL it waits until there is a scanner again.
+        return leases.postpone(upload, WITHOUT_SCANNER_MS);
     }
   };
 
@@ -64,14 +76,16 @@ export function createInspection({ objects, records, leases, avatars, deletions,
      * match and is now deleted.
      */
     async confirm(upload: UploadRecord): Promise<void> {
+      if (upload.state === 'infected') throw new ServiceError('UPLOAD_QUARANTINED');
       const { result, version } = await check(objects, upload);
       if (result === 'as declared') {
         if (version !== undefined && upload.confirmedVersion === null) await records.confirm(upload.objectKey, version);
+        if (upload.state === 'pending') await arrived(upload);
         return;
       }
       if (result === 'absent')
         throw new ServiceError('VALIDATION_FAILED', { message: 'Nothing has been uploaded here' });
-      if (upload.state === 'expected') await objects.delete(upload.objectKey);
+      if (upload.state === 'expected' || upload.state === 'pending') await objects.delete(objectOf(upload));
       throw new ServiceError('VALIDATION_FAILED', {
         message: 'The upload did not match its declaration and was deleted',
       });
@@ -82,9 +96,14 @@ export function createInspection({ objects, records, leases, avatars, deletions,
   };
 }
 
+/** The key at which the object of an upload is, or to which it is sent. */
+const objectOf = ({ objectKey, state }: UploadRecord): string =>
+  state === 'pending' ? pendingKeyOf(objectKey) : objectKey;
+
 /** Compares the stored object with its declaration and with the confirmed version. */
-async function check(objects: ObjectStorage, { objectKey, contentType, size, confirmedVersion }: UploadRecord) {
-  const found = await objects.find(objectKey, START_BYTES);
+export async function check(objects: ObjectStorage, upload: UploadRecord) {
+  const { contentType, size, confirmedVersion } = upload;
+  const found = await objects.find(objectOf(upload), START_BYTES);
   if (!found) return { result: 'absent' } as const;
   const { version } = found;
   const hasType = !isUploadType(contentType) || matchesSignature(contentType, found.start);

@@ -6,13 +6,20 @@ import { selectRecords, toRecord, type UploadRecord } from './records.ts';
 export const LEASE_MS = 60_000;
 
 /** Schedules and leases the rows of `uploads` for inspection: the column `due_at` holds both. */
-export const createUploadLeases = (database: Database) => ({
+export const createUploadLeases = (
+  database: Database,
+  /** Which uploads `take` leases; by default all. With a scanner its job takes the pending ones, and only these. */
+  taken: 'all' | 'pending' | 'others' = 'all',
+) => ({
   ...createLeases(database, {
     table: 'uploads',
     key: 'object_key',
     keyOf: ({ objectKey }: UploadRecord) => objectKey,
     leaseMs: LEASE_MS,
-    select: (tables) => selectRecords(database, tables),
+    select: (tables) =>
+      selectRecords(database, tables).$if(taken !== 'all', (uploads) =>
+        uploads.where('state', taken === 'pending' ? '=' : '<>', 'pending'),
+      ),
     toRow: toRecord,
   }),
 

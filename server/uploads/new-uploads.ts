@@ -10,7 +10,7 @@ import type { ImagePurpose } from '../shared/image-limits.ts';
 import type { WebpImage } from './images/conversion.ts';
 import type { Images, SentImage } from './images/images.ts';
 import { type ListedVariant, listVariants } from './listed-variants.ts';
-import { keyIn, nameOf } from './names.ts';
+import { keyIn, nameOf, pendingKeyOf } from './names.ts';
 import { type Division, divide } from './parts.ts';
 import type { Records, UploadRecord } from './records.ts';
 import { bytesOf, type Picture, type Reservation } from './reservations.ts';
@@ -29,6 +29,8 @@ interface Parts {
   records: Records;
   usage: UsageCounter;
   images: Images;
+  /** True if a direct upload is stored only after a scan. */
+  isScanned: boolean;
 }
 
 export interface UploadAddress {
@@ -54,7 +56,7 @@ export interface StoredImage {
 /** The two ways to upload: directly to a presigned address, or as an image that the service converts. */
 export function createNewUploads(
   { types, maxBytes, quota, imageSizes }: Config['uploads'],
-  { requireAsDeclared, objects, records, usage, images }: Parts,
+  { requireAsDeclared, objects, records, usage, images, isScanned }: Parts,
 ) {
   /** Rejects with VALIDATION_FAILED above the user's quota. */
   const reserve = async (reservation: Reservation, field: string): Promise<void> => {
@@ -85,19 +87,20 @@ export function createNewUploads(
     /** An address that accepts one file of exactly this type and size, under its own key. */
     async presign(
       userId: string,
-      declared: { contentType: string; size: number; visibility: Visibility },
+      { contentType, size, visibility }: { contentType: string; size: number; visibility: Visibility },
     ): Promise<UploadAddress> {
-      const type = requireType(declared.contentType);
-      const { contentType, size, visibility } = declared;
+      const type = requireType(contentType);
       if (size > maxBytes) throw invalid('size', 'too_large', `Must be at most ${maxBytes} bytes`);
       const key = newKey(visibility, extensionOf(type));
-      const lifeMs = ADDRESS_SECONDS * 1000;
-      await reserve(
-        { objectKey: key, userId, purpose: 'direct', contentType: type, size, lifeMs, marginMs: FIRST_CHECK_MS },
-        'size',
-      );
-      // The type as the client spells it, because the client will send it so.
-      const presignedUrl = await objects.presignPut({ key, contentType, size, expiresInSeconds: ADDRESS_SECONDS });
+      const declared = { objectKey: key, userId, purpose: 'direct', contentType: type, size, isScanned } as const;
+      await reserve({ ...declared, lifeMs: ADDRESS_SECONDS * 1000, marginMs: FIRST_CHECK_MS }, 'size');
+      const presignedUrl = await objects.presignPut({
+        key: isScanned ? pendingKeyOf(key) : key,
+        // As the client spells it, because the client will send it so.
+        contentType,
+        size,
+        expiresInSeconds: ADDRESS_SECONDS,
+      });
       const parts = divide(size);
       return {
         presignedUrl,

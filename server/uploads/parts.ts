@@ -3,10 +3,11 @@
  * so that after a crash, too, it is known that parts may be there.
  */
 
+import type { UploadState } from '../../entities/index.ts';
 import { ServiceError } from '../errors.ts';
 import type { ObjectStorage, StoredPart } from '../parts/object-storage/contract.ts';
 import type { UploadLeases } from './leases.ts';
-import { notFound } from './names.ts';
+import { notFound, sentTo } from './names.ts';
 import type { Records, UploadRecord } from './records.ts';
 import { msUntilNextCheck, PARTS_CHECK_MS, PARTS_MS } from './schedule.ts';
 
@@ -49,20 +50,21 @@ export function createParts({ objects, records, leases }: Parts) {
   const requireDivision = ({ size, state, confirmedVersion, expiredForMs }: UploadRecord): Division => {
     const division = divide(size);
     if (!division) throw invalid('key', 'not_in_parts', 'This file is sent in one piece');
-    if (state !== 'expected' || confirmedVersion !== null) throw invalid('key', 'complete', 'This file is complete');
+    if (!isOpen(state) || confirmedVersion !== null) throw invalid('key', 'complete', 'This file is complete');
     if (expiredForMs >= PARTS_MS) throw notFound();
     return division;
   };
 
-  const idOf = async ({ objectKey, contentType, multipartId }: UploadRecord): Promise<string> => {
+  const idOf = async (upload: UploadRecord): Promise<string> => {
+    const { objectKey, contentType, multipartId } = upload;
     if (multipartId) return multipartId;
     await records.startParts(objectKey, PARTS_CHECK_MS);
-    const id = await objects.startParts(objectKey, contentType);
+    const id = await objects.startParts(sentTo(upload), contentType);
     if (await records.nameParts(objectKey, id)) return id;
     // A concurrent call was faster, and what was started here is deleted with the rest; or the file is being deleted.
     const current = await records.find(objectKey);
-    if (current?.state === 'expected' && current.multipartId) return current.multipartId;
-    await objects.deleteParts(objectKey);
+    if (current?.multipartId && isOpen(current.state)) return current.multipartId;
+    await objects.deleteParts(sentTo(upload));
     throw notFound();
   };
 
@@ -71,7 +73,7 @@ export function createParts({ objects, records, leases }: Parts) {
     async presign(upload: UploadRecord, parts: readonly number[]): Promise<PartAddresses> {
       const { size, count } = requireDivision(upload);
       if (parts.some((part) => part > count)) throw invalid('parts', 'too_large', `Must be at most ${count}`);
-      const file = { key: upload.objectKey, id: await idOf(upload) };
+      const file = { key: sentTo(upload), id: await idOf(upload) };
       const addresses = parts.map(async (part) => {
         const start = (part - 1) * size;
         const address = { ...file, part, start, size: Math.min(size, upload.size - start) };
@@ -84,8 +86,8 @@ export function createParts({ objects, records, leases }: Parts) {
     /** How the file is divided, and which parts have arrived. */
     async stored(upload: UploadRecord): Promise<Division & { stored: number[] }> {
       const division = requireDivision(upload);
-      const { objectKey: key, multipartId: id } = upload;
-      const found = id ? await objects.storedParts({ key, id }) : [];
+      const { multipartId: id } = upload;
+      const found = id ? await objects.storedParts({ key: sentTo(upload), id }) : [];
       return { ...division, stored: (found ?? []).map(({ part }) => part).sort((a, b) => a - b) };
     },
 
@@ -93,8 +95,10 @@ export function createParts({ objects, records, leases }: Parts) {
      * Resolves to true if this call has made the object. Rejects with VALIDATION_FAILED, and joins nothing, if a part is
      * missing.
      */
-    async join({ objectKey: key, multipartId: id, size, state }: UploadRecord): Promise<boolean> {
-      if (state !== 'expected' || id === null) return false;
+    async join(upload: UploadRecord): Promise<boolean> {
+      const { multipartId: id, size, state } = upload;
+      if (!isOpen(state) || id === null) return false;
+      const key = sentTo(upload);
       const parts = id ? await objects.storedParts({ key, id }) : [];
       if (!parts) return false;
       const missing = missingOf(parts, size);
@@ -104,12 +108,17 @@ export function createParts({ objects, records, leases }: Parts) {
 
     /** After the parts were joined: from here on the upload is one that was sent in one piece. */
     async finish(upload: UploadRecord): Promise<void> {
-      await objects.deleteParts(upload.objectKey);
+      await objects.deleteParts(sentTo(upload));
       const whole = { ...upload, multipartId: null };
-      await leases.postpone(whole, Math.max(0, msUntilNextCheck(whole)), { multipart_id: null });
+      // The scanner looks at once.
+      const ms = upload.state === 'pending' ? 0 : Math.max(0, msUntilNextCheck(whole));
+      await leases.postpone(whole, ms, { multipart_id: null });
     },
   };
 }
+
+/** True until the file is stored, or waits for its deletion. */
+const isOpen = (state: UploadState): boolean => state === 'expected' || state === 'pending';
 
 /** The numbers of parts that are not there in their size. */
 function missingOf(stored: readonly StoredPart[], bytes: number): number[] {

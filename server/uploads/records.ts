@@ -1,9 +1,14 @@
-import type { Upload } from '../../entities/index.ts';
+import type { Upload, UploadState } from '../../entities/index.ts';
 import type { Caller } from '../activity/caller.ts';
 import type { Activity } from '../activity/index.ts';
 import { type Database, type ReadTables, sql } from '../parts/database/contract.ts';
+import { pendingKeyOf } from './names.ts';
 import { createReservations } from './reservations.ts';
+import { LAST_CHECK_MS } from './schedule.ts';
 import type { UsageCounter } from './usage.ts';
+
+/** Longer than a storage takes to copy a file of the largest size. */
+const MOVE_MS = 16 * 60_000;
 
 export type UploadRecord = Pick<
   Upload,
@@ -20,6 +25,8 @@ export type UploadRecord = Pick<
   | 'placeholder'
   | 'variants'
   | 'variantsFor'
+  | 'scan'
+  | 'finding'
 > & {
   /** Milliseconds since the address, or the time to store an image, expired. */
   expiredForMs: number;
@@ -33,19 +40,57 @@ export type UploadCursor = Pick<Upload, 'createdAt' | 'objectKey'>;
 export const createRecords = (database: Database, usage: UsageCounter, activity: Activity) => ({
   reserve: createReservations(database, usage),
 
-  /** Marks the object as stored permanently. Returns false if its deletion has started. */
-  commit: ({ objectKey, userId }: Pick<Upload, 'objectKey' | 'userId'>, caller: Caller): Promise<boolean> =>
+  /**
+   * Marks the object as stored permanently, after a scan one that was pending: what is still sent to its address is deleted
+   * later. Returns false if its deletion has started.
+   */
+  commit: (
+    { objectKey, userId }: Pick<Upload, 'objectKey' | 'userId'>,
+    caller: Caller,
+    scan?: 'clean' | 'allowed',
+  ): Promise<boolean> =>
     database.change(async (tables) => {
       const { numUpdatedRows } = await tables
         .updateTable('uploads')
-        .set({ state: 'kept', due_at: null })
+        .set({
+          state: 'kept',
+          due_at: scan ? sql<number>`expires_at + ${LAST_CHECK_MS}` : null,
+          // The copy may have another version.
+          ...(scan && { scan, variants_until: null, confirmed_version: null }),
+        })
         .where('object_key', '=', objectKey)
-        .where('state', '=', 'expected')
+        .where('state', '=', scan ? 'pending' : 'expected')
         .executeTakeFirst();
       if (numUpdatedRows !== 1n) return false;
       await activity.record(tables, userId, { kind: 'upload-stored', details: { key: objectKey } }, caller);
       return true;
     }),
+
+  /** Call before an object is moved: its row stays for some minutes if it is deleted. False if it is being deleted. */
+  async beginMove(objectKey: string): Promise<boolean> {
+    const { numUpdatedRows } = await database.write((tables) =>
+      tables
+        .updateTable('uploads')
+        .set({ variants_until: sql`${database.now} + ${MOVE_MS}` })
+        .where('object_key', '=', objectKey)
+        .where('state', '=', 'pending')
+        .executeTakeFirst(),
+    );
+    return numUpdatedRows === 1n;
+  },
+
+  /** The upload was moved, and nothing can be sent to its address any more. */
+  async finishMove(objectKey: string): Promise<void> {
+    await database.change(async (tables) => {
+      await tables.deleteFrom('upload_variants').where('object_key', '=', pendingKeyOf(objectKey)).execute();
+      await tables
+        .updateTable('uploads')
+        .set({ due_at: null })
+        .where('object_key', '=', objectKey)
+        .where('state', '=', 'kept')
+        .execute();
+    });
+  },
 
   /** Stores the version that the user has confirmed. The first one stays. */
   async confirm(objectKey: string, version: string): Promise<void> {
@@ -54,7 +99,7 @@ export const createRecords = (database: Database, usage: UsageCounter, activity:
         .updateTable('uploads')
         .set({ confirmed_version: version })
         .where('object_key', '=', objectKey)
-        .where('state', '=', 'expected')
+        .where('state', 'in', ['expected', 'pending'])
         .where('confirmed_version', 'is', null)
         .execute(),
     );
@@ -67,7 +112,7 @@ export const createRecords = (database: Database, usage: UsageCounter, activity:
         .updateTable('uploads')
         .set({ multipart_id: '', due_at: sql`expires_at + ${checkedAfterMs}` })
         .where('object_key', '=', objectKey)
-        .where('state', '=', 'expected')
+        .where('state', 'in', ['expected', 'pending'])
         .where('multipart_id', 'is', null)
         .execute(),
     );
@@ -80,7 +125,7 @@ export const createRecords = (database: Database, usage: UsageCounter, activity:
         .updateTable('uploads')
         .set({ multipart_id: id })
         .where('object_key', '=', objectKey)
-        .where('state', '=', 'expected')
+        .where('state', 'in', ['expected', 'pending'])
         .where('multipart_id', '=', '')
         .executeTakeFirst(),
     );
@@ -98,11 +143,14 @@ export const createRecords = (database: Database, usage: UsageCounter, activity:
   },
 
   /** A user's uploads, newest first: a range of one index, however many there are. */
-  async list(userId: string, { limit, after }: { limit: number; after: UploadCursor | undefined }) {
+  async list(
+    userId: string,
+    { limit, after, state }: { limit: number; after: UploadCursor | undefined; state?: UploadState },
+  ) {
     const rows = await database.query((tables) =>
       selectRecords(database, tables)
         .where('user_id', '=', userId)
-        .where('state', '<>', 'doomed')
+        .where('state', state === undefined ? '<>' : '=', state ?? 'doomed')
         .$if(after !== undefined, (uploads) => uploads.where(isAfter(after as UploadCursor)))
         .orderBy('created_at', 'desc')
         .orderBy('object_key', 'desc')
@@ -133,6 +181,8 @@ export const selectRecords = ({ now }: Database, tables: ReadTables) =>
       'variants',
       'variants_for as variantsFor',
       'multipart_id as multipartId',
+      'scan',
+      'finding',
       sql<number>`${now} - expires_at`.as('expiredForMs'),
     ]);
 

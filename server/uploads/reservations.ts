@@ -1,6 +1,8 @@
 import { storedVariants, type UploadPurpose, type Variant, variantKey } from '../../entities/index.ts';
 import { inBatches } from '../lib/batch-loader.ts';
 import { type AllTables, type Database, sql } from '../parts/database/contract.ts';
+import { pendingKeyOf } from './names.ts';
+import { FIRST_LOOK_MS } from './schedule.ts';
 import { QuotaExceeded, type UsageCounter } from './usage.ts';
 
 /** The maximum number of reservations in one transaction. */
@@ -29,6 +31,8 @@ export interface Reservation {
   /** How long the object may take to arrive, and the delay of its inspection. */
   lifeMs: number;
   marginMs: number;
+  /** True if the object is sent to its pending key, and is stored only after a scan. */
+  isScanned?: boolean;
 }
 
 /**
@@ -38,29 +42,30 @@ export interface Reservation {
 export function createReservations(database: Database, usage: UsageCounter): (wanted: Reservation) => Promise<void> {
   const insert = async (tables: AllTables, reservations: readonly Reservation[]): Promise<void> => {
     const fromNow = (ms: number) => sql<number>`${database.now} + ${ms}`;
-    const rows = reservations.map(({ objectKey, userId, purpose, contentType, size, picture, lifeMs, marginMs }) => ({
+    const rows = reservations.map(({ objectKey, userId, purpose, contentType, size, picture, ...reserved }) => ({
       object_key: objectKey,
       user_id: userId,
       purpose,
       content_type: contentType,
       size,
-      state: 'expected' as const,
+      state: reserved.isScanned ? ('pending' as const) : ('expected' as const),
       created_at: database.now,
-      expires_at: fromNow(lifeMs),
-      due_at: fromNow(lifeMs + marginMs),
+      expires_at: fromNow(reserved.lifeMs),
+      due_at: fromNow(reserved.isScanned ? FIRST_LOOK_MS : reserved.lifeMs + reserved.marginMs),
       width: picture?.width ?? null,
       height: picture?.height ?? null,
       placeholder: picture?.placeholder ?? null,
       variants: picture ? storedVariants(picture.variants) : null,
       variants_size: sizeOf(picture?.variants),
       variants_for: picture?.madeFor ?? null,
+      ...(reserved.isScanned && { scan: 'due' as const }),
     }));
     await tables.insertInto('uploads').values(rows).execute();
-    const beside = reservations.flatMap(({ objectKey, picture }) =>
-      (picture?.variants ?? []).map((variant) => ({
-        object_key: variantKey(objectKey, variant),
-        upload_key: objectKey,
-      })),
+    const beside = reservations.flatMap(({ objectKey, picture, isScanned }) =>
+      [
+        ...(picture?.variants ?? []).map((variant) => variantKey(objectKey, variant)),
+        ...(isScanned ? [pendingKeyOf(objectKey)] : []),
+      ].map((key) => ({ object_key: key, upload_key: objectKey })),
     );
     if (beside.length > 0) await tables.insertInto('upload_variants').values(beside).execute();
   };

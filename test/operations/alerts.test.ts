@@ -150,6 +150,14 @@ const cases: Record<string, Case[]> = {
     { what: 'many', series: { account_uploads_due: always(150) }, fires: {} },
     { what: 'some', series: { account_uploads_due: always(50) } },
   ],
+  AccountScannerDown: [
+    { what: 'for an hour', series: { account_scanner_up: always(0) }, fires: {} },
+    { what: 'up', series: { account_scanner_up: always(1) } },
+  ],
+  AccountUploadsRefusedByScanner: [
+    { what: 'some', series: { 'account_upload_scans_total{outcome="unknown"}': growingBy(1) }, fires: {} },
+    { what: 'others', series: { 'account_upload_scans_total{outcome="infected"}': growingBy(1) } },
+  ],
   AccountRemovalsDelayed: [
     { what: 'for three hours', series: { account_removals_oldest_age_seconds: always(10_800) }, fires: {} },
     { what: 'for one', series: { account_removals_oldest_age_seconds: always(3600) } },

@@ -10,11 +10,13 @@ import { slowClock } from '../rig/process/clock.ts';
 import { migrate } from '../rig/process/command.ts';
 import { type Environment, runDoctor, withChanges } from '../rig/process/doctor.ts';
 import { startService } from '../rig/process/service.ts';
+import { startClamd } from '../rig/servers/clamd.ts';
 import { createDatabase, dropDatabase } from '../rig/servers/mysql.ts';
 import { freePort } from '../rig/servers/port.ts';
 import type { PrivateServer } from '../rig/servers/private-server.ts';
 import { nextDatabase, startRedis } from '../rig/servers/redis.ts';
 import { type S3, startS3 } from '../rig/servers/s3.ts';
+import { startHttpScanner } from '../rig/servers/scanner.ts';
 import { type SmtpSink, startSmtpSink } from '../rig/servers/smtp.ts';
 import { until } from '../rig/until.ts';
 
@@ -25,6 +27,7 @@ let databaseUrl: string;
 let privateRedis: PrivateServer;
 let smtp: SmtpSink;
 let s3: S3;
+let clamd: PrivateServer;
 let openId: Awaited<ReturnType<typeof startOpenIdProvider>>;
 let env: Environment;
 
@@ -42,11 +45,12 @@ const inRedis = async (...command: [string, ...string[]]) => {
 beforeAll(async () => {
   const port = await freePort();
   const appUrl = `http://localhost:${port}`;
-  [databaseUrl, privateRedis, smtp, s3, openId] = await Promise.all([
+  [databaseUrl, privateRedis, smtp, s3, clamd, openId] = await Promise.all([
     createDatabase(inject('mysqlUrl')),
     startRedis(),
     startSmtpSink(),
     startS3({ cors: appUrl }),
+    startClamd(),
     startOpenIdProvider(),
   ]);
   openId.allow(`${appUrl}/auth/acme/callback`);
@@ -69,7 +73,14 @@ afterAll(async () => {
   // Otherwise the frozen process would not end.
   const writesNoFile = async () => String(await inRedis('INFO', 'persistence')).includes('aof_rewrite_in_progress:0');
   await until(writesNoFile, { what: 'the append-only file, which was switched on again' });
-  await Promise.all([privateRedis.stop(), smtp.stop(), s3.stop(), openId.close(), dropDatabase(databaseUrl)]);
+  await Promise.all([
+    privateRedis.stop(),
+    smtp.stop(),
+    s3.stop(),
+    clamd.stop(),
+    openId.close(),
+    dropDatabase(databaseUrl),
+  ]);
 });
 
 test('the doctor reports every part of a right configuration as ok, and leaves nothing behind', async () => {
@@ -81,6 +92,18 @@ test('the doctor reports every part of a right configuration as ok, and leaves n
   }
   expect(await s3.keys()).toEqual([]);
   expect(smtp.mails()).toEqual([]);
+});
+
+test('the doctor asks the scanner, if there is one', async () => {
+  const { code, lines } = await diagnose({ SCAN_URL: clamd.url });
+  expect(lines.filter((line) => line.includes(' scanner '))).toEqual([
+    'ok scanner it answers',
+    expect.stringMatching(/^ok scanner it finds the test file of EICAR \(Eicar-Test-Signature/),
+    'ok scanner it refuses no file for its size',
+  ]);
+  expect(lines).toContain('ok object storage strangers cannot read files that wait for the scanner');
+  expect(code).toBe(0);
+  expect(await s3.keys()).toEqual([]);
 });
 
 test('while the service runs, the doctor finds its address and does not count the proxies', async () => {
@@ -212,6 +235,38 @@ const mistakes: Mistake[] = [
     'a bucket whose private files are open',
     async () => (await startS3({ cors: '*', anyoneReads: /^(?:uploads|private)\// })).env,
     /^problem object storage strangers can read private files\. No policy may let everyone read private/,
+  ],
+  [
+    'a bucket in which everyone reads files that wait for the scanner',
+    async () => ({
+      ...(await startS3({ cors: '*', anyoneReads: /^(?:uploads|pending)\// })).env,
+      SCAN_URL: clamd.url,
+    }),
+    /^problem object storage strangers can read files that wait for the scanner\. No policy may let everyone read pending/,
+  ],
+  [
+    'a scanner that is away',
+    async () => ({ SCAN_URL: `clamd://127.0.0.1:${await freePort()}` }),
+    /^problem scanner .*ECONNREFUSED.*, and files wait\. Start it; SCAN_URL must name it/,
+  ],
+  [
+    'a scanner that is away, with SCAN_DOWN=allow',
+    async () => ({ SCAN_URL: `http://127.0.0.1:${await freePort()}/`, SCAN_DOWN: 'allow' }),
+    /^problem scanner .*, and files are given out unscanned\. Start it/,
+  ],
+  [
+    'a scanner without signatures',
+    async () => {
+      const scanner = await startHttpScanner();
+      scanner.behave({ status: 200, body: '{"clean":true}' });
+      return { SCAN_URL: scanner.url };
+    },
+    /^problem scanner it does not find the test file of EICAR\. Load its signatures/,
+  ],
+  [
+    'a scanner that takes only small files',
+    () => ({ SCAN_URL: clamd.url, UPLOAD_MAX_BYTES: String(200 * 1024 ** 2) }),
+    /^warning scanner it refuses files of UPLOAD_MAX_BYTES \(209715200\): .*\. Set StreamMaxLength/,
   ],
   [
     'a front end that may not send',

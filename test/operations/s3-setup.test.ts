@@ -88,6 +88,19 @@ test('says that strangers can read private files, by whatever setting of the sto
   await s3.stop();
 });
 
+test('with a scanner, says whether strangers can read files that wait for it', async () => {
+  for (const [anyoneReads, expected] of [
+    ['policy', [0, 'files that wait for the scanner: strangers cannot read them\n']],
+    [/^(?:uploads|pending)\//, [1, 'files that wait for the scanner: STRANGERS CAN READ THEM. Remove the setting']],
+  ] as const) {
+    const s3 = await startS3({ cors: true, anyoneReads });
+    const { code, stdout } = await setUp({ ...settingsFor(s3), SCAN_URL: 'clamd://127.0.0.1' }, '--apply');
+    expect([code, stdout]).toEqual([expected[0], expect.stringContaining(expected[1])]);
+    expect(await s3.keys()).toEqual([]);
+    await s3.stop();
+  }
+});
+
 test('keeps settings of others; removes excessive permissions and former front ends', async () => {
   const s3 = await startS3({ cors: 'https://elsewhere.example.com', anyoneReads: 'policy' });
   const env = settingsFor(s3);

@@ -269,6 +269,8 @@ export const storedData = {
       height: 'optionalNumber',
       placeholder: 'optionalText',
       variants: 'variants',
+      scan: 'optionalText',
+      finding: 'optionalText',
     },
     leftOut: {
       userId: OWN,

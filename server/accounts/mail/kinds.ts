@@ -274,6 +274,13 @@ const kinds = {
     lifeMs: 7 * DAY_MS,
     message: { texts: 'application-allowed', button: 'seeApplications' },
   },
+  // Names neither the file nor the finding: its sender chose both.
+  'file-quarantined': {
+    isNotice: true,
+    lifeMs: 7 * DAY_MS,
+    message: { texts: 'file-quarantined' },
+    values: (time: string, words) => ({ day: dayOf(time, words) }),
+  },
   // The detail is the host of the webhook: the path of its URL may be a secret.
   'webhook-gone': {
     isNotice: true,

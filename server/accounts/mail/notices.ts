@@ -42,6 +42,10 @@ const rules: { [K in EventKind]?: Rule<DetailsOf<K>> } = {
   'recovery-codes-renewed': { mail: () => ({ kind: 'recovery-codes-renewed' }), isLimited: true },
   'recovery-code-used': { mail: ({ left }) => ({ kind: 'recovery-code-used', detail: left }), isLimited: false },
   'second-factors-removed': { mail: () => ({ kind: 'second-factors-removed' }), isLimited: false },
+  'upload-quarantined': {
+    mail: ({ deletedAfter }) => ({ kind: 'file-quarantined', detail: deletedAfter }),
+    isLimited: false,
+  },
   'deletion-undone': { mail: () => ({ kind: 'account-restored' }), isLimited: false },
   blocked: { mail: () => ({ kind: 'account-blocked' }), isLimited: false },
   unblocked: { mail: () => ({ kind: 'account-unblocked' }), isLimited: false },

@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { accessSync, constants, statfsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Config } from '../../config/index.ts';
-import type { ObjectStorage } from '../../parts/object-storage/contract.ts';
+import { type ObjectStorage, prefixes } from '../../parts/object-storage/contract.ts';
 import { openObjectStorage } from '../../parts/object-storage/index.ts';
 import { createSecrets } from '../../secrets.ts';
 import { isLoopback } from '../../shared/loopback.ts';
-import { mayUpload, strangersAtPrivate } from '../preflight.ts';
+import { closedPrefixes, mayUpload, strangersAt } from '../preflight.ts';
 import { type Check, clockFinding, clockOf, type Finding, ok, problem, warning } from './finding.ts';
 
 const CONTENT = 'account service';
@@ -96,7 +96,7 @@ export const checkObjectStorage: Check = async function* (config) {
           `the policy must let everyone s3:GetObject on uploads/*, and nothing more: ${SET_UP}`,
         );
 
-    yield await privateFinding(objects);
+    for (const prefix of closedPrefixes(config)) yield await closedFinding(prefix, objects);
 
     const forBrowsers = await addressOf(await open(uploadEndpoint), upload);
     if (uploadEndpoint !== endpoint) yield await uploadEndpointFinding(forBrowsers, uploadEndpoint);
@@ -131,19 +131,17 @@ const unreachableHere =
     return warning(`${origin}, which is for browsers, does not answer here`, 'try it in a browser on that machine');
   };
 
-async function privateFinding(objects: ObjectStorage): Promise<Finding> {
+async function closedFinding(prefix: string, objects: ObjectStorage): Promise<Finding> {
+  const files = prefix === prefixes.private ? 'private files' : 'files that wait for the scanner';
   try {
-    const open = (await strangersAtPrivate(objects)).some((status) => status < 400);
+    const open = (await strangersAt(prefix, objects)).some((status) => status < 400);
     return open
-      ? problem(
-          'strangers can read private files',
-          `no policy may let everyone read private/*: ${SET_UP} takes it away`,
-        )
-      : ok('strangers cannot read private files');
+      ? problem(`strangers can read ${files}`, `no policy may let everyone read ${prefix}*: ${SET_UP} takes it away`)
+      : ok(`strangers cannot read ${files}`);
   } catch {
     return warning(
-      'private files cannot be stored',
-      'give the owner of S3_ACCESS_KEY s3:PutObject, s3:GetObject and s3:DeleteObject on private/* too',
+      `${files} cannot be stored`,
+      `give the owner of S3_ACCESS_KEY s3:PutObject, s3:GetObject and s3:DeleteObject on ${prefix}* too`,
     );
   }
 }

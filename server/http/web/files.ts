@@ -1,11 +1,13 @@
 import { PassThrough } from 'node:stream';
 import Router from '@koa/router';
 import type { Context } from 'koa';
+import type { Config } from '../../config/index.ts';
 import { ServiceError } from '../../errors.ts';
 import { typeOfName } from '../../lib/media-types.ts';
 import {
   attachmentOf,
   cacheControlOf,
+  PENDING,
   prefixes,
   type ServedFile,
   type ServedFiles,
@@ -18,10 +20,13 @@ const fileName = /^[a-z0-9-]{1,64}(?:_\d{1,5})?\.[a-z0-9]{1,8}$/;
 /** Browsers show these types; files of other types are downloaded. */
 const isMedia = (type: string) => /^(?:image|video)\//.test(type);
 
-/** Serves the embedded object storage over HTTP, instead of S3. A name is never reused for other content. */
-export function files(served: ServedFiles): Router {
+/**
+ * Serves the embedded object storage over HTTP, instead of S3. A name is never reused for other content. With a scanner files
+ * are sent to PENDING.
+ */
+export function files(served: ServedFiles, { scan }: Pick<Config, 'scan'>): Router {
   const router = new Router();
-  for (const prefix of Object.values(prefixes))
+  for (const prefix of [...Object.values(prefixes), ...(scan ? [PENDING] : [])])
     router
       .put(`/${prefix}:name`, async (ctx) => {
         await receive(ctx, keyOf(ctx, prefix), served);

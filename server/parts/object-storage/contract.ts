@@ -42,7 +42,12 @@ export const prefixes = { public: 'uploads/', private: 'private/' } as const;
 
 export type Visibility = keyof typeof prefixes;
 
-export const visibilityOf = (key: string): Visibility => (key.startsWith(prefixes.private) ? 'private' : 'public');
+/** Files wait here for the scanner, also public ones: nobody can read them, and no address leads to them. */
+export const PENDING = 'pending/';
+
+/** `private` for a file that waits for the scanner too. */
+export const visibilityOf = (key: string): Visibility =>
+  key.startsWith(prefixes.private) || key.startsWith(PENDING) ? 'private' : 'public';
 
 /** Contents of a key never change; addresses of private ones do. */
 export const cacheControlOf = (key: string): string =>
@@ -77,6 +82,19 @@ export interface FoundObject {
   version?: string | undefined;
 }
 
+/** An object that is being read. Read it to its end, or destroy it. */
+export interface OpenObject {
+  size: number;
+  bytes: Readable;
+  /** Changes with the content of the key. */
+  version: string | undefined;
+}
+
+/** A copy in the background, which may take minutes, of exactly this version. */
+export interface Transfer {
+  version: string | undefined;
+}
+
 /**
  * Objects by key. Every call to the storage resolves, or rejects with SERVICE_UNAVAILABLE, within the time limit;
  * addresses are computed locally.
@@ -89,8 +107,13 @@ export interface ObjectStorage extends PartStorage {
   presignPut(address: PutAddress): Promise<string>;
   /** A presigned address for GETs of exactly this key, until it expires. */
   presignGet(address: GetAddress): Promise<string>;
-  /** Atomic, like `put`. Resolves to false for an unknown key. */
-  copy(from: string, to: string, contentType: string): Promise<boolean>;
+  /**
+   * Atomic, like `put`; replaces an object. Resolves to false for an unknown key, and if the object has another version
+   * than `transfer`.
+   */
+  copy(from: string, to: string, contentType: string, transfer?: Transfer): Promise<boolean>;
+  /** For a background job: reading may take minutes. Undefined for an unknown key. */
+  open(key: string): Promise<OpenObject | undefined>;
   /** Atomic: readers see the whole object or none. */
   put(key: string, bytes: Uint8Array, contentType: string): Promise<void>;
   /** Undefined for an unknown key. */

@@ -1,9 +1,9 @@
 import { mkdirSync, rmSync } from 'node:fs';
-import { access, link, mkdir, open, rm } from 'node:fs/promises';
+import { access, link, mkdir, open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { ServiceError, unavailable } from '../../errors.ts';
 import type { Secrets } from '../../secrets.ts';
-import { type FoundObject, type ObjectStorage, type ServedFile, visibilityOf } from './contract.ts';
+import { type FoundObject, type ObjectStorage, type OpenObject, type ServedFile, visibilityOf } from './contract.ts';
 import { diskAddresses, forbidden } from './disk-addresses.ts';
 import { diskParts } from './disk-parts.ts';
 import { chunksOf, writeAll } from './disk-writes.ts';
@@ -29,7 +29,12 @@ export function diskStorage({ dataDir, appUrl, secrets }: Options): ObjectStorag
    * Resolves to false, and keeps the existing file, if the name is taken. The draft reserves the name: only one of
    * several concurrent requests is received. After an abort the name is free again.
    */
-  const store = async (key: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, size: number) => {
+  const store = async (
+    key: string,
+    chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+    size: number,
+    place = link,
+  ) => {
     const draft = join(unfinished, basename(key));
     const file = await open(draft, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
       throw error.code === 'EEXIST' ? forbidden('The address is in use') : unavailable(error);
@@ -37,7 +42,7 @@ export function diskStorage({ dataDir, appUrl, secrets }: Options): ObjectStorag
     try {
       await writeAll(file, chunks, { size });
       await mkdir(dirname(join(root, key)), { recursive: true, mode: 0o700 });
-      await link(draft, join(root, key));
+      await place(draft, join(root, key));
       return true;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
@@ -47,18 +52,28 @@ export function diskStorage({ dataDir, appUrl, secrets }: Options): ObjectStorag
     }
   };
 
+  const openObject = async (key: string): Promise<OpenObject | undefined> => {
+    const file = await openFile(join(root, key));
+    if (!file) return undefined;
+    const { size, ino, mtimeMs } = await file.stat();
+    return { size, bytes: file.createReadStream(), version: `${ino}-${mtimeMs}` };
+  };
+
   return {
     ...parts,
     presignPut: async (address) => addresses.presignPut(address),
     presignGet: async (address) => addresses.presignGet(address),
 
-    async copy(from, to) {
-      const file = await openFile(join(root, from));
-      if (!file) return false;
-      const { size } = await file.stat();
-      if (!(await store(to, file.createReadStream(), size))) throw unavailable(new Error(`${to} exists already`));
-      return true;
+    async copy(from, to, _contentType, transfer) {
+      const found = await openObject(from);
+      if (!found) return false;
+      const { size, bytes, version } = found;
+      if (transfer === undefined || transfer.version === version) return store(to, bytes, size, rename);
+      bytes.destroy();
+      return false;
     },
+
+    open: openObject,
 
     async put(key, bytes) {
       if (!(await store(key, [bytes], bytes.byteLength))) throw unavailable(new Error(`${key} exists already`));

@@ -11,6 +11,8 @@ export type S3Config = NonNullable<Config['s3']>;
 
 /** The maximum time of one exchange with the storage: two of them still fit into a client's time limit. */
 const EXCHANGE_MS = 6000;
+/** For a file of the largest size. */
+const PATIENT_MS = 15 * 60_000;
 const CONNECTIONS = 50;
 const IDLE_CONNECTION_MS = 3000;
 
@@ -18,6 +20,8 @@ const IDLE_CONNECTION_MS = 3000;
 export interface S3Connection {
   /** minio, loaded at the first call. */
   minio(): Promise<Client>;
+  /** The same for background jobs, whose exchanges may take minutes. */
+  patient(): Promise<Client>;
   /** Checked without minio, because every start does it. */
   bucketExists(): Promise<boolean>;
   close(): void;
@@ -28,10 +32,10 @@ export function connectS3(s3: S3Config): S3Connection {
   const isSecure = endpoint.protocol === 'https:';
   const { Agent } = isSecure ? https : http;
   const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS, timeout: IDLE_CONNECTION_MS });
-  const request = withinTime(isSecure ? https.request : http.request);
+  const request = withinTime(isSecure ? https.request : http.request, EXCHANGE_MS);
   const presign = presigner(s3, s3.endpoint);
-  return {
-    minio: lazy(async () => {
+  const clientOf = (transport: typeof http.request) =>
+    lazy(async () => {
       const { Client } = await import('minio');
       return new Client({
         endPoint: endpoint.hostname,
@@ -43,10 +47,13 @@ export function connectS3(s3: S3Config): S3Connection {
         // Set, so that minio does not request it over the network.
         region: s3.region,
         transportAgent: agent,
-        transport: { request },
+        transport: { request: transport },
         retryOptions: { disableRetry: true },
       });
-    }),
+    });
+  return {
+    minio: clientOf(request),
+    patient: clientOf(withinTime(isSecure ? https.request : http.request, PATIENT_MS)),
 
     async bucketExists() {
       const address = await presign({ method: 'HEAD', path: `/${s3.bucket}`, headers: {}, expiresInSeconds: 60 });
@@ -67,6 +74,6 @@ export const hasCode = (error: unknown, codes: readonly unknown[]): boolean =>
   error instanceof Error && 'code' in error && codes.includes(error.code);
 
 /** minio itself would wait forever. It calls `request` in this one of its forms only. */
-const withinTime = (request: typeof http.request) =>
+const withinTime = (request: typeof http.request, ms: number) =>
   ((options: http.RequestOptions, answered?: (response: http.IncomingMessage) => void) =>
-    request({ ...options, signal: AbortSignal.timeout(EXCHANGE_MS) }, answered)) as typeof http.request;
+    request({ ...options, signal: AbortSignal.timeout(ms) }, answered)) as typeof http.request;

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { type Config, ConfigError } from '../../config/index.ts';
 import { unavailable } from '../../errors.ts';
@@ -14,7 +15,7 @@ export function s3Storage(
   { production, origins }: Pick<Config, 'production' | 'origins'>,
 ): ObjectStorage {
   const { bucket } = s3;
-  const { minio, bucketExists, close } = connectS3(s3);
+  const { minio, patient, bucketExists, close } = connectS3(s3);
   const presign = presigner(s3, s3.uploadEndpoint);
 
   return {
@@ -40,17 +41,32 @@ export function s3Storage(
         expiresInSeconds,
       }),
 
-    copy: (from, to, contentType) =>
+    copy: (from, to, contentType, transfer) =>
       exchange('CopyObject', async () => {
         const { CopyDestinationOptions, CopySourceOptions } = await import('minio');
         const headers = { 'Content-Type': contentType, 'Cache-Control': cacheControlOf(to) };
         const target = { Bucket: bucket, Object: to, MetadataDirective: 'REPLACE' as const, Headers: headers };
         try {
-          const source = new CopySourceOptions({ Bucket: bucket, Object: from });
-          await (await minio()).copyObject(source, new CopyDestinationOptions(target));
+          const match = transfer?.version === undefined ? {} : { MatchETag: transfer.version };
+          const source = new CopySourceOptions({ Bucket: bucket, Object: from, ...match });
+          const client = await (transfer ? patient() : minio());
+          await client.copyObject(source, new CopyDestinationOptions(target));
           return true;
         } catch (error) {
-          if (isMissing(error)) return false;
+          if (isMissing(error) || hasCode(error, ['PreconditionFailed'])) return false;
+          throw error;
+        }
+      }),
+
+    open: (key) =>
+      exchange('GetObject', async () => {
+        try {
+          // A stream of Node's client, with the headers of the answer.
+          const bytes = (await (await patient()).getObject(bucket, key)) as IncomingMessage;
+          const { 'content-length': size, etag } = bytes.headers;
+          return { size: Number(size), bytes, version: etag?.replaceAll('"', '') };
+        } catch (error) {
+          if (isMissing(error)) return undefined;
           throw error;
         }
       }),

@@ -28,10 +28,13 @@ export interface SentImage {
 export function createImages({
   cores = availableParallelism(),
   sizes,
+  requireClean = async () => undefined,
 }: {
   cores?: number;
   /** The widths of smaller pictures. */
   sizes: ImageSizes;
+  /** Rejects if a scanner found something in the sent bytes, or cannot look at them now. */
+  requireClean?: ((pieces: Uint8Array[], size: number) => Promise<void>) | undefined;
 }) {
   const queue = createFairQueue(cores);
   const oneByOne = createFairQueue(1);
@@ -66,6 +69,7 @@ export function createImages({
       const start = Buffer.concat(chunks, Math.min(image.size, START_BYTES));
       const type = imageTypes.find((known) => matchesSignature(known, start));
       if (!type) throw refusedImage('The file does not have the signature of a JPEG or PNG image', 'signature');
+      await requireClean(chunks, image.size);
       const opened = await converter.open(chunks, type);
       try {
         requireRoom(userId);

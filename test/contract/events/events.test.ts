@@ -1,8 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { type EventType, eventSchemas, eventTypes, type PublicEvent } from '../../../server/events/catalogue.ts';
 import { loadClient } from '../../rig/client/client.ts';
 import { freshEmail } from '../../rig/servers/address.ts';
+import { startHttpScanner } from '../../rig/servers/scanner.ts';
 import { until } from '../../rig/until.ts';
 import type { Call } from '../rig/callers.ts';
 import { withKey } from '../rig/key-scenario.ts';
@@ -23,13 +24,17 @@ import {
 } from '../rig/scenario.ts';
 import { withApp } from '../rig/totp-scenario.ts';
 import { png } from '../uploads/corpus.ts';
+import { INFECTED } from '../uploads/scan.ts';
+import { put } from '../uploads/storage.ts';
 
 /** What other systems learn of accounts: each public type, and the feed that has them in one order. */
 const TOKEN = 'reader-token';
 const OTHER = 'other-token';
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 const { env: providers, withLinked } = await startTwoProviders();
-const env = { ...providers, SERVICE_TOKENS: `reader:${sha256(TOKEN)},other:${sha256(OTHER)}` };
+const scanner = await startHttpScanner();
+afterAll(() => scanner.stop());
+const env = { ...providers, SCAN_URL: scanner.url, SERVICE_TOKENS: `reader:${sha256(TOKEN)},other:${sha256(OTHER)}` };
 
 const asReader = (token = TOKEN) => ({ headers: { authorization: `Bearer ${token}` } });
 
@@ -214,6 +219,14 @@ const acts: Record<EventType, (scenario: Scenario) => Promise<Expected>> = {
   async 'upload.stored'(scenario) {
     const { id, session } = await loggedIn(scenario);
     return { userId: id, data: { key: await stored(scenario, session) } };
+  },
+  async 'upload.quarantined'(scenario) {
+    const { id, session } = await loggedIn(scenario);
+    const declared = { filename: 'a.pdf', contentType: 'application/pdf', size: INFECTED.length };
+    const { presignedUrl, key } = (await scenario.call('upload.presign', declared, { session })).data;
+    expect((await put(presignedUrl, INFECTED, { 'content-type': 'application/pdf' })).status).toBe(200);
+    await ok(scenario.call('upload.confirm', { key }, { session }));
+    return { userId: id, data: { key, finding: 'Rig-Malware', deletedAfter: expect.any(String) } };
   },
   async 'upload.removed'(scenario) {
     const { id, session } = await loggedIn(scenario);

@@ -10,8 +10,11 @@ import { temporaryDirectory } from './custodian.ts';
 import { freePort } from './port.ts';
 import { multipartUploads } from './s3-multipart.ts';
 
-/** The storage's behaviour: work; answer 503 SlowDown; take a request and never answer; cut it off in the middle. */
-export type S3Behaviour = 'work' | 'slow-down' | 'hang' | 'reset';
+/**
+ * The storage's behaviour: work; answer 503 SlowDown; take a request and never answer; cut it off in the middle; do what is
+ * asked and never answer.
+ */
+export type S3Behaviour = 'work' | 'slow-down' | 'hang' | 'reset' | 'mute';
 
 export interface S3 {
   readonly url: string;
@@ -26,7 +29,8 @@ export interface S3 {
   remove(key: string): Promise<void>;
   /** Method and path of every signed request so far, oldest first. */
   requests(): string[];
-  behave(behaviour: S3Behaviour): void;
+  /** `only` for signed requests that match, as in `requests`. */
+  behave(behaviour: S3Behaviour, only?: RegExp): void;
   /** Refuses connections until start(). Stored objects stay. */
   down(): Promise<void>;
   up(): Promise<void>;
@@ -106,6 +110,7 @@ export async function startS3({
   });
   const requests: string[] = [];
   let behaviour: S3Behaviour = 'work';
+  let concerned = /^/;
   let policy: Policy | undefined;
   const isPublic = (path: string) =>
     anyoneReads === 'policy'
@@ -117,6 +122,14 @@ export async function startS3({
   };
 
   const multipart = multipartUploads(directory, bucket);
+  /** s3rver ignores this condition of a copy. */
+  const isOtherVersion = async (ctx: Koa.Context): Promise<boolean> => {
+    const [wanted, source] = [ctx.get('x-amz-copy-source-if-match'), ctx.get('x-amz-copy-source')];
+    if (!wanted) return false;
+    const { etag } = await client.statObject(bucket, source.slice(source.indexOf(bucket) + bucket.length + 1));
+    return etag !== wanted.replaceAll('"', '');
+  };
+
   const guard: Koa.Middleware = async (ctx, next) => {
     const isSigned = Boolean(ctx.get('Authorization')) || 'X-Amz-Signature' in ctx.query;
     const isOpen = ctx.method === 'OPTIONS' || isPublic(ctx.path.slice(1));
@@ -131,7 +144,7 @@ export async function startS3({
     // Faults do not apply to the rig's own access.
     const isOurs = ctx.get('User-Agent').includes('rig');
     if (isSigned && !isOurs) requests.push(`${ctx.method} ${ctx.path}`);
-    if (isOurs || behaviour === 'work') {
+    if (isOurs || behaviour === 'work' || !concerned.test(`${ctx.method} ${ctx.path}`)) {
       // s3rver has no policies.
       if (anyoneReads === 'policy' && 'policy' in ctx.query) {
         if (ctx.method === 'PUT') {
@@ -142,13 +155,15 @@ export async function startS3({
       } else if (!hasCorsRules && 'cors' in ctx.query) {
         if (ctx.method === 'GET') refuse(ctx, 404, 'NoSuchCORSConfiguration');
         else refuse(ctx, 501, 'NotImplemented');
-      } else await multipart.middleware(ctx, next);
+      } else if (await isOtherVersion(ctx)) refuse(ctx, 412, 'PreconditionFailed');
+      else await multipart.middleware(ctx, next);
       return;
     }
     if (behaviour === 'slow-down') {
       refuse(ctx, 503, 'SlowDown');
       return;
     }
+    if (behaviour === 'mute') await next();
     ctx.respond = false;
     if (behaviour === 'reset')
       ctx.req.once('data', () => ctx.req.socket.destroy()).once('end', () => ctx.req.socket.destroy());
@@ -197,8 +212,9 @@ export async function startS3({
       await client.putObject(bucket, key, Buffer.from(bytes));
     },
     requests: () => [...requests],
-    behave(next) {
+    behave(next, only = /^/) {
       behaviour = next;
+      concerned = only;
     },
     down,
     async up() {

@@ -2,21 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { parseConfig, variableNames } from '../../../server/config/index.ts';
-import { problemsOf } from './config-problems.ts';
-
-const production = {
-  NODE_ENV: 'production',
-  APP_URL: 'https://accounts.example.com/',
-  APP_SECRET: 'q7Jm2Xw9Lr4Tz8Vb1Nc6Kd3Hf5Gs0PyA',
-  DATABASE_URL: 'mysql://root@127.0.0.1/accounts',
-  REDIS_URL: 'redis://127.0.0.1',
-  SMTP_URL: 'smtp://127.0.0.1',
-  MAIL_FROM: 'Accounts <no-reply@example.com>',
-  S3_ENDPOINT: 'https://s3.example.com/',
-  S3_BUCKET: 'accounts',
-  S3_ACCESS_KEY: 'key',
-  S3_SECRET_KEY: 'secret',
-};
+import { problemsOf, production } from './config-problems.ts';
 
 test('.env.example lists every variable once, in the order of the schema', () => {
   const example = readFileSync(new URL('../../../.env.example', import.meta.url), 'utf8');

@@ -12,6 +12,7 @@ const environment = {
   REDIS_URL: `redis://user:${inAddress('REDIS_URL')}@four`,
   REDIS_SENTINEL: `user:${inAddress('REDIS_SENTINEL')}@five/mymaster`,
   SMTP_URL: `smtps://user:${inAddress('SMTP_URL')}@six`,
+  SCAN_URL: `https://user:${inAddress('SCAN_URL')}@seven/`,
   S3_SECRET_KEY: secret('S3_SECRET_KEY'),
   S3_SESSION_TOKEN: secret('S3_SESSION_TOKEN'),
   IDP_CLIENT_SECRET: secret('IDP_CLIENT_SECRET'),

@@ -9,6 +9,7 @@ import { createLog } from '../../../server/telemetry/log.ts';
 import { createUploads } from '../../../server/uploads/index.ts';
 import { temporaryDirectory } from '../../rig/servers/custodian.ts';
 import { until } from '../../rig/until.ts';
+import { emptyStorage } from './empty-storage.ts';
 
 const config = parseConfig({ DATA_DIR: temporaryDirectory('inspection'), LOG_LEVEL: 'silent' });
 let database: Database;
@@ -26,25 +27,13 @@ test('a failed inspection does not abandon others: the round and stop wait for a
   const found: string[] = [];
   let failing = '';
   const objects: ObjectStorage = {
-    presignPut: async ({ key }) => key,
-    presignGet: async ({ key }) => key,
-    copy: async () => true,
-    startParts: async () => '',
-    presignPart: async ({ key }) => key,
-    storedParts: async () => [],
-    joinParts: async () => true,
-    deleteParts: async () => undefined,
-    put: async () => undefined,
+    ...emptyStorage,
     async find(key) {
       found.push(key);
       if (key === failing) throw new Error('not now');
       await slow.promise;
       return { size: 8, start: Buffer.from('%PDF-1.7') };
     },
-    delete: async () => undefined,
-    publicUrl: (key) => key,
-    prepare: async () => undefined,
-    close: () => undefined,
   };
   const uploads = createUploads(config, {
     database,

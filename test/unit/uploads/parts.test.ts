@@ -10,6 +10,7 @@ import { createUploads, nameOf } from '../../../server/uploads/index.ts';
 import { divide } from '../../../server/uploads/parts.ts';
 import { temporaryDirectory } from '../../rig/servers/custodian.ts';
 import { until } from '../../rig/until.ts';
+import { emptyStorage } from './empty-storage.ts';
 
 const MEGABYTE = 1024 ** 2;
 
@@ -51,8 +52,7 @@ const allParts = Array.from({ length: 21 }, (_, i) => ({
 }));
 
 const storage: ObjectStorage = {
-  presignPut: async ({ key }) => key,
-  presignGet: async ({ key }) => key,
+  ...emptyStorage,
   presignPart: async ({ id, part }) => `${id}/${part}`,
   startParts: (key) =>
     step(async () => {
@@ -71,16 +71,11 @@ const storage: ObjectStorage = {
     step(async () => {
       for (const [id, of] of started) if (of === key) started.delete(id);
     }),
-  copy: async () => true,
-  put: async () => undefined,
   find: (key) =>
     step(async () =>
       objects.has(key) ? { size: SIZE, start: Buffer.from('%PDF-1.7'), version: 'version' } : undefined,
     ),
   delete: (key) => step(async () => void objects.delete(key)),
-  publicUrl: (key) => key,
-  prepare: async () => undefined,
-  close: () => undefined,
 };
 
 let database: Database;

@@ -13,6 +13,7 @@ import { loadSharpForStored } from '../../../server/uploads/images/sharp.ts';
 import { createUploads, nameOf } from '../../../server/uploads/index.ts';
 import { flat, photograph, png } from '../../contract/uploads/corpus.ts';
 import { temporaryDirectory } from '../../rig/servers/custodian.ts';
+import { emptyStorage } from './empty-storage.ts';
 
 const SIZES = 'post:20,40,80';
 
@@ -88,14 +89,7 @@ async function step<T>(work: () => Promise<T>): Promise<T> {
 }
 
 const storage: ObjectStorage = {
-  presignPut: async ({ key }) => key,
-  presignGet: async ({ key }) => key,
-  copy: async () => true,
-  startParts: async () => '',
-  presignPart: async ({ key }) => key,
-  storedParts: async () => [],
-  joinParts: async () => true,
-  deleteParts: async () => undefined,
+  ...emptyStorage,
   put: (key, bytes) => step(async () => void objects.set(key, Buffer.from(bytes))),
   find: (key) =>
     step(async () => {
@@ -104,8 +98,6 @@ const storage: ObjectStorage = {
     }),
   delete: (key) => step(async () => void objects.delete(key)),
   publicUrl: (key) => `https://x.test/${key}`,
-  prepare: async () => undefined,
-  close: () => undefined,
 };
 
 let database: Database;

@@ -153,7 +153,9 @@ function Sessions({ sessions }: Pick<UsersShowOutput, 'sessions'>) {
   );
 }
 
-function Uploads({ uploads: { used, quota, files, newest } }: Pick<UsersShowOutput, 'uploads'>) {
+function Uploads({ uploads: { used, quota, files, newest, quarantined = [] } }: Pick<UsersShowOutput, 'uploads'>) {
+  const isNew = new Set(newest.map(({ key }) => key));
+  const shown = [...newest, ...quarantined.filter(({ key }) => !isNew.has(key))];
   return (
     <Card id="uploads" title={text('admin.uploads.title')}>
       <p>
@@ -161,11 +163,13 @@ function Uploads({ uploads: { used, quota, files, newest } }: Pick<UsersShowOutp
         {files > newest.length && ` ${text('admin.uploads.newest', { count: newest.length })}`}
       </p>
       <ul class="entries">
-        {newest.map(({ key, name, url, contentType, purpose, state, createdAt, size: bytes }) => (
+        {shown.map(({ key, name, url, contentType, purpose, state, finding = '', createdAt, size: bytes }) => (
           <li key={key}>
             <div>
               <strong>{text(`admin.uploads.purposes.${purpose}`)}</strong> –{' '}
-              {state === 'pending' ? text('admin.uploads.pending', { name }) : <a href={url}>{name}</a>}
+              {state === 'pending' && text('admin.uploads.pending', { name })}
+              {state === 'quarantined' && text('admin.uploads.quarantined', { name, finding })}
+              {(state === 'stored' || state === 'replaced') && <a href={url}>{name}</a>}
               <p class="hint">
                 {contentType}, {size(bytes)}, {date(createdAt)}
               </p>

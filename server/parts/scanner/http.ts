@@ -1,0 +1,87 @@
+/*
+ * A scanner over HTTP: POST of the bytes, answered with 200 and `{"clean": true}`, or `{"clean": false, "finding": "…"}`.
+ * Redirects are not followed.
+ */
+
+import { once } from 'node:events';
+import { type IncomingMessage, request as plainRequest } from 'node:http';
+import { request as tlsRequest } from 'node:https';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import pLimit from 'p-limit';
+import { z } from 'zod';
+import { withinDeadline } from '../deadline.ts';
+import { findingIn, type Scanner, type SentFile, type Verdict } from './contract.ts';
+
+const AT_ONCE = 8;
+const PING_MS = 3000;
+const MAX_ANSWER = 64 * 1024;
+const PROBE = Buffer.from('account service');
+
+const answerForm = z.object({ clean: z.boolean(), finding: z.string().optional() });
+
+export function httpScanner(url: URL): Scanner {
+  const limit = pLimit(AT_ONCE);
+  const request = url.protocol === 'https:' ? tlsRequest : plainRequest;
+
+  const post = ({ bytes, size }: SentFile, ms: number): Promise<{ status: number; text: string }> =>
+    withinDeadline({ ms, what: 'the scanner' }, (signal) =>
+      limit(async () => {
+        signal.throwIfAborted();
+        const headers = { 'content-type': 'application/octet-stream', 'content-length': String(size) };
+        const sent = request(url, { method: 'POST', headers, signal });
+        const answered = once(sent, 'response') as Promise<[IncomingMessage]>;
+        // The scanner may answer before the end of a file; without an answer `answered` rejects.
+        pipeline(bytes, sent).catch(() => undefined);
+        try {
+          const [response] = await answered;
+          return { status: response.statusCode ?? 0, text: await beginningOf(response) };
+        } finally {
+          sent.destroy();
+        }
+      }),
+    );
+
+  return {
+    async scan(file, withinMs) {
+      try {
+        const { status, text } = await post(file, withinMs);
+        // A proxy answers so for a scanner that is away.
+        if (status >= 500) throw new Error(`the scanner answered ${status}`);
+        return verdictIn(status, text);
+      } finally {
+        file.bytes.destroy();
+      }
+    },
+
+    async ping() {
+      const { status } = await post({ bytes: Readable.from([PROBE]), size: PROBE.length }, PING_MS);
+      if (status >= 500) throw new Error(`the scanner answered ${status}`);
+    },
+
+    takes: async () => true,
+  };
+}
+
+async function beginningOf(response: IncomingMessage): Promise<string> {
+  let text = '';
+  for await (const piece of response.setEncoding('utf8') as AsyncIterable<string>) {
+    text += piece;
+    if (text.length > MAX_ANSWER) break;
+  }
+  return text;
+}
+
+function verdictIn(status: number, text: string): Verdict {
+  const answer = status === 200 ? answerForm.safeParse(parsed(text)).data : undefined;
+  if (!answer) return { result: 'unknown', answer: `${status} ${text.slice(0, 200)}` };
+  return answer.clean ? { result: 'clean' } : { result: 'infected', finding: findingIn(answer.finding ?? '') };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
