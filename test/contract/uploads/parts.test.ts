@@ -4,32 +4,10 @@ import { describe, expect, test } from 'vitest';
 import { until } from '../../rig/until.ts';
 import { callerOf } from '../rig/callers.ts';
 import { expectRefusal } from '../rig/scenario.ts';
+import { COUNT, HOUR, last, PART, page, pdf, person, QUOTA, SIZE, send, whole } from './parts.ts';
 import { onBothStorages, reachable, surfacesOf, type Uploading, uploader } from './storage.ts';
 
 /** Files above 100 MB in parts. */
-
-const MEGABYTE = 1024 ** 2;
-const HOUR = 3_600_000;
-const PART = 5 * MEGABYTE;
-/** One byte more than what is sent in one piece: 21 parts, the last of one byte. */
-const SIZE = 100 * MEGABYTE + 1;
-const COUNT = 21;
-const QUOTA = 3 * SIZE;
-
-const content = (start: string) => Buffer.concat([Buffer.from(start), Buffer.alloc(PART - start.length, 'content ')]);
-const pdf = content('%PDF-1.7');
-const page = content('<!doctype html>');
-const last = Buffer.from('!');
-const whole = hash('sha256', Buffer.concat([...Array.from({ length: COUNT - 1 }, () => pdf), last]));
-
-interface Address {
-  part: number;
-  size: number;
-  presignedUrl: string;
-}
-
-const send = async (url: string, body: Uint8Array, method = 'PUT') =>
-  (await fetch(reachable(url), { method, body: new Uint8Array(body) })).status;
 
 /** The status of a PUT without Content-Length. */
 function streamed(url: string, body: Uint8Array): Promise<number | undefined> {
@@ -41,45 +19,6 @@ function streamed(url: string, body: Uint8Array): Promise<number | undefined> {
   });
   sending.once('error', reject).end(body);
   return promise;
-}
-
-async function person(uploading: Uploading, surface: 'rest' | 'trpc') {
-  const { id, session } = await uploader(uploading);
-  const call = callerOf(surface, uploading.stack.url);
-  const of = (procedure: string, input: object) => call(procedure, input, { session });
-  const addresses = async (key: string, parts: number[]): Promise<Address[]> => {
-    const { data, code } = await of('upload.presignParts', { key, parts });
-    expect(code).toBeUndefined();
-    return data.addresses;
-  };
-  const sendParts = async (key: string, parts: number[], bytes = pdf) => {
-    const found = await addresses(key, parts);
-    return Promise.all(found.map(({ presignedUrl, size }) => send(presignedUrl, size === 1 ? last : bytes)));
-  };
-  return {
-    id,
-    of,
-    addresses,
-    sendParts,
-    /** Sends a file; its first part may be another. */
-    async sendAll(key: string, first = pdf) {
-      expect(await sendParts(key, [1], first)).toEqual([200]);
-      const others = Array.from({ length: COUNT - 1 }, (_, i) => COUNT - i);
-      expect(new Set(await sendParts(key, others))).toEqual(new Set([200]));
-    },
-    async declare(change: object = {}) {
-      const { data, code } = await of('upload.presign', {
-        filename: 'a.pdf',
-        contentType: 'application/pdf',
-        size: SIZE,
-        ...change,
-      });
-      expect(code).toBeUndefined();
-      return data;
-    },
-    usage: async () => (await of('upload.usage', {})).data,
-    list: async () => (await of('upload.list', {})).data.data,
-  };
 }
 
 const rowOf = async ({ stack }: Uploading, key: string) =>
