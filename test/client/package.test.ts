@@ -26,7 +26,7 @@ let strange: string;
 beforeAll(async () => {
   packed = await packClient();
   project = await newProject(consumer, [packed.tarball]);
-  writeExamples(project, 'ts', 17);
+  writeExamples(project, 'ts', 18);
   await project.compile();
   const server = await startStrangeServer();
   const frontEnd = await startFrontEnd(project.directory, 'dist/browser.js', frontEndPort);
@@ -69,7 +69,7 @@ test('its types compile without other packages', () => {
     'api',
     'client',
     'errors',
-    'upload',
+    'uploads/upload',
     'image',
     'pictures',
     'session-checker',

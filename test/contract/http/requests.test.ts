@@ -146,12 +146,15 @@ onBothProcesses((stack, name) => {
       });
     });
 
-  test.each(['presign', 'confirm', 'image'])('/api/upload/%s answers early refusals as documented', async (name) => {
-    const path = `/api/upload/${name}`;
-    const response = await send(`${path}${'?a'.padEnd(300, '&a')}`, { method: 'POST', headers: json, body: '{}' });
-    expect(response.status).toBe(400);
-    await expectDocumented(stack().url, 'POST', path, 400, await response.json());
-  });
+  test.each(['presign', 'confirm', 'parts', 'complete', 'image'])(
+    '/api/upload/%s answers early refusals as documented',
+    async (name) => {
+      const path = `/api/upload/${name}`;
+      const response = await send(`${path}${'?a'.padEnd(300, '&a')}`, { method: 'POST', headers: json, body: '{}' });
+      expect(response.status).toBe(400);
+      await expectDocumented(stack().url, 'POST', path, 400, await response.json());
+    },
+  );
 
   test.each([
     ['GET', '/api/users', {}, 200],

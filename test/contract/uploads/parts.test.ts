@@ -2,10 +2,9 @@ import { hash, randomUUID } from 'node:crypto';
 import { request } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { until } from '../../rig/until.ts';
-import { callerOf } from '../rig/callers.ts';
 import { expectRefusal } from '../rig/scenario.ts';
 import { COUNT, HOUR, last, PART, page, pdf, person, QUOTA, SIZE, send, whole } from './parts.ts';
-import { onBothStorages, reachable, surfacesOf, type Uploading, uploader } from './storage.ts';
+import { onBothStorages, reachable, surfacesOf, type Uploading } from './storage.ts';
 
 /** Files above 100 MB in parts. */
 

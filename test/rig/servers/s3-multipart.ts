@@ -74,6 +74,8 @@ export function multipartUploads(directory: string, bucket: string) {
     const id = String(uploadId);
     if (!(await uploads()).some((upload) => upload.id === id && upload.key === key)) refuse(ctx, 404, 'NoSuchUpload');
     else if (ctx.method === 'PUT') await sendPart(ctx, id, next);
+    // The addresses of parts are for PUT only.
+    else if ('X-Amz-Signature' in ctx.query) refuse(ctx, 403, 'SignatureDoesNotMatch');
     else if (ctx.method === 'POST') await joinParts(ctx, id, next);
     else if (ctx.method === 'GET') {
       const elements = (await partsOf(id)).map(
