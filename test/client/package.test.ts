@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { callerOf } from '../contract/rig/callers.ts';
@@ -26,7 +26,7 @@ let strange: string;
 beforeAll(async () => {
   packed = await packClient();
   project = await newProject(consumer, [packed.tarball]);
-  writeExamples(project, 'ts', 17);
+  writeExamples(project, 'ts', 18);
   await project.compile();
   const server = await startStrangeServer();
   const frontEnd = await startFrontEnd(project.directory, 'dist/browser.js', frontEndPort);
@@ -49,7 +49,7 @@ function writeExamples({ directory }: Project, language: 'ts' | 'tsx', expected:
 test('the tarball is small and contains only what was built from src/', () => {
   expect(packed.size).toBeLessThan(60 * 1024);
   for (const file of packed.files)
-    expect(file).toMatch(/^(dist\/[\w-]+\.(js|js\.map|d\.ts)|README\.md|LICENSE|package\.json)$/);
+    expect(file).toMatch(/^(dist\/(editor\/)?[\w-]+\.(js|js\.map|d\.ts)|README\.md|LICENSE|package\.json)$/);
   const lock = JSON.parse(readFileSync(join(project.directory, 'package-lock.json'), 'utf8'));
   const installed = Object.keys(lock.packages).filter((path) => !/typescript/.test(path));
   expect(installed.sort()).toEqual([
@@ -75,6 +75,9 @@ test('its types compile without other packages', () => {
     'session-checker',
     'cookie-jar',
     'tokens',
+    'editor/index',
+    'editor/cropper',
+    'editor/picture',
   ]) {
     expect(readFileSync(join(types, `${file}.d.ts`), 'utf8')).not.toMatch(/from '[^.]/);
   }
@@ -84,7 +87,9 @@ test('its types compile without other packages', () => {
 function loadedBy(module: string): Set<string> {
   const code = readFileSync(join(project.directory, 'node_modules/account-client/dist', module), 'utf8');
   const imported = [...code.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*'([^']+)'/g)].map(([, name = '']) => name);
-  return new Set(imported.flatMap((name) => (name.startsWith('./') ? [...loadedBy(name)] : name)));
+  return new Set(
+    imported.flatMap((name) => (name.startsWith('./') ? [...loadedBy(join(dirname(module), name))] : name)),
+  );
 }
 
 test('only the passkey entry loads passkey code, and only the tokens entry jose', () => {
@@ -98,6 +103,7 @@ test('only the passkey entry loads passkey code, and only the tokens entry jose'
     '.': ['@trpc/client', '@trpc/server/observable', 'thumbhash'],
     './trpc': [],
     './passkeys': ['@simplewebauthn/browser'],
+    './editor': [],
     './tokens': ['jose'],
   });
 });

@@ -21,8 +21,8 @@ const LINE_PIXELS = 16;
 const centre: Point = { x: 0.5, y: 0.5 };
 
 /**
- * Shows a square of a picture in a square element, on a canvas that it adds. Users move and zoom it by mouse and wheel, by one
- * finger and two, and by keyboard (arrows, + and −). Give the element a label that says so. `onChange` is called after each change.
+ * Shows a square of a picture in a square element, on a canvas that it adds. Users move and zoom it by mouse and wheel, by
+ * fingers and by keyboard (arrows, + and −): give the element a label that says so. `onChange` is called after each change.
  */
 export function createCropper(
   frame: HTMLElement,
