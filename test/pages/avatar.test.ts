@@ -91,8 +91,9 @@ const ways: { way: string; zoom: number; move(page: Page): Promise<void> }[] = [
       await page.mouse.down();
       await page.mouse.move(to.x, to.y, { steps: 5 });
       await page.mouse.up();
-      // The button is up.
+      const released = await frameOf(page).screenshot();
       await page.mouse.move(from.x, from.y);
+      expect(await difference(released, await frameOf(page).screenshot())).toBeLessThan(1);
     },
   },
   {
@@ -148,33 +149,38 @@ const copyPicture = (page: Page, picture: Buffer, words = '') =>
     })]);
   })()`);
 
-/** How users give the page a file. */
-const gifts: { gift: string; give(page: Page, file: Chosen): Promise<void> }[] = [
-  { gift: 'chosen', give: (page, file) => page.getByLabel('Avatar').setInputFiles(file) },
-  {
-    gift: 'dropped',
-    async give(page, { name, buffer }) {
-      const path = join(directory, name);
-      await writeFile(path, buffer);
-      const session = await page.context().newCDPSession(page);
-      const data = { items: [], files: [path], dragOperationsMask: 1 };
-      // Far from the field.
-      for (const type of ['dragEnter', 'dragOver'] as const) {
-        await session.send('Input.dispatchDragEvent', { type, x: 20, y: 500, data });
-      }
-      await page.locator('.over').waitFor();
-      await session.send('Input.dispatchDragEvent', { type: 'drop', x: 20, y: 500, data });
-      await page.locator('.over').waitFor({ state: 'detached' });
-    },
+/** A way in which users give the page a file. */
+interface Gift {
+  gift: string;
+  give(page: Page, file: Chosen): Promise<void>;
+}
+
+const chosen: Gift = { gift: 'chosen', give: (page, file) => page.getByLabel('Avatar').setInputFiles(file) };
+
+const dropped: Gift = {
+  gift: 'dropped',
+  async give(page, { name, buffer }) {
+    const path = join(directory, name);
+    await writeFile(path, buffer);
+    const session = await page.context().newCDPSession(page);
+    const data = { items: [], files: [path], dragOperationsMask: 1 };
+    // Far from the field.
+    for (const type of ['dragEnter', 'dragOver'] as const) {
+      await session.send('Input.dispatchDragEvent', { type, x: 20, y: 500, data });
+    }
+    await page.locator('.over').waitFor();
+    await session.send('Input.dispatchDragEvent', { type: 'drop', x: 20, y: 500, data });
+    await page.locator('.over').waitFor({ state: 'detached' });
   },
-  {
-    gift: 'pasted',
-    async give(page, { buffer }) {
-      await copyPicture(page, await sharp(buffer).autoOrient().resize(1500).png().toBuffer());
-      await page.getByLabel('Bio').press('ControlOrMeta+V');
-    },
+};
+
+const pasted: Gift = {
+  gift: 'pasted',
+  async give(page, { buffer }) {
+    await copyPicture(page, await sharp(buffer).autoOrient().resize(1500).png().toBuffer());
+    await page.getByLabel('Bio').press('ControlOrMeta+V');
   },
-];
+};
 
 /** The bytes of the images that the page sends. */
 function sentBy(page: Page): number[] {
@@ -233,24 +239,48 @@ inBrowser(['embedded'], (scenario) => {
     },
   );
 
-  test.each(gifts)('a picture that is $gift is shown in the circle, sharp on a dense screen', async ({ give }) => {
+  test.each([chosen, dropped, pasted])(
+    'a picture that is $gift is shown in the circle, sharp on a dense screen',
+    async ({ give }) => {
+      const { session } = await loggedIn(scenario());
+      await scenario().visit(
+        async (page) => {
+          await page.goto('/dashboard');
+          await page.getByLabel('Bio').fill('Writes about engines.');
+          await give(page, await photo());
+          await opened(page);
+          const { width } = await boxOf(page);
+          expect(await frameOf(page).locator('canvas').getAttribute('width')).toBe(String(Math.round(width * 2)));
+          const shown = await frameOf(page).screenshot();
+          await press(page, 'Save picture');
+          await said(page, 'status', 'Your new picture was saved.');
+          expect(await difference(shown, (await storedAvatar(scenario(), session)) ?? (await black()))).toBeLessThan(4);
+          // The page has stayed, and nothing was pasted into its fields.
+          expect(await page.getByLabel('Bio').inputValue()).toBe('Writes about engines.');
+        },
+        { session, deviceScaleFactor: 2, permissions: ['clipboard-read', 'clipboard-write'] },
+      );
+    },
+  );
+
+  test('a picture that is dropped on the dialog takes the place of the one in it', async () => {
     const { session } = await loggedIn(scenario());
     await scenario().visit(
       async (page) => {
         await page.goto('/dashboard');
-        await page.getByLabel('Bio').fill('Writes about engines.');
-        await give(page, await photo());
+        await chosen.give(page, { name: 'a.png', mimeType: 'image/png', buffer: await png() });
         await opened(page);
-        const { width } = await boxOf(page);
-        expect(await frameOf(page).locator('canvas').getAttribute('width')).toBe(String(Math.round(width * 2)));
+        const first = await frameOf(page).screenshot();
+        await page.getByLabel('Zoom').press('End');
+        await dropped.give(page, await photo());
+        await until(async () => (await difference(await frameOf(page).screenshot(), first)) > 20);
+        expect(await page.getByLabel('Zoom').getAttribute('aria-valuetext')).toBe('100%');
         const shown = await frameOf(page).screenshot();
         await press(page, 'Save picture');
         await said(page, 'status', 'Your new picture was saved.');
         expect(await difference(shown, (await storedAvatar(scenario(), session)) ?? (await black()))).toBeLessThan(4);
-        // The page has stayed, and nothing was pasted into its fields.
-        expect(await page.getByLabel('Bio').inputValue()).toBe('Writes about engines.');
       },
-      { session, deviceScaleFactor: 2, permissions: ['clipboard-read', 'clipboard-write'] },
+      { session },
     );
   });
 

@@ -25,7 +25,12 @@ export function PictureDialog({ picture, sending, error, onSave, onCancel }: Pro
   };
 
   return (
-    <dialog ref={dialog} aria-labelledby="crop-title" onClose={onCancel}>
+    <dialog
+      ref={dialog}
+      aria-labelledby="crop-title"
+      // By the Escape key. The event is late: the dialog may show the next picture, or be removed.
+      onClose={({ currentTarget: { open, isConnected } }) => isConnected && !open && onCancel()}
+    >
       <div class="stack">
         <h2 id="crop-title">{text('dashboard.avatar.crop')}</h2>
         <div
