@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
-import sharp from 'sharp';
+import sharp, { type Sharp } from 'sharp';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Square } from '../../client/src/editor/index.ts';
 import { MAX_IMAGE_BYTES } from '../../server/shared/image-limits.ts';
@@ -55,8 +55,8 @@ async function sent(page: Page, chosen: Buffer, type: string, square?: Square): 
 const SIDE = 32;
 
 /** The mean difference of two images in a small size, 0 to 255. */
-async function difference(one: sharp.Sharp, other: sharp.Sharp): Promise<number> {
-  const small = async (image: sharp.Sharp) =>
+async function difference(one: Sharp, other: Sharp): Promise<number> {
+  const small = async (image: Sharp) =>
     sharp(await image.png().toBuffer())
       .ensureAlpha()
       .resize(SIDE, SIDE, { fit: 'fill' })
