@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import sharp, { type Sharp } from 'sharp';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Square } from '../../client/src/editor/index.ts';
+import type { Square } from '../../client/src/editor/square.ts';
 import { MAX_IMAGE_BYTES } from '../../server/shared/image-limits.ts';
 import { emptyPng, jpeg, photograph } from '../contract/uploads/corpus.ts';
 import { startChromium } from '../rig/client/chromium.ts';
