@@ -15,9 +15,12 @@ export type { Profile, ProfileUpdateInput } from 'account-client';
 export const api = createClient({ url: '' });
 
 /** Stores a picture and resolves to its URL. `onProgress` gets the share that has been sent, 0 to 1. */
-export async function uploadAvatar(file: File, onProgress: (share: number) => void): Promise<string> {
+export async function uploadAvatar(
+  file: File,
+  { signal, onProgress }: { signal: AbortSignal; onProgress(share: number): void },
+): Promise<string> {
   const shareOf = ({ loaded, total }: { loaded: number; total: number }) => onProgress(total > 0 ? loaded / total : 0);
-  return (await uploadImage(api, file, { type: 'avatar', onProgress: shareOf })).url;
+  return (await uploadImage(api, file, { type: 'avatar', signal, onProgress: shareOf })).url;
 }
 
 /** The browser did not use or create a passkey. The message is for users. */

@@ -26,7 +26,7 @@ let strange: string;
 beforeAll(async () => {
   packed = await packClient();
   project = await newProject(consumer, [packed.tarball]);
-  writeExamples(project, 'ts', 18);
+  writeExamples(project, 'ts', 19);
   await project.compile();
   const server = await startStrangeServer();
   const frontEnd = await startFrontEnd(project.directory, 'dist/browser.js', frontEndPort);
@@ -75,6 +75,9 @@ test('its types compile without other packages', () => {
     'session-checker',
     'cookie-jar',
     'tokens',
+    'editor/index',
+    'editor/cropper',
+    'editor/picture',
   ]) {
     expect(readFileSync(join(types, `${file}.d.ts`), 'utf8')).not.toMatch(/from '[^.]/);
   }
@@ -100,6 +103,7 @@ test('only the passkey entry loads passkey code, and only the tokens entry jose'
     '.': ['@trpc/client', '@trpc/server/observable', 'thumbhash'],
     './trpc': [],
     './passkeys': ['@simplewebauthn/browser', '@trpc/client'],
+    './editor': [],
     './tokens': ['jose'],
   });
 });

@@ -15,7 +15,7 @@ inBrowser(['embedded', 'real'], (scenario) => {
           ['Security', 'Security', email],
           ['Devices', 'Devices', 'this device'],
           ['Activity', 'Activity', 'Logged in with a password'],
-          ['Profile', 'Your profile', 'It is cropped to a square'],
+          ['Profile', 'Your profile', 'Choose a picture, drop it on this page'],
         ] as const) {
           await parts.getByRole('link', { name: label }).press('Enter');
           await heading(page, title);

@@ -36,6 +36,7 @@ try {
       mimeType: 'image/png',
       buffer: await portrait(),
     });
+    await page.getByRole('button', { name: 'Save picture' }).click();
     await page.getByText('Your new picture was saved.').waitFor();
     await page.evaluate('document.activeElement.blur()');
   });

@@ -1,4 +1,5 @@
 import { type UploadListOutput, uploadImage } from 'account-client';
+import { scalePicture } from 'account-client/editor';
 import { useCallback, useEffect, useState } from 'react';
 import { accounts, refusalIn } from './accounts.ts';
 import { Picture } from './picture.tsx';
@@ -17,7 +18,7 @@ export function Pictures() {
   const add = async (file: File) => {
     setProblem('');
     try {
-      await uploadImage(accounts, file, { type: 'post' });
+      await uploadImage(accounts, await scalePicture(file), { type: 'post' });
       await load();
     } catch (error) {
       const { message, fields } = refusalIn(error);
@@ -32,7 +33,7 @@ export function Pictures() {
         Add one{' '}
         <input
           type="file"
-          accept="image/jpeg,image/png"
+          accept="image/*"
           onChange={({ currentTarget: { files } }) => files?.[0] && void add(files[0])}
         />
       </label>

@@ -1,4 +1,5 @@
 import { type Profile, srcSet, uploadImage } from 'account-client';
+import { scalePicture } from 'account-client/editor';
 import { useState } from 'react';
 import { accounts, refusalIn } from './accounts.ts';
 import { Form } from './form.tsx';
@@ -43,7 +44,7 @@ function Avatar({ profile, onChange }: Props) {
   const upload = async (file: File) => {
     setProblem('');
     try {
-      const { url } = await uploadImage(accounts, file, {
+      const { url } = await uploadImage(accounts, await scalePicture(file), {
         type: 'avatar',
         onProgress: ({ loaded, total }) => setShare(loaded / total),
       });
@@ -72,7 +73,7 @@ function Avatar({ profile, onChange }: Props) {
         Picture{' '}
         <input
           type="file"
-          accept="image/jpeg,image/png"
+          accept="image/*"
           onChange={({ currentTarget: { files } }) => files?.[0] && void upload(files[0])}
         />
       </label>

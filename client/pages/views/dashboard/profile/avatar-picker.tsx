@@ -1,90 +1,24 @@
-import type { ComponentChildren, RefObject } from 'preact';
 import { useState } from 'preact/hooks';
-import { imageTypes, MAX_IMAGE_BYTES } from '../../../../../server/shared/image-limits.ts';
-import { api, type Profile, refusalIn, uploadAvatar } from '../../../api.ts';
 import { Button } from '../../../form/form.tsx';
-import { sentenceFor } from '../../../form/use-form.ts';
-import { percent, size } from '../../../language/in-readers-language.ts';
 import { text } from '../../../language/texts.ts';
 import { settings } from '../../../settings.ts';
-import { sessionEnded } from '../../session-ended.tsx';
+import { PictureDialog } from './picture-dialog.tsx';
+import { SendingProgress } from './sending-progress.tsx';
+import { type AvatarProps, useAvatar } from './use-avatar.ts';
+import { useGivenFile } from './use-given-file.ts';
 
-interface Props {
-  profile: Profile;
-  onChange(profile: Profile): void;
-  /** The running upload, for callers that must wait for it. */
-  picture: RefObject<Promise<void>>;
-}
-
-interface Sending {
-  file: File;
-  /** A data: URL; undefined until the file is read. */
-  preview?: string;
-  /** 0 to 1; 1 while the service converts the picture. */
-  share: number;
-}
-
-/** Uploads a chosen picture and saves it to the profile in one step, or removes the picture. */
-function useAvatar({ onChange, picture }: Pick<Props, 'onChange' | 'picture'>) {
-  const [sending, setSending] = useState<Sending>();
-  const [error, setError] = useState<ComponentChildren>();
-  const [message, setMessage] = useState('');
-  const [isRemoving, setRemoving] = useState(false);
-
-  const save = async (avatar: string, notice: string) => {
-    onChange((await api.profile.update.mutate({ avatar })).user);
-    setMessage(notice);
-  };
-
-  const attempt = async (work: () => Promise<void>) => {
-    setError(undefined);
-    setMessage('');
-    try {
-      await work();
-    } catch (failure) {
-      const refusal = refusalIn(failure);
-      setError(sessionEnded(refusal)?.message ?? refusal.details['file'] ?? sentenceFor(refusal));
-    }
-  };
-
-  const send = (file: File) =>
-    attempt(async () => {
-      setSending({ file, share: 0 });
-      try {
-        const preview = await dataUrl(file);
-        setSending({ file, preview, share: 0 });
-        const url = await uploadAvatar(file, (share) => setSending({ file, preview, share }));
-        await save(url, text('dashboard.avatar.saved'));
-      } finally {
-        setSending(undefined);
-      }
-    });
-
-  const choose = (input: HTMLInputElement) => {
-    const [file] = input.files ?? [];
-    if (!file || sending) return;
-    const refusal = refusalOf(file);
-    setError(refusal);
-    setMessage('');
-    if (!refusal) picture.current = send(file);
-  };
-
-  const remove = async () => {
-    setRemoving(true);
-    await attempt(() => save('', text('dashboard.avatar.removed')));
-    setRemoving(false);
-  };
-
-  return { sending, error, message, isRemoving, choose, remove };
-}
-
-/** The picture with its input. A chosen file is shown immediately, with the progress of its upload. */
-export function AvatarPicker({ profile, onChange, picture }: Props) {
-  const { sending, error, message, isRemoving, choose, remove } = useAvatar({ onChange, picture });
+/** The picture with its input. A chosen, dropped or pasted file is cropped in a dialog. */
+export function AvatarPicker({ profile, onChange, picture }: AvatarProps) {
+  const { opened, sending, error, message, isRemoving, choose, send, cancel, remove } = useAvatar({
+    onChange,
+    picture,
+  });
+  const isOver = useGivenFile((file) => void choose(file));
+  const ownError = !opened && error;
 
   return (
-    <>
-      <Picture name={profile.name} src={sending?.preview ?? profile.avatar} />
+    <section class={isOver ? 'card picture over' : 'card picture'}>
+      <Picture name={profile.name} src={profile.avatar} />
       <div class="stack">
         <p class="name">{profile.name}</p>
         <div class="field">
@@ -92,21 +26,33 @@ export function AvatarPicker({ profile, onChange, picture }: Props) {
           <input
             id="avatar"
             type="file"
-            accept={imageTypes.join(',')}
-            aria-invalid={error ? 'true' : undefined}
-            aria-describedby={error ? 'avatar-hint avatar-error' : 'avatar-hint'}
-            onChange={(event) => choose(event.currentTarget)}
+            accept="image/*"
+            aria-invalid={ownError ? 'true' : undefined}
+            aria-describedby={ownError ? 'avatar-hint avatar-error' : 'avatar-hint'}
+            onChange={({ currentTarget: input }) => {
+              const [file] = input.files ?? [];
+              if (file) void choose(file);
+              // The same file can be chosen again.
+              input.value = '';
+            }}
           />
           <p class="hint" id="avatar-hint">
-            {text('dashboard.avatar.hint', { limit: size(MAX_IMAGE_BYTES) })}
+            {text('dashboard.avatar.hint')}
           </p>
-          {error && (
+          {ownError && (
             <p class="error" id="avatar-error" role="alert">
-              {error}
+              {ownError}
             </p>
           )}
         </div>
-        {sending && <Progress {...sending} />}
+        {sending && !opened && (
+          <>
+            <SendingProgress {...sending} />
+            <button type="button" class="secondary" onClick={cancel}>
+              {text('common.cancel')}
+            </button>
+          </>
+        )}
         <p class="notice-line" role="status">
           {message}
         </p>
@@ -116,20 +62,8 @@ export function AvatarPicker({ profile, onChange, picture }: Props) {
           </Button>
         )}
       </div>
-    </>
-  );
-}
-
-function Progress({ file, share }: Sending) {
-  return (
-    <div class="progress">
-      <progress aria-label={text('dashboard.avatar.upload')} max={1} value={share} />
-      <span>
-        {share < 1
-          ? text('dashboard.avatar.uploading', { share: percent(share), size: size(file.size) })
-          : text('dashboard.avatar.almostDone')}
-      </span>
-    </div>
+      {opened && <PictureDialog picture={opened} sending={sending} error={error} onSave={send} onCancel={cancel} />}
+    </section>
   );
 }
 
@@ -160,21 +94,3 @@ function Picture({ name, src }: { name: string; src: string }) {
 /** Files of the service are loaded from the host of this page, because the service may have several hosts. */
 const nearby = (address: string) =>
   address.startsWith(`${settings.appUrl}/`) ? address.slice(settings.appUrl.length) : address;
-
-/** The reason why the service would refuse the file: then it is not sent. */
-function refusalOf({ type, size: bytes }: File): string | undefined {
-  if (!imageTypes.some((known) => known === type)) return text('dashboard.avatar.wrongType');
-  return bytes > MAX_IMAGE_BYTES
-    ? text('dashboard.avatar.tooLarge', { size: size(bytes), limit: size(MAX_IMAGE_BYTES) })
-    : undefined;
-}
-
-/** For the preview: the Content Security Policy allows data: URLs, but no blob: URLs. */
-function dataUrl(file: File): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const reader = new FileReader();
-    reader.onload = () => resolve(String(reader.result));
-    reader.onerror = () => reject(reader.error);
-    reader.readAsDataURL(file);
-  });
-}

@@ -12,9 +12,7 @@ export function Profile() {
     <DashboardPage title={text('dashboard.profile.title')}>
       {(profile, onChange) => (
         <>
-          <section class="card picture">
-            <AvatarPicker profile={profile} onChange={onChange} picture={picture} />
-          </section>
+          <AvatarPicker profile={profile} onChange={onChange} picture={picture} />
           <section class="card">
             <ProfileForm profile={profile} onChange={onChange} picture={picture} />
             <MemberSince createdAt={profile.createdAt} />

@@ -1,0 +1,106 @@
+import { openPicture, type Picture } from 'account-client/editor';
+import type { ComponentChildren, RefObject } from 'preact';
+import { useState } from 'preact/hooks';
+import { MAX_IMAGE_BYTES } from '../../../../../server/shared/image-limits.ts';
+import { api, type Profile, refusalIn, uploadAvatar } from '../../../api.ts';
+import { sentenceFor } from '../../../form/use-form.ts';
+import { size } from '../../../language/in-readers-language.ts';
+import { text } from '../../../language/texts.ts';
+import { sessionEnded } from '../../session-ended.tsx';
+
+export interface AvatarProps {
+  profile: Profile;
+  onChange(profile: Profile): void;
+  /** The running upload, for callers that must wait for it. */
+  picture: RefObject<Promise<void>>;
+}
+
+export interface Sending {
+  /** Bytes; undefined until the picture is cut. */
+  size?: number;
+  /** 0 to 1; 1 while the service converts the picture. */
+  share: number;
+  /** Undefined once the picture is stored and only the profile is saved. */
+  cancel?: () => void;
+}
+
+/** Opens a chosen file to be cropped, uploads it and saves it to the profile, or removes the picture. */
+export function useAvatar({ onChange, picture }: Omit<AvatarProps, 'profile'>) {
+  const [opened, setOpened] = useState<Picture>();
+  const [sending, setSending] = useState<Sending>();
+  const [error, setError] = useState<ComponentChildren>();
+  const [message, setMessage] = useState('');
+  const [isRemoving, setRemoving] = useState(false);
+
+  const save = async (avatar: string, notice: string) => {
+    onChange((await api.profile.update.mutate({ avatar })).user);
+    setMessage(notice);
+  };
+
+  const attempt = async (work: () => Promise<void>) => {
+    setError(undefined);
+    setMessage('');
+    try {
+      await work();
+    } catch (failure) {
+      const refusal = refusalIn(failure);
+      setError(sessionEnded(refusal)?.message ?? refusal.details['file'] ?? sentenceFor(refusal));
+    }
+  };
+
+  const upload = async (prepared: File | Promise<File>) => {
+    const cancelled = new AbortController();
+    const cancel = () => cancelled.abort();
+    setSending({ share: 0, cancel });
+    try {
+      const file = await prepared;
+      const { signal } = cancelled;
+      const onProgress = (share: number) => setSending({ size: file.size, share, cancel });
+      const url = await uploadAvatar(file, { signal, onProgress });
+      signal.throwIfAborted();
+      setSending({ size: file.size, share: 1 });
+      await save(url, text('dashboard.avatar.saved'));
+    } catch (failure) {
+      if (!cancelled.signal.aborted) throw failure;
+      setMessage(text('dashboard.avatar.cancelled'));
+    } finally {
+      setSending(undefined);
+    }
+    setOpened(undefined);
+  };
+
+  const send = (prepared: File | Promise<File>) => {
+    picture.current = attempt(() => upload(prepared));
+  };
+
+  const choose = async (file: File) => {
+    if (sending) return;
+    const wrongType = file.type !== '' && !file.type.startsWith('image/') && text('dashboard.avatar.wrongType');
+    setError(wrongType);
+    setMessage('');
+    if (wrongType) return;
+    const decoded = await openPicture(file);
+    setOpened(decoded);
+    if (decoded) return;
+    // The service knows best what it takes, and says why not.
+    if (file.size > MAX_IMAGE_BYTES) setError(tooLarge(file));
+    else send(file);
+  };
+
+  const remove = async () => {
+    setRemoving(true);
+    await attempt(() => save('', text('dashboard.avatar.removed')));
+    setRemoving(false);
+  };
+
+  const cancel = () => {
+    sending?.cancel?.();
+    setError(undefined);
+    setOpened(undefined);
+  };
+
+  return { opened, sending, error, message, isRemoving, choose, send, cancel, remove };
+}
+
+const tooLarge = (file: File): string =>
+  text('dashboard.avatar.tooLarge', { size: size(file.size), limit: size(MAX_IMAGE_BYTES) });
