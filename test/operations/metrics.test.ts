@@ -4,9 +4,12 @@ import { counters, gauges, histograms } from '../../server/telemetry/catalogue.t
 import { version } from '../../server/version.ts';
 import { callerOf } from '../contract/rig/callers.ts';
 import { loggedIn, logIn, mailsSettled, registered, stackNames, verified } from '../contract/rig/scenario.ts';
+import { INFECTED, sender } from '../contract/uploads/scan.ts';
+import type { Uploading } from '../contract/uploads/storage.ts';
 import { type Metrics, metricsOnFreePort } from '../rig/observe/metrics.ts';
 import { startService } from '../rig/process/service.ts';
 import { clientAddress, freshEmail } from '../rig/servers/address.ts';
+import { type HttpScanner, startHttpScanner } from '../rig/servers/scanner.ts';
 import { type Stack, type StackName, startStack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 
@@ -20,11 +23,16 @@ const onlyReal = ['account_database_connections_used', 'account_database_connect
 describe.each(stackNames)('on %s parts', (name: StackName) => {
   let metrics: Metrics;
   let stack: Stack;
+  let scanner: HttpScanner;
   beforeAll(async () => {
     metrics = await metricsOnFreePort();
-    stack = await startStack(name, { env: { METRICS_PORT: String(metrics.port) } });
+    scanner = await startHttpScanner();
+    stack = await startStack(name, { env: { METRICS_PORT: String(metrics.port), SCAN_URL: scanner.url } });
   });
-  afterAll(() => stack?.stop());
+  afterAll(async () => {
+    await stack?.stop();
+    await scanner?.stop();
+  });
 
   const requests = (labels: Record<string, string>) =>
     metrics.value('http_server_request_duration_seconds_count', labels).then((value) => value ?? 0);
@@ -44,6 +52,7 @@ describe.each(stackNames)('on %s parts', (name: StackName) => {
     expect(samples).toContainEqual({ name: 'account_build_info', labels: { version }, value: 1 });
     expect(samples).toContainEqual({ name: 'account_database_up', labels: {}, value: 1 });
     expect(samples).toContainEqual({ name: 'account_key_value_store_up', labels: {}, value: 1 });
+    expect(samples).toContainEqual({ name: 'account_scanner_up', labels: {}, value: 1 });
   });
 
   test('counts logins by outcome', async () => {
@@ -140,6 +149,37 @@ describe.each(stackNames)('on %s parts', (name: StackName) => {
     ]);
     expect((await fetch(`${stack.url}/metrics`)).status).toBe(404);
   });
+});
+
+test('counts what the scanner says, and shows whether it is there', async () => {
+  const [metrics, scanner] = [await metricsOnFreePort(), await startHttpScanner()];
+  const stack = await startStack('embedded', {
+    env: { METRICS_PORT: String(metrics.port), SCAN_URL: scanner.url },
+  });
+  try {
+    const person = await sender({ stack, s3: undefined } as Uploading);
+    const [clean, infected] = [await person.sent(), await person.sent(INFECTED)];
+    await person.becomes(clean.key, 'stored');
+    await person.becomes(infected.key, 'quarantined');
+    await person.declared(9);
+    const scans = (outcome: string) => metrics.value('account_upload_scans_total', { outcome });
+    expect([await scans('clean'), await scans('infected'), await scans('failed')]).toEqual([1, 1, 0]);
+    await until(async () => (await metrics.value('account_uploads_quarantined', {})) === 1);
+    expect(await metrics.value('account_uploads_pending', {})).toBe(1);
+    await scanner.down();
+    await until(async () => (await metrics.value('account_scanner_up', {})) === 0);
+  } finally {
+    await stack.stop();
+    await scanner.stop();
+  }
+});
+
+test('without SCAN_URL there are no metrics of a scanner', async () => {
+  const metrics = await metricsOnFreePort();
+  const service = await startService({ env: { METRICS_PORT: String(metrics.port) } });
+  const names = (await metrics.scrape()).map(({ name }) => name);
+  expect(names.filter((name) => /scan|uploads_pending|quarantined/.test(name))).toEqual([]);
+  await service.stop();
 });
 
 test('without METRICS_PORT there are no metrics', async () => {

@@ -359,6 +359,7 @@ const elsewhere: Record<string, string> = {
   'role-changed': 'user-administration.test.ts',
   'reset-sent': 'user-administration.test.ts',
   'upload-removed': 'events.test.ts',
+  'upload-quarantined': 'events.test.ts',
   'user-removed': 'events.test.ts',
   'webhook-added': 'webhooks.test.ts',
   'webhook-changed': 'webhooks.test.ts',

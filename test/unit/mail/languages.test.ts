@@ -29,6 +29,7 @@ const details: Partial<Record<MailKind, string[]>> = {
   'account-closed': ['2026-12-06T00:00:00.000Z'],
   'role-changed': ['admin', 'user'],
   'recovery-code-used': ['7'],
+  'file-quarantined': ['2026-12-23T09:30:00.000Z'],
   'webhook-gone': ['hooks.example.test'],
   'webhook-failing': ['hooks.example.test'],
 };
