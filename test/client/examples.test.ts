@@ -22,9 +22,11 @@ const examples = join(import.meta.dirname, '../../client/examples');
 const stops: (() => unknown)[] = [];
 afterAll(() => Promise.all(stops.map((stop) => stop())));
 
-async function example(name: string) {
+async function example(name: string, { build = false } = {}) {
   const { tarball } = await packClient();
   const project = await newProject(join(examples, name), [tarball]);
+  // Frameworks generate types when they build.
+  if (build) await project.script('build', { NEXT_TELEMETRY_DISABLED: '1' });
   await project.compile();
   return project;
 }
@@ -32,6 +34,16 @@ async function example(name: string) {
 const [reactPort, providerPort, renderingPort, fastifyPort, sitePort] = (await Promise.all(
   Array.from({ length: 5 }, freePort),
 )) as [number, number, number, number, number];
+
+/** A page of another site with a link: for a browser, 127.0.0.1 is another site than localhost. */
+async function otherSite(target: string): Promise<string> {
+  const server = createServer((_, response) => {
+    response.setHeader('Content-Type', 'text/html').end(`<!doctype html><a href="${target}">There</a>`);
+  }).listen(0, '127.0.0.1');
+  stops.push(() => server.close());
+  await new Promise((resolve) => server.once('listening', resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
 
 /** Fills in the form of the log-in page. */
 async function logInThere(page: Page, email: string): Promise<void> {
@@ -193,13 +205,7 @@ inBrowser(['embedded'], (scenario) => {
       const project = await example('server-rendering');
       const env = { ACCOUNTS_URL: scenario().stack.appUrl };
       stops.push(await project.serve('start', { port: renderingPort, env }));
-      // For a browser, 127.0.0.1 is another site than localhost.
-      const other = createServer((_, response) => {
-        response.setHeader('Content-Type', 'text/html').end(`<!doctype html><a href="${url}/">There</a>`);
-      }).listen(0, '127.0.0.1');
-      stops.push(() => other.close());
-      await new Promise((resolve) => other.once('listening', resolve));
-      elsewhere = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
+      elsewhere = await otherSite(`${url}/`);
     });
 
     test('shows who is logged in, even after a link from another site, and logs out', async () => {
@@ -305,6 +311,102 @@ describe('second-site', () => {
 
 const token = 'a-token-of-the-orders';
 const sha256 = createHash('sha256').update(token).digest('hex');
+const withToken = { env: { SERVICE_TOKENS: `orders:${sha256}` } };
+
+/** Records each text that the page paints from now on, and how far its content has jumped. */
+const recordPaints = `
+  window.painted = [];
+  window.jumped = 0;
+  new PerformanceObserver((list) => {
+    for (const { value, hadRecentInput } of list.getEntries()) if (!hadRecentInput) window.jumped += value;
+  }).observe({ type: 'layout-shift', buffered: true });
+  const look = () => {
+    const text = document.body?.innerText.trim();
+    if (text && text !== window.painted.at(-1)) window.painted.push(text);
+    requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);`;
+
+/** Everything that a fresh load of the page paints until its heading is there and its scripts are at rest. */
+async function paintsOf(page: Page, title: string): Promise<{ painted: string[]; jumped: number }> {
+  await page.reload({ waitUntil: 'networkidle' });
+  await heading(page, title);
+  return page.evaluate('({ painted: window.painted, jumped: window.jumped })');
+}
+
+/** Examples of the kit; `menu` is what must be opened before its button to log out. */
+const kits = [
+  { name: 'next', args: ['-H', '127.0.0.1'], menu: true, hasScripts: true },
+  { name: 'sveltekit', args: [], menu: false, hasScripts: true },
+  { name: 'hono', args: [], menu: false, hasScripts: false },
+];
+
+inBrowser(
+  ['embedded'],
+  (scenario) => {
+    describe.each(kits)('$name', ({ name, args, menu, hasScripts }) => {
+      let url = '';
+      let elsewhere = '';
+      beforeAll(async () => {
+        const port = await freePort();
+        url = `http://localhost:${port}`;
+        const project = await example(name, { build: hasScripts });
+        const env = { ACCOUNTS_URL: scenario().stack.appUrl, ACCOUNTS_TOKEN: token, HOST: '127.0.0.1', ORIGIN: url };
+        stops.push(await project.serve('start', { port, args, env }));
+        elsewhere = await otherSite(`${url}/`);
+      });
+
+      test('logs in, comes back, changes the profile, logs out, and never shows another state than the true one', async () => {
+        const { stack, visit } = scenario();
+        const { email } = await verified({ stack, call: callerOf('rest', stack.url) });
+        await visit(
+          async (page) => {
+            await page.addInitScript(recordPaints);
+            await page.goto(url);
+            await page.getByText('Log in', { exact: true }).click();
+            await page.waitForURL(`${stack.appUrl}/login?*`);
+            await logInThere(page, email);
+            await page.waitForURL(`${url}/`);
+            await heading(page, 'Welcome, Ada Lovelace');
+
+            await page.getByLabel('Name').fill('A');
+            await press(page, 'Save');
+            await page.getByRole('alert').waitFor();
+            await page.getByLabel('Name').fill('Grace Hopper');
+            await page
+              .getByLabel('Picture')
+              .setInputFiles(join(import.meta.dirname, '../../client/pages/screenshots/register.png'));
+            await press(page, 'Save');
+            await heading(page, 'Welcome, Grace Hopper');
+            await page.locator('img[src$=".webp"]').waitFor();
+
+            const known = await paintsOf(page, 'Welcome, Grace Hopper');
+            expect(
+              known.painted.filter((text) => !text.includes('Welcome, Grace Hopper') || /Log in/.test(text)),
+            ).toEqual([]);
+            expect(known.jumped).toBe(0);
+
+            await page.goto(elsewhere);
+            await page.getByRole('link', { name: 'There' }).click();
+            await heading(page, 'Welcome, Grace Hopper');
+
+            const other = await page.context().newPage();
+            await other.goto(url);
+            if (menu) await press(other, 'Grace Hopper');
+            await press(other, 'Log out');
+            await other.getByText('Log in', { exact: true }).waitFor();
+            if (hasScripts) await page.getByText('Log in', { exact: true }).waitFor();
+            const unknown = await paintsOf(page, 'Welcome');
+            expect(unknown.painted.filter((text) => text.includes('Grace'))).toEqual([]);
+            expect(unknown.jumped).toBe(0);
+          },
+          { elsewhere: [url, elsewhere] },
+        );
+      });
+    });
+  },
+  withToken,
+);
 
 describe('fastify-service', () => {
   onStack(
@@ -333,7 +435,7 @@ describe('fastify-service', () => {
         expect((await orders({ cookie })).status).toBe(503);
       });
     },
-    { env: { SERVICE_TOKENS: `orders:${sha256}` } },
+    withToken,
   );
 });
 
