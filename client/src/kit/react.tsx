@@ -11,6 +11,7 @@ import {
   menuStyle,
   pictureSizes,
   pictureStyle,
+  placeStyle,
   type UserButtonLabels,
 } from './user-button.ts';
 
@@ -69,7 +70,12 @@ export function UserButton({ labels, children }: UserButtonProps) {
   const id = useId();
   const { account, logOut: end } = { ...englishLabels, ...labels };
   if (user === null) return null;
-  if (!user) return <span aria-hidden="true" style={pictureStyle} />;
+  if (!user)
+    return (
+      <button type="button" style={placeStyle}>
+        <span style={pictureStyle} />
+      </button>
+    );
   return (
     <>
       <button type="button" popoverTarget={id} aria-label={user.name} style={buttonStyle}>

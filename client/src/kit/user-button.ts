@@ -13,7 +13,7 @@ const size = 'var(--account-avatar-size, 2rem)';
 export const pictureSizes = '3rem';
 
 export const pictureStyle = {
-  display: 'inline-block',
+  display: 'block',
   width: size,
   height: size,
   lineHeight: size,
@@ -22,7 +22,18 @@ export const pictureStyle = {
   textAlign: 'center',
 } as const;
 
-export const buttonStyle = { padding: 0, border: 0, background: 'none', font: 'inherit', cursor: 'pointer' } as const;
+/** Its place in a line does not depend on its content: an empty one has another baseline. */
+export const buttonStyle = {
+  verticalAlign: 'middle',
+  padding: 0,
+  border: 0,
+  background: 'none',
+  font: 'inherit',
+  cursor: 'pointer',
+} as const;
+
+/** Keeps the place of the button while the session is unknown. */
+export const placeStyle = { ...buttonStyle, visibility: 'hidden' } as const;
 
 /** Below the button: a popover is anchored to the button that opens it. */
 export const menuStyle = {

@@ -22,6 +22,7 @@ import {
   menuStyle,
   pictureSizes,
   pictureStyle,
+  placeStyle,
   type UserButtonLabels,
 } from './user-button.ts';
 
@@ -93,7 +94,7 @@ export const UserButton = defineComponent(
     return () => {
       const known = user.value;
       if (known === null) return undefined;
-      if (!known) return h('span', { 'aria-hidden': 'true', style: pictureStyle });
+      if (!known) return h('button', { type: 'button', style: placeStyle }, [h('span', { style: pictureStyle })]);
       const { account, logOut: end } = { ...englishLabels, ...labels };
       return [
         h('button', { type: 'button', popovertarget: id, 'aria-label': known.name, style: buttonStyle }, [
