@@ -17,7 +17,11 @@ const shuffle = { files: false, tests: true };
 const units = ['test/unit/**/*.test.ts', 'test/repository/**/*.test.ts'];
 const faults = ['test/faults/**/*.test.ts'];
 /** Browsers, commands, packages: each test starts processes. */
-const system = ['test/operations/**/*.test.ts', 'test/pages/**/*.test.ts', 'test/client/{examples,kit,package}.test.ts'];
+const system = [
+  'test/operations/**/*.test.ts',
+  'test/pages/**/*.test.ts',
+  'test/client/{examples,kit,package}.test.ts',
+];
 /** With a configuration of their own. */
 const apart = ['test/cluster/**', 'test/image/**'];
 /** Outside CI a worker loads the service and the rig once, and its stacks are services in the worker. */
