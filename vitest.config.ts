@@ -20,7 +20,7 @@ const faults = ['test/faults/**/*.test.ts'];
 const system = [
   'test/operations/**/*.test.ts',
   'test/pages/**/*.test.ts',
-  'test/client/{editor,examples,package}.test.ts',
+  'test/client/{editor,examples,kit,package}.test.ts',
 ];
 /** With a configuration of their own. */
 const apart = ['test/cluster/**', 'test/image/**'];

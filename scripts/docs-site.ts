@@ -23,6 +23,7 @@ export const sections: { text: string; pages: [title: string, file: string][] }[
       ['API', 'docs/api.md'],
       ['Error codes', 'docs/errors.md'],
       ['Typed client', 'client/README.md'],
+      ['Typed client, for assistants', 'client/SKILL.md'],
       ['Front ends', 'docs/front-ends.md'],
       ['Files and images', 'docs/files.md'],
       ['Customization', 'docs/customization.md'],

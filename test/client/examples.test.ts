@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -11,27 +12,53 @@ import { deviceParty, relyingParty, Visitor } from '../contract/rig/relying-part
 import { loggedIn, onStack, PASSWORD, verified } from '../contract/rig/scenario.ts';
 import { withWebhooks } from '../contract/rig/webhook-scenario.ts';
 import { heading, inBrowser, mailedLink, press } from '../pages/browser.ts';
+import { ageSession } from '../rig/observe/key-value-view.ts';
 import { spawnGroup } from '../rig/process/process-group.ts';
 import { newProject, packClient } from '../rig/process/project.ts';
 import { freshEmail } from '../rig/servers/address.ts';
+import { temporaryDirectory } from '../rig/servers/custodian.ts';
 import { freePort } from '../rig/servers/port.ts';
 import { until } from '../rig/until.ts';
+import { paintsOf, recordPaints } from './painted.ts';
 
 /** Each of client/examples in its own directory with the packed client, as a reader tries it. */
 const examples = join(import.meta.dirname, '../../client/examples');
 const stops: (() => unknown)[] = [];
 afterAll(() => Promise.all(stops.map((stop) => stop())));
 
-async function example(name: string) {
+async function example(name: string, { build }: { build?: Record<string, string> } = {}) {
   const { tarball } = await packClient();
-  const project = await newProject(join(examples, name), [tarball]);
+  const project = await newProject(name === 'SKILL.md' ? projectOfSkill() : join(examples, name), [tarball]);
+  // Frameworks generate types when they build.
+  if (build) await project.script('build', build);
   await project.compile();
   return project;
+}
+
+/** The files that SKILL.md of the package lists for a front end. */
+function projectOfSkill(): string {
+  const directory = temporaryDirectory('skill');
+  const skill = readFileSync(join(examples, '../SKILL.md'), 'utf8');
+  for (const [, file = '', content = ''] of skill.matchAll(/^```\w+ (\S+)\n(.*?)^```$/gms)) {
+    mkdirSync(dirname(join(directory, file)), { recursive: true });
+    writeFileSync(join(directory, file), content);
+  }
+  return directory;
 }
 
 const [reactPort, providerPort, renderingPort, fastifyPort, sitePort] = (await Promise.all(
   Array.from({ length: 5 }, freePort),
 )) as [number, number, number, number, number];
+
+/** A page of another site with a link: for a browser, 127.0.0.1 is another site than localhost. */
+async function otherSite(target: string): Promise<string> {
+  const server = createServer((_, response) => {
+    response.setHeader('Content-Type', 'text/html').end(`<!doctype html><a href="${target}">There</a>`);
+  }).listen(0, '127.0.0.1');
+  stops.push(() => server.close());
+  await new Promise((resolve) => server.once('listening', resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
 
 /** Fills in the form of the log-in page. */
 async function logInThere(page: Page, email: string): Promise<void> {
@@ -193,13 +220,7 @@ inBrowser(['embedded'], (scenario) => {
       const project = await example('server-rendering');
       const env = { ACCOUNTS_URL: scenario().stack.appUrl };
       stops.push(await project.serve('start', { port: renderingPort, env }));
-      // For a browser, 127.0.0.1 is another site than localhost.
-      const other = createServer((_, response) => {
-        response.setHeader('Content-Type', 'text/html').end(`<!doctype html><a href="${url}/">There</a>`);
-      }).listen(0, '127.0.0.1');
-      stops.push(() => other.close());
-      await new Promise((resolve) => other.once('listening', resolve));
-      elsewhere = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
+      elsewhere = await otherSite(`${url}/`);
     });
 
     test('shows who is logged in, even after a link from another site, and logs out', async () => {
@@ -305,6 +326,123 @@ describe('second-site', () => {
 
 const token = 'a-token-of-the-orders';
 const sha256 = createHash('sha256').update(token).digest('hex');
+const withToken = { env: { SERVICE_TOKENS: `orders:${sha256}` } };
+
+const DAY_MS = 24 * 60 * 60_000;
+
+/** Examples of the kit; `menu` must be opened before the button to log out; a static one has no server that knows the user. */
+const kits = [
+  { name: 'next', script: 'start', args: ['-H', '127.0.0.1'], menu: true, hasScripts: true, isStatic: false },
+  { name: 'sveltekit', script: 'start', args: [], menu: false, hasScripts: true, isStatic: false },
+  { name: 'hono', script: 'start', args: [], menu: false, hasScripts: false, isStatic: false },
+  {
+    name: 'SKILL.md',
+    script: 'preview',
+    args: ['--host', '127.0.0.1', '--strictPort'],
+    menu: true,
+    hasScripts: true,
+    isStatic: true,
+  },
+];
+
+inBrowser(
+  ['embedded'],
+  (scenario) => {
+    describe.each(kits)('$name', ({ name, script, args, menu, hasScripts, isStatic }) => {
+      let url = '';
+      let elsewhere = '';
+      beforeAll(async () => {
+        const port = await freePort();
+        url = `http://localhost:${port}`;
+        const { appUrl } = scenario().stack;
+        const build = { VITE_ACCOUNTS_URL: appUrl, NEXT_TELEMETRY_DISABLED: '1' };
+        const project = await example(name, hasScripts ? { build } : {});
+        const env = { ACCOUNTS_URL: appUrl, ACCOUNTS_TOKEN: token, HOST: '127.0.0.1', ORIGIN: url };
+        stops.push(
+          await project.serve(script, {
+            port,
+            args: [...args, ...(script === 'preview' ? ['--port', `${port}`] : [])],
+            env,
+          }),
+        );
+        elsewhere = await otherSite(`${url}/`);
+      });
+
+      test.skipIf(isStatic)(
+        'keeps the cookie of an active user: the service renews the session, the server its cookie',
+        async () => {
+          const { stack } = scenario();
+          const { session } = await loggedIn({ stack, call: callerOf('rest', stack.url) });
+          const cookiesOnUse = async () => {
+            const response = await fetch(url, { headers: { cookie: `auth_session=${session}` } });
+            expect((await response.text()).replaceAll('<!-- -->', '')).toContain('Welcome, Ada Lovelace');
+            return response.headers.getSetCookie();
+          };
+          expect(await cookiesOnUse()).toEqual([]);
+          await ageSession(stack, session, 4 * DAY_MS);
+          const [line = '', ...more] = await cookiesOnUse();
+          expect(more).toEqual([]);
+          expect(line).toMatch(new RegExp(`^auth_session=${session};.* Max-Age=604\\d{3};`));
+        },
+      );
+
+      test('logs in, comes back, changes the profile, logs out, and never shows another state than the true one', async () => {
+        const { stack, visit } = scenario();
+        const { email } = await verified({ stack, call: callerOf('rest', stack.url) });
+        await visit(
+          async (page) => {
+            await page.addInitScript(recordPaints);
+            // Until its scripts have run, a page that a server rendered does nothing.
+            await page.goto(url, { waitUntil: 'networkidle' });
+            await page.getByText('Log in', { exact: true }).click();
+            await page.waitForURL(`${stack.appUrl}/login?*`);
+            await logInThere(page, email);
+            await page.waitForURL(`${url}/`, { waitUntil: 'networkidle' });
+            await heading(page, 'Welcome, Ada Lovelace');
+
+            await page.getByLabel('Name').fill('A');
+            await press(page, 'Save');
+            await page.getByText('Must have at least 2 characters').waitFor();
+            await page.getByLabel('Name').fill('Grace Hopper');
+            await page
+              .getByLabel('Picture')
+              .setInputFiles(join(import.meta.dirname, '../../client/pages/screenshots/register.png'));
+            await press(page, 'Save');
+            await heading(page, 'Welcome, Grace Hopper');
+            await page.locator('img[src$=".webp"]').waitFor();
+
+            const first = await page.reload({ waitUntil: 'networkidle' });
+            // React separates texts by comments.
+            if (!isStatic) expect((await first?.text())?.replaceAll('<!-- -->', '')).toContain('Welcome, Grace Hopper');
+            const known = await paintsOf(page);
+            expect(
+              known.painted.filter((text) => !text.includes('Welcome, Grace Hopper') || /Log in/.test(text)),
+            ).toEqual([]);
+            expect(known.jumped).toBe(0);
+
+            await page.goto(elsewhere);
+            await page.getByRole('link', { name: 'There' }).click();
+            await heading(page, 'Welcome, Grace Hopper');
+
+            const other = await page.context().newPage();
+            await other.goto(url, { waitUntil: 'networkidle' });
+            if (menu) await press(other, 'Grace Hopper');
+            await press(other, 'Log out');
+            await other.getByText('Log in', { exact: true }).waitFor();
+            if (hasScripts) await page.getByText('Log in', { exact: true }).waitFor();
+            await page.reload({ waitUntil: 'networkidle' });
+            const unknown = await paintsOf(page);
+            expect(unknown.painted.length).toBeGreaterThan(0);
+            expect(unknown.painted.filter((text) => text.includes('Grace'))).toEqual([]);
+            expect(unknown.jumped).toBe(0);
+          },
+          { elsewhere: [url, elsewhere] },
+        );
+      });
+    });
+  },
+  withToken,
+);
 
 describe('fastify-service', () => {
   onStack(
@@ -333,7 +471,7 @@ describe('fastify-service', () => {
         expect((await orders({ cookie })).status).toBe(503);
       });
     },
-    { env: { SERVICE_TOKENS: `orders:${sha256}` } },
+    withToken,
   );
 });
 

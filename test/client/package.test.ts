@@ -26,7 +26,7 @@ let strange: string;
 beforeAll(async () => {
   packed = await packClient();
   project = await newProject(consumer, [packed.tarball]);
-  writeExamples(project, 'ts', 19);
+  writeExamples(project, 'ts', 22);
   await project.compile();
   const server = await startStrangeServer();
   const frontEnd = await startFrontEnd(project.directory, 'dist/browser.js', frontEndPort);
@@ -49,7 +49,9 @@ function writeExamples({ directory }: Project, language: 'ts' | 'tsx', expected:
 test('the tarball is small and contains only what was built from src/', () => {
   expect(packed.size).toBeLessThan(60 * 1024);
   for (const file of packed.files)
-    expect(file).toMatch(/^(dist\/([\w-]+\/)?[\w-]+\.(js|js\.map|d\.ts)|README\.md|LICENSE|package\.json)$/);
+    expect(file).toMatch(
+      /^(dist\/([\w-]+\/)?[\w-]+\.(js|js\.map|d\.ts)|README\.md|SKILL\.md|llms\.txt|LICENSE|package\.json)$/,
+    );
   const lock = JSON.parse(readFileSync(join(project.directory, 'package-lock.json'), 'utf8'));
   const installed = Object.keys(lock.packages).filter((path) => !/typescript/.test(path));
   expect(installed.sort()).toEqual([
@@ -78,6 +80,9 @@ test('its types compile without other packages', () => {
     'editor/index',
     'editor/cropper',
     'editor/picture',
+    'kit/session',
+    'kit/server',
+    'kit/testing',
   ]) {
     expect(readFileSync(join(types, `${file}.d.ts`), 'utf8')).not.toMatch(/from '[^.]/);
   }
@@ -86,13 +91,12 @@ test('its types compile without other packages', () => {
 /** The packages that a module of the client loads, directly or through imports. */
 function loadedBy(module: string): Set<string> {
   const code = readFileSync(join(project.directory, 'node_modules/account-client/dist', module), 'utf8');
-  const imported = [...code.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*'([^']+)'/g)].map(([, name = '']) => name);
-  return new Set(
-    imported.flatMap((name) => (name.startsWith('.') ? [...loadedBy(join(dirname(module), name))] : name)),
-  );
+  const folder = dirname(module);
+  const imported = [...code.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*['"]([^'"]+)['"]/g)].map(([, name = '']) => name);
+  return new Set(imported.flatMap((name) => (name.startsWith('.') ? [...loadedBy(join(folder, name))] : name)));
 }
 
-test('only the passkey entry loads passkey code, and only the tokens entry jose', () => {
+test('an entry loads only the packages of its purpose', () => {
   const { exports } = JSON.parse(
     readFileSync(join(project.directory, 'node_modules/account-client/package.json'), 'utf8'),
   ) as { exports: Record<string, string | { default: string }> };
@@ -105,13 +109,18 @@ test('only the passkey entry loads passkey code, and only the tokens entry jose'
     './passkeys': ['@simplewebauthn/browser', '@trpc/client'],
     './editor': [],
     './tokens': ['jose'],
+    './session': ['@trpc/client', '@trpc/server/observable'],
+    './react': ['react/jsx-runtime', 'react', 'thumbhash', '@trpc/client', '@trpc/server/observable'],
+    './vue': ['vue', 'thumbhash', '@trpc/client', '@trpc/server/observable'],
+    './server': ['@trpc/client', '@trpc/server/observable'],
+    './testing': ['@trpc/client', '@trpc/server/observable'],
   });
 });
 
-test('its TanStack Query example compiles with the packages that npm installs', async () => {
+test('its examples for React and TanStack Query compile with the packages that npm installs', async () => {
   const packages = ['@tanstack/react-query', '@trpc/tanstack-react-query', 'react', '@types/react'];
   const other = await newProject(join(import.meta.dirname, 'tanstack'), [packed.tarball, ...packages]);
-  writeExamples(other, 'tsx', 1);
+  writeExamples(other, 'tsx', 2);
   await other.compile();
 });
 

@@ -1,0 +1,109 @@
+'use client';
+
+import { createContext, type ReactNode, useContext, useId, useState, useSyncExternalStore } from 'react';
+import type { Profile } from '../api.ts';
+import { srcSet } from '../pictures.ts';
+import { createSessionStore, type Session, type SessionStore, type SessionStoreOptions } from './session.ts';
+import {
+  buttonStyle,
+  englishLabels,
+  listStyle,
+  menuStyle,
+  pictureSizes,
+  pictureStyle,
+  placeStyle,
+  type UserButtonLabels,
+} from './user-button.ts';
+
+export type { InitialSession, ServicePage, Session, SessionStore, SessionStoreOptions } from './session.ts';
+export type { UserButtonLabels } from './user-button.ts';
+
+const Store = createContext<SessionStore | undefined>(undefined);
+
+type AccountProviderProps = { children?: ReactNode } & (SessionStoreOptions | { store: SessionStore });
+
+/** Around everything that knows the user. On a server each request has a provider, and so a store, of its own. */
+export function AccountProvider({ children, ...options }: AccountProviderProps) {
+  const [store] = useState(() => ('store' in options ? options.store : createSessionStore(options)));
+  return <Store value={store}>{children}</Store>;
+}
+
+/** The store of the provider, with its `client`. */
+export function useSessionStore(): SessionStore {
+  const store = useContext(Store);
+  if (!store) throw new Error('AccountProvider is missing');
+  return store;
+}
+
+export function useSession(): Session {
+  const { subscribe, getSnapshot, getServerSnapshot } = useSessionStore();
+  return useSyncExternalStore(subscribe, getSnapshot, getServerSnapshot);
+}
+
+/** Null if nobody is logged in, undefined while that is unknown. */
+export const useUser = (): Profile | null | undefined => useSession().user;
+
+/** Leads to the log-in page of the service, and from there back to `returnTo`: by default to this page. */
+export function useLogIn(): (returnTo?: string) => void {
+  const { pageUrl } = useSessionStore();
+  return (returnTo) => location.assign(pageUrl('/login', returnTo));
+}
+
+export const useLogOut = (): (() => Promise<void>) => useSessionStore().logOut;
+
+/** Its children if a user is logged in. */
+export const SignedIn = ({ children }: { children?: ReactNode }): ReactNode => useUser() && children;
+
+/** Its children if nobody is logged in; nothing while that is unknown. */
+export const SignedOut = ({ children }: { children?: ReactNode }): ReactNode => useUser() === null && children;
+
+interface UserButtonProps {
+  labels?: Partial<UserButtonLabels> | undefined;
+  /** More entries of the menu. */
+  children?: ReactNode;
+}
+
+/** The picture of the user, which opens a menu. It keeps its place while the session is unknown. */
+export function UserButton({ labels, children }: UserButtonProps) {
+  const { pageUrl, logOut } = useSessionStore();
+  const user = useUser();
+  const id = useId();
+  const { account, logOut: end } = { ...englishLabels, ...labels };
+  if (user === null) return null;
+  if (!user)
+    return (
+      <button type="button" style={placeStyle}>
+        <span style={pictureStyle} />
+      </button>
+    );
+  return (
+    <>
+      <button type="button" popoverTarget={id} aria-label={user.name} style={buttonStyle}>
+        <Picture {...user} />
+      </button>
+      <div id={id} popover="auto" style={menuStyle}>
+        <div style={listStyle}>
+          <strong>{user.name}</strong>
+          {children}
+          <a href={pageUrl('/dashboard')}>{account}</a>
+          <button type="button" onClick={() => void logOut()}>
+            {end}
+          </button>
+        </div>
+      </div>
+    </>
+  );
+}
+
+const Picture = ({ avatar, avatarVariants, name }: Profile) =>
+  avatar ? (
+    <img
+      src={avatar}
+      srcSet={srcSet({ url: avatar, variants: avatarVariants })}
+      sizes={pictureSizes}
+      alt=""
+      style={pictureStyle}
+    />
+  ) : (
+    <span style={pictureStyle}>{[...name][0]}</span>
+  );

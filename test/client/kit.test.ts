@@ -1,0 +1,138 @@
+import { join } from 'node:path';
+import { linkIn, loginAs, mailsTo, newUser, waitForMail } from 'account-client/testing';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { heading, inBrowser, press } from '../pages/browser.ts';
+import { newProject, type Project, packClient } from '../rig/process/project.ts';
+import { freshEmail } from '../rig/servers/address.ts';
+import { freePort } from '../rig/servers/port.ts';
+import { sizeOf, startFrontEnd } from './front-end.ts';
+import { paintsOf, recordPaints } from './painted.ts';
+
+let project: Project;
+const stops: (() => unknown)[] = [];
+beforeAll(async () => {
+  const { tarball } = await packClient();
+  const packages = ['react', 'react-dom', '@types/react', '@types/react-dom', 'vue'];
+  project = await newProject(join(import.meta.dirname, 'kit'), [tarball, ...packages]);
+  await project.compile();
+});
+afterAll(() => Promise.all(stops.map((stop) => stop())));
+
+/** Without what a page shows while it waits for the session. */
+async function decidedPaintsOf(page: Page) {
+  const { painted, jumped } = await paintsOf(page);
+  return { painted: painted.filter((text) => text !== 'Shop'), jumped };
+}
+
+test.each(['react', 'vue'])('%s adds less than 4 kB to a page with the client', async (name) => {
+  const plain = await sizeOf(project.directory, 'dist/plain.js');
+  expect((await sizeOf(project.directory, `dist/with-${name}.js`)) - plain).toBeLessThan(4000);
+});
+
+inBrowser(['embedded'], (scenario) => {
+  describe.each(['react', 'vue'])('%s', (name) => {
+    let origin = '';
+    const address = () => `${origin}/?${new URLSearchParams({ service: scenario().stack.appUrl })}`;
+    beforeAll(async () => {
+      const frontEnd = await startFrontEnd(project.directory, `dist/${name}.js`, await freePort());
+      stops.push(frontEnd.stop);
+      origin = frontEnd.url;
+    });
+
+    test('asks once for all its readers, and paints no other state than the true one', async () => {
+      const { stack, visit } = scenario();
+      await visit(
+        async (page) => {
+          await page.addInitScript(recordPaints);
+          await page.goto(address(), { waitUntil: 'networkidle' });
+          expect(await decidedPaintsOf(page)).toMatchObject({ painted: ['Shop Welcome Log in'] });
+
+          await loginAs(page, stack.appUrl, await newUser(stack.appUrl));
+          const asked: string[] = [];
+          page.on('request', (request) => asked.push(new URL(request.url()).pathname));
+          await page.goto(address(), { waitUntil: 'networkidle' });
+          expect(await decidedPaintsOf(page)).toEqual({ painted: ['A Shop Welcome, Ada Lovelace'], jumped: 0 });
+          expect(asked.filter((path) => path.startsWith('/trpc'))).toEqual(['/trpc/profile.get']);
+        },
+        { elsewhere: [origin] },
+      );
+    });
+
+    test('logs in on the page of the service, and out by the menu, in every tab', async () => {
+      const { stack, visit } = scenario();
+      const user = await newUser(stack.appUrl, { name: 'Grace Hopper' });
+      await visit(
+        async (page) => {
+          await page.goto(`${address()}#basket`);
+          await press(page, 'Log in');
+          await page.waitForURL(`${stack.appUrl}/login?*`);
+          await page.getByLabel('Email').fill(user.email);
+          await page.getByLabel('Password').fill(user.password);
+          await press(page, 'Log in');
+          await page.waitForURL(`${address()}#basket`);
+          await heading(page, 'Welcome, Grace Hopper');
+
+          const other = await page.context().newPage();
+          await other.goto(address());
+          const entry = other.getByRole('link', { name: 'My account' });
+          await other.getByRole('button', { name: 'Grace Hopper' }).focus();
+          await other.keyboard.press('Enter');
+          await entry.waitFor();
+          expect(await entry.getAttribute('href')).toBe(`${stack.appUrl}/dashboard`);
+          expect(await other.getByRole('link', { name: 'Orders' }).isVisible()).toBe(true);
+          await other.keyboard.press('Escape');
+          await entry.waitFor({ state: 'hidden' });
+          await other.keyboard.press('Enter');
+          await press(other, 'Log out');
+          await heading(other, 'Welcome');
+          await page.getByRole('button', { name: 'Log in' }).waitFor();
+        },
+        { elsewhere: [origin] },
+      );
+    });
+
+    test('says that the service cannot be reached, and knows the user once it can', async () => {
+      const { stack, visit } = scenario();
+      await visit(
+        async (page) => {
+          await loginAs(page, stack.appUrl, await newUser(stack.appUrl));
+          // A proxy answers for a service that is away: no error of the page.
+          await page.route('**/trpc/**', (route) =>
+            route.fulfill({
+              status: 404,
+              body: 'Nothing here',
+              headers: { 'access-control-allow-origin': origin, 'access-control-allow-credentials': 'true' },
+            }),
+          );
+          await page.goto(address());
+          await page.getByRole('alert').getByText('Offline').waitFor();
+          expect(await page.getByRole('heading').count()).toBe(0);
+          await page.unroute('**/trpc/**');
+          await page.evaluate(`dispatchEvent(new Event('online'))`);
+          await heading(page, 'Welcome, Ada Lovelace');
+          expect(await page.getByRole('alert').count()).toBe(0);
+        },
+        { elsewhere: [origin] },
+      );
+    });
+  });
+
+  test('the mailbox reader finds the newest mail by its recipient and subject', async () => {
+    const { appUrl } = scenario().stack;
+    const user = await newUser(appUrl, { email: freshEmail() });
+    const mail = await waitForMail(appUrl, { to: user.email, subject: 'Verify' });
+    expect(linkIn(mail)).toMatch(/\/verify-email\?token=/);
+    expect((await mailsTo(appUrl, user.email)).map(({ id }) => id)).toEqual([mail.id]);
+    await expect(waitForMail(appUrl, { to: freshEmail(), within: 1 })).rejects.toThrow('No mail');
+    await expect(mailsTo(`${appUrl}/nowhere`, user.email)).rejects.toThrow('no development mailbox');
+  });
+
+  test('a refused login of a test says why', async () => {
+    const { stack, visit } = scenario();
+    await visit(async (page) => {
+      const attempt = loginAs(page, stack.appUrl, { email: freshEmail(), password: 'Wrong-Password-1' });
+      await expect(attempt).rejects.toThrow('INVALID_CREDENTIALS');
+    });
+  });
+});

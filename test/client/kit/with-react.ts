@@ -1,0 +1,2 @@
+export { createClient } from 'account-client';
+export * from 'account-client/react';
