@@ -89,15 +89,16 @@ export function createDeletions({ database, activity, objects, usage, leases }: 
    */
   const proceed = async (upload: UploadRecord): Promise<void> => {
     const { objectKey, userId, multipartId } = upload;
-    const deleting = { ...upload, state: 'doomed' } as const;
     // First: from here on nothing can be joined.
     if (multipartId !== null) await objects.deleteParts(sentTo(upload));
     const hasOthers = upload.purpose !== 'direct' || upload.scan !== null;
     const { keys, leftMs } = hasOthers ? await besides(objectKey) : { keys: [], leftMs: 0 };
     await Promise.all([...keys, objectKey].map((key) => objects.delete(key)));
     if (!isAddressValid(upload)) await database.transaction((_em, tables) => usage.release(tables, upload), userId);
+    const whole = { ...upload, multipartId: null };
     const partsMs = multipartId ? LAST_CHECK_MS : 0;
-    const nextMs = Math.max(isLastCheck(deleting) ? 0 : msUntilNextCheck(deleting), leftMs, partsMs);
+    const nextMs = Math.max(isLastCheck(whole) ? 0 : msUntilNextCheck(whole), leftMs, partsMs);
+    const deleting = { objectKey, state: 'doomed' } as const;
     if (nextMs > 0) return leases.postpone(deleting, nextMs, multipartId ? { multipart_id: '' } : {});
     await database.change(async (tables) => {
       if (keys.length > 0) await tables.deleteFrom('upload_variants').where('object_key', 'in', keys).execute();
