@@ -15,6 +15,11 @@ export interface SessionChecker {
    * ServiceError, NetworkError or TimeoutError; failures are not cached.
    */
   check(token: string): Promise<ServiceSessionOutput>;
+  /**
+   * The user of the session in a Cookie header; null if invalid. Never that of an access key or token, which allow only
+   * their scopes. Otherwise like `check`.
+   */
+  checkCookies(cookies: string | null | undefined): Promise<ServiceSessionOutput>;
   /** The next check asks the service again. Call it after a logout through this process. */
   forget(token: string): Promise<void>;
 }
@@ -57,22 +62,29 @@ export function createSessionChecker({
     else known.set(key, { answer: Promise.resolve({ ...answer, fresh: false }), until: endOf(answer, cacheSeconds) });
   };
 
+  const check = async (token: string): Promise<ServiceSessionOutput> => {
+    if (token === '') return null;
+    const key = await keyOf(token);
+    const found = known.get(key);
+    known.delete(key);
+    if (found && found.until > performance.now()) {
+      known.set(key, found);
+      return found.answer;
+    }
+    const entry = { answer: accounts.service.session.mutate({ token }), until: Number.POSITIVE_INFINITY };
+    known.set(key, entry);
+    void settle(key, entry);
+    const [oldest] = known.keys();
+    if (known.size > maxSessions && oldest !== undefined) known.delete(oldest);
+    return entry.answer;
+  };
+
   return {
-    async check(token) {
-      if (token === '') return null;
-      const key = await keyOf(token);
-      const found = known.get(key);
-      known.delete(key);
-      if (found && found.until > performance.now()) {
-        known.set(key, found);
-        return found.answer;
-      }
-      const entry = { answer: accounts.service.session.mutate({ token }), until: Number.POSITIVE_INFINITY };
-      known.set(key, entry);
-      void settle(key, entry);
-      const [oldest] = known.keys();
-      if (known.size > maxSessions && oldest !== undefined) known.delete(oldest);
-      return entry.answer;
+    check,
+
+    async checkCookies(cookies) {
+      const found = await check(sessionTokenIn(cookies));
+      return found?.scopes ? null : found;
     },
 
     async forget(token) {

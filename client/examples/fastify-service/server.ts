@@ -23,15 +23,14 @@ const app = Fastify();
 app.decorateRequest('user', null);
 
 app.addHook('onRequest', async (request, reply) => {
-  const token = sessionTokenIn(request.headers.cookie);
-  const found = await sessions.check(token).catch((error: unknown) => {
+  const found = await sessions.checkCookies(request.headers.cookie).catch((error: unknown) => {
     request.log.error(error);
     return undefined;
   });
   if (found === undefined) return reply.code(503).send({ message: 'Please try again shortly' });
   if (found === null) return reply.code(401).send({ message: 'Please log in' });
   request.user = found.user;
-  if (found.fresh) reply.header('set-cookie', prolonged(token, found));
+  if (found.fresh) reply.header('set-cookie', prolonged(sessionTokenIn(request.headers.cookie), found));
 });
 
 /** The cookie that the account service sets. */

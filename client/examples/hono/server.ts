@@ -59,7 +59,12 @@ app.post('/profile', async (c) => {
 });
 
 app.post('/log-out', async (c) => {
-  await clientOf(c).auth.logout.mutate();
+  await clientOf(c)
+    .auth.logout.mutate()
+    .catch((error: unknown) => {
+      // The session has ended already.
+      if (!isServiceError(error, 'UNAUTHENTICATED')) throw error;
+    });
   return c.redirect('/', 303);
 });
 

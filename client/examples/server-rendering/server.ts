@@ -60,7 +60,10 @@ createServer(async (request, response) => {
         response.writeHead(403).end();
         return;
       }
-      await accounts.auth.logout.mutate();
+      await accounts.auth.logout.mutate().catch((error: unknown) => {
+        // The session has ended already.
+        if (!isServiceError(error, 'UNAUTHENTICATED')) throw error;
+      });
       response.writeHead(303, { Location: '/' }).end();
       return;
     }

@@ -15,7 +15,8 @@ export async function afterLogin(user: { name: string; email: string }): Promise
   const ended = new Promise((resolve) => signal.addEventListener('abort', resolve));
   const talk = async () => {
     await upgradeToPasskey(api, { signal }).catch(() => undefined);
-    await tellOfPasskeys(user);
+    // After an abort the service may still add a passkey: a list without it would make the browser forget it.
+    if (!signal.aborted) await tellOfPasskeys(user);
   };
   await Promise.race([talk(), ended]);
 }

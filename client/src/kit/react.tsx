@@ -65,7 +65,7 @@ interface UserButtonProps {
 
 /** The picture of the user, which opens a menu. It keeps its place while the session is unknown. */
 export function UserButton({ labels, children }: UserButtonProps) {
-  const { pageUrl, logOut } = useSessionStore();
+  const { pageUrl, logOut, refresh } = useSessionStore();
   const user = useUser();
   const id = useId();
   const { account, logOut: end } = { ...englishLabels, ...labels };
@@ -86,7 +86,7 @@ export function UserButton({ labels, children }: UserButtonProps) {
           <strong>{user.name}</strong>
           {children}
           <a href={pageUrl('/dashboard')}>{account}</a>
-          <button type="button" onClick={() => void logOut()}>
+          <button type="button" onClick={() => void logOut().catch(refresh)}>
             {end}
           </button>
         </div>

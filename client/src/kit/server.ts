@@ -31,6 +31,7 @@ interface NodeRequest {
 /** The response of a Node server. */
 interface NodeResponse {
   appendHeader(name: string, value: string): unknown;
+  setHeader(name: string, value: string): unknown;
   writeHead(status: number, headers: Record<string, string>): unknown;
   end(body: string): unknown;
 }
@@ -58,7 +59,8 @@ export interface Accounts {
 
 interface HonoContext {
   readonly req: { readonly raw: Request };
-  header(name: string, value: string, options: { append: true }): void;
+  readonly res: Response;
+  header(name: string, value: string, options?: { append: true }): void;
 }
 
 /**
@@ -76,7 +78,7 @@ export function createAccounts({ cacheSeconds = 0, cookieDomain, ...options }: A
   const checks = new WeakMap<object, Promise<ServiceSessionOutput>>();
 
   const sessionOf = (request: RequestLike): Promise<ServiceSessionOutput> => {
-    const check = checks.get(request) ?? checker.check(tokenOf(request));
+    const check = checks.get(request) ?? checker.checkCookies(headerOf(request, 'cookie'));
     checks.set(request, check);
     return check;
   };
@@ -96,7 +98,11 @@ export function createAccounts({ cacheSeconds = 0, cookieDomain, ...options }: A
       response.end(arrivalPage);
     } else {
       const line = await renewal(request);
-      if (line) response.appendHeader('Set-Cookie', line);
+      // A handler may replace both; a cache must not store the cookie.
+      if (line) {
+        response.appendHeader('Set-Cookie', line);
+        response.setHeader('Cache-Control', 'no-store');
+      }
     }
     return isAnswered;
   };
@@ -124,10 +130,11 @@ export function createAccounts({ cacheSeconds = 0, cookieDomain, ...options }: A
       if (isFirstArrival(request)) return new Response(arrivalPage, { headers: arrivalHeaders });
       const line = await renewal(request);
       const response = await handle();
-      if (!line) return response;
+      if (!line || setsSession(response)) return response;
       // The headers of some responses, such as redirects, cannot be changed.
       const renewed = new Response(response.body, response);
       renewed.headers.append('Set-Cookie', line);
+      renewed.headers.set('Cache-Control', 'no-store');
       return renewed;
     },
     node,
@@ -145,7 +152,9 @@ export function createAccounts({ cacheSeconds = 0, cookieDomain, ...options }: A
       if (isFirstArrival(raw)) return new Response(arrivalPage, { headers: arrivalHeaders });
       const line = await renewal(raw);
       await next();
-      if (line) context.header('Set-Cookie', line, { append: true });
+      if (!line || setsSession(context.res)) return undefined;
+      context.header('Set-Cookie', line, { append: true });
+      context.header('Cache-Control', 'no-store');
       return undefined;
     },
   };
@@ -155,6 +164,10 @@ const arrivalPage =
   '<!doctype html><meta name="color-scheme" content="light dark"><meta http-equiv="refresh" content="0"><title>…</title>';
 
 const arrivalHeaders = { 'Content-Type': 'text/html; charset=utf-8', 'Cache-Control': 'no-store' };
+
+/** The handler has logged out, or got another session for the user: its cookie stays. */
+const setsSession = ({ headers }: Response): boolean =>
+  headers.getSetCookie().some((line) => line.startsWith('auth_session='));
 
 /** Browsers omit a Strict cookie on the first request after a link from another site. */
 const isFirstArrival = (request: NodeRequest | Request): boolean =>

@@ -73,7 +73,7 @@ export function createSessionStore({
   };
 
   const set = (user: Profile | null): void => {
-    if (learn(user)) tabs?.postMessage(user);
+    if (learn(user)) tabs?.postMessage({ user } satisfies News);
   };
 
   const refresh = async (): Promise<Session> => {
@@ -104,7 +104,12 @@ export function createSessionStore({
     const events = new AbortController();
     const channel = new BroadcastChannel(`account-client ${url}`);
     tabs = channel;
-    channel.onmessage = ({ data }: MessageEvent<Profile | null>) => void learn(data);
+    channel.onmessage = ({ data }: MessageEvent<News>) => {
+      if ('user' in data) learn(data.user);
+      else if (data.shows !== idOf(current)) void check();
+    };
+    // A server has rendered it, such as after a login. Its user may be outdated, so the other tabs ask.
+    if (current.status !== 'pending') channel.postMessage({ shows: idOf(current) } satisfies News);
     document.addEventListener('visibilitychange', checkIfOld, events);
     addEventListener('online', checkIfOld, events);
     // A page of the back-forward cache shows its former user.
@@ -135,7 +140,10 @@ export function createSessionStore({
     refresh,
     set,
     async logOut() {
-      await client.auth.logout.mutate();
+      await client.auth.logout.mutate().catch((error: unknown) => {
+        // The session has ended already.
+        if (!isServiceError(error, 'UNAUTHENTICATED')) throw error;
+      });
       set(null);
     },
     pageUrl(page, returnTo = globalThis.location?.href) {
@@ -144,6 +152,11 @@ export function createSessionStore({
     },
   };
 }
+
+/** What tabs tell each other: a user who has changed, or whom a tab shows from the beginning. */
+type News = { user: Profile | null } | { shows: string | null };
+
+const idOf = ({ user }: Session): string | null => user?.id ?? null;
 
 function sessionOf(user: Profile | null | undefined, error?: unknown): Session {
   const failure = error === undefined ? {} : { error };

@@ -88,7 +88,7 @@ export const SignedOut = defineComponent((_, { slots }) => {
 /** The picture of the user, which opens a menu with the entries of the slot. It keeps its place while the session is unknown. */
 export const UserButton = defineComponent(
   ({ labels }: { labels?: Partial<UserButtonLabels> | undefined }, { slots }) => {
-    const { pageUrl, logOut } = useSessionStore();
+    const { pageUrl, logOut, refresh } = useSessionStore();
     const user = useUser();
     const id = useId();
     return () => {
@@ -105,7 +105,7 @@ export const UserButton = defineComponent(
             h('strong', known.name),
             slots['default']?.(),
             h('a', { href: pageUrl('/dashboard') }, account),
-            h('button', { type: 'button', onClick: () => void logOut() }, end),
+            h('button', { type: 'button', onClick: () => void logOut().catch(refresh) }, end),
           ]),
         ]),
       ];

@@ -20,8 +20,8 @@ export function ProfilePage() {
       const changes = { name: `${form.get('name')}`, ...(image && { avatar: image.url }) };
       set((await client.profile.update.mutate(changes)).user);
     } catch (error) {
-      if (!isServiceError(error)) throw error;
-      setProblem(Object.values(error.details ?? {})[0]?.message ?? error.message);
+      if (isServiceError(error)) setProblem(Object.values(error.details ?? {})[0]?.message ?? error.message);
+      else setProblem('Please try again shortly');
     }
   };
 

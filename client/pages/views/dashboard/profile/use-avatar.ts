@@ -1,6 +1,6 @@
 import { openPicture, type Picture } from 'account-client/editor';
 import type { ComponentChildren, RefObject } from 'preact';
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { MAX_IMAGE_BYTES } from '../../../../../server/shared/image-limits.ts';
 import { api, type Profile, refusalIn, uploadAvatar } from '../../../api.ts';
 import { sentenceFor } from '../../../form/use-form.ts';
@@ -31,6 +31,7 @@ export function useAvatar({ onChange, picture }: Omit<AvatarProps, 'profile'>) {
   const [error, setError] = useState<ComponentChildren>();
   const [message, setMessage] = useState('');
   const [isRemoving, setRemoving] = useState(false);
+  const isSending = useRef(false);
 
   const save = async (avatar: string, notice: string) => {
     onChange((await api.profile.update.mutate({ avatar })).user);
@@ -52,6 +53,7 @@ export function useAvatar({ onChange, picture }: Omit<AvatarProps, 'profile'>) {
     const cancelled = new AbortController();
     const cancel = () => cancelled.abort();
     setSending({ share: 0, cancel });
+    isSending.current = true;
     try {
       const file = await prepared;
       const { signal } = cancelled;
@@ -64,6 +66,7 @@ export function useAvatar({ onChange, picture }: Omit<AvatarProps, 'profile'>) {
       if (!cancelled.signal.aborted) throw failure;
       setMessage(text('dashboard.avatar.cancelled'));
     } finally {
+      isSending.current = false;
       setSending(undefined);
     }
     setOpened(undefined);
@@ -74,12 +77,14 @@ export function useAvatar({ onChange, picture }: Omit<AvatarProps, 'profile'>) {
   };
 
   const choose = async (file: File) => {
-    if (sending) return;
+    if (isSending.current) return;
     const wrongType = file.type !== '' && !file.type.startsWith('image/') && text('dashboard.avatar.wrongType');
     setError(wrongType);
     setMessage('');
     if (wrongType) return;
     const decoded = await openPicture(file);
+    // Meanwhile the picture before was saved.
+    if (isSending.current) return decoded?.bitmap.close();
     setOpened(decoded);
     if (decoded) return;
     // The service knows best what it takes, and says why not.
