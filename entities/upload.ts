@@ -26,8 +26,11 @@ export type UploadPurpose = 'direct' | 'avatar' | 'post';
 /** The stored states of an upload. */
 export type UploadState = 'expected' | 'pending' | 'kept' | 'replaced' | 'infected' | 'doomed';
 
-/** `allowed`: given out unscanned, because the scanner was away and SCAN_DOWN is `allow`. */
-export type Scan = 'due' | 'clean' | 'allowed' | 'infected';
+/**
+ * `looking`: the scanner is looking at it, or a process that asked it has crashed. `allowed`: given out unscanned, because
+ * the scanner was away and SCAN_DOWN is `allow`.
+ */
+export type Scan = 'due' | 'looking' | 'clean' | 'allowed' | 'infected';
 
 export const UploadSchema = defineEntity({
   name: 'Upload',

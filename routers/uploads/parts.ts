@@ -87,7 +87,7 @@ export const partProcedures = {
           'May be repeated. If a part is missing, it is refused with 400 and nothing changes. A file that does not match its declaration is deleted at once and refused with 400.',
         tags: ['Uploads'],
         protect: true,
-        errors: ['VALIDATION_FAILED', 'NOT_FOUND'],
+        errors: ['VALIDATION_FAILED', 'NOT_FOUND', 'UPLOAD_QUARANTINED'],
       },
     })
     .input(z.object({ key: uploadKey }))

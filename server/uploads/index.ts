@@ -95,6 +95,7 @@ export function createUploads(
   const requireAsDeclared = inspection.confirm;
   const { presign, storeImage, publish } = createNewUploads(settings, {
     requireAsDeclared,
+    abandon: deletions.abandon,
     objects,
     records,
     usage,

@@ -12,7 +12,7 @@ import { createWorker } from '../workers/worker.ts';
 import type { Avatars } from './avatars.ts';
 import type { Deletions } from './deletions.ts';
 import type { UploadLeases } from './leases.ts';
-import { pendingKeyOf } from './names.ts';
+import { pendingKeyOf, sentTo } from './names.ts';
 import type { Records, UploadRecord } from './records.ts';
 import { isLastCheck, msUntilNextCheck } from './schedule.ts';
 
@@ -59,8 +59,9 @@ export function createInspection({ objects, records, leases, avatars, deletions,
       case 'infected':
         return deletions.abandon(upload);
       case 'kept':
-        // The file was moved; what was sent to its address since then is deleted.
-        await objects.delete(pendingKeyOf(upload.objectKey));
+        // What was sent since it was stored is deleted.
+        if (upload.multipartId !== null) await objects.deleteParts(sentTo(upload));
+        if (upload.scan !== null) await objects.delete(pendingKeyOf(upload.objectKey));
         return records.finishMove(upload.objectKey);
       case 'pending':
         // Without SCAN_URL it waits until there is a scanner again.
@@ -70,27 +71,32 @@ export function createInspection({ objects, records, leases, avatars, deletions,
 
   const worker = createWorker({ name: 'uploads', atOnce: AT_ONCE, leases, work: inspect, log });
 
-  return {
-    /**
-     * Checks an upload now, for its owner. Rejects with VALIDATION_FAILED if nothing was uploaded, or if it did not
-     * match and is now deleted.
-     */
-    async confirm(upload: UploadRecord): Promise<void> {
-      if (upload.state === 'infected') throw new ServiceError('UPLOAD_QUARANTINED');
-      const { result, version } = await check(objects, upload);
-      if (result === 'as declared') {
-        if (version !== undefined && upload.confirmedVersion === null) await records.confirm(upload.objectKey, version);
-        if (upload.state === 'pending') await arrived(upload);
-        return;
-      }
-      if (result === 'absent')
-        throw new ServiceError('VALIDATION_FAILED', { message: 'Nothing has been uploaded here' });
-      if (upload.state === 'expected' || upload.state === 'pending') await objects.delete(objectOf(upload));
-      throw new ServiceError('VALIDATION_FAILED', {
-        message: 'The upload did not match its declaration and was deleted',
-      });
-    },
+  /**
+   * Checks an upload now, for its owner. Rejects with VALIDATION_FAILED if nothing was uploaded, or if it did not
+   * match and is now deleted.
+   */
+  const confirm = async (upload: UploadRecord): Promise<void> => {
+    if (upload.state === 'infected') throw new ServiceError('UPLOAD_QUARANTINED');
+    const { result, version } = await check(objects, upload);
+    if (result === 'absent' && upload.state === 'pending') {
+      // It may have been moved since its row was read.
+      const current = await records.find(upload.objectKey);
+      if (current && current.state !== 'pending') return confirm(current);
+    }
+    if (result === 'as declared') {
+      if (version !== undefined && upload.confirmedVersion === null) await records.confirm(upload.objectKey, version);
+      if (upload.state === 'pending') await arrived(upload);
+      return;
+    }
+    if (result === 'absent') throw new ServiceError('VALIDATION_FAILED', { message: 'Nothing has been uploaded here' });
+    if (upload.state === 'expected' || upload.state === 'pending') await objects.delete(objectOf(upload));
+    throw new ServiceError('VALIDATION_FAILED', {
+      message: 'The upload did not match its declaration and was deleted',
+    });
+  };
 
+  return {
+    confirm,
     start: worker.start,
     stop: worker.stop,
   };

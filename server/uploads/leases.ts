@@ -39,7 +39,7 @@ export const createUploadLeases = (
   async postpone(
     { objectKey, state }: Pick<UploadRecord, 'objectKey' | 'state'>,
     ms: number,
-    changes: { multipart_id?: '' | null } = {},
+    changes: { multipart_id?: '' | null; scan?: 'due' } = {},
   ): Promise<void> {
     await database.write((tables) =>
       tables
@@ -47,6 +47,23 @@ export const createUploadLeases = (
         .set({ due_at: sql`${database.now} + ${ms}`, ...changes })
         .where('object_key', '=', objectKey)
         .where('state', '=', state)
+        .execute(),
+    );
+  },
+
+  /** Like `postpone`, but never later than scheduled. With `unlessLooked` not while the scanner looks at the file. */
+  async bringForward(
+    { objectKey, state }: Pick<UploadRecord, 'objectKey' | 'state'>,
+    ms: number,
+    { unlessLooked = false, ...changes }: { multipart_id?: null; unlessLooked?: boolean } = {},
+  ): Promise<void> {
+    await database.write((tables) =>
+      tables
+        .updateTable('uploads')
+        .set({ due_at: sql`least(due_at, ${database.now} + ${ms})`, ...changes })
+        .where('object_key', '=', objectKey)
+        .where('state', '=', state)
+        .$if(unlessLooked, (uploads) => uploads.where('scan', '=', 'due'))
         .execute(),
     );
   },

@@ -10,7 +10,7 @@ import type { ImagePurpose } from '../shared/image-limits.ts';
 import type { WebpImage } from './images/conversion.ts';
 import type { Images, SentImage } from './images/images.ts';
 import { type ListedVariant, listVariants } from './listed-variants.ts';
-import { keyIn, nameOf, pendingKeyOf } from './names.ts';
+import { keyIn, nameOf, notFound, pendingKeyOf } from './names.ts';
 import { type Division, divide } from './parts.ts';
 import type { Records, UploadRecord } from './records.ts';
 import { bytesOf, type Picture, type Reservation } from './reservations.ts';
@@ -29,6 +29,8 @@ interface Parts {
   records: Records;
   usage: UsageCounter;
   images: Images;
+  /** Deletes an upload that is not to be stored, also what arrives later. */
+  abandon(upload: UploadRecord): Promise<void>;
   /** True if a direct upload is stored only after a scan. */
   isScanned: boolean;
 }
@@ -56,7 +58,7 @@ export interface StoredImage {
 /** The two ways to upload: directly to a presigned address, or as an image that the service converts. */
 export function createNewUploads(
   { types, maxBytes, quota, imageSizes }: Config['uploads'],
-  { requireAsDeclared, objects, records, usage, images, isScanned }: Parts,
+  { requireAsDeclared, abandon, objects, records, usage, images, isScanned }: Parts,
 ) {
   /** Rejects with VALIDATION_FAILED above the user's quota. */
   const reserve = async (reservation: Reservation, field: string): Promise<void> => {
@@ -142,7 +144,7 @@ export function createNewUploads(
 
     /**
      * Stores a public copy of a private upload, with its variants. Resolves to its key. Rejects with VALIDATION_FAILED, and
-     * then stores nothing, if nothing was uploaded, if not as declared, or above the quota.
+     * then stores nothing, if nothing was uploaded, if not as declared, or above the quota; with NOT_FOUND if it was deleted.
      */
     async publish(upload: UploadRecord, caller: Caller): Promise<string> {
       await requireAsDeclared(upload);
@@ -154,10 +156,17 @@ export function createNewUploads(
       const keys = [undefined, ...(picture?.variants ?? [])].map((variant) =>
         variant ? ([variantKey(from, variant), variantKey(to, variant)] as const) : ([from, to] as const),
       );
-      await Promise.all(keys.map(([source, target]) => objects.copy(source, target, contentType)));
-      // The content of an address that is still valid may have been replaced while it was copied.
-      await requireAsDeclared({ ...upload, objectKey: to, state: 'expected', confirmedVersion: null });
-      await commit(declared, caller);
+      try {
+        const copies = await Promise.all(keys.map(([source, target]) => objects.copy(source, target, contentType)));
+        if (copies.includes(false)) throw notFound();
+        // The content of an address that is still valid may have been replaced while it was copied.
+        await requireAsDeclared({ ...upload, objectKey: to, scan: null, state: 'expected', confirmedVersion: null });
+        await commit(declared, caller);
+      } catch (error) {
+        const begun = await records.find(to);
+        if (begun) await abandon(begun);
+        throw error;
+      }
       return to;
     },
   };

@@ -6,10 +6,10 @@
 import type { UploadState } from '../../entities/index.ts';
 import { ServiceError } from '../errors.ts';
 import type { ObjectStorage, StoredPart } from '../parts/object-storage/contract.ts';
-import type { UploadLeases } from './leases.ts';
+import { LEASE_MS, type UploadLeases } from './leases.ts';
 import { notFound, sentTo } from './names.ts';
 import type { Records, UploadRecord } from './records.ts';
-import { msUntilNextCheck, PARTS_CHECK_MS, PARTS_MS } from './schedule.ts';
+import { msUntilNextCheck, msUntilNextLook, PARTS_CHECK_MS, PARTS_MS } from './schedule.ts';
 
 const MEGABYTE = 1024 ** 2;
 /** Files up to this size are sent in one piece. */
@@ -47,10 +47,10 @@ interface Parts {
 
 export function createParts({ objects, records, leases }: Parts) {
   /** Rejects with VALIDATION_FAILED unless the file is sent in parts and unfinished, with NOT_FOUND if it has expired. */
-  const requireDivision = ({ size, state, confirmedVersion, expiredForMs }: UploadRecord): Division => {
+  const requireDivision = ({ size, state, scan, confirmedVersion, expiredForMs }: UploadRecord): Division => {
     const division = divide(size);
     if (!division) throw invalid('key', 'not_in_parts', 'This file is sent in one piece');
-    if (!isOpen(state) || confirmedVersion !== null) throw invalid('key', 'complete', 'This file is complete');
+    if (!isOpen(state) || scan === 'looking' || confirmedVersion !== null) throw complete();
     if (expiredForMs >= PARTS_MS) throw notFound();
     return division;
   };
@@ -58,7 +58,7 @@ export function createParts({ objects, records, leases }: Parts) {
   const idOf = async (upload: UploadRecord): Promise<string> => {
     const { objectKey, contentType, multipartId } = upload;
     if (multipartId) return multipartId;
-    await records.startParts(objectKey, PARTS_CHECK_MS);
+    if (!(await records.startParts(objectKey, PARTS_CHECK_MS))) throw complete();
     const id = await objects.startParts(sentTo(upload), contentType);
     if (await records.nameParts(objectKey, id)) return id;
     // A concurrent call was faster, and what was started here is deleted with the rest; or the file is being deleted.
@@ -73,6 +73,9 @@ export function createParts({ objects, records, leases }: Parts) {
     async presign(upload: UploadRecord, parts: readonly number[]): Promise<PartAddresses> {
       const { size, count } = requireDivision(upload);
       if (parts.some((part) => part > count)) throw invalid('parts', 'too_large', `Must be at most ${count}`);
+      // It was sent whole, or its parts were joined.
+      if (upload.multipartId === null && (await objects.find(sentTo(upload), 1))?.size === upload.size)
+        throw complete();
       const file = { key: sentTo(upload), id: await idOf(upload) };
       const addresses = parts.map(async (part) => {
         const start = (part - 1) * size;
@@ -100,7 +103,8 @@ export function createParts({ objects, records, leases }: Parts) {
       if (!isOpen(state) || id === null) return false;
       const key = sentTo(upload);
       const parts = id ? await objects.storedParts({ key, id }) : [];
-      if (!parts) return false;
+      // They were joined, by a call that got no answer.
+      if (!parts) return true;
       const missing = missingOf(parts, size);
       if (missing.length > 0) throw invalid('parts', 'missing', `Not yet uploaded: ${missing.join(', ')}`);
       return objects.joinParts({ key, id }, parts);
@@ -110,12 +114,15 @@ export function createParts({ objects, records, leases }: Parts) {
     async finish(upload: UploadRecord): Promise<void> {
       await objects.deleteParts(sentTo(upload));
       const whole = { ...upload, multipartId: null };
-      // The scanner looks at once.
-      const ms = upload.state === 'pending' ? 0 : Math.max(0, msUntilNextCheck(whole));
-      await leases.postpone(whole, ms, { multipart_id: null });
+      // `confirm` has scheduled the look of the scanner; it may be under way.
+      if (upload.state === 'pending')
+        return leases.bringForward(whole, Math.max(LEASE_MS, msUntilNextLook(whole)), { multipart_id: null });
+      await leases.postpone(whole, Math.max(0, msUntilNextCheck(whole)), { multipart_id: null });
     },
   };
 }
+
+const complete = () => invalid('key', 'complete', 'This file is complete');
 
 /** True until the file is stored, or waits for its deletion. */
 const isOpen = (state: UploadState): boolean => state === 'expected' || state === 'pending';

@@ -72,38 +72,48 @@ export function createScans({ database, objects, records, deletions, leases, exa
     const pending = pendingKeyOf(objectKey);
     if (!(await records.beginMove(objectKey))) return;
     if (upload.multipartId !== null) await objects.deleteParts(pending);
-    if (!(await objects.copy(pending, objectKey, contentType, { version }))) return leases.postpone(upload, 0);
+    if (!(await objects.copy(pending, objectKey, contentType, { version }))) return lookLater(upload, 0);
     if (await records.commit(upload, backgroundJob, scan)) return objects.delete(pending);
     // Another process may have moved it, after the lease of one that was stopped for long.
     const current = await records.find(objectKey);
-    if (!current || current.state === 'doomed') await objects.delete(objectKey);
+    // Only a stored file may be at its key: it may be in quarantine.
+    if (current?.state !== 'kept' && current?.state !== 'replaced') await objects.delete(objectKey);
   };
 
-  const quarantine = async ({ objectKey: key, userId }: UploadRecord, finding: string): Promise<void> => {
+  const quarantine = async (upload: UploadRecord, finding: string): Promise<void> => {
+    const { objectKey: key, userId } = upload;
+    if (upload.multipartId !== null) await objects.deleteParts(pendingKeyOf(key));
     const deletedAfter = new Date(Date.now() + QUARANTINE_MS).toISOString();
-    await database.change(async (tables) => {
+    const isNew = await database.change(async (tables) => {
       const { numUpdatedRows } = await tables
         .updateTable('uploads')
         .set({ state: 'infected', scan: 'infected', finding, due_at: sql`${database.now} + ${QUARANTINE_MS}` })
         .where('object_key', '=', key)
         .where('state', '=', 'pending')
         .executeTakeFirst();
-      if (numUpdatedRows !== 1n) return;
+      if (numUpdatedRows !== 1n) return false;
       const user = await tables.selectFrom('users').select(['id', 'email']).where('id', '=', userId).executeTakeFirst();
       const event = { kind: 'upload-quarantined', details: { key, finding, deletedAfter } } as const;
       if (user) await notices.record(tables, user, event, backgroundJob);
+      return true;
     });
+    if (!isNew) return;
+    // A process that was stopped may have copied it, when the scanner knew less.
+    await objects.delete(key);
     notices.wake();
     log.warn({ key, userId, finding }, 'an upload is not clean and is in quarantine');
   };
 
-  const examine = async (upload: UploadRecord, found: string | undefined): Promise<void> => {
-    const { objectKey: key } = upload;
+  const lookLater = (upload: UploadRecord, ms: number): Promise<void> => leases.postpone(upload, ms, { scan: 'due' });
+
+  const examine = async (key: string, found: string | undefined): Promise<void> => {
+    const upload = await records.beginLook(key);
+    if (!upload) return;
     const object = await objects.open(pendingKeyOf(key));
-    if (!object) return leases.postpone(upload, 0);
+    if (!object) return lookLater(upload, 0);
     if (found !== undefined && object.version !== found) {
       object.bytes.destroy();
-      return leases.postpone(upload, 0);
+      return lookLater(upload, 0);
     }
     const examined = await examination.file(object);
     switch (examined.result) {
@@ -114,20 +124,20 @@ export function createScans({ database, objects, records, deletions, leases, exa
         return quarantine(upload, examined.finding);
       case 'unknown':
         log.warn({ key, answer: examined.answer }, 'the scanner did not look at an upload: it waits');
-        return leases.postpone(upload, UNKNOWN_MS);
+        return lookLater(upload, UNKNOWN_MS);
     }
   };
 
   const look = async (upload: UploadRecord): Promise<void> => {
     const { objectKey: key, userId } = upload;
     const { result, version } = await check(objects, upload);
-    if (result === 'as declared') return examine(upload, version);
+    if (result === 'as declared') return examine(key, version);
     if (result === 'not as declared') {
       log.info({ key, userId }, 'an upload does not match its declaration and is deleted');
       await objects.delete(pendingKeyOf(key));
     }
     if (isLastCheck(upload)) await deletions.abandon(upload);
-    else await leases.postpone(upload, msUntilNextLook(upload));
+    else await lookLater(upload, msUntilNextLook(upload));
   };
 
   const worker = createWorker({ name: 'scans', atOnce: AT_ONCE, leases, work: look, log });
@@ -138,7 +148,7 @@ export function createScans({ database, objects, records, deletions, leases, exa
 
     /** Looks at an upload that has arrived. */
     async hasten(upload: UploadRecord): Promise<void> {
-      await leases.postpone(upload, 0);
+      await leases.bringForward(upload, 0, { unlessLooked: true });
       worker.wake();
     },
   };

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { mkdirSync, rmSync } from 'node:fs';
 import { access, link, mkdir, open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -33,9 +34,9 @@ export function diskStorage({ dataDir, appUrl, secrets }: Options): ObjectStorag
     key: string,
     chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
     size: number,
-    place = link,
+    { place = link, name = basename(key) } = {},
   ) => {
-    const draft = join(unfinished, basename(key));
+    const draft = join(unfinished, name);
     const file = await open(draft, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
       throw error.code === 'EEXIST' ? forbidden('The address is in use') : unavailable(error);
     });
@@ -68,9 +69,13 @@ export function diskStorage({ dataDir, appUrl, secrets }: Options): ObjectStorag
       const found = await openObject(from);
       if (!found) return false;
       const { size, bytes, version } = found;
-      if (transfer === undefined || transfer.version === version) return store(to, bytes, size, rename);
-      bytes.destroy();
-      return false;
+      try {
+        if (transfer && transfer.version !== version) return false;
+        // Of its own: somebody may be sending a file of this name.
+        return await store(to, bytes, size, { place: rename, name: `${basename(to)}.${randomUUID()}` });
+      } finally {
+        bytes.destroy();
+      }
     },
 
     open: openObject,

@@ -11,8 +11,10 @@ export type S3Config = NonNullable<Config['s3']>;
 
 /** The maximum time of one exchange with the storage: two of them still fit into a client's time limit. */
 const EXCHANGE_MS = 6000;
-/** For a file of the largest size. */
+/** For a copy of a file of the largest size. */
 const PATIENT_MS = 15 * 60_000;
+/** For a reader that takes a second for each megabyte of such a file. */
+const READER_MS = 2 * 60 * 60_000;
 const CONNECTIONS = 50;
 const IDLE_CONNECTION_MS = 3000;
 
@@ -22,6 +24,8 @@ export interface S3Connection {
   minio(): Promise<Client>;
   /** The same for background jobs, whose exchanges may take minutes. */
   patient(): Promise<Client>;
+  /** The same for a job that reads a file slowly. */
+  reader(): Promise<Client>;
   /** Checked without minio, because every start does it. */
   bucketExists(): Promise<boolean>;
   close(): void;
@@ -54,6 +58,7 @@ export function connectS3(s3: S3Config): S3Connection {
   return {
     minio: clientOf(request),
     patient: clientOf(withinTime(isSecure ? https.request : http.request, PATIENT_MS)),
+    reader: clientOf(withinTime(isSecure ? https.request : http.request, READER_MS)),
 
     async bucketExists() {
       const address = await presign({ method: 'HEAD', path: `/${s3.bucket}`, headers: {}, expiresInSeconds: 60 });

@@ -15,7 +15,7 @@ export function s3Storage(
   { production, origins }: Pick<Config, 'production' | 'origins'>,
 ): ObjectStorage {
   const { bucket } = s3;
-  const { minio, patient, bucketExists, close } = connectS3(s3);
+  const { minio, patient, reader, bucketExists, close } = connectS3(s3);
   const presign = presigner(s3, s3.uploadEndpoint);
 
   return {
@@ -62,7 +62,7 @@ export function s3Storage(
       exchange('GetObject', async () => {
         try {
           // A stream of Node's client, with the headers of the answer.
-          const bytes = (await (await patient()).getObject(bucket, key)) as IncomingMessage;
+          const bytes = (await (await reader()).getObject(bucket, key)) as IncomingMessage;
           const { 'content-length': size, etag } = bytes.headers;
           return { size: Number(size), bytes, version: etag?.replaceAll('"', '') };
         } catch (error) {

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import pLimit from 'p-limit';
 import { withinDeadline } from '../deadline.ts';
-import { findingIn, type Scanner, type SentFile, type Verdict } from './contract.ts';
+import { findingIn, type Scanner, type SentFile, shared, type Verdict } from './contract.ts';
 
 const DEFAULT_PORT = 3310;
 /** Fewer than the threads that clamd has by default (MaxThreads 10). */
@@ -15,6 +15,7 @@ const AT_ONCE = 8;
 const PING_MS = 3000;
 /** How soon clamd refuses a length that it does not take. */
 const REFUSAL_MS = 1000;
+const MAX_ANSWER = 64 * 1024;
 
 const what = 'clamd';
 const limitExceeded = 'size limit exceeded';
@@ -24,39 +25,42 @@ export function clamdScanner({ hostname, port }: URL): Scanner {
   const address = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) || DEFAULT_PORT };
 
   /** Ends the connection when the work ends, or the time is over. */
-  const withConnection = <T>(ms: number, work: (socket: Socket) => Promise<T>): Promise<T> =>
-    withinDeadline({ ms, what }, (signal) =>
-      limit(async () => {
-        signal.throwIfAborted();
-        const socket = connect({ ...address, signal });
-        // Whoever reads or writes gets it.
-        socket.on('error', () => undefined);
-        try {
-          return await work(socket);
-        } finally {
-          socket.destroy();
-        }
-      }),
-    );
+  const withConnection = async <T>(signal: AbortSignal, work: (socket: Socket) => Promise<T>): Promise<T> => {
+    signal.throwIfAborted();
+    const socket = connect({ ...address, signal });
+    // Whoever reads or writes gets it.
+    socket.on('error', () => undefined);
+    try {
+      return await work(socket);
+    } finally {
+      socket.destroy();
+    }
+  };
+  const inTurn = <T>(ms: number, work: (socket: Socket) => Promise<T>): Promise<T> =>
+    withinDeadline({ ms, what }, (signal) => limit(() => withConnection(signal, work)));
 
   return {
     async scan(file, withinMs) {
       try {
-        return await withConnection(withinMs, async (socket) => verdictIn(await send(socket, file)));
+        return await inTurn(withinMs, async (socket) => verdictIn(await send(socket, file)));
       } finally {
         file.bytes.destroy();
       }
     },
 
-    ping: () =>
-      withConnection(PING_MS, async (socket) => {
-        const answer = answerOf(socket);
-        socket.write('zPING\0');
-        if (plain(await answer) !== 'PONG') throw new Error(`clamd answered ${JSON.stringify(await answer)}`);
-      }),
+    // At once: a scanner with all its turns taken is not away.
+    ping: shared(() =>
+      withinDeadline({ ms: PING_MS, what }, (signal) =>
+        withConnection(signal, async (socket) => {
+          const answer = answerOf(socket);
+          socket.write('zPING\0');
+          if (plain(await answer) !== 'PONG') throw new Error(`clamd answered ${JSON.stringify(await answer)}`);
+        }),
+      ),
+    ),
 
     takes: (size) =>
-      withConnection(PING_MS, async (socket) => {
+      inTurn(PING_MS, async (socket) => {
         const answer = answerOf(socket);
         socket.write(Buffer.concat([Buffer.from('zINSTREAM\0'), lengthOf(Math.min(size, 2 ** 32 - 1))]));
         const waited = Promise.withResolvers<string>();
@@ -101,6 +105,7 @@ const answerOf = (socket: Socket): Promise<string> =>
       .setEncoding('utf8')
       .on('data', (piece) => {
         answer += piece;
+        if (answer.length > MAX_ANSWER) socket.destroy(new Error('clamd answered too much'));
       })
       .on('error', (error) => {
         failure = error;

@@ -21,6 +21,17 @@ export interface Scanner {
   takes(size: number): Promise<boolean>;
 }
 
+/** Concurrent callers share one call. */
+export function shared<T>(call: () => Promise<T>): () => Promise<T> {
+  let running: Promise<T> | undefined;
+  return () => {
+    running ??= call().finally(() => {
+      running = undefined;
+    });
+    return running;
+  };
+}
+
 const MAX_FINDING = 100;
 
 /** The scanner's name of what it found, as it is stored and shown: printable ASCII. */

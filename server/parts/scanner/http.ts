@@ -11,11 +11,12 @@ import { pipeline } from 'node:stream/promises';
 import pLimit from 'p-limit';
 import { z } from 'zod';
 import { withinDeadline } from '../deadline.ts';
-import { findingIn, type Scanner, type SentFile, type Verdict } from './contract.ts';
+import { findingIn, type Scanner, type SentFile, shared, type Verdict } from './contract.ts';
 
 const AT_ONCE = 8;
 const PING_MS = 3000;
 const MAX_ANSWER = 64 * 1024;
+const what = 'the scanner';
 const PROBE = Buffer.from('account service');
 
 const answerForm = z.object({ clean: z.boolean(), finding: z.string().optional() });
@@ -24,28 +25,26 @@ export function httpScanner(url: URL): Scanner {
   const limit = pLimit(AT_ONCE);
   const request = url.protocol === 'https:' ? tlsRequest : plainRequest;
 
-  const post = ({ bytes, size }: SentFile, ms: number): Promise<{ status: number; text: string }> =>
-    withinDeadline({ ms, what: 'the scanner' }, (signal) =>
-      limit(async () => {
-        signal.throwIfAborted();
-        const headers = { 'content-type': 'application/octet-stream', 'content-length': String(size) };
-        const sent = request(url, { method: 'POST', headers, signal });
-        const answered = once(sent, 'response') as Promise<[IncomingMessage]>;
-        // The scanner may answer before the end of a file; without an answer `answered` rejects.
-        pipeline(bytes, sent).catch(() => undefined);
-        try {
-          const [response] = await answered;
-          return { status: response.statusCode ?? 0, text: await beginningOf(response) };
-        } finally {
-          sent.destroy();
-        }
-      }),
-    );
+  const post = async (signal: AbortSignal, { bytes, size }: SentFile): Promise<{ status: number; text: string }> => {
+    signal.throwIfAborted();
+    const headers = { 'content-type': 'application/octet-stream', 'content-length': String(size) };
+    const sent = request(url, { method: 'POST', headers, signal });
+    const answered = once(sent, 'response') as Promise<[IncomingMessage]>;
+    // The scanner may answer before the end of a file; without an answer `answered` rejects.
+    pipeline(bytes, sent).catch(() => undefined);
+    try {
+      const [response] = await answered;
+      return { status: response.statusCode ?? 0, text: await beginningOf(response) };
+    } finally {
+      sent.destroy();
+    }
+  };
 
   return {
     async scan(file, withinMs) {
       try {
-        const { status, text } = await post(file, withinMs);
+        const within = { ms: withinMs, what };
+        const { status, text } = await withinDeadline(within, (signal) => limit(() => post(signal, file)));
         // A proxy answers so for a scanner that is away.
         if (status >= 500) throw new Error(`the scanner answered ${status}`);
         return verdictIn(status, text);
@@ -54,10 +53,12 @@ export function httpScanner(url: URL): Scanner {
       }
     },
 
-    async ping() {
-      const { status } = await post({ bytes: Readable.from([PROBE]), size: PROBE.length }, PING_MS);
+    // At once: a scanner with all its turns taken is not away.
+    ping: shared(async () => {
+      const probe = { bytes: Readable.from([PROBE]), size: PROBE.length };
+      const { status } = await withinDeadline({ ms: PING_MS, what }, (signal) => post(signal, probe));
       if (status >= 500) throw new Error(`the scanner answered ${status}`);
-    },
+    }),
 
     takes: async () => true,
   };

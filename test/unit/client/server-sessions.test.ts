@@ -9,8 +9,8 @@ const WEEK = 7 * 24 * 3600;
 const token = 'x'.repeat(43);
 const url = 'https://accounts.example.com';
 
-/** A service with one session, renewed by this use or not. Undefined: it cannot be reached. */
-function service(session: { fresh: boolean } | undefined, options: Partial<AccountsOptions> = {}) {
+/** A service with one session, renewed by this use or not; with `scopes` a key. Undefined: it cannot be reached. */
+function service(session: { fresh: boolean; scopes?: string[] } | undefined, options: Partial<AccountsOptions> = {}) {
   const calls: string[] = [];
   const accounts = createAccounts({
     url,
@@ -29,7 +29,7 @@ function service(session: { fresh: boolean } | undefined, options: Partial<Accou
       }
       const [input] = Object.values<{ token: string }>(JSON.parse(String(init?.body)));
       const times = { createdAt: 1, expiresAt: Math.floor(Date.now() / 1000) + WEEK };
-      const data = input?.token === token ? { user: { id: 'user_1' }, session: times, fresh: session.fresh } : null;
+      const data = input?.token === token ? { user: { id: 'user_1' }, session: times, ...session } : null;
       return Response.json([{ result: { data } }]);
     },
   });
@@ -52,16 +52,18 @@ const servers: Record<string, (kit: Kit) => (headers: Record<string, string>, me
   },
   hono: (kit) => async (headers, method) => {
     const raw = new Request('https://app.example.com/', { headers, method: method ?? 'GET' });
-    const response = { headers: new Headers(), body: '' };
+    const res = new Response();
     const context = {
       req: { raw },
-      header: (name: string, value: string) => response.headers.append(name, value),
+      res,
+      header: (name: string, value: string) => res.headers.append(name, value),
     };
+    let body = '';
     const answered = await kit.hono(context, async () => {
-      response.headers.append('Set-Cookie', 'own=1');
-      response.body = (await kit.sessionOf(raw))?.user.id ?? 'nobody';
+      res.headers.append('Set-Cookie', 'own=1');
+      body = (await kit.sessionOf(raw))?.user.id ?? 'nobody';
     });
-    return answered ?? new Response(response.body, response);
+    return answered ?? new Response(body, { headers: res.headers });
   },
   express: (kit) =>
     served((request, response) => kit.express(request, response, () => void show(kit, request, response))),
@@ -131,11 +133,13 @@ describe.each(Object.keys(servers))('%s', (name) => {
       lines.join('\n').match(/^auth_session=x{43}; Max-Age=(\d+); Path=\/; HttpOnly; SameSite=Strict; Secure$/m) ??
       expect.unreachable(lines.join());
     expect(WEEK - Number(seconds)).toBeLessThan(60);
+    expect(response.headers.get('cache-control')).toBe('no-store');
   });
 
   test.each([
     ['a session that is not renewed', { fresh: false }, { cookie }, 'user_1'],
     ['no cookie', { fresh: true }, {}, 'nobody'],
+    ['a key in place of a session', { fresh: true, scopes: ['uploads:read'] }, { cookie }, 'nobody'],
     ['two cookies of the name', { fresh: true }, { cookie: `${cookie}; auth_session=y` }, 'nobody'],
     ['a cookie after a link from another site', { fresh: false }, { cookie, ...arrival }, 'user_1'],
     ['a picture in a page of another site', { fresh: false }, { ...arrival, 'sec-fetch-dest': 'image' }, 'nobody'],
@@ -161,6 +165,21 @@ test('a page without a session is shown while the service is away; what asks for
   const request = new Request('https://app.example.com/', { headers: { cookie } });
   expect(await (await kit.answer(request, () => new Response('public'))).text()).toBe('public');
   await expect(kit.sessionOf(request)).rejects.toSatisfy(isNetworkError);
+});
+
+test.each([
+  ['a logout', 'auth_session=; Max-Age=0'],
+  ['a new session', 'auth_session=new'],
+])('the cookie of %s stays', async (_, line) => {
+  const request = new Request('https://app.example.com/', { headers: { cookie }, method: 'POST' });
+  const headers = { 'Set-Cookie': line };
+  const answered = await service({ fresh: true }).answer(request, () => new Response('', { headers }));
+  expect(answered.headers.getSetCookie()).toEqual([line]);
+  const res = new Response('', { headers });
+  await service({ fresh: true }).hono(
+    { req: { raw: request }, res, header: expect.unreachable },
+    async () => undefined,
+  );
 });
 
 test('a redirect takes the cookie too', async () => {

@@ -26,13 +26,17 @@ afterEach(() => {
 });
 
 /** A tab with a subscriber, and the names that it has seen: undefined while pending. */
-function tab(answers: Answer[], options: Partial<SessionStoreOptions> = {}) {
+function tab(
+  answers: Answer[],
+  { hasEnded = false, ...options }: Partial<SessionStoreOptions> & { hasEnded?: boolean } = {},
+) {
   const requests: string[] = [];
   const client = createClient({
     url,
     fetch: async (address) => {
       requests.push(new URL(String(address)).pathname);
-      if (String(address).includes('logout')) return Response.json([{ result: { data: { success: true } } }]);
+      if (String(address).includes('logout'))
+        return Response.json([hasEnded ? { error: refusal } : { result: { data: { success: true } } }]);
       const answer = answers.shift();
       if (answer === undefined) throw new TypeError('offline');
       const name = await answer;
@@ -97,6 +101,20 @@ test('a logout and a new user reach the other tabs, without a request', async ()
   two.set(profileOf('Grace'));
   await settled(one, undefined, 'Ada', null, 'Grace');
   expect([one.requests, two.requests]).toEqual([['/trpc/profile.get', '/trpc/auth.logout'], ['/trpc/profile.get']]);
+});
+
+test('a page that a server rendered for another user makes the other tabs ask', async () => {
+  const other = tab(['Grace'], { initialSession: null });
+  const same = tab([], { initialSession: { user: profileOf('Ada') } });
+  tab([], { initialSession: { user: profileOf('Ada L.') } });
+  await settled(other, null, 'Grace');
+  expect(same.requests).toEqual([]);
+});
+
+test('a logout of a session that has ended is one', async () => {
+  const store = tab([], { initialSession: { user: profileOf('Ada') }, hasEnded: true });
+  await store.logOut();
+  expect(store.seen).toEqual(['Ada', null]);
 });
 
 test('tabs of another service learn nothing', async () => {
