@@ -57,10 +57,11 @@ export const createUploadLeases = (
     ms: number,
     { unlessLooked = false, ...changes }: { multipart_id?: null; unlessLooked?: boolean } = {},
   ): Promise<void> {
+    const at = sql`${database.now} + ${ms}`;
     await database.write((tables) =>
       tables
         .updateTable('uploads')
-        .set({ due_at: sql`least(due_at, ${database.now} + ${ms})`, ...changes })
+        .set({ due_at: sql`case when due_at < ${at} then due_at else ${at} end`, ...changes })
         .where('object_key', '=', objectKey)
         .where('state', '=', state)
         .$if(unlessLooked, (uploads) => uploads.where('scan', '=', 'due'))

@@ -58,11 +58,13 @@ export function createParts({ objects, records, leases }: Parts) {
   const idOf = async (upload: UploadRecord): Promise<string> => {
     const { objectKey, contentType, multipartId } = upload;
     if (multipartId) return multipartId;
-    if (!(await records.startParts(objectKey, PARTS_CHECK_MS))) throw complete();
-    const id = await objects.startParts(sentTo(upload), contentType);
-    if (await records.nameParts(objectKey, id)) return id;
+    if (await records.startParts(objectKey, PARTS_CHECK_MS)) {
+      const id = await objects.startParts(sentTo(upload), contentType);
+      if (await records.nameParts(objectKey, id)) return id;
+    }
     // A concurrent call was faster, and what was started here is deleted with the rest; or the file is being deleted.
     const current = await records.find(objectKey);
+    if (current?.scan === 'looking') throw complete();
     if (current?.multipartId && isOpen(current.state)) return current.multipartId;
     await objects.deleteParts(sentTo(upload));
     throw notFound();

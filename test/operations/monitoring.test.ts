@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { parser } from '@prometheus-io/lezer-promql';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { callerOf } from '../contract/rig/callers.ts';
 import { administrator, onStack } from '../contract/rig/scenario.ts';
 import { metricsOnFreePort, type Sample } from '../rig/observe/metrics.ts';
+import { startHttpScanner } from '../rig/servers/scanner.ts';
 
 const docs = (file: string) => readFileSync(new URL(`../../docs/${file}`, import.meta.url), 'utf8');
 
@@ -61,6 +62,9 @@ function selectorsIn(expression: string): { name: string; labels: string[] }[] {
 const ofTheScrape = { names: ['up'], labels: ['job', 'instance'] };
 
 const metrics = await metricsOnFreePort();
+/** Some metrics exist only with one. */
+const scanner = await startHttpScanner();
+afterAll(() => scanner.stop());
 
 describe('every metric in a query exists', () => {
   onStack(
@@ -88,7 +92,7 @@ describe('every metric in a query exists', () => {
         }
       });
     },
-    { env: { METRICS_PORT: String(metrics.port) } },
+    { env: { METRICS_PORT: String(metrics.port), SCAN_URL: scanner.url } },
   );
 });
 

@@ -28,6 +28,7 @@ onBothStorages(
       const { key, publicUrl } = await declare();
       await sendAll(key);
       expect(await stateOf(key)).toBe('pending');
+      const before = scanner.received.length;
       const looked = Promise.withResolvers<void>();
       scanner.onFile(async (bytes) => {
         expect(hash('sha256', bytes)).toBe(whole);
@@ -35,7 +36,10 @@ onBothStorages(
       });
       expect((await of('upload.complete', { key })).code).toBeUndefined();
       await looked.promise;
+      // Whatever the caller repeats, the scanner looks once.
+      expect((await of('upload.confirm', { key })).code).toBeUndefined();
       await until(async () => (await stateOf(key)) === 'stored', { within: 60_000 });
+      expect(scanner.received.slice(before)).toHaveLength(1);
       const { status, body } = await read(publicUrl);
       expect([status, hash('sha256', body)]).toEqual([200, whole]);
       expect(await unfinished(key)).toBe(false);

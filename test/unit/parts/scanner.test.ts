@@ -91,6 +91,30 @@ describe('a clamd', () => {
     await expect(ask(await listening((socket) => socket.end()))).rejects.toThrow();
   });
 
+  test('with all its turns taken still answers a ping; concurrent ones are one', async () => {
+    let pings = 0;
+    const url = await listening((socket) =>
+      socket.once('data', (piece: Buffer) => {
+        if (!piece.toString('latin1').startsWith('zPING')) return;
+        pings++;
+        socket.end('PONG\0');
+      }),
+    );
+    const scanner = clamdScanner(url);
+    const scans = Promise.allSettled(Array.from({ length: 20 }, () => scanner.scan(fileOf(Buffer.from('a')), 500)));
+    await Promise.all([scanner.ping(), scanner.ping()]);
+    expect(pings).toBe(1);
+    expect((await scans).every(({ status }) => status === 'rejected')).toBe(true);
+  });
+
+  test('that answers without end is cut off', async () => {
+    const url = await listening((socket) => {
+      const flood = () => socket.writable && socket.write(Buffer.alloc(64 * 1024, 'x'), flood);
+      flood();
+    });
+    await expect(clamdScanner(url).scan(fileOf(Buffer.from('a')), 20_000)).rejects.toThrow('without an answer');
+  });
+
   test('that fails: a file that cannot be read is no verdict', async () => {
     const url = await listening((socket) => socket.resume());
     const bytes = new Readable({ read: () => bytes.destroy(new Error('the storage is away')) });

@@ -25,6 +25,7 @@ test.each([
   ['has moved the file: it stays', { state: 'kept', scan: 'clean' } as const, [true, false]],
   ['deletes the file: the late copy is deleted', { state: 'doomed' } as const, [false, false]],
   ['has deleted the file: the late copy is deleted', undefined, [false, false]],
+  ['has put the file in quarantine: the late copy is deleted', { state: 'infected' } as const, [false, false]],
 ])('another process %s', async (_name, change, expected) => {
   const stored = new Map<string, Buffer>();
   const copied = Promise.withResolvers<void>();
