@@ -77,7 +77,7 @@ export interface Mail {
   to: string;
   kind: Purpose | 'password-changed' | 'login-methods-removed';
   /** The token of a mail: valid, used or void. */
-  token?: { account: Account; state: 'valid' | 'used' | 'void' };
+  token?: { account: Account; state: 'valid' | 'used' | 'void'; hasEndedSessions?: boolean };
 }
 
 export interface Upload {
@@ -234,7 +234,11 @@ export class Model {
     if (kind !== 'verify-email' || token === undefined || token.state === 'void') return invalidToken;
     const { account } = token;
     if (account.passwordFrom === 'owner' || account.identityFrom === 'owner') {
-      if (!this.#removeUnproven(account)) this.#endSessions(account);
+      // Sessions end once by each token.
+      if (!this.#removeUnproven(account) && !token.hasEndedSessions) {
+        token.hasEndedSessions = true;
+        this.#endSessions(account);
+      }
       return ok(done);
     }
     this.accounts.splice(this.accounts.indexOf(account), 1);
