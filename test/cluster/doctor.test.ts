@@ -44,6 +44,6 @@ test('the doctor reports a missing node, and a cluster without a majority', asyn
   await says(new RegExp(`^warning database 127.0.0.1:${first.port}: .* has fewer than three nodes \\(2\\)`));
   await second.down({ kill: true });
   await says(
-    new RegExp(`^problem database 127.0.0.1:${first.port}: this (?:node of Galera serves nothing|member reaches)`),
+    new RegExp(`^problem database 127.0.0.1:${first.port}: this (?:node of Galera does not serve|member reaches)`),
   );
 });
