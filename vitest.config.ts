@@ -24,7 +24,7 @@ const system = [
 ];
 /** With a configuration of their own. */
 const apart = ['test/cluster/**', 'test/image/**'];
-/** Outside CI a worker loads the service and the rig once, and its stacks are services in the worker. */
+/** A worker loads the service and the rig once, and its stacks are services in the worker. */
 const oneProcess = { isolate: false, env: { SERVICE_IN_PROCESS: 'on' } };
 // The bench's packages bring tests of their own.
 const foreign = ['test/bench/node_modules/**'];
@@ -43,7 +43,7 @@ export default defineConfig({
       {
         test: {
           ...common,
-          ...(CI === undefined && oneProcess),
+          ...oneProcess,
           name: 'service',
           retry,
           include: ['test/**/*.test.ts'],
@@ -56,7 +56,7 @@ export default defineConfig({
       {
         test: {
           ...common,
-          ...(CI === undefined && oneProcess),
+          ...oneProcess,
           name: 'system',
           retry,
           include: system,

@@ -33,6 +33,8 @@ function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
 /** Adds what JSON Schema cannot express. */
 function refine({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; jsonSchema: JsonSchema }): void {
   const { def } = zodSchema._zod;
+  // A schema that names its type itself: fields of profiles.
+  if (jsonSchema['tsType'] !== undefined) return;
   if (def.type === 'custom' && z.safeParse(zodSchema, new FormData()).success) jsonSchema['tsType'] = 'FormData';
   if (def.type !== 'object') return;
   // The service accepts any token, so that a malformed one is a wrong token; callers of the client pass a string.
@@ -137,6 +139,14 @@ writeFileSync(
 export type ErrorCode =
 ${errorCodes.map((code) => `  | '${code}'`).join('\n')};
 
+/** The fields of your service (PROFILE_FIELDS). Declare them in this interface: \`npx account-client types\` prints how. */
+export interface ProfileFields {}
+
+/** The value of each field; null or absent if unset. Any fields, until \`ProfileFields\` is declared. */
+export type ProfileFieldValues = [keyof ProfileFields] extends [never]
+  ? { readonly [field: string]: string | number | boolean | null }
+  : { readonly [Field in keyof ProfileFields]?: ProfileFields[Field] | null };
+
 /** The problem of each field: a message for users, and the name of the broken rule for programs. */
 export interface ErrorDetails {
   [field: string]:
@@ -145,6 +155,12 @@ export interface ErrorDetails {
         rule: string;
         /** The names of all broken rules of a field; \`rule\` is the first. */
         rules?: string[] | undefined;
+        /** Of \`details.challenge\`: ALTCHA's fields, for CHALLENGE_REQUIRED. */
+        algorithm?: string | undefined;
+        challenge?: string | undefined;
+        maxnumber?: number | undefined;
+        salt?: string | undefined;
+        signature?: string | undefined;
       }
     | undefined;
 }

@@ -15,6 +15,7 @@ import { NameWordSchema } from './name-word.ts';
 import { ApplicationSchema, GrantSchema, OAuthArtifactSchema, SigningKeySchema } from './oauth.ts';
 import { RemovalSchema } from './removal.ts';
 import { SharedLockSchema } from './shared-lock.ts';
+import { UniqueValueSchema } from './unique-value.ts';
 import { UploadSchema, UploadUsageSchema, UploadVariantSchema } from './upload.ts';
 import { UserSchema } from './user.ts';
 import { WebhookDeliverySchema, WebhookSchema } from './webhook.ts';
@@ -46,6 +47,7 @@ export {
 export { Removal } from './removal.ts';
 export { afterPrefix, laterWords, searchKey } from './search-key.ts';
 export { SharedLock } from './shared-lock.ts';
+export { UniqueValue } from './unique-value.ts';
 export {
   avatarVariantsIn,
   imageKeyOf,
@@ -76,6 +78,7 @@ export { type DeliveryState, Webhook, WebhookDelivery } from './webhook.ts';
 export const schemas = [
   UserSchema,
   NameWordSchema,
+  UniqueValueSchema,
   MailTargetSchema,
   IdentitySchema,
   OneTimeTokenSchema,

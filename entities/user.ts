@@ -15,6 +15,8 @@
  *
  * `avatarVariants` has the variants of an avatar that was uploaded here, so that a read of the profile needs no further query.
  *
+ * `fields` is the JSON object of the operator's own fields, without unset ones. It also has fields that are no longer configured.
+ *
  * `language` is the user's choice, `browserLanguage` that of the browser of the registration or the last login.
  */
 
@@ -66,6 +68,7 @@ export const UserSchema = defineEntity({
     searchName: p.string().nullable(),
     ...optionalProfile,
     avatarVariants: p.string().nullable(),
+    fields: p.string().nullable(),
     provider: p.string(),
     role: p.string().$type<Role>(),
     emailVerified: p.boolean(),
@@ -148,6 +151,7 @@ export class User extends UserSchema.class {
   }: {
     email: string;
     profile: ProfileChange & { name: string };
+    fields: string | null;
     provider: string;
     emailVerified: boolean;
     passwordHash: string | null;
@@ -161,6 +165,7 @@ export class User extends UserSchema.class {
     user.id = `user_${uuidv7({ msecs: values.createdAt, seq: values.turn })}`;
     user.createdAt = values.createdAt;
     user.changeProfile(profile);
+    user.fields = values.fields;
     user.provider = provider;
     user.emailVerified = values.emailVerified;
     if (user.hasPassword && values.emailVerified && values.passwordProven) user.provePassword();
@@ -180,9 +185,10 @@ export class User extends UserSchema.class {
     Object.assign(this, storedProfile(changedProfile(this.profile, change)));
   }
 
-  /** Sets the name and clears every other field. */
+  /** Sets the name and clears every other field. The caller of `claim` frees the unique values. */
   private resetProfile(name: string): void {
     for (const field of optionalProfileFields) this[field] = null;
+    this.fields = null;
     this.changeProfile({ name });
   }
 

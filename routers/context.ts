@@ -3,6 +3,7 @@ import type { Scope } from '../server/access/scopes.ts';
 import type { Accounts } from '../server/accounts/index.ts';
 import type { Session } from '../server/accounts/sessions/index.ts';
 import type { Applications } from '../server/applications/index.ts';
+import type { Challenges } from '../server/challenge/index.ts';
 import type { Events } from '../server/events/index.ts';
 import type { Credential } from '../server/lib/credential.ts';
 import type { Limits } from '../server/limits/index.ts';
@@ -16,6 +17,8 @@ export interface Context {
   accounts: Accounts;
   access: Access;
   applications: Applications;
+  /** Undefined with CHALLENGE=off. */
+  challenges: Challenges | undefined;
   oauth: Pick<OAuth, 'access' | 'answerDevice' | 'checkLogout' | 'proceed'>;
   events: Events;
   limits: Limits;
@@ -23,6 +26,8 @@ export interface Context {
   webhooks: Webhooks;
   /** The client's IP address, an IPv6 address in full. */
   clientAddress(): string;
+  /** The header Challenge-Solution, untrusted text; empty if missing. */
+  challengeSolution(): string;
   /** The header User-Agent, untrusted text; empty if missing. */
   userAgent(): string;
   /** The language chosen in the browser, else the first supported one of Accept-Language; undefined without any. */

@@ -26,6 +26,8 @@ export const inProcessCaller = (
     ...parts,
     service: name,
     clientAddress: () => 'in process',
+    challenges: undefined,
+    challengeSolution: () => '',
     userAgent: () => '',
     language: () => undefined,
     requestId: () => '',

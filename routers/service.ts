@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { scopeNames } from '../server/access/scopes.ts';
-import { toProfile } from '../server/accounts/users/index.ts';
 import { ServiceError } from '../server/errors.ts';
 import { type EventType, eventTypes, publicEvent } from '../server/events/catalogue.ts';
 import { isToken } from '../server/lib/random-token.ts';
-import { profileOutput } from './account/profile.ts';
+import { serviceProfile } from './account/profile.ts';
 import { answer, done } from './schemas/done.ts';
+import { fieldsIn, writtenFields } from './schemas/profile-fields.ts';
 import { toUnixSeconds, unixSeconds } from './schemas/unix-seconds.ts';
 import { callerOf, router, serviceProcedure } from './trpc.ts';
 import { addressOptions, fileAddress, toFileAddress, uploadName } from './uploads/stored-uploads.ts';
@@ -59,7 +59,7 @@ export const service = router({
     .output(
       z
         .object({
-          user: profileOutput,
+          user: serviceProfile,
           session: z.object({ createdAt: unixSeconds, expiresAt: unixSeconds }),
           fresh: z.boolean().meta({
             description: 'This use extended the session: set the cookie again, until session.expiresAt',
@@ -69,6 +69,10 @@ export const service = router({
             .optional()
             .meta({ description: 'What an access key or token allows; absent for a session, which allows everything' }),
           credential: credential.optional().meta({ description: 'Absent for a session' }),
+          impersonation: z
+            .object({ by: z.string() })
+            .optional()
+            .meta({ description: 'The administrator who acts for the user; absent in all other sessions' }),
         })
         .nullable(),
     )
@@ -80,9 +84,10 @@ export const service = router({
       if (!session) return null;
       const { user, createdAt, expiresAt, fresh } = session;
       return {
-        user: toProfile(user),
+        user: ctx.accounts.users.views.toProfile(user),
         session: { createdAt: toUnixSeconds(createdAt), expiresAt: toUnixSeconds(expiresAt) },
         fresh,
+        ...(own?.actor && { impersonation: { by: own.actor.id } }),
         ...(bearer && { scopes: [...bearer.scopes], credential: bearer.credential }),
       };
     }),
@@ -90,11 +95,27 @@ export const service = router({
   users: serviceProcedure
     .meta({ summary: `At most ${MAX_USERS} users at once, in the order of the ids; unknown ones are left out` })
     .input(z.object({ ids: z.array(userId).max(MAX_USERS) }))
-    .output(z.object({ users: z.array(profileOutput) }))
+    .output(z.object({ users: z.array(serviceProfile) }))
     .query(async ({ ctx, input }) => {
       const ids = [...new Set(input.ids)].filter(isUserId);
       const found = await ctx.accounts.users.findAll(ids);
-      return { users: found.map(toProfile) };
+      return { users: found.map(ctx.accounts.users.views.toProfile) };
+    }),
+
+  setFields: serviceProcedure
+    .meta({
+      summary:
+        'Change fields of a user (`PROFILE_FIELDS`): those that the owner or services write. FIELD_TAKEN: another account has the value of a unique field',
+    })
+    .input(z.object({ userId, fields: writtenFields('services').nonoptional() }))
+    .output(z.object({ user: serviceProfile }))
+    .mutation(async ({ ctx, input: { userId: id, fields: sent } }) => {
+      const { setFields, views } = ctx.accounts.users;
+      const change = fieldsIn(ctx, sent, { write: 'services' });
+      if (!change) throw new ServiceError('NOT_FOUND', { message: 'No fields are configured' });
+      if (!isUserId(id)) throw new ServiceError('NOT_FOUND', { message: 'User not found' });
+      const caller = callerOf(ctx, { actor: `service:${ctx.service}` });
+      return { user: views.toProfile(await setFields(id, change, caller)) };
     }),
 
   endSessions: serviceProcedure

@@ -87,6 +87,20 @@ export const sessionProcedure = t.procedure.use(async ({ ctx, meta, next }) => {
   return next<{ session: Session }>({});
 });
 
+const actingMessage = 'This is not possible while an administrator acts for the user';
+
+/** For what only the user may do. FORBIDDEN while an administrator acts for the user. */
+export function requireUser({ actor }: Pick<Session, 'actor'>): void {
+  if (!actor) return;
+  const details = { session: { message: actingMessage, rule: 'impersonation' } };
+  throw new ServiceError('FORBIDDEN', { message: actingMessage, details });
+}
+
+export const userProcedure = sessionProcedure.use(({ ctx, next }) => {
+  requireUser(ctx.session);
+  return next();
+});
+
 /** For sensitive changes: requires a credential given in this session within the last ten minutes. */
 export const recentProcedure = sessionProcedure.use(async ({ ctx, next }) => {
   await requireRecent(ctx);
@@ -98,9 +112,9 @@ export async function requireRecent(ctx: Context & { session: Session }): Promis
   if (!(await isRecent(ctx, ctx.session))) throw new ServiceError('REAUTHENTICATION_REQUIRED');
 }
 
-/** True if the user has given a credential in the session within the last ten minutes. */
-export const isRecent = async ({ accounts }: Context, { id }: Session): Promise<boolean> =>
-  id !== undefined && (await accounts.sessions.isRecent(id));
+/** True if the user has given a credential in the session within the last ten minutes. Never in that of an administrator. */
+export const isRecent = async ({ accounts }: Context, { id, actor }: Session): Promise<boolean> =>
+  id !== undefined && !actor && (await accounts.sessions.isRecent(id));
 
 const malformed: ErrorCode[] = ['VALIDATION_FAILED', 'PAYLOAD_TOO_LARGE', 'UNSUPPORTED_MEDIA_TYPE'];
 
@@ -162,8 +176,12 @@ async function sessionBy(ctx: Context, credential: Credential, scope: Scope | un
   return session;
 }
 
-/** The caller and its origin; the actor is the user by default. */
-export const callerOf = (ctx: Context, acting: Pick<Caller, 'actor' | 'actorId'> = { actor: 'user' }): Caller => ({
+/** Who acts in the caller's session: its user, or the administrator who acts for the user. */
+const actorIn = ({ session }: Context): Pick<Caller, 'actor' | 'actorId'> =>
+  session?.actor ? { actor: 'administrator', actorId: session.actor.id } : { actor: 'user' };
+
+/** The caller and its origin; by default the actor of the session. */
+export const callerOf = (ctx: Context, acting: Pick<Caller, 'actor' | 'actorId'> = actorIn(ctx)): Caller => ({
   ...acting,
   clientAddress: ctx.clientAddress(),
   userAgent: ctx.userAgent(),

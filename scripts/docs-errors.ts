@@ -32,6 +32,10 @@ const causes: Record<ErrorCode, { when: string; next: string; from?: string }> =
     when: 'The code of the app, the recovery code or the passkey is wrong, used or expired.',
     next: 'Ask for another one. The fifth wrong factor of a login ends it: the next is `UNAUTHENTICATED`.',
   },
+  CHALLENGE_REQUIRED: {
+    when: '`CHALLENGE` is on, and the call needs a proof of work: always, or because half of a limit is used.',
+    next: 'The typed client solves it and repeats the call by itself. Others solve `details.challenge` with any solver of ALTCHA (SHA-256) and repeat the call with its payload, in base64, in the header `Challenge-Solution`, within five minutes. A solution is for one call of one procedure.',
+  },
   EMAIL_NOT_VERIFIED: {
     when: 'The password is right, and the email address is not confirmed.',
     next: 'Ask the user to open the mailed link, and offer `auth.resendVerification`.',
@@ -83,6 +87,11 @@ const causes: Record<ErrorCode, { when: string; next: string; from?: string }> =
   EMAIL_TAKEN: {
     when: 'Another account has the address, or reserves it while a change of email can be undone.',
     next: 'Let the user log in or enter another address.',
+  },
+  FIELD_TAKEN: {
+    when: 'Another account has the value of a unique field of `PROFILE_FIELDS`; `details` names the field, with the rule `taken`. Spellings that differ in case only are one value.',
+    next: 'Ask for another value.',
+    from: '`service.setFields`, and',
   },
   IDENTITY_TAKEN: {
     when: 'The identity to link belongs to another account.',

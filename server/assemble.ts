@@ -2,6 +2,7 @@ import { createAccess } from './access/index.ts';
 import { createAccounts } from './accounts/index.ts';
 import { createActivity } from './activity/index.ts';
 import { createApplications } from './applications/index.ts';
+import { createChallenges } from './challenge/index.ts';
 import type { Config } from './config/index.ts';
 import { createEvents } from './events/index.ts';
 import { createLimits } from './limits/index.ts';
@@ -84,6 +85,7 @@ export function createRules(
   const { avatarChanged, removeAllOf: removeUploads } = uploads;
   const deliveries = createDeliveries(database);
   const limits = createLimits(store, config.rates);
+  const challenges = createChallenges(config, { store, secrets });
   const accounts = createAccounts(config, {
     database,
     activity,
@@ -125,5 +127,5 @@ export function createRules(
     ...accounts.mail,
     resolveToken: oauth.resolveToken,
   });
-  return { accounts, access, applications, oauth, events, limits, uploads, webhooks };
+  return { accounts, access, applications, challenges, oauth, events, limits, uploads, webhooks };
 }

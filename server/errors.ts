@@ -9,6 +9,7 @@ const catalogue = {
   INVALID_CREDENTIALS: [401, 'Invalid email or password'],
   UNAUTHENTICATED: [401, 'Please log in'],
   INVALID_CODE: [401, 'The code is wrong, used or expired'],
+  CHALLENGE_REQUIRED: [403, 'The check for automated requests failed. Please try again'],
   EMAIL_NOT_VERIFIED: [403, 'Please verify your email before logging in'],
   FORBIDDEN: [403, 'You do not have permission to do this'],
   REAUTHENTICATION_REQUIRED: [403, 'Please log in again to confirm your identity'],
@@ -21,6 +22,7 @@ const catalogue = {
   NOT_FOUND: [404, 'Not found'],
   REQUEST_TIMEOUT: [408, 'The request took too long to arrive'],
   EMAIL_TAKEN: [409, 'Email already registered'],
+  FIELD_TAKEN: [409, 'Already used by another account'],
   IDENTITY_TAKEN: [409, 'This identity belongs to another account'],
   UNPROVEN_ACCOUNT: [409, 'The user must first verify the email or reset the password'],
   LAST_ADMINISTRATOR: [409, 'This is the last administrator who can log in'],
@@ -46,7 +48,16 @@ export const errorCodes = Object.keys(catalogue) as ErrorCode[];
  * The problem of each field: a message for users and the name of the broken rule for clients. `rules` lists every
  * broken rule of the field, `rule` first.
  */
-export type ErrorDetails = Record<string, { message: string; rule: string; rules?: string[] }>;
+export type ErrorDetails = Record<string, { message: string; rule: string; rules?: string[] } & Partial<ProofOfWork>>;
+
+/** ALTCHA's challenge: find the `number`, at most `maxnumber`, with SHA-256(salt + number) = `challenge`. */
+export interface ProofOfWork {
+  algorithm: string;
+  challenge: string;
+  maxnumber: number;
+  salt: string;
+  signature: string;
+}
 
 interface ReachedLimit {
   points: number;

@@ -8,6 +8,7 @@ type Label =
   | `get-object\n${string}`
   | `dev-idp:${string}`
   | `known-device:${string}`
+  | 'challenge'
   | `sealed:${SealedPurpose}:${'key' | 'key-id'}`;
 
 /** The purposes of encryption. */

@@ -49,12 +49,16 @@ export async function createService(
   const { database, store, objects } = parts;
   const embeddedProvider = devIdentityProvider(config, { store, secrets, log });
   const identityProviders = openIdentityProviders(embeddedProvider?.clients ?? config.identityProviders);
-  const { accounts, access, applications, oauth, events, limits, uploads, webhooks } = createRules(config, parts, {
-    identityProviders,
-    secrets,
-    texts,
-    log,
-  });
+  const { accounts, access, applications, challenges, oauth, events, limits, uploads, webhooks } = createRules(
+    config,
+    parts,
+    {
+      identityProviders,
+      secrets,
+      texts,
+      log,
+    },
+  );
   const workers = [
     ...accounts.workers,
     uploads.inspection,
@@ -71,6 +75,7 @@ export async function createService(
     accounts,
     access,
     applications,
+    challenges,
     oauth,
     events,
     limits,

@@ -1,27 +1,13 @@
-import {
-  createClient,
-  type ErrorCode,
-  isNetworkError,
-  isServiceError,
-  isTimeoutError,
-  uploadImage,
-} from 'account-client';
+import { createClient, type ErrorCode, isNetworkError, isServiceError, isTimeoutError } from 'account-client';
 import { textIfAny } from '../../server/shared/texts/template.ts';
+import { announceChallenge } from './challenge-progress.tsx';
 import { text } from './language/texts.ts';
+import { isActing } from './session/draft.ts';
 
 export type { Profile, ProfileUpdateInput } from 'account-client';
 
 /** Calls the service that serves these pages; the browser sends its cookies. */
-export const api = createClient({ url: '' });
-
-/** Stores a picture and resolves to its URL. `onProgress` gets the share that has been sent, 0 to 1. */
-export async function uploadAvatar(
-  file: File,
-  { signal, onProgress }: { signal: AbortSignal; onProgress(share: number): void },
-): Promise<string> {
-  const shareOf = ({ loaded, total }: { loaded: number; total: number }) => onProgress(total > 0 ? loaded / total : 0);
-  return (await uploadImage(api, file, { type: 'avatar', signal, onProgress: shareOf })).url;
-}
+export const api = createClient({ url: '', onChallenge: announceChallenge });
 
 /** The browser did not use or create a passkey. The message is for users. */
 export class PasskeyError extends Error {}
@@ -45,7 +31,7 @@ export function refusalIn(error: unknown): Refusal {
     const broken = Object.entries(error.details ?? {}).flatMap(([field, one]) => (one ? [{ field, ...one }] : []));
     // A message that repeats the one of a field is dropped: the text of the field says more than that of the code.
     const own = broken.find(({ message }) => message === error.message);
-    const message = own ? sentenceOf(own) : (textIfAny(text, `common.codes.${code}`) ?? error.message);
+    const message = own ? sentenceOf(own) : (textIfAny(text, keyOf(code)) ?? error.message);
     const details = Object.fromEntries(broken.map((one) => [one.field, sentenceOf(one)]));
     const retryAt = retryAfter === undefined ? undefined : new Date(Date.now() + retryAfter * 1000);
     return { code, message, details, retryAt };
@@ -56,6 +42,10 @@ export function refusalIn(error: unknown): Refusal {
   if (!isNetworkError(error) && !isTimeoutError(error)) throw error;
   return { code: undefined, message: text('common.unreachable.noAnswer'), details: {}, retryAt: undefined };
 }
+
+/** Only the user can log in again: an administrator who acts for her cannot. */
+const keyOf = (code: ErrorCode): string =>
+  code === 'REAUTHENTICATION_REQUIRED' && isActing() ? 'common.rules.impersonation' : `common.codes.${code}`;
 
 /** The text of a broken rule in the language of the page, with the limit from the service's message. Unknown rules keep that message. */
 function sentenceOf({ rule, message }: { rule: string; message: string }): string {

@@ -1,40 +1,33 @@
+/// <reference types="vite/client" />
 import { type ComponentType, render } from 'preact';
-import { type PagePath, pagePaths } from '../../server/shared/page-paths.ts';
+import { designPath, type PagePath, pagePaths } from '../../server/shared/page-paths.ts';
 import { rememberAsked } from './session/way-back.ts';
-import { Authorize } from './views/authorize.tsx';
-import { Device } from './views/device.tsx';
-import { ForgotPassword } from './views/forgot-password.tsx';
 import { Home } from './views/home.tsx';
-import { LogOutRequest } from './views/log-out-request.tsx';
-import { LogIn } from './views/login/log-in.tsx';
-import { SecondFactor } from './views/login/second-factor.tsx';
-import { ConfirmEmail } from './views/mailed-links/confirm-email.tsx';
-import { NotMe } from './views/mailed-links/not-me.tsx';
-import { ResetPassword } from './views/mailed-links/reset-password.tsx';
-import { UndoEmailChange } from './views/mailed-links/undo-email-change.tsx';
-import { VerifyEmail } from './views/mailed-links/verify-email.tsx';
+import { LogInPage } from './views/login/log-in-page.tsx';
 import { NotFound } from './views/not-found.tsx';
 import { inOwnScript } from './views/own-script.tsx';
-import { Register } from './views/register.tsx';
 
+/** The shell has moved the token out of the URL before any script loads. */
+const mailedLinks = () => import('./views/mailed-links/pages.ts');
 /** The pages for logged-in users share one script. */
 const dashboard = () => import('./views/dashboard/pages.ts');
 
 /** All pages. The browser navigates between them and handles titles, history and focus. */
-const views: Record<PagePath, ComponentType> = {
+const views: Record<PagePath, ComponentType> & Partial<Record<typeof designPath, ComponentType>> = {
   [pagePaths.home]: Home,
-  [pagePaths.register]: Register,
-  [pagePaths.logIn]: LogIn,
-  [pagePaths.secondFactor]: SecondFactor,
-  [pagePaths.verifyEmail]: VerifyEmail,
-  [pagePaths.forgotPassword]: ForgotPassword,
-  [pagePaths.resetPassword]: ResetPassword,
-  [pagePaths.confirmEmail]: ConfirmEmail,
-  [pagePaths.undoEmailChange]: UndoEmailChange,
-  [pagePaths.notMe]: NotMe,
-  [pagePaths.authorize]: Authorize,
-  [pagePaths.logOut]: LogOutRequest,
-  [pagePaths.device]: Device,
+  [pagePaths.register]: inOwnScript(async () => (await import('./views/register.tsx')).Register),
+  [pagePaths.logIn]: LogInPage,
+  [pagePaths.emailCode]: inOwnScript(async () => (await import('./views/login/email-code.tsx')).EmailCode),
+  [pagePaths.secondFactor]: inOwnScript(async () => (await import('./views/login/second-factor.tsx')).SecondFactor),
+  [pagePaths.verifyEmail]: inOwnScript(async () => (await mailedLinks()).VerifyEmail),
+  [pagePaths.forgotPassword]: inOwnScript(async () => (await import('./views/forgot-password.tsx')).ForgotPassword),
+  [pagePaths.resetPassword]: inOwnScript(async () => (await mailedLinks()).ResetPassword),
+  [pagePaths.confirmEmail]: inOwnScript(async () => (await mailedLinks()).ConfirmEmail),
+  [pagePaths.undoEmailChange]: inOwnScript(async () => (await mailedLinks()).UndoEmailChange),
+  [pagePaths.notMe]: inOwnScript(async () => (await mailedLinks()).NotMe),
+  [pagePaths.authorize]: inOwnScript(async () => (await import('./views/authorize.tsx')).Authorize),
+  [pagePaths.logOut]: inOwnScript(async () => (await import('./views/log-out-request.tsx')).LogOutRequest),
+  [pagePaths.device]: inOwnScript(async () => (await import('./views/device.tsx')).Device),
   [pagePaths.dashboard]: inOwnScript(async () => (await dashboard()).Profile),
   [pagePaths.security]: inOwnScript(async () => (await dashboard()).Security),
   [pagePaths.devices]: inOwnScript(async () => (await dashboard()).Devices),
@@ -46,6 +39,10 @@ const views: Record<PagePath, ComponentType> = {
   [pagePaths.adminApplications]: inOwnScript(
     async () => (await import('./views/applications/view.tsx')).AdminApplications,
   ),
+  // Only in the build for development: see vite.config.ts.
+  ...(import.meta.env.MODE === 'design' && {
+    [designPath]: inOwnScript(async () => (await import('./views/design/design.tsx')).Design),
+  }),
 };
 
 rememberAsked();

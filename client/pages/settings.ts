@@ -1,4 +1,5 @@
 import type { OperatorPages } from '../../server/shared/brand-links.ts';
+import type { ProfileField } from '../../server/shared/profile-fields.ts';
 
 /** The settings that the service writes into the shell as JSON. Their shape is that of `server/http/web/pages.ts`. */
 export interface Settings {
@@ -16,8 +17,16 @@ export interface Settings {
   reauthenticatingProviders: string[];
   /** Who may register: everyone, addresses of these domains, invited users, or nobody. */
   registration: { mode: 'open' | 'domains' | 'invited' | 'closed'; domains: string[] };
+  /** Whether a code by mail logs in. */
+  emailCodes: boolean;
+  /** Whether administrators may act for users. */
+  impersonation: boolean;
+  /** The lowest score of a new password, 1 to 4. Unset: not estimated. */
+  passwordStrength?: number;
   /** The version of the terms that the pages link to. */
   termsVersion?: string;
+  /** The operator's own fields that users may read. */
+  profileFields?: ProfileField[];
   /** The URL of the embedded mailbox, if it is in use. */
   mailbox?: string;
 }

@@ -1,8 +1,12 @@
 import { createTRPCClient, httpBatchLink, httpLink, isNonJsonSerializable, splitLink } from '@trpc/client';
 import type { Client } from './api.ts';
+import { challengeLink, solutionIn } from './challenge/link.ts';
+import type { OnChallenge } from './challenge/on-challenge.ts';
 import { errorLink } from './error-link.ts';
+import { warnOfOtherSite } from './other-site.ts';
 import { fetchWithProgress, listeners } from './progress.ts';
 import type { AppRouter } from './trpc.ts';
+import { type Watcher, watchersOf } from './unauthenticated.ts';
 
 const TIMEOUT_MS = 15_000;
 const FILE_TIMEOUT_MS = 120_000;
@@ -32,6 +36,10 @@ export interface ClientOptions {
    * it may return another one.
    */
   token?: (() => string | Promise<string>) | undefined;
+  /** Called when a call must wait for a proof of work (CHALLENGE), with the promise of its end. The client solves it by itself. */
+  onChallenge?: OnChallenge | undefined;
+  /** False: a call that needs a proof of work rejects with CHALLENGE_REQUIRED, for a server that passes it on. Default: true. */
+  solveChallenges?: boolean | undefined;
   /** Milliseconds until a call times out; default 15000. */
   timeout?: number | undefined;
   /** Milliseconds until a call with a file times out; default 120000. */
@@ -47,10 +55,11 @@ export interface ServiceClientOptions extends Pick<ClientOptions, 'url' | 'fetch
  * For front ends, with cookies; for programs, with a `token`. Calls of one tick share a request; a call with a FormData has one of its own. A call
  * rejects with ServiceError, NetworkError or TimeoutError.
  */
-export const createClient = ({ token, ...options }: ClientOptions): Client =>
-  token
-    ? connect({ ...options, headers: () => withBearer(token, options.headers) }, { credentials: 'omit' })
-    : connect(options, { credentials: 'include' });
+export function createClient({ token, ...options }: ClientOptions): Client {
+  if (token) return connect({ ...options, headers: () => withBearer(token, options.headers) }, { credentials: 'omit' });
+  warnOfOtherSite(options.url);
+  return connect(options, { credentials: 'include' });
+}
 
 const withBearer = async (
   token: NonNullable<ClientOptions['token']>,
@@ -65,7 +74,15 @@ export const createServiceClient = ({ token, ...options }: ServiceClientOptions)
   connect({ ...options, headers: { authorization: `Bearer ${token}` } });
 
 function connect(
-  { url, headers = {}, fetch, timeout = TIMEOUT_MS, fileTimeout = FILE_TIMEOUT_MS }: ClientOptions,
+  {
+    url,
+    headers = {},
+    fetch,
+    onChallenge,
+    solveChallenges = true,
+    timeout = TIMEOUT_MS,
+    fileTimeout = FILE_TIMEOUT_MS,
+  }: ClientOptions,
   init: RequestInit = {},
 ): Client {
   const linkOptions = (ms: number) => ({
@@ -79,25 +96,41 @@ function connect(
       return send(input, { ...request, ...init, signal: signal ? AbortSignal.any([signal, timer]) : timer });
     },
   });
-  return createTRPCClient<AppRouter>({
+  const headersNow = async (): Promise<Headers> => (typeof headers === 'function' ? headers() : headers);
+  const unsolved = splitLink({
+    condition: ({ input }) => isNonJsonSerializable(input),
+    true: httpLink(linkOptions(fileTimeout)),
+    false: splitLink({
+      condition: isWaiting,
+      true: httpLink(linkOptions(timeout + MAX_WAIT_MS)),
+      false: splitLink({
+        condition: isLongRead,
+        true: httpLink(linkOptions(timeout)),
+        false: httpBatchLink({ ...linkOptions(timeout), maxItems: MAX_BATCH, maxURLLength: MAX_ADDRESS }),
+      }),
+    }),
+  });
+  const watchers = new Set<Watcher>();
+  const client = createTRPCClient<AppRouter>({
     links: [
-      errorLink(url),
+      errorLink(url, watchers),
+      ...(solveChallenges ? [challengeLink(onChallenge)] : []),
       splitLink({
-        condition: ({ input }) => isNonJsonSerializable(input),
-        true: httpLink(linkOptions(fileTimeout)),
-        false: splitLink({
-          condition: isWaiting,
-          true: httpLink(linkOptions(timeout + MAX_WAIT_MS)),
-          false: splitLink({
-            condition: isLongRead,
-            true: httpLink(linkOptions(timeout)),
-            false: httpBatchLink({ ...linkOptions(timeout), maxItems: MAX_BATCH, maxURLLength: MAX_ADDRESS }),
-          }),
-        }),
+        condition: (op) => solutionIn(op) !== undefined,
+        true: httpLink({ ...linkOptions(timeout), headers: async ({ op }) => withSolution(await headersNow(), op) }),
+        false: unsolved,
       }),
     ],
   });
+  watchersOf.set(client, watchers);
+  return client;
 }
+
+/** A call of its own: its batch would share the header. */
+const withSolution = (headers: Headers, op: Parameters<typeof solutionIn>[0]): Headers => ({
+  ...headers,
+  'challenge-solution': solutionIn(op) ?? '',
+});
 
 /** For a body with a progress listener, if the browser can report progress. */
 function reporting(body: unknown): typeof globalThis.fetch | undefined {

@@ -1,8 +1,9 @@
 import { TRPCClientError, type TRPCLink } from '@trpc/client';
 import { observable } from '@trpc/server/observable';
 import type { ErrorCode, ErrorDetails } from './api.ts';
-import { NetworkError, type Origin, ServiceError, TimeoutError } from './errors.ts';
+import { isServiceError, NetworkError, type Origin, ServiceError, TimeoutError } from './errors.ts';
 import type { AppRouter } from './trpc.ts';
+import type { Watcher } from './unauthenticated.ts';
 
 interface Refusal {
   message: string;
@@ -12,16 +13,21 @@ interface Refusal {
 
 /** Converts every error of a call to the service at `url` to its class. A call aborted by its caller rejects with tRPC's own error. */
 export const errorLink =
-  (url: string): TRPCLink<AppRouter> =>
+  (url: string, watchers: ReadonlySet<Watcher>): TRPCLink<AppRouter> =>
   () =>
   ({ next, op }) =>
-    observable((observer) =>
-      next(op).subscribe({
+    observable((observer) => {
+      const whenUnauthenticated = [...watchers].map((begin) => begin(op.path));
+      return next(op).subscribe({
         next: (value) => observer.next(value),
-        error: (error) => observer.error(TRPCClientError.from(classify(error, url))),
+        error(answer) {
+          const error = classify(answer, url);
+          if (isServiceError(error, 'UNAUTHENTICATED')) for (const tell of whenUnauthenticated) tell();
+          observer.error(TRPCClientError.from(error));
+        },
         complete: () => observer.complete(),
-      }),
-    );
+      });
+    });
 
 function classify(error: TRPCClientError<AppRouter>, url: string): Error {
   const { cause, meta, shape, data, message } = error;
@@ -42,7 +48,8 @@ function classify(error: TRPCClientError<AppRouter>, url: string): Error {
 /** Browsers do not tell a page that its origin was refused: it looks like any other network error. */
 function hintAbout(url: string): string {
   const page = globalThis.location?.origin;
-  const isElsewhere = page !== undefined && new URL(url, page).origin !== page;
+  // Such as of a local file: it is no base of an address.
+  const isElsewhere = page !== undefined && page !== 'null' && new URL(url, page).origin !== page;
   return isElsewhere ? `; if it runs, its ALLOWED_ORIGINS may not name ${page}` : '';
 }
 

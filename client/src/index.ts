@@ -1,4 +1,5 @@
 export type * from './api.ts';
+export type { OnChallenge } from './challenge/on-challenge.ts';
 export {
   type ClientOptions,
   createClient,

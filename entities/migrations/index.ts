@@ -39,6 +39,9 @@ const migrations = {
   '0037-way-back': async () => (await import('./0037-way-back.ts')).WayBack,
   '0038-scans': async () => (await import('./0038-scans.ts')).Scans,
   '0039-multipart-uploads': async () => (await import('./0039-multipart-uploads.ts')).MultipartUploads,
+  '0040-lists-of-administrators': async () => (await import('./0040-lists-of-administrators.ts')).ListsOfAdministrators,
+  '0041-profile-fields': async () => (await import('./0041-profile-fields.ts')).ProfileFields,
+  '0042-registering-browsers': async () => (await import('./0042-registering-browsers.ts')).RegisteringBrowsers,
 };
 
 /** In the order in which they run. Listed, not discovered: nothing is read from disk at start. */

@@ -14,7 +14,7 @@ import {
   publicProcedure,
   recentProcedure,
   router,
-  sessionProcedure,
+  userProcedure,
 } from '../trpc.ts';
 import { accountExport } from './export.ts';
 
@@ -30,7 +30,7 @@ const withKept = done.extend({ kept: z.array(listedMethod).optional() });
 const listKept = (kept: ListedMethod[]) => (kept.length > 0 ? { kept: kept.map(toListedMethod) } : {});
 
 export const account = router({
-  changePassword: sessionProcedure
+  changePassword: userProcedure
     .meta({
       openapi: {
         method: 'POST',
@@ -41,7 +41,7 @@ export const account = router({
         tags: ['Account'],
         protect: true,
         setsCookie: true,
-        errors: ['VALIDATION_FAILED', 'INVALID_CREDENTIALS', 'REAUTHENTICATION_REQUIRED', 'RATE_LIMITED'],
+        errors: ['VALIDATION_FAILED', 'INVALID_CREDENTIALS', 'FORBIDDEN', 'REAUTHENTICATION_REQUIRED', 'RATE_LIMITED'],
       },
     })
     .input(z.object({ currentPassword: fields.password.optional(), newPassword: fields.newPassword }))
@@ -82,7 +82,7 @@ export const account = router({
       return answer('We sent a link to the new email. Open it in this browser to confirm the change.');
     }),
 
-  confirmEmail: sessionProcedure
+  confirmEmail: userProcedure
     .meta({
       openapi: {
         method: 'POST',
@@ -192,6 +192,7 @@ export const account = router({
         errors: [
           'VALIDATION_FAILED',
           'INVALID_CREDENTIALS',
+          'CHALLENGE_REQUIRED',
           'EMAIL_NOT_VERIFIED',
           'ACCOUNT_BLOCKED',
           'SECOND_FACTOR_REQUIRED',

@@ -3,7 +3,7 @@ import type { ListedConsent } from '../../server/accounts/users/index.ts';
 import { answer, done } from '../schemas/done.ts';
 import { termsVersion as version } from '../schemas/fields.ts';
 import { toUnixSeconds, unixSeconds } from '../schemas/unix-seconds.ts';
-import { router, sessionProcedure } from '../trpc.ts';
+import { router, sessionProcedure, userProcedure } from '../trpc.ts';
 
 const toListed = ({ version, createdAt }: ListedConsent) => ({ version, acceptedAt: toUnixSeconds(createdAt) });
 
@@ -31,7 +31,7 @@ export const consents = router({
       return { data: consents.map(toListed), ...(current !== undefined && { current }) };
     }),
 
-  accept: sessionProcedure
+  accept: userProcedure
     .meta({
       openapi: {
         method: 'POST',
@@ -40,7 +40,7 @@ export const consents = router({
         description: 'Takes the version that the user was shown; it is refused if it is no longer the current one.',
         tags: ['Account'],
         protect: true,
-        errors: ['VALIDATION_FAILED'],
+        errors: ['VALIDATION_FAILED', 'FORBIDDEN'],
       },
     })
     .input(z.object({ version }))

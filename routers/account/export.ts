@@ -15,6 +15,7 @@ const kinds = {
   time: unixSeconds,
   optionalTime: unixSeconds.nullable(),
   details: z.record(z.string(), z.string()).nullable(),
+  fields: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])).exactOptional(),
   variants: z.array(variant.omit({ url: true })),
 } as const satisfies Record<ColumnKind, z.ZodType>;
 

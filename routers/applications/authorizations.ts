@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { endSession } from '../auth/end-session.ts';
-import { callerOf, currentSession, publicProcedure, router, sessionProcedure } from '../trpc.ts';
+import { callerOf, currentSession, publicProcedure, router, userProcedure } from '../trpc.ts';
 
 const consent = {
   application: z.object({ name: z.string(), logoUrl: z.string().nullable() }).optional(),
@@ -47,7 +47,8 @@ export const authorizations = router({
     )
     .mutation(async ({ ctx, input: { id, allow, userId } }) => {
       const session = await currentSession(ctx);
-      const request = { browser: ctx.browser(), session };
+      // An application gets no access from an administrator who acts for the user.
+      const request = { browser: ctx.browser(), session: session?.actor ? null : session };
       return ctx.oauth.proceed(id, request, { isAllowed: allow, userId }, callerOf(ctx));
     }),
 
@@ -93,7 +94,7 @@ export const authorizations = router({
       return location === undefined ? { step: 'done' as const } : { step: 'continue' as const, location };
     }),
 
-  device: sessionProcedure
+  device: userProcedure
     .meta({
       openapi: {
         method: 'POST',
@@ -103,7 +104,7 @@ export const authorizations = router({
           'For the page `/device`. `allow` and `userId` answer the step `consent`; `login`: the device wants a new login first. RATE_LIMITED: too many wrong codes.',
         tags: ['Applications'],
         protect: true,
-        errors: ['VALIDATION_FAILED', 'NOT_FOUND', 'RATE_LIMITED'],
+        errors: ['VALIDATION_FAILED', 'FORBIDDEN', 'NOT_FOUND', 'RATE_LIMITED'],
       },
     })
     .input(

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { answer, done } from '../schemas/done.ts';
 import { toUnixSeconds, unixSeconds } from '../schemas/unix-seconds.ts';
-import { callerOf, router, sessionProcedure } from '../trpc.ts';
+import { callerOf, router, sessionProcedure, userProcedure } from '../trpc.ts';
 
 const grant = z
   .object({
@@ -38,7 +38,7 @@ export const grants = router({
       return { data };
     }),
 
-  revoke: sessionProcedure
+  revoke: userProcedure
     .meta({
       openapi: {
         method: 'DELETE',
@@ -48,13 +48,13 @@ export const grants = router({
           'Its refresh tokens and opaque access tokens are void at once, JWT access tokens within five minutes.',
         tags: ['Applications'],
         protect: true,
-        errors: ['NOT_FOUND'],
+        errors: ['FORBIDDEN', 'NOT_FOUND'],
       },
     })
     .input(z.object({ id: z.string().max(64) }))
     .output(done)
     .mutation(async ({ ctx, input: { id } }) => {
       await ctx.oauth.access.revoke(ctx.session.user, id, callerOf(ctx));
-      return answer('The application has no more access.');
+      return answer('The application no longer has access.');
     }),
 });

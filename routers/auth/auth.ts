@@ -4,7 +4,9 @@ import { admitReturn, returnToOfLink, returnToOutput, storedReturn } from '../re
 import { answer, done } from '../schemas/done.ts';
 import * as fields from '../schemas/fields.ts';
 import { listedMethod, toListedMethod } from '../schemas/listed-method.ts';
-import { callerOf, currentSession, deviceRequest, publicProcedure, router, sessionProcedure } from '../trpc.ts';
+import { fieldsIn, writtenFields } from '../schemas/profile-fields.ts';
+import { callerOf, currentSession, deviceRequest, publicProcedure, router, userProcedure } from '../trpc.ts';
+import { emailCodes } from './email-codes.ts';
 import { endSession } from './end-session.ts';
 import { idp } from './identity-provider.ts';
 import { logins } from './logins.ts';
@@ -19,11 +21,19 @@ export const auth = router({
         path: '/auth/register',
         summary: 'Create an account',
         description:
-          'Mails a link that verifies the address; then the account can be used. Sets the cookie `auth_browser`, which recognizes the browser when the link is opened. The token of an invitation verifies the address at once. REGISTRATION_CLOSED if the service does not admit the address, with or without an account. If the service has terms (`TERMS_URL`, `PRIVACY_URL`), `acceptTerms` must be `true`, and the current version is stored; if `termsVersion` is another one, the rule of `acceptTerms` is `terms_changed`.',
+          'Mails a link that verifies the address; then the account can be used. Sets the cookie `auth_browser`, which recognizes the browser when the link is opened. The token of an invitation verifies the address at once. REGISTRATION_CLOSED if the service does not admit the address, with or without an account. If the service has terms (`TERMS_URL`, `PRIVACY_URL`), `acceptTerms` must be `true`, and the current version is stored; if `termsVersion` is another one, the rule of `acceptTerms` is `terms_changed`. `fields` must have the required fields of `PROFILE_FIELDS`; FIELD_TAKEN if another account has the value of a unique one.',
         tags: ['Authentication'],
         protect: false,
         status: 201,
-        errors: ['VALIDATION_FAILED', 'INVALID_TOKEN', 'REGISTRATION_CLOSED', 'EMAIL_TAKEN', 'RATE_LIMITED'],
+        errors: [
+          'VALIDATION_FAILED',
+          'INVALID_TOKEN',
+          'CHALLENGE_REQUIRED',
+          'REGISTRATION_CLOSED',
+          'EMAIL_TAKEN',
+          'FIELD_TAKEN',
+          'RATE_LIMITED',
+        ],
       },
     })
     .input(
@@ -31,6 +41,7 @@ export const auth = router({
         name: fields.name,
         email: fields.email,
         password: fields.newPassword,
+        fields: writtenFields('owner', { isNew: true }),
         acceptTerms: fields.acceptTerms,
         termsVersion: fields.termsVersion
           .optional()
@@ -48,7 +59,8 @@ export const auth = router({
       }),
     )
     .mutation(async ({ ctx, input }) => {
-      const { invitation, returnTo: asked, ...registrant } = input;
+      const { invitation, returnTo: asked, fields: sent, ...person } = input;
+      const registrant = { ...person, fields: fieldsIn(ctx, sent, { write: 'owner', isNew: true }) };
       const returnTo = admitReturn(ctx, asked);
       if (invitation !== undefined) {
         const { user, deviceCookie, ...link } = await ctx.accounts.lifecycle.registration.registerInvited(
@@ -81,21 +93,24 @@ export const auth = router({
       openapi: {
         method: 'POST',
         path: '/auth/verify-email',
-        summary: 'Confirm an email address with the mailed token',
+        summary: 'Confirm an email address with the mailed token or code',
         description:
-          'In a browser other than the one that registered, `unproven` lists the login methods that the owner of the address may not have added. A password reset or POST /auth/not-me removes them. In the browser that registered, sets the cookie `auth_device`: a login there is not reported by mail.',
+          'Takes the token of the mailed link, or the code beside it. The code works only in the browser that registered (cookie `auth_browser`), for the latest account that was registered in it; five guesses are looked at. In a browser other than the one that registered, `unproven` lists the login methods that the owner of the address may not have added. A password reset or POST /auth/not-me removes them. In the browser that registered, sets the cookie `auth_device`: a login there is not reported by mail.',
         tags: ['Authentication'],
         protect: false,
-        errors: ['INVALID_TOKEN', 'RATE_LIMITED'],
+        errors: ['VALIDATION_FAILED', 'INVALID_TOKEN', 'INVALID_CODE', 'RATE_LIMITED'],
       },
     })
-    .input(z.object({ token: fields.mailedToken }))
+    .input(z.object({ token: fields.mailedToken.optional(), code: fields.code.optional() }))
     .output(done.extend({ unproven: z.array(listedMethod).optional(), returnTo: returnToOutput }))
     .mutation(async ({ ctx, input }) => {
-      const { unproven, deviceCookie, returnTo } = await ctx.accounts.lifecycle.verification.verifyEmail(input.token, {
-        request: deviceRequest(ctx),
-        browser: ctx.browser(),
-      });
+      const { token, code } = input;
+      const { verification } = ctx.accounts.lifecycle;
+      const confirming = { request: deviceRequest(ctx), browser: ctx.browser() };
+      if (token === undefined && code === undefined) throw new ServiceError('INVALID_TOKEN');
+      const { unproven, deviceCookie, returnTo } = await (token === undefined
+        ? verification.verifyCode(code ?? '', confirming)
+        : verification.verifyEmail(token, confirming));
       if (deviceCookie !== undefined) ctx.cookies.setDevice(deviceCookie);
       return {
         ...answer('Your email is verified. You can now log in.'),
@@ -113,7 +128,7 @@ export const auth = router({
         description: 'The response is the same with or without such an account.',
         tags: ['Authentication'],
         protect: false,
-        errors: ['VALIDATION_FAILED', 'RATE_LIMITED'],
+        errors: ['VALIDATION_FAILED', 'CHALLENGE_REQUIRED', 'RATE_LIMITED'],
       },
     })
     .input(z.object({ email: fields.email, returnTo: returnToOfLink }))
@@ -127,6 +142,7 @@ export const auth = router({
     }),
 
   ...logins,
+  ...emailCodes,
 
   logout: publicProcedure
     .meta({
@@ -148,7 +164,7 @@ export const auth = router({
       return answer('You are logged out.');
     }),
 
-  logoutAll: sessionProcedure
+  logoutAll: userProcedure
     .meta({
       openapi: {
         method: 'POST',
@@ -158,7 +174,7 @@ export const auth = router({
         tags: ['Authentication'],
         setsCookie: true,
         protect: true,
-        errors: [],
+        errors: ['FORBIDDEN'],
       },
     })
     .output(done)
@@ -179,7 +195,7 @@ export const auth = router({
           'The response is the same with or without such an account, for any text, and beyond the limit, when no mail is sent. A newer link replaces the older one.',
         tags: ['Authentication'],
         protect: false,
-        errors: ['VALIDATION_FAILED'],
+        errors: ['VALIDATION_FAILED', 'CHALLENGE_REQUIRED'],
       },
     })
     .input(z.object({ email: fields.anyEmail, returnTo: returnToOfLink }))

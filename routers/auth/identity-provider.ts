@@ -115,7 +115,7 @@ const refusal = (ctx: Context, code: ErrorCode, location: string, returnTo: stri
 async function ownerOf(ctx: Context, need: 'recent' | 'any', returnTo: string | undefined) {
   const session = await currentSession(ctx);
   if (session?.id === undefined) throw refusal(ctx, 'UNAUTHENTICATED', pagePaths.logIn, returnTo);
-  if (need === 'recent' && !(await isRecent(ctx, session))) {
+  if (session.actor || (need === 'recent' && !(await isRecent(ctx, session)))) {
     throw refusal(ctx, 'REAUTHENTICATION_REQUIRED', BEGIN_HERE, returnTo);
   }
   return { userId: session.user.id, sessionId: session.id, epoch: session.user.sessionEpoch };

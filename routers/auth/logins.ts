@@ -10,7 +10,8 @@ import {
   currentSession,
   loginRequest,
   publicProcedure,
-  sessionProcedure,
+  requireUser,
+  userProcedure,
 } from '../trpc.ts';
 import { answerLogin, loggedIn } from './login-answer.ts';
 
@@ -21,6 +22,7 @@ const ownerOf: Record<'login' | 'second-factor' | 'reauthenticate', (ctx: Contex
   async reauthenticate(ctx) {
     const session = await currentSession(ctx);
     if (!session) throw new ServiceError('UNAUTHENTICATED');
+    requireUser(session);
     return session.user.id;
   },
 };
@@ -44,6 +46,7 @@ export const logins = {
         errors: [
           'VALIDATION_FAILED',
           'INVALID_CREDENTIALS',
+          'CHALLENGE_REQUIRED',
           'EMAIL_NOT_VERIFIED',
           'ACCOUNT_DELETED',
           'ACCOUNT_BLOCKED',
@@ -68,7 +71,14 @@ export const logins = {
           'Returns the options for `navigator.credentials.get`. The challenge is valid once, for five minutes, in this browser: sets its cookie `auth_browser`. `second-factor` requires a pending login (cookie `auth_pending`), `reauthenticate` a session: both allow only the passkeys of that user.',
         tags: ['Authentication'],
         protect: false,
-        errors: ['VALIDATION_FAILED', 'UNAUTHENTICATED', 'INSUFFICIENT_SCOPE', 'ACCOUNT_BLOCKED', 'RATE_LIMITED'],
+        errors: [
+          'VALIDATION_FAILED',
+          'UNAUTHENTICATED',
+          'FORBIDDEN',
+          'INSUFFICIENT_SCOPE',
+          'ACCOUNT_BLOCKED',
+          'RATE_LIMITED',
+        ],
       },
     })
     .input(z.object({ purpose: z.enum(['login', 'second-factor', 'reauthenticate']).optional() }).optional())
@@ -138,7 +148,7 @@ export const logins = {
       return answerLogin(ctx, outcome);
     }),
 
-  reauthenticate: sessionProcedure
+  reauthenticate: userProcedure
     .meta({
       openapi: {
         method: 'POST',
@@ -148,7 +158,14 @@ export const logins = {
           'For the next ten minutes the session may make the changes that are otherwise refused with REAUTHENTICATION_REQUIRED. Takes one of the three. Passwords count as logins, and are refused with SECOND_FACTOR_REQUIRED if there is an authenticator app; codes are limited per user.',
         tags: ['Authentication'],
         protect: true,
-        errors: ['VALIDATION_FAILED', 'INVALID_CREDENTIALS', 'INVALID_CODE', 'SECOND_FACTOR_REQUIRED', 'RATE_LIMITED'],
+        errors: [
+          'VALIDATION_FAILED',
+          'INVALID_CREDENTIALS',
+          'INVALID_CODE',
+          'FORBIDDEN',
+          'SECOND_FACTOR_REQUIRED',
+          'RATE_LIMITED',
+        ],
       },
     })
     .input(

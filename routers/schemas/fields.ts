@@ -2,13 +2,16 @@ import { validate as isUuid } from 'uuid';
 import { z } from 'zod';
 import type { ProfileFields } from '../../entities/index.ts';
 import {
+  atMost,
   hasVisible,
   isMailAddress,
   isOneLine,
   isStorable,
-  isWebAddress,
   lengthOf,
   normalizeEmail,
+  rule,
+  text,
+  webAddress,
 } from '../../server/accounts/users/index.ts';
 import { ServiceError } from '../../server/errors.ts';
 import { isToken } from '../../server/lib/random-token.ts';
@@ -17,24 +20,6 @@ import { isLanguage, type Language, languages } from '../../server/shared/texts/
 /**
  * The fields of interface.md section 2.5 and design/users.md, each with its rules. Lengths are in code points.
  */
-
-/** One rule of a text, with its name in `details`. */
-const rule = (name: string, error: string) => ({ error, params: { rule: name } });
-
-/** The first rule of each text: other rules never read a text that is too long. */
-const atMost = (max: number) =>
-  [
-    (value: string) => lengthOf(value) <= max,
-    { ...rule('too_long', `Must have at most ${max} characters`), abort: true },
-  ] as const;
-
-const text = (max: number, isClean: (text: string) => boolean) =>
-  z
-    .string()
-    .trim()
-    .refine(...atMost(max))
-    .refine(isClean, rule('invalid_characters', 'Contains characters that are not allowed'))
-    .meta({ maxLength: max });
 
 export const name = text(100, isOneLine)
   .refine((value) => lengthOf(value) >= 2, rule('too_short', 'Must have at least 2 characters'))
@@ -46,12 +31,6 @@ export const passkeyName = text(64, isOneLine)
   .meta({ minLength: 1, maxLength: 64, example: 'My laptop' });
 
 export const keyName = passkeyName.meta({ example: 'Backup' });
-
-/** A web address that is safe as a link; the empty string clears it. The server never fetches it. */
-const webAddress = z
-  .string()
-  .refine((value) => value === '' || isWebAddress(value), rule('invalid_url', 'Must be an http or https URL'))
-  .meta({ maxLength: 2048, example: 'https://example.com/ada' });
 
 /** The fields that users may change: exactly those of the entity. */
 export const profile = {

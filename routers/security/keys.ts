@@ -4,7 +4,7 @@ import { scopeNames, scopes } from '../../server/access/scopes.ts';
 import { answer, done } from '../schemas/done.ts';
 import * as fields from '../schemas/fields.ts';
 import { toUnixSeconds, unixSeconds } from '../schemas/unix-seconds.ts';
-import { callerOf, recentProcedure, router, sessionProcedure } from '../trpc.ts';
+import { callerOf, recentProcedure, router, sessionProcedure, userProcedure } from '../trpc.ts';
 
 const keyId = z.string().meta({ example: '02KqT8YzJv0aP3mWfR7xLd' });
 
@@ -84,7 +84,7 @@ export const keys = router({
       return { key: toListed(key), secret };
     }),
 
-  revoke: sessionProcedure
+  revoke: userProcedure
     .meta({
       openapi: {
         method: 'DELETE',
@@ -93,7 +93,7 @@ export const keys = router({
         description: 'Requests with it are refused from now on.',
         tags: ['Access keys'],
         protect: true,
-        errors: ['NOT_FOUND'],
+        errors: ['FORBIDDEN', 'NOT_FOUND'],
       },
     })
     .input(z.object({ id: keyId }))

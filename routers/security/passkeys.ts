@@ -4,7 +4,7 @@ import { answer, done } from '../schemas/done.ts';
 import * as fields from '../schemas/fields.ts';
 import { toUnixSeconds, unixSeconds } from '../schemas/unix-seconds.ts';
 import { creationOptions, registrationResponse } from '../schemas/webauthn.ts';
-import { callerOf, recentProcedure, router, sessionProcedure } from '../trpc.ts';
+import { callerOf, recentProcedure, router, sessionProcedure, userProcedure } from '../trpc.ts';
 
 const passkeyId = z.string().meta({ example: '01893b2e-7f5a-7c3d-9a52-1f0f6b6f3c11' });
 
@@ -109,7 +109,7 @@ export const passkeys = router({
       return { ...answer('You can now log in with this passkey.'), passkey: toListed(passkey) };
     }),
 
-  rename: sessionProcedure
+  rename: userProcedure
     .meta({
       openapi: {
         method: 'PUT',
@@ -117,7 +117,7 @@ export const passkeys = router({
         summary: 'Rename a passkey of the logged-in user',
         tags: ['Passkeys'],
         protect: true,
-        errors: ['VALIDATION_FAILED', 'NOT_FOUND'],
+        errors: ['VALIDATION_FAILED', 'FORBIDDEN', 'NOT_FOUND'],
       },
     })
     .input(z.object({ id: passkeyId, name: fields.passkeyName }))

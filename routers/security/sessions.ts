@@ -4,7 +4,7 @@ import type { ListedSession } from '../../server/accounts/sessions/index.ts';
 import { ServiceError } from '../../server/errors.ts';
 import { answer, done } from '../schemas/done.ts';
 import { toUnixSeconds, unixSeconds } from '../schemas/unix-seconds.ts';
-import { callerOf, router, sessionProcedure } from '../trpc.ts';
+import { callerOf, requireUser, router, sessionProcedure } from '../trpc.ts';
 
 const sessionId = z.string().meta({ example: '01931b6e-7a54-7c3c-9d0a-3f4f5f6a7b8c' });
 
@@ -56,12 +56,13 @@ export const sessions = router({
         tags: ['Sessions'],
         protect: true,
         setsCookie: true,
-        errors: ['NOT_FOUND'],
+        errors: ['FORBIDDEN', 'NOT_FOUND'],
       },
     })
     .input(z.object({ id: sessionId }))
     .output(done)
     .mutation(async ({ ctx, input: { id } }) => {
+      if (id !== ctx.session.id) requireUser(ctx.session);
       if (!isUuid(id) || !(await ctx.accounts.sessions.endOf(ctx.session.user, id, callerOf(ctx)))) {
         throw new ServiceError('NOT_FOUND', { message: 'Session not found' });
       }

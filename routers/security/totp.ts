@@ -86,7 +86,7 @@ export const totp = router({
       );
       setRotated(ctx, login);
       return {
-        ...answer('Logging in now takes a code from your app. All other devices were logged out.'),
+        ...answer('Logging in now requires a code from your app. All other devices were logged out.'),
         recoveryCodes,
       };
     }),
@@ -106,7 +106,7 @@ export const totp = router({
     .output(done)
     .mutation(async ({ ctx }) => {
       await ctx.accounts.credentials.totp.disableTotp(ctx.session, callerOf(ctx));
-      return answer('Logging in no longer takes a code.');
+      return answer('Logging in no longer requires a code.');
     }),
 });
 

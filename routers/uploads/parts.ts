@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Uploads } from '../../server/uploads/index.ts';
-import { sessionProcedure } from '../trpc.ts';
+import { sessionProcedure, userProcedure } from '../trpc.ts';
 
 /** At most so many addresses in one answer. */
 const MAX_ADDRESSES = 100;
@@ -44,7 +44,7 @@ export const partProcedures = {
     .output(z.object({ ...division, stored: z.array(z.int()).meta({ description: 'Numbers of parts, ascending' }) }))
     .query(({ ctx, input }) => ctx.uploads.storedParts(ctx.session.user.id, input.key)),
 
-  presignParts: sessionProcedure
+  presignParts: userProcedure
     .meta({
       scope: 'uploads:write',
       openapi: {
@@ -55,7 +55,7 @@ export const partProcedures = {
           'For a file whose declaration was answered with `parts`, for 24 hours. PUT each part to its presignedUrl within expiresIn seconds, with exactly its size as Content-Length, and then call `upload.complete`. A part may be sent again.',
         tags: ['Uploads'],
         protect: true,
-        errors: ['VALIDATION_FAILED', 'NOT_FOUND'],
+        errors: ['VALIDATION_FAILED', 'FORBIDDEN', 'NOT_FOUND'],
       },
     })
     .input(
@@ -76,7 +76,7 @@ export const partProcedures = {
       ...(await ctx.uploads.presignParts(ctx.session.user.id, key, parts)),
     })),
 
-  complete: sessionProcedure
+  complete: userProcedure
     .meta({
       scope: 'uploads:write',
       openapi: {
@@ -87,7 +87,7 @@ export const partProcedures = {
           'May be repeated. If a part is missing, it is refused with 400 and nothing changes. A file that does not match its declaration is deleted at once and refused with 400.',
         tags: ['Uploads'],
         protect: true,
-        errors: ['VALIDATION_FAILED', 'NOT_FOUND', 'UPLOAD_QUARANTINED'],
+        errors: ['VALIDATION_FAILED', 'FORBIDDEN', 'NOT_FOUND', 'UPLOAD_QUARANTINED'],
       },
     })
     .input(z.object({ key: uploadKey }))

@@ -5,7 +5,7 @@ import { answer, done } from '../schemas/done.ts';
 import * as fields from '../schemas/fields.ts';
 import { toUnixSeconds, unixSeconds } from '../schemas/unix-seconds.ts';
 import { placeholder, variant } from '../schemas/variant.ts';
-import { callerOf, sessionProcedure } from '../trpc.ts';
+import { callerOf, sessionProcedure, userProcedure } from '../trpc.ts';
 
 export const listed = z.object({
   name: z
@@ -173,7 +173,7 @@ export const storedUploadProcedures = {
       };
     }),
 
-  remove: sessionProcedure
+  remove: userProcedure
     .meta({
       scope: 'uploads:write',
       openapi: {
@@ -184,7 +184,7 @@ export const storedUploadProcedures = {
           'Its bytes stop counting at once. The profile of the user no longer shows it. Data that is still sent to its address is deleted after the address has expired. A file in quarantine is not deleted.',
         tags: ['Uploads'],
         protect: true,
-        errors: ['NOT_FOUND', 'UPLOAD_QUARANTINED'],
+        errors: ['FORBIDDEN', 'NOT_FOUND', 'UPLOAD_QUARANTINED'],
       },
     })
     .input(z.object({ name: uploadName }))
@@ -194,7 +194,7 @@ export const storedUploadProcedures = {
       return answer('The upload was deleted.');
     }),
 
-  address: sessionProcedure
+  address: userProcedure
     .meta({
       scope: 'uploads:read',
       openapi: {
@@ -205,7 +205,7 @@ export const storedUploadProcedures = {
           'For private files; everybody who has the address can read it. It is for GET only. With `download`, browsers save the file under this name.',
         tags: ['Uploads'],
         protect: true,
-        errors: ['VALIDATION_FAILED', 'NOT_FOUND', 'UPLOAD_PENDING', 'UPLOAD_QUARANTINED'],
+        errors: ['VALIDATION_FAILED', 'FORBIDDEN', 'NOT_FOUND', 'UPLOAD_PENDING', 'UPLOAD_QUARANTINED'],
       },
     })
     .input(z.object({ name: uploadName, ...addressOptions }))
@@ -214,7 +214,7 @@ export const storedUploadProcedures = {
       toFileAddress(await ctx.uploads.address(name, options, ctx.session.user.id)),
     ),
 
-  publish: sessionProcedure
+  publish: userProcedure
     .meta({
       scope: 'uploads:write',
       openapi: {
@@ -224,7 +224,7 @@ export const storedUploadProcedures = {
         description: 'The private file stays. Both count against the quota.',
         tags: ['Uploads'],
         protect: true,
-        errors: ['VALIDATION_FAILED', 'NOT_FOUND', 'UPLOAD_PENDING', 'UPLOAD_QUARANTINED', 'RATE_LIMITED'],
+        errors: ['VALIDATION_FAILED', 'FORBIDDEN', 'NOT_FOUND', 'UPLOAD_PENDING', 'UPLOAD_QUARANTINED', 'RATE_LIMITED'],
       },
     })
     .input(z.object({ name: uploadName }))

@@ -4,7 +4,7 @@ import { MAX_IMAGE_MEGABYTES, MAX_MEGAPIXELS } from '../../server/shared/image-l
 import type { Context } from '../context.ts';
 import * as fields from '../schemas/fields.ts';
 import { placeholder, variant } from '../schemas/variant.ts';
-import { callerOf, router, sessionProcedure } from '../trpc.ts';
+import { callerOf, router, userProcedure } from '../trpc.ts';
 import { confirmed, division, partProcedures, toConfirmed, uploadKey } from './parts.ts';
 import { storedUploadProcedures } from './stored-uploads.ts';
 
@@ -29,13 +29,13 @@ type UploadContext = Pick<Context, 'limits' | 'uploads'> & { session: Session };
 const count = ({ limits, session }: UploadContext) => limits.enforce('upload', session.user.id);
 
 /** Counts the call before the input is read. */
-const uploadProcedure = sessionProcedure.use(async ({ ctx, next }) => {
+const uploadProcedure = userProcedure.use(async ({ ctx, next }) => {
   await count(ctx);
   return next();
 });
 
 /** Refuses an image before it is received if the queue is full; that does not count against the user's limit. */
-const imageProcedure = sessionProcedure.use(async ({ ctx, next }) => {
+const imageProcedure = userProcedure.use(async ({ ctx, next }) => {
   ctx.uploads.images.requireRoom(ctx.session.user.id);
   await count(ctx);
   return next();
@@ -56,7 +56,7 @@ export const upload = router({
         tags: ['Uploads'],
         protect: true,
         errorField: 'beside',
-        errors: ['VALIDATION_FAILED', 'RATE_LIMITED'],
+        errors: ['VALIDATION_FAILED', 'FORBIDDEN', 'RATE_LIMITED'],
       },
     })
     .input(
@@ -86,7 +86,7 @@ export const upload = router({
       return { success: true as const, presignedUrl, publicUrl, key, expiresIn, ...(parts && { parts }) };
     }),
 
-  confirm: sessionProcedure
+  confirm: userProcedure
     .meta({
       scope: 'uploads:write',
       openapi: {
@@ -97,7 +97,7 @@ export const upload = router({
         tags: ['Uploads'],
         protect: true,
         errorField: 'only',
-        errors: ['VALIDATION_FAILED', 'NOT_FOUND', 'UPLOAD_QUARANTINED'],
+        errors: ['VALIDATION_FAILED', 'FORBIDDEN', 'NOT_FOUND', 'UPLOAD_QUARANTINED'],
       },
     })
     .input(z.object({ key: uploadKey }))
@@ -116,7 +116,7 @@ export const upload = router({
         protect: true,
         contentTypes: ['multipart/form-data'],
         errorField: 'only',
-        errors: ['VALIDATION_FAILED', 'RATE_LIMITED'],
+        errors: ['VALIDATION_FAILED', 'FORBIDDEN', 'RATE_LIMITED'],
       },
     })
     .input(imageForm)

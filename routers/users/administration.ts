@@ -1,17 +1,26 @@
 import { z } from 'zod';
 import { roles } from '../../entities/index.ts';
-import type { ManagedUser } from '../../server/accounts/administration/index.ts';
-import { toListed, toPublicUser } from '../../server/accounts/users/index.ts';
+import {
+  type FoundUser,
+  isListCursor,
+  listOf,
+  type ManagedUser,
+  sorts,
+  standings,
+} from '../../server/accounts/administration/index.ts';
+import { isSearchCursor, toListed } from '../../server/accounts/users/index.ts';
 import { ServiceError } from '../../server/errors.ts';
+import { loggedIn } from '../auth/login-answer.ts';
 import { answer, done } from '../schemas/done.ts';
 import * as fields from '../schemas/fields.ts';
+import { fieldsIn, readFields, writtenFields } from '../schemas/profile-fields.ts';
 import { toUnixSeconds, unixSeconds } from '../schemas/unix-seconds.ts';
 import { eventPage, toEventPage } from '../security/activity.ts';
 import { listed as listedIdentity, toListed as toListedIdentity } from '../security/identities.ts';
 import { listed as listedSession, toListed as toListedSession } from '../security/sessions.ts';
 import { administratorOf, adminProcedure, type Meta, recentAdminProcedure, router } from '../trpc.ts';
 import { listed as listedUpload, toListed as toListedUpload } from '../uploads/stored-uploads.ts';
-import { isUserId, listed, listInput, publicUser, userId } from './users.ts';
+import { isUserId, listed, listFields, publicUser, userId } from './users.ts';
 
 const UPLOADS_SHOWN = 20;
 
@@ -33,8 +42,15 @@ const managed = {
   blockedAt: maybeTime('Unix seconds; null for a user who is not blocked'),
   deletedAt: maybeTime('Unix seconds; null for a user who is not being deleted'),
 };
-const managedUser = listed.extend(managed).meta({ id: 'ManagedUser' });
-const managedAccount = publicUser.extend(managed).meta({ id: 'ManagedAccount' });
+const managedUser = listed
+  .extend({
+    ...managed,
+    lastLoginAt: maybeTime('Unix seconds; null if there was no login, or it is not stored any more'),
+  })
+  .meta({ id: 'ManagedUser' });
+const managedAccount = publicUser
+  .extend({ ...managed, fields: readFields('administrators') })
+  .meta({ id: 'ManagedAccount' });
 
 const toManaged = ({ role, emailVerified, blockedAt, deletedAt }: ManagedUser) => ({
   role,
@@ -42,6 +58,39 @@ const toManaged = ({ role, emailVerified, blockedAt, deletedAt }: ManagedUser) =
   blockedAt: blockedAt === null ? null : toUnixSeconds(blockedAt),
   deletedAt: deletedAt === null ? null : toUnixSeconds(deletedAt),
 });
+
+const toFound = (user: FoundUser) => ({
+  ...toListed(user),
+  ...toManaged(user),
+  lastLoginAt: user.lastLoginAt === null ? null : toUnixSeconds(user.lastLoginAt),
+});
+
+const namesOf = <Name extends string>(lists: Record<Name, unknown>) => Object.keys(lists) as [Name, ...Name[]];
+
+/** A page of all users, of those of one standing, or of those that match `q`. */
+const findInput = z
+  .object({
+    ...listFields,
+    standing: z.enum(namesOf(standings)).optional().meta({
+      description:
+        'Only administrators, or users whose email is not verified, who are blocked, or who are being deleted. Not with `q` or `sort`',
+    }),
+    sort: z.enum(namesOf(sorts)).optional().meta({
+      description: 'The order of all users; a minus means descending. Not with `q`, which has an order of its own',
+    }),
+  })
+  .refine(({ q, standing, sort }) => [q, standing, sort].filter(Boolean).length <= 1, {
+    path: ['sort'],
+    error: 'Only one of q, standing and sort is allowed',
+    params: { rule: 'exclusive' },
+  })
+  .refine(
+    ({ cursor, q, ...list }) =>
+      cursor === undefined ||
+      (q ? isSearchCursor(cursor, q) : listOf(list).by === 'id' ? isUserId(cursor) : isListCursor(cursor, list)),
+    { path: ['cursor'], error: 'Must be a cursor from an earlier page', params: { rule: 'invalid_cursor' } },
+  )
+  .optional();
 
 /** The contract of an action on the user in the path. */
 const act = (
@@ -74,16 +123,16 @@ export const userAdministration = router({
         errors: ['FORBIDDEN', 'VALIDATION_FAILED'],
       },
     })
-    .input(listInput)
+    .input(findInput)
     .output(
       z.object({
         data: z.array(managedUser),
         nextCursor: z.string().optional().meta({ description: 'Absent on the last page' }),
       }),
     )
-    .query(async ({ ctx, input: { limit = fields.MAX_PAGE, cursor, q } = {} }) => {
-      const { users, ...next } = await ctx.accounts.administration.users.find({ q, cursor, limit });
-      return { data: users.map((user) => ({ ...toListed(user), ...toManaged(user) })), ...next };
+    .query(async ({ ctx, input: { limit = fields.MAX_PAGE, ...request } = {} }) => {
+      const { users, ...next } = await ctx.accounts.administration.users.find({ limit, ...request });
+      return { data: users.map(toFound), ...next };
     }),
 
   show: adminProcedure
@@ -129,7 +178,7 @@ export const userAdministration = router({
       const kept = await ctx.uploads.list(id, { limit: UPLOADS_SHOWN, after: undefined });
       const quarantined = await ctx.uploads.quarantined(id, UPLOADS_SHOWN);
       return {
-        user: { ...toPublicUser(user), ...toManaged(user) },
+        user: { ...ctx.accounts.users.views.toManagedUser(user), ...toManaged(user) },
         hasPassword,
         hasSecondFactor: totp.enabledAt !== undefined,
         passkeys: passkeys.length,
@@ -214,6 +263,20 @@ export const userAdministration = router({
       return answer(role === 'admin' ? 'The user is an administrator.' : 'The user is not an administrator.');
     }),
 
+  setFields: act('fields', 'Change fields of a user', {
+    description:
+      'Any fields of `PROFILE_FIELDS`; NOT_FOUND without configured ones. FIELD_TAKEN: another account has the value of a unique field.',
+    errors: ['VALIDATION_FAILED', 'FIELD_TAKEN'],
+  })
+    .input(ofUser.extend({ fields: writtenFields('administrators').nonoptional() }))
+    .output(z.object({ success: z.literal(true), fields: readFields('administrators') }))
+    .mutation(async ({ ctx, input: { id, fields: sent } }) => {
+      const change = fieldsIn(ctx, sent, { write: 'administrators' });
+      if (!change) throw new ServiceError('NOT_FOUND');
+      const user = await ctx.accounts.administration.acts.setFields(id, change, administratorOf(ctx));
+      return { success: true as const, fields: ctx.accounts.users.views.toManagedUser(user).fields };
+    }),
+
   sendReset: act('send-reset', 'Mail a user a password reset link', {
     description: 'Like POST /auth/forgot-password, with the same limits on mails to an address.',
   })
@@ -242,6 +305,24 @@ export const userAdministration = router({
     .mutation(async ({ ctx, input: { id } }) => {
       await ctx.accounts.administration.acts.removeSecondFactors(id, administratorOf(ctx));
       return answer('The user can log in without a second factor.');
+    }),
+
+  impersonate: act('impersonate', 'Act for a user', {
+    description:
+      'Opens a session of the user for 30 minutes in place of the administrator’s own, and sets it as session cookie; POST /auth/logout ends it. Each event in it names the administrator. It is refused whatever needs a recent credential, and ends with all sessions of the user or of the administrator. Mails the user, unless `IMPERSONATION` is `quiet`. FORBIDDEN for another administrator, and without a second factor or passkey in the administrator’s session (rules `is_administrator`, `second_factor`). NOT_FOUND unless `IMPERSONATION` is on.',
+    errors: ['ACCOUNT_BLOCKED', 'ACCOUNT_DELETED', 'EMAIL_NOT_VERIFIED'],
+  })
+    .input(ofUser)
+    .output(loggedIn)
+    .mutation(async ({ ctx, input: { id } }) => {
+      const caller = administratorOf(ctx);
+      const { session, sessionToken: token } = ctx;
+      if (token === undefined) throw new ServiceError('UNAUTHENTICATED');
+      const { user, ...opened } = await ctx.accounts.administration.acts.impersonate(id, { ...session, token }, caller);
+      await ctx.accounts.sessions.retire(token);
+      ctx.cookies.setSession(opened);
+      const { email, name, provider } = user;
+      return { ...answer('You act for the user.'), user: { id, email, name, provider } };
     }),
 
   delete: recentAdminProcedure

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { type OptionalProfileField, optionalProfileFields } from '../../entities/index.ts';
-import { isSearchable, isSearchCursor, toListed, toPublicUser } from '../../server/accounts/users/index.ts';
+import { isSearchable, isSearchCursor } from '../../server/accounts/users/index.ts';
 import { ServiceError } from '../../server/errors.ts';
 import * as fields from '../schemas/fields.ts';
+import { readFields } from '../schemas/profile-fields.ts';
 import { unixSeconds } from '../schemas/unix-seconds.ts';
 import { router } from '../trpc.ts';
 import { invitationProcedures } from './invitations.ts';
@@ -27,31 +28,33 @@ const texts = Object.fromEntries(optionalProfileFields.map((field) => [field, op
 
 /** The public view of a user: the response of GET /api/users/:id. */
 export const publicUser = listed
-  .extend(texts as Record<OptionalProfileField, typeof optionalText>)
+  .extend({ ...(texts as Record<OptionalProfileField, typeof optionalText>), fields: readFields('public') })
   .meta({ id: 'User' });
+
+export const listFields = {
+  limit: fields.pageLimit,
+  cursor: z.string().optional().meta({ description: 'nextCursor of the previous page with the same q' }),
+  q: z
+    .string()
+    .max(254)
+    .refine((text) => text.isWellFormed(), {
+      error: 'Contains characters that are not allowed',
+      params: { rule: 'invalid_characters' },
+    })
+    .refine((text) => text === '' || isSearchable(text), {
+      error: 'Must contain a searchable character',
+      params: { rule: 'not_searchable' },
+    })
+    .optional()
+    .meta({
+      description:
+        'Only users with a name or email that starts with this, ignoring case and accents: first matches by name, in its order, then matches by email only. A page may be short even if another follows',
+    }),
+};
 
 /** A page of all users, or of those that match `q`. */
 export const listInput = z
-  .object({
-    limit: fields.pageLimit,
-    cursor: z.string().optional().meta({ description: 'nextCursor of the previous page with the same q' }),
-    q: z
-      .string()
-      .max(254)
-      .refine((text) => text.isWellFormed(), {
-        error: 'Contains characters that are not allowed',
-        params: { rule: 'invalid_characters' },
-      })
-      .refine((text) => text === '' || isSearchable(text), {
-        error: 'Must contain a searchable character',
-        params: { rule: 'not_searchable' },
-      })
-      .optional()
-      .meta({
-        description:
-          'Only users with a name or email that starts with this, ignoring case and accents: first matches by name, in its order, then matches by email only. A page may be short even if another follows',
-      }),
-  })
+  .object(listFields)
   .refine(({ cursor, q }) => cursor === undefined || (q ? isSearchCursor(cursor, q) : isUserId(cursor)), {
     path: ['cursor'],
     error: 'Must be a cursor from an earlier page',
@@ -79,15 +82,15 @@ export const users = router({
     .input(listInput)
     .output(
       z.object({
-        data: z.array(listed),
+        data: z.array(listed.extend({ fields: readFields('public') })),
         nextCursor: z.string().optional().meta({ description: 'Absent on the last page' }),
       }),
     )
     .query(async ({ ctx, input: { limit = fields.MAX_PAGE, cursor, q } = {} }) => {
-      const { list, search, publicUsers } = ctx.accounts.users;
+      const { list, search, publicUsers, views } = ctx.accounts.users;
       const byAddress = publicUsers !== 'without-email';
       const { users: found, ...next } = await (q ? search({ q, cursor, limit, byAddress }) : list({ cursor, limit }));
-      return { data: found.map(toListed), ...next };
+      return { data: found.map(views.toListed), ...next };
     }),
 
   get: publicRead
@@ -106,11 +109,11 @@ export const users = router({
     .input(z.object({ id: userId }))
     .output(z.object({ data: publicUser }))
     .query(async ({ ctx, input: { id } }) => {
-      const { find, findPublic } = ctx.accounts.users;
+      const { find, findPublic, views } = ctx.accounts.users;
       // From the primary: users must see their own changes, and finding the session's user would need another read.
       const look = ctx.sessionToken === undefined ? findPublic : find;
       const user = isUserId(id) ? await look(id) : undefined;
       if (!user) throw new ServiceError('NOT_FOUND', { message: 'User not found' });
-      return { data: toPublicUser(user) };
+      return { data: views.toPublicUser(user) };
     }),
 });

@@ -214,7 +214,7 @@ export const webhooks = router({
     .output(done)
     .mutation(async ({ ctx, input: { id, deliveryId } }) => {
       await ctx.webhooks.redeliver(id, deliveryId, administratorOf(ctx));
-      return answer('The event is sent again.');
+      return answer('The event will be sent again.');
     }),
 
   redeliverSince: recentAdminProcedure

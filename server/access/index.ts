@@ -49,7 +49,7 @@ export interface BearerSession extends Session {
 
 interface Parts {
   database: Database;
-  users: Pick<Users, 'find'>;
+  users: Pick<Users, 'find' | 'customFields'>;
   outbox: { wake(): void };
   record: RecordEvent;
   /** Undefined without applications. */
@@ -61,7 +61,7 @@ const isSame = (a: string, b: string): boolean =>
 
 /** Personal access keys, and the check of credentials. */
 export function createAccess({ database, users, resolveToken, ...parts }: Parts) {
-  const rows = createKeyRows(database);
+  const rows = createKeyRows(database, users.customFields);
 
   const byKey = async (text: string): Promise<BearerSession | null> => {
     const parsed = parseKey(text);

@@ -1,5 +1,11 @@
 import type { AccessKey } from '../../entities/index.ts';
-import { type Account, type AccountRow, accountColumns, toAccount } from '../accounts/users/index.ts';
+import {
+  type Account,
+  type AccountRow,
+  accountColumns,
+  type CustomFields,
+  toAccount,
+} from '../accounts/users/index.ts';
 import { inBatches } from '../lib/batch-loader.ts';
 import { columnsOf, type Database, prepared, sql } from '../parts/database/contract.ts';
 import { ignored } from '../telemetry/background.ts';
@@ -39,7 +45,7 @@ const toFound = ({ keyId, secretHash, scopes, expiresAt, keyCreatedAt, isUseDue,
 });
 
 /** The reads and writes behind each request with a key, by the database clock. */
-export const createKeyRows = (database: Database) => {
+export const createKeyRows = (database: Database, { columns }: Pick<CustomFields, 'columns'>) => {
   const { now } = database;
   const due = sql<boolean>`(last_used_at is null or last_used_at <= ${now} - ${sql.lit(RECORDED_MS)})`;
   const isUseDue = sql<number>`case when ${due} then 1 else 0 end`.as('isUseDue');
@@ -54,6 +60,7 @@ export const createKeyRows = (database: Database) => {
             .selectFrom('access_keys')
             .innerJoin('users', 'users.id', 'access_keys.user_id')
             .select(ownColumns)
+            .select(columns)
             .select(keyColumns)
             .select(['access_keys.id as keyId', 'access_keys.created_at as keyCreatedAt', isUseDue])
             .where('access_keys.id', 'in', ids)

@@ -48,7 +48,7 @@ export function createAccounts(config: Config, parts: Parts) {
   const methodsOf: MethodsOf = (user) => database.query((tables) => addedMethodsOf(tables, user));
   const mail = createMail(config, { ...parts, users, methodsOf });
   const { outbox, record } = mail;
-  const sessions = createSessions({ ...parts, outbox, users });
+  const sessions = createSessions(config, { ...parts, outbox, users });
   const credentials = createCredentials(config, { ...parts, outbox, record, sessions, providers: providerNames });
   const login = createLogin({
     ...parts,
@@ -56,6 +56,7 @@ export function createAccounts(config: Config, parts: Parts) {
     sessions,
     credentials,
     providers: providerNames,
+    emailCodes: config.emailCodes,
     restoreAccount: (user, caller) => lifecycle.deletion.restoreAccount(user, caller),
   });
   const lifecycle: Lifecycle = createLifecycle(config, { ...parts, users, mail, sessions, credentials, login });
@@ -69,7 +70,16 @@ export function createAccounts(config: Config, parts: Parts) {
     login,
     lifecycle,
     providers,
-    administration: createAdministration({ ...parts, outbox, record, sessions, credentials, links, deletion }),
+    administration: createAdministration(config, {
+      ...parts,
+      users,
+      outbox,
+      record,
+      sessions,
+      credentials,
+      links,
+      deletion,
+    }),
     /** For changes of users outside of this room. */
     mail: { outbox, record },
     exportAccount: createAccountExport({ database, publicUrl }),

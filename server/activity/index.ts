@@ -29,6 +29,7 @@ const MAX_ADDRESS = 64;
  * The topic of a login that was reported by mail (detail `device` is `new`). The topic of any other event is its kind.
  */
 const TOLD_LOGIN = 'logged-in:new';
+const LOGIN = 'logged-in' satisfies EventKind;
 
 /** The one event that outlives its user. */
 const REMOVED = 'user-removed' satisfies EventKind;
@@ -106,21 +107,22 @@ export const createActivity = (database: Database, { keptDays }: { keptDays: num
       await insertOf(tables, await Promise.all(userIds.map((userId) => rowOf(userId, event, caller)))).execute();
     },
 
-    /** Deletes the user's latest event of a kind. Resolves to its details. */
+    /** Deletes the user's latest event of a kind, if it is of the same actor. Resolves to its details. */
     async takeLatest<Kind extends EventKind>(
       tables: AllTables,
       userId: string,
       kind: Kind,
+      { actor, actorId }: Pick<Caller, 'actor' | 'actorId'>,
     ): Promise<DetailsOf<Kind> | undefined> {
       const latest = await tables
         .selectFrom('activity')
-        .select(['id', 'details'])
+        .select(['id', 'details', 'actor', 'actor_id as actorId'])
         .where('user_id', '=', userId)
         .where('topic', '=', kind)
         .orderBy('id', 'desc')
         .limit(1)
         .executeTakeFirst();
-      if (!latest) return undefined;
+      if (!latest || latest.actor !== actor || latest.actorId !== (actorId ?? null)) return undefined;
       await tables.deleteFrom('activity').where('id', '=', latest.id).execute();
       return JSON.parse(latest.details ?? '{}') as DetailsOf<Kind>;
     },
@@ -186,6 +188,33 @@ export const createActivity = (database: Database, { keptDays }: { keptDays: num
     },
 
     /**
+     * The time of each user's latest login in milliseconds since 1970, if it is still stored. One index lookup for each
+     * topic and user: in a subquery with an order MySQL reads the log of everyone.
+     */
+    async latestLogins(tables: ReadTables, userIds: readonly string[]): Promise<Map<string, number>> {
+      if (userIds.length === 0) return new Map();
+      const found: Record<string, string | null> = await tables
+        .selectNoFrom((eb) =>
+          userIds.flatMap((userId, user) =>
+            [LOGIN, TOLD_LOGIN].map((topic, kind) =>
+              eb
+                .selectFrom('activity')
+                .select((activity) => activity.fn.max('id').as('id'))
+                .where('user_id', '=', userId)
+                .where('topic', '=', topic)
+                .as(`${kind}_${user}`),
+            ),
+          ),
+        )
+        .executeTakeFirstOrThrow();
+      const latest = userIds.map((userId, user) => {
+        const ids = [found[`0_${user}`], found[`1_${user}`]].filter((id) => typeof id === 'string');
+        return [userId, ids.sort().at(-1)] as const;
+      });
+      return new Map(latest.flatMap(([userId, id]) => (id === undefined ? [] : [[userId, timeOfId(id)]])));
+    },
+
+    /**
      * The events of a user, newest first. `cursor` must be an event's id. Hides from the user where an administrator,
      * operator or service was.
      */
@@ -221,6 +250,9 @@ export const createActivity = (database: Database, { keptDays }: { keptDays: num
       deleteInBatches(database, 'activity', sql`id < ${firstIdOf(Date.now() - keptDays * DAY_MS)}`, markExpired),
   };
 };
+
+/** The time in a UUIDv7. */
+const timeOfId = (id: string): number => Number.parseInt(id.replace('-', '').slice(0, 12), 16);
 
 /** The lowest event id of a time in milliseconds since 1970. */
 export const firstIdOf = (msecs: number) => uuidv7({ msecs, seq: 0, random: new Uint8Array(16) });

@@ -159,6 +159,10 @@ export const eventKinds = {
     meaning: 'another role (every session of a new administrator was ended)',
     details: { to: oneOf(roles, 'the new role') },
   },
+  impersonated: {
+    meaning: 'an administrator began to act for the user, in a session of the user',
+    details: { session },
+  },
   'reset-sent': { meaning: 'a password reset link was mailed without a request of the user' },
 } as const satisfies Record<string, Kind>;
 

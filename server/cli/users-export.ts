@@ -10,6 +10,7 @@ import { pipeline } from 'node:stream/promises';
 import { parseArgs } from 'node:util';
 import { optionalProfileFields } from '../../entities/index.ts';
 import { type ExportedUser, exportedUsers } from '../accounts/data/index.ts';
+import { type CustomFields, createCustomFields } from '../accounts/users/index.ts';
 import { loadConfig } from '../config/index.ts';
 import { openDatabase } from '../parts/database/index.ts';
 import { trustAuthorities } from '../process/authorities.ts';
@@ -24,13 +25,15 @@ import type { UserRecord } from './user-records/record.ts';
 
 const usage = 'Usage: npm run users:export [-- FILE.ndjson]';
 
-/** Without unset fields. */
-function recordOf(user: ExportedUser): UserRecord {
+/** Without unset fields. `fieldsIn` reads the operator's own fields that the import accepts. */
+function recordOf(user: ExportedUser, fieldsIn: ReturnType<CustomFields['valuesFor']>): UserRecord {
   const profile = optionalProfileFields.flatMap((field) => (user[field] ? [[field, user[field]]] : []));
+  const own = Object.fromEntries(Object.entries(fieldsIn?.(user.fields) ?? {}).filter(([, value]) => value !== null));
   return {
     email: user.email,
     name: user.name,
     ...Object.fromEntries(profile),
+    ...(Object.keys(own).length > 0 && { fields: own }),
     ...(isLanguage(user.language) && { language: user.language }),
     emailVerified: user.emailVerified === 1,
     ...(user.passwordHash !== null && { passwordHash: user.passwordHash, passwordProven: user.passwordProven === 1 }),
@@ -53,11 +56,12 @@ async function exportUsers(file: string | undefined): Promise<void> {
   const config = loadConfig();
   trustAuthorities(config);
   const database = await openDatabase(config);
+  const fieldsIn = createCustomFields(config.profileFields).valuesFor('administrators');
   let count = 0;
   async function* lines() {
     for await (const page of exportedUsers(database)) {
       count += page.length;
-      yield page.map((user) => `${JSON.stringify(recordOf(user))}\n`).join('');
+      yield page.map((user) => `${JSON.stringify(recordOf(user, fieldsIn))}\n`).join('');
     }
   }
   try {

@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { createReadStream, type ReadStream } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { createUserImport, type ImportOutcome, type UserImport } from '../accounts/data/index.ts';
+import { type CustomFields, createCustomFields } from '../accounts/users/index.ts';
 import { createActivity } from '../activity/index.ts';
 import { type Config, loadConfig } from '../config/index.ts';
 import type { Database } from '../parts/database/contract.ts';
@@ -34,7 +35,11 @@ type Read = { line: number } & (ReadUser | { outcome: LineOutcome });
 
 type ReadUser = Exclude<ParsedRecord, { problem: string }>;
 
-async function* recordsOf(file: ReadStream, read: (text: string) => ParsedRecord): AsyncGenerator<Read> {
+async function* recordsOf(
+  file: ReadStream,
+  read: (text: string) => ParsedRecord,
+  { uniqueIn }: Pick<CustomFields, 'uniqueIn'>,
+): AsyncGenerator<Read> {
   const seen = createSeen();
   try {
     for await (const line of linesOf(file)) {
@@ -53,11 +58,12 @@ async function* recordsOf(file: ReadStream, read: (text: string) => ParsedRecord
   function firstOf(read: ReadUser, line: number) {
     const { user } = read;
     const identities = user.identities.map(({ issuer, subject }) => `${issuer}\n${subject}`);
-    const earlier = seen.firstWith([user.email, ...identities], line);
+    const values = uniqueIn(user.fields).map((unique) => `${unique.field}=${unique.value_hash}`);
+    const earlier = seen.firstWith([user.email, ...identities, ...values], line);
     if (earlier === undefined) return read;
-    return earlier.key === user.email
-      ? skipped(`line ${earlier.line} has this address`)
-      : refused(`line ${earlier.line} has one of its identities`);
+    if (earlier.key === user.email) return skipped(`line ${earlier.line} has this address`);
+    const what = values.includes(earlier.key) ? 'the value of a unique field' : 'one of its identities';
+    return refused(`line ${earlier.line} has ${what}`);
   }
 }
 
@@ -93,10 +99,11 @@ async function importUsers(path: string, { isDryRun, stopping }: { isDryRun: boo
   const imported = isDryRun ? 'would be imported' : 'imported';
   try {
     await (isDryRun ? requireCurrentSchema(database) : database.migrate());
-    const decide = deciderOn(database, config, { isDryRun });
-    const readRecord = createRecordReader({ ...config, acceptsAvatar: avatarRule(config) });
+    const customFields = createCustomFields(config.profileFields);
+    const decide = deciderOn(database, config, { isDryRun, customFields });
+    const readRecord = createRecordReader({ ...config, acceptsAvatar: avatarRule(config), customFields });
     let batch: Read[] = [];
-    for await (const read of recordsOf(file, readRecord)) {
+    for await (const read of recordsOf(file, readRecord, customFields)) {
       batch.push(read);
       if (batch.length < BATCH) continue;
       await completeBatch(batch, decide, report);
@@ -112,8 +119,13 @@ async function importUsers(path: string, { isDryRun, stopping }: { isDryRun: boo
   process.exitCode = stopping.aborted ? 130 : Number(report.hasRefused);
 }
 
-function deciderOn(database: Database, { activityDays }: Config, { isDryRun }: { isDryRun: boolean }) {
-  const { preview, importAll } = createUserImport(database, createActivity(database, { keptDays: activityDays }));
+function deciderOn(
+  database: Database,
+  { activityDays }: Config,
+  { isDryRun, customFields }: { isDryRun: boolean; customFields: CustomFields },
+) {
+  const activity = createActivity(database, { keptDays: activityDays });
+  const { preview, importAll } = createUserImport(database, activity, customFields);
   return isDryRun ? preview : importAll;
 }
 

@@ -1,25 +1,25 @@
 /**
- * The colours that the pages derive from BRAND_COLOR, by custom property of client/pages/styles.css, and a check of
+ * The colours that the pages derive from BRAND_COLOR, by custom property of client/pages/styles/tokens.css, and a check of
  * their contrast (WCAG 2.2, success criterion 1.4.3).
  */
 
-/** The colours of each scheme, as in styles.css. */
+/** The colours of each scheme, as in tokens.css. */
 export const pageColors = {
   light: {
-    ground: '#f6f6f9',
+    ground: '#f7f7f8',
     surface: '#ffffff',
-    text: '#1c1c28',
-    muted: '#5b5b6b',
-    line: '#dcdce6',
+    text: '#18181b',
+    muted: '#5b5b66',
+    line: '#e4e4e9',
     accent: '#4f46e5',
     onAccent: '#ffffff',
   },
   dark: {
-    ground: '#12121a',
-    surface: '#1c1c27',
-    text: '#ececf3',
-    muted: '#a6a6b8',
-    line: '#343446',
+    ground: '#111114',
+    surface: '#19191d',
+    text: '#ededf0',
+    muted: '#a3a3ae',
+    line: '#2e2e36',
     accent: '#a5a8fb',
     onAccent: '#16162a',
   },

@@ -59,6 +59,17 @@ const brandColor = z
     if (message !== undefined) context.addIssue({ code: 'custom', message });
   });
 
+const timeZone = z.string().refine((zone) => isTimeZone(zone), 'must be a time zone such as Europe/Berlin');
+
+function isTimeZone(zone: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: zone });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 export const brandVariables = {
   APP_NAME: oneLine(MAX_NAME).optional(),
   APP_HOME_URL: page.optional(),
@@ -68,6 +79,7 @@ export const brandVariables = {
   TERMS_URL: publicLink.optional(),
   PRIVACY_URL: publicLink.optional(),
   TERMS_VERSION: oneLine(MAX_VERSION).optional(),
+  TIME_ZONE: timeZone.default('UTC'),
 };
 
 type BrandEnvironment = z.output<z.ZodObject<typeof brandVariables>>;

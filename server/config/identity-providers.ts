@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isInTheClear } from '../shared/loopback.ts';
-import { ownMethods, ownOrigins, type ProviderName } from '../shared/method-names.ts';
+import { IMPERSONATION, ownMethods, ownOrigins, type ProviderName } from '../shared/method-names.ts';
 import type { Environment } from './values.ts';
 
 /**
@@ -40,6 +40,7 @@ const presetOf = (name: string): Preset | undefined => (Object.hasOwn(presets, n
 export const takenNames: readonly string[] = [
   ...ownMethods,
   ...ownOrigins,
+  IMPERSONATION,
   'register',
   'verify-email',
   'resend-verification',

@@ -12,6 +12,7 @@ import { hasDevTools, isOnThisMachine } from './dev-tools.ts';
 import { identityProvidersIn, identityProviderVariables } from './identity-providers.ts';
 import { insecureSettings, settingsToWarnOf } from './insecure-settings.ts';
 import { limitVariables, ratesOf } from './limits.ts';
+import { profileFieldsIn } from './profile-fields.ts';
 import { redisSentinel, redisUrl } from './redis.ts';
 import { tracesOf, traceVariables } from './traces.ts';
 import {
@@ -21,6 +22,7 @@ import {
   databaseAddresses,
   domains,
   type Environment,
+  hashListFile,
   imageSizes,
   networks,
   origins,
@@ -102,14 +104,20 @@ const variables = {
   METRICS_HOST: z.string().default('127.0.0.1'),
   ...traceVariables,
   PASSWORD_ITERATIONS: whole(1, 10_000_000).default(100_000),
+  PASSWORD_STRENGTH: whole(0, 4).default(0),
+  BREACHED_PASSWORDS_FILE: hashListFile.optional(),
   ...limitVariables,
+  CHALLENGE: z.enum(['off', 'auto', 'always']).default('off'),
   // At least as long as a mail about a new device accepts a response.
   ACTIVITY_DAYS: whole(7, 36_500).default(180),
   DELETION_GRACE_DAYS: whole(1, 3650).default(14),
   REGISTRATION: z.enum(['open', 'domains', 'invited', 'closed']).default('open'),
   REGISTRATION_DOMAINS: domains,
+  EMAIL_CODES: z.enum(['on', 'off']).default('off'),
+  IMPERSONATION: z.enum(['on', 'quiet', 'off']).default('off'),
   PUBLIC_USERS: z.enum(['full', 'without-email', 'session', 'off']).default('full'),
   AVATARS: z.enum(['any', 'own']).default('any'),
+  PROFILE_FIELDS: z.string().optional(),
   UPLOADS: z.enum(['disk']).optional(),
   UPLOAD_TYPES: uploadTypes,
   // At most the size that S3 accepts in one PUT.
@@ -189,12 +197,16 @@ export function parseConfig(environment: Environment) {
   problems.push(...contradictions(env));
   const identityProviders = identityProvidersIn(env, { devTools: hasDevTools(env) });
   problems.push(...identityProviders.problems);
+  const profileFields = profileFieldsIn(env);
+  problems.push(...profileFields.problems);
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   return Object.freeze({
     ...assemble(parsed.data),
     /** The configured identity providers by name. */
     identityProviders: identityProviders.clients,
     embeddedProvider: identityProviders.embedded,
+    /** The operator's own fields of profiles; none by default. */
+    profileFields: profileFields.fields,
     /** True if front ends on any port of this machine may call the service, such as Vite's 5173. */
     acceptsLoopbackOrigins: !isProduction && isOnThisMachine(env),
     /** True if anything is served under /dev. */
@@ -303,6 +315,10 @@ function assemble(env: z.output<typeof schema>) {
     deletionGraceDays: env.DELETION_GRACE_DAYS,
     /** Who may register; `domains` are in lower case, with `*.example.com` for subdomains. */
     registration: { mode: env.REGISTRATION, domains: env.REGISTRATION_DOMAINS },
+    /** Whether a code by mail logs in. */
+    emailCodes: env.EMAIL_CODES === 'on',
+    /** Whether administrators may act for users; `quiet`: without a mail to the user. */
+    impersonation: env.IMPERSONATION,
     /** The fields and callers of the public reads of users. */
     publicUsers: env.PUBLIC_USERS,
     /** True if avatars must be uploads of this service. */
@@ -321,6 +337,8 @@ function assemble(env: z.output<typeof schema>) {
     /** True if the account pages are served; false for a team's own front end at appUrl. */
     pages: env.PAGES === 'on',
     brand: brandOf(env),
+    /** Of the times in mails: an IANA name. */
+    timeZone: env.TIME_ZONE,
     /** The name of the service in mails and authenticators. */
     siteName: env.APP_NAME ?? new URL(appUrl).host,
     /** A folder with texts that replace the built-in ones. */
@@ -333,7 +351,13 @@ function assemble(env: z.output<typeof schema>) {
     metricsHost: env.METRICS_HOST,
     traces: tracesOf(env),
     passwordIterations: env.PASSWORD_ITERATIONS,
+    /** The lowest score of zxcvbn that a new password must have; 0: none. */
+    passwordStrength: env.PASSWORD_STRENGTH,
+    /** Hashes of passwords that are refused. */
+    breachedPasswordsFile: env.BREACHED_PASSWORDS_FILE,
     rates: ratesOf(env),
+    /** When calls without a session need a proof of work: see server/challenge. */
+    challenge: env.CHALLENGE,
   };
 }
 

@@ -20,7 +20,9 @@ const limits = {
   authorizationStart: rate(300, 15 * 60),
   passkeyStart: rate(100, 15 * 60),
   totpStart: rate(20, 60 * 60),
+  uniqueField: rate(20, 60 * 60),
   read: optionalRate,
+  flood: rate(1000, 15 * 60),
 };
 type Limits = typeof limits;
 export type LimitName = keyof Limits;

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
+import { openHashList } from '../lib/hash-list.ts';
 import { defaultUploadTypes, isUploadType } from '../lib/media-types.ts';
 import { type ImagePurpose, imagePurposes, MAX_VARIANTS, pictureSides } from '../shared/image-limits.ts';
 
@@ -116,6 +117,16 @@ const toRate = (text: string): Rate => {
   const [points, seconds] = text.split('/').map(Number) as [number, number];
   return { points, seconds };
 };
+
+/** A file that `npm run breached-passwords` has made. */
+export const hashListFile = z.string().superRefine((path, context) => {
+  try {
+    openHashList(path).close();
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    context.addIssue({ code: 'custom', message: `must be a file made by \`npm run breached-passwords\`: ${reason}` });
+  }
+});
 
 /** `5/900`: five times in 900 seconds. */
 export const rate = (points: number, seconds: number) => rateText.default(`${points}/${seconds}`).transform(toRate);

@@ -39,7 +39,8 @@ const byUser = { userId: USER, actor: 'user' };
 const method = z.string().meta({ description: '`password`, `passkey`, or the name of the identity provider' });
 const provider = z.string().meta({ description: 'The name of the identity provider' });
 const fields = z.array(z.string()).meta({
-  description: 'Names of fields: `name`, `bio`, `location`, `website`, `avatar`, `language`, `loginMethods`',
+  description:
+    'Names of fields: `name`, `bio`, `location`, `website`, `avatar`, `language`, `loginMethods`; `fields.` and the name of a field of `PROFILE_FIELDS`',
 });
 const removedMethods = z.array(z.string()).optional().meta({
   description: 'Login methods that were removed with it: `password`, `passkey`, `totp`, `recovery`, names of providers',

@@ -2,6 +2,7 @@ import Koa from 'koa';
 import type { Access } from '../access/index.ts';
 import type { Accounts } from '../accounts/index.ts';
 import type { Applications } from '../applications/index.ts';
+import type { Challenges } from '../challenge/index.ts';
 import type { Config } from '../config/index.ts';
 import type { Events } from '../events/index.ts';
 import type { Limits } from '../limits/index.ts';
@@ -31,12 +32,13 @@ import { requestLog } from './request-log.ts';
 import { boundedAccept, crossOrigin, originCheck, requireTarget, securityHeaders } from './security.ts';
 import { telemetry } from './telemetry.ts';
 import { files } from './web/files.ts';
-import { pages } from './web/pages.ts';
+import { designPage, pages } from './web/pages.ts';
 
 interface Parts {
   accounts: Accounts;
   access: Access;
   applications: Applications;
+  challenges: Challenges | undefined;
   oauth: OAuth;
   events: Events;
   limits: Limits;
@@ -59,6 +61,7 @@ export function createApp(
     accounts,
     access,
     applications,
+    challenges,
     oauth,
     events,
     limits,
@@ -80,6 +83,7 @@ export function createApp(
     accounts,
     access,
     applications,
+    challenges,
     oauth,
     events,
     limits,
@@ -120,6 +124,8 @@ export function createApp(
   if (devIdentityProvider) app.use(devIdentityProvider.middleware);
 
   const accountPages = config.pages && pages(pageSettings(config, accounts), texts, log);
+  const design = accountPages && config.devTools && designPage(pageSettings(config, accounts), texts, log);
+  if (design) app.use(design);
   if (accountPages) app.use(accountPages);
 
   // Failures while a response is sent: mostly clients that disconnected.
@@ -144,7 +150,19 @@ const endsOfFlows = ({ brand, origins, acceptsLoopbackOrigins }: Config) => ({
 
 /** The settings of the account pages that depend on the configuration and the parts. */
 const pageSettings = (
-  { appUrl, registration, smtpUrl, brand, origins, acceptsLoopbackOrigins, termsVersion }: Config,
+  {
+    appUrl,
+    registration,
+    emailCodes,
+    impersonation,
+    smtpUrl,
+    brand,
+    origins,
+    acceptsLoopbackOrigins,
+    passwordStrength,
+    termsVersion,
+    profileFields,
+  }: Config,
   { providers }: Accounts,
 ) => ({
   appUrl,
@@ -154,6 +172,11 @@ const pageSettings = (
   providers: providers.names,
   reauthenticatingProviders: providers.reauthenticating,
   registration,
+  emailCodes,
+  impersonation: impersonation !== 'off',
+  passwordStrength: passwordStrength || undefined,
   termsVersion,
+  // Names of fields that users may not read are not told.
+  profileFields: profileFields.length > 0 ? profileFields.filter(({ read }) => read !== 'services') : undefined,
   mailbox: smtpUrl ? undefined : '/dev/mail',
 });

@@ -6,6 +6,7 @@ import type { Scope } from '../access/scopes.ts';
 import type { Accounts } from '../accounts/index.ts';
 import type { Session } from '../accounts/sessions/index.ts';
 import type { Applications } from '../applications/index.ts';
+import type { Challenges } from '../challenge/index.ts';
 import type { Config } from '../config/index.ts';
 import { createServiceTokens, type ServiceTokens } from '../config/service-tokens.ts';
 import { ServiceError } from '../errors.ts';
@@ -34,6 +35,7 @@ interface Parts {
   accounts: Accounts;
   access: Access;
   applications: Applications;
+  challenges: Challenges | undefined;
   oauth: Pick<OAuth, 'access' | 'answerDevice' | 'checkLogout' | 'proceed'>;
   events: Events;
   limits: Limits;
@@ -87,6 +89,10 @@ class RequestContext implements Context {
     return this.#parts.applications;
   }
 
+  get challenges() {
+    return this.#parts.challenges;
+  }
+
   get oauth() {
     return this.#parts.oauth;
   }
@@ -114,6 +120,10 @@ class RequestContext implements Context {
   clientAddress() {
     const { socket } = this.#ctx.req;
     return clientAddress(socket.remoteAddress, this.#ctx.get('X-Forwarded-For'), this.#config.trustedProxies);
+  }
+
+  challengeSolution() {
+    return this.#ctx.get('Challenge-Solution');
   }
 
   userAgent() {

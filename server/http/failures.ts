@@ -21,7 +21,12 @@ export function answerFailures(log: Log): Middleware {
 }
 
 /** A caller without access gets the ordinary error body. */
-export const withoutAccess = new Set<ErrorCode>(['UNAUTHENTICATED', 'INSUFFICIENT_SCOPE', 'ORIGIN_MISMATCH']);
+export const withoutAccess = new Set<ErrorCode>([
+  'UNAUTHENTICATED',
+  'INSUFFICIENT_SCOPE',
+  'FORBIDDEN',
+  'ORIGIN_MISMATCH',
+]);
 
 /** Routes with `errorField` get a field `error`: one sentence about the first problem (`only`: nothing else). */
 function bodyOf(error: ServiceError, errorField: unknown): object {

@@ -41,6 +41,8 @@ const limits = {
   passkeyStart: { per: 'address', whenDown: 'refuse' },
   /** Secrets for an authenticator app: each is drawn as a QR code and occupies the store for ten minutes. */
   totpStart: { per: 'user', whenDown: 'refuse' },
+  /** Values for a unique field of a profile: a refusal tells that another account has the value. */
+  uniqueField: { per: 'user', whenDown: 'refuse' },
   /** Public reads of users. Off unless configured. */
   read: { per: 'address', whenDown: 'allow' },
 } as const satisfies Record<string, { per: 'address' | 'user' | 'account' | 'device'; whenDown: 'refuse' | 'allow' }>;
@@ -60,7 +62,7 @@ const IPV6_NETWORKS = [
  */
 const KNOWN_TIMES = 4;
 
-type LimitName = keyof typeof limits;
+export type LimitName = keyof typeof limits;
 
 /** The limits that a client address uses while it logs in. */
 const loginLimits = ['login', 'idpStart', 'passkeyStart'] as const satisfies LimitName[];
@@ -152,7 +154,7 @@ export function exceeded(
   });
 }
 
-type Share = { key: string; times: number };
+export type Share = { key: string; times: number };
 
 function sharesOf(per: (typeof limits)[LimitName]['per'], key: string | KnownKey): Share[] {
   if (typeof key !== 'string') {
@@ -164,8 +166,11 @@ function sharesOf(per: (typeof limits)[LimitName]['per'], key: string | KnownKey
   return per === 'address' ? networksOf(key) : [{ key, times: 1 }];
 }
 
+/** Whether calls go on uncounted while the store is down. */
+export const allowsWhenDown = (name: LimitName): boolean => limits[name].whenDown === 'allow';
+
 /** The keys of an address: an IPv4 address itself, or each network of an IPv6 address. */
-function networksOf(address: string): Share[] {
+export function networksOf(address: string): Share[] {
   if (!ipaddr.IPv6.isValid(address)) return [{ key: address, times: 1 }];
   const bytes = ipaddr.IPv6.parse(address).toByteArray();
   return IPV6_NETWORKS.map(({ bits, times }) => {
@@ -173,6 +178,9 @@ function networksOf(address: string): Share[] {
     return { key: `${network.toString()}/${bits}`, times };
   });
 }
+
+/** The key of all addresses that one customer may have. */
+export const widestNetworkOf = (address: string): string => networksOf(address).at(-1)?.key ?? address;
 
 export type Limits = ReturnType<typeof createLimits>;
 

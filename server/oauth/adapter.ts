@@ -12,12 +12,24 @@ import { createReplayCheck, createShortLived, shortLivedModels } from './short-l
 const SECOND_MS = 1000;
 const toSeconds = (ms: number) => Math.floor(ms / SECOND_MS);
 
+/** What the models of one request share: the library asks for each of them by itself. */
+export interface RequestState {
+  /** The client address. */
+  sender: string;
+  /** The grant of the code or refresh token that was found. */
+  grant?: FoundGrant;
+  /** A search for an access token. */
+  accessToken?: Promise<AdapterPayload | undefined>;
+  /** The refresh token to replace. */
+  replaced?: string;
+}
+
 export interface AdapterNeeds {
   database: Database;
   store: KeyValueStore;
   grants: Grants;
-  /** Who sends the request under way: its client address. */
-  sender(): string;
+  /** Of the request under way. */
+  request(): RequestState;
   /** The error of the library for a used code or token. */
   invalidGrant(message: string): Error;
 }
@@ -46,7 +58,10 @@ export function createAdapter(model: string, needs: AdapterNeeds): Adapter {
   if (model === 'Grant')
     return {
       ...none,
-      find: async (id) => toPayload(await grants.find(id)),
+      async find(id) {
+        const { grant } = needs.request();
+        return toPayload(grant?.id === id ? grant : await grants.find(id));
+      },
       destroy: (id) => grants.end(id, backgroundJob),
     };
   if (model === 'AuthorizationCode' || model === 'RefreshToken') return artifactAdapter(model, needs);
@@ -59,21 +74,41 @@ export function createAdapter(model: string, needs: AdapterNeeds): Adapter {
   return shortLivedModels.includes(model) ? shortLivedAdapter(model, needs) : none;
 }
 
-function artifactAdapter(kind: ArtifactKind, { database, grants, sender, invalidGrant }: AdapterNeeds): Adapter {
+function artifactAdapter(
+  kind: ArtifactKind,
+  { database, store, grants, request, invalidGrant }: AdapterNeeds,
+): Adapter {
   const artifacts = createArtifacts(database, kind);
+  /** RFC 9700 section 4.14.2. */
+  const refuseUsed = async (): Promise<never> => {
+    const { grant } = request();
+    if (grant) await grants.end(grant.id, backgroundJob);
+    throw invalidGrant('it was already used');
+  };
   return {
     ...none,
     async upsert(token, payload, expiresIn = 0) {
-      const isStored = await artifacts.insert(token, payload, expiresIn * SECOND_MS);
-      if (!isStored) throw invalidGrant('the grant has ended');
-      if (kind === 'RefreshToken' && payload.grantId !== undefined) await grants.touch(payload.grantId);
+      const { sender, replaced, grant } = request();
+      const use = { sender, replaced, isUseDue: grant?.isUseDue };
+      // The access token is stored there next. Without it the application would not get the new refresh token.
+      if (replaced !== undefined) await store.ping();
+      const outcome = await artifacts.insert(token, payload, expiresIn * SECOND_MS, use);
+      if (outcome === 'already used') await refuseUsed();
+      if (outcome === 'grant ended') throw invalidGrant('the grant has ended');
     },
-    find: (token) => artifacts.find(token, sender()),
+    async find(token) {
+      const state = request();
+      // Introspection looks for a token of each kind at once.
+      if (await state.accessToken) return undefined;
+      const found = await artifacts.find(token, state.sender);
+      if (found) state.grant = found.grant;
+      return found?.payload;
+    },
     async consume(token) {
-      const other = await artifacts.consume(token, sender());
-      if (!other) return;
-      if (other.grantId !== undefined) await grants.end(other.grantId, backgroundJob);
-      throw invalidGrant('it was already used');
+      const state = request();
+      // With its successor: the library makes it next, and a crash between the two would end the grant.
+      if (kind === 'RefreshToken') state.replaced = token;
+      else if (!(await artifacts.consume(token, state.sender))) await refuseUsed();
     },
     destroy: artifacts.remove,
     // They end with their grant.
@@ -101,12 +136,16 @@ function deviceCodeAdapter({ store, grants, invalidGrant }: AdapterNeeds): Adapt
   };
 }
 
-function shortLivedAdapter(model: string, { store, invalidGrant }: AdapterNeeds): Adapter {
+function shortLivedAdapter(model: string, { store, request, invalidGrant }: AdapterNeeds): Adapter {
   const shortLived = createShortLived(store, model);
   return {
     ...none,
     upsert: (token, payload, expiresIn = 0) => shortLived.insert(token, payload, expiresIn * SECOND_MS),
-    find: shortLived.find,
+    find(token) {
+      const found = shortLived.find(token);
+      if (model === 'AccessToken') request().accessToken = found;
+      return found;
+    },
     async consume(token) {
       if (!(await shortLived.take(token))) throw invalidGrant('it was already used');
     },

@@ -6,7 +6,7 @@ import type { AdapterPayload } from 'oidc-provider';
 import { z } from 'zod';
 import { hashOf } from '../lib/random-token.ts';
 import type { KeyValueStore } from '../parts/key-value/contract.ts';
-import { stored } from './short-lived.ts';
+import { stored, unexpired } from './short-lived.ts';
 
 const reference = z.object({ id: z.string() });
 
@@ -14,7 +14,10 @@ export const createDeviceCodes = (store: KeyValueStore) => {
   const keyOf = (id: string) => `oauth:DeviceCode:${id}`;
   const unusedKeyOf = (id: string) => `oauth:DeviceCode:unused:${id}`;
   const userKeyOf = (userCode: string) => `oauth:DeviceCode:user:${userCode}`;
-  const read = async (id: string) => (await store.get(keyOf(id), stored))?.payload;
+  const read = async (id: string) => {
+    const found = await store.get(keyOf(id), stored);
+    return found ? unexpired(found.payload) : undefined;
+  };
 
   return {
     /** Rejects if another device has the user code. */
@@ -43,8 +46,8 @@ export const createDeviceCodes = (store: KeyValueStore) => {
     async answer(userCode: string, decide: () => Promise<AdapterPayload>): Promise<boolean> {
       const taken = await store.take(userKeyOf(userCode), reference);
       const payload = taken && (await read(taken.id));
-      const ttlMs = (payload?.exp ?? 0) * 1000 - Date.now();
-      if (!taken || ttlMs <= 0) return false;
+      if (!payload) return false;
+      const ttlMs = (payload.exp ?? 0) * 1000 - Date.now();
       const given = await decide().catch(async (error: unknown) => {
         await store.set(userKeyOf(userCode), taken, { ttlMs });
         throw error;

@@ -28,8 +28,14 @@ export const OFFLINE = 'offline_access';
 
 const grantFields = ['id', 'userId', 'applicationId', 'scopes', 'resources', 'createdAt', 'expiresAt'] as const;
 
-/** A valid grant. `hasSession`: the session that made it is open. Times in milliseconds since 1970. */
-export type FoundGrant = Pick<Grant, (typeof grantFields)[number]> & { hasSession: boolean };
+/** A use is recorded at most once in this time. */
+const RECORDED_MS = 60_000;
+
+/**
+ * A valid grant. `hasSession`: the session that made it is open. `isUseDue`: no use was recorded lately. Times in
+ * milliseconds since 1970.
+ */
+export type FoundGrant = Pick<Grant, (typeof grantFields)[number]> & { hasSession: boolean; isUseDue: boolean };
 
 /** What an application asks for, and who is asked. */
 export interface Request {
@@ -74,6 +80,25 @@ export const validGrants = (tables: ReadTables, { now }: Pick<Database, 'now'>) 
     .where('applications.disabled_by', 'is', null)
     .where('grants.expires_at', '>', now);
 
+export type GrantRow = Omit<FoundGrant, 'hasSession' | 'isUseDue'> & { hasSession: number; isUseDue: number };
+
+const grantColumns = columnsOf(grantFields).map((column) => `grants.${column}` as const);
+
+/** Selects a `GrantRow` of each valid grant. */
+export const foundGrants = (tables: ReadTables, { now }: Pick<Database, 'now'>) =>
+  validGrants(tables, { now })
+    .select(grantColumns)
+    .select([
+      sql<number>`sessions.id is not null`.as('hasSession'),
+      sql<number>`grants.last_used_at <= ${now} - ${sql.lit(RECORDED_MS)}`.as('isUseDue'),
+    ]);
+
+export const toFound = ({ hasSession, isUseDue, ...grant }: GrantRow): FoundGrant => ({
+  ...grant,
+  hasSession: hasSession === 1,
+  isUseDue: isUseDue === 1,
+});
+
 /** Inserts the event that a grant began or ended. */
 export const recordGrant = (
   activity: Pick<Activity, 'record'>,
@@ -85,9 +110,7 @@ export const recordGrant = (
 
 export const createGrants = ({ database, activity, mails }: Parts) => {
   const { now } = database;
-  const columns = columnsOf(grantFields).map((column) => `grants.${column}` as const);
-  const hasSession = sql<number>`sessions.id is not null`.as('hasSession');
-  const rowsById = prepared<Omit<FoundGrant, 'hasSession'> & { hasSession: number }>();
+  const rowsById = prepared<GrantRow>();
 
   const ofUser = (tables: ReadTables, userId: string, applicationId: string) =>
     validGrants(tables, database)
@@ -123,12 +146,12 @@ export const createGrants = ({ database, activity, mails }: Parts) => {
       const [row] = await database.query((tables) =>
         rowsById(tables, {
           shape: 1,
-          build: () => validGrants(tables, database).select(columns).select(hasSession).where('grants.id', '=', id),
+          build: () => foundGrants(tables, database).where('grants.id', '=', id),
           parameters: [id],
         }),
       );
       if (!row) return undefined;
-      const grant = { ...row, hasSession: row.hasSession === 1 };
+      const grant = toFound(row);
       return grant.hasSession || wordsIn(grant.scopes).includes(OFFLINE) ? grant : undefined;
     },
 
@@ -197,13 +220,6 @@ export const createGrants = ({ database, activity, mails }: Parts) => {
       );
       mails.wake();
       return saved;
-    },
-
-    /** Records a use, such as a refresh. */
-    async touch(id: string): Promise<void> {
-      await database.write((tables) =>
-        tables.updateTable('grants').set({ last_used_at: now }).where('id', '=', id).execute(),
-      );
     },
 
     /** Ends one grant and all its tokens: a code or refresh token was used twice, or the application gave it back. */

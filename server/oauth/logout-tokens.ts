@@ -45,13 +45,20 @@ export const createLogoutTokens = ({ database, keys, issuer }: Parts) => {
         .execute();
     });
 
-  /** `sid`: only this login has ended; without it, all of the user's. */
-  const sign = async (userId: string, applicationId: string, sid: string | undefined): Promise<string> => {
+  /** `sid`: only this login has ended; without it, all that the user began before `time`. */
+  const sign = async (
+    userId: string,
+    applicationId: string,
+    sid: string | undefined,
+    time: string,
+  ): Promise<string> => {
     const { importJWK, SignJWT } = await import('jose');
     const [key] = await keys.published();
     if (!key) throw new Error('there is no key to sign with');
     const events = { 'http://schemas.openid.net/event/backchannel-logout': {} };
-    return new SignJWT({ events, ...(sid !== undefined && { sid }) })
+    // RFC 8417: a token that is repeated later must not end logins that began since.
+    const toe = Math.floor(Date.parse(time) / 1000);
+    return new SignJWT({ events, toe, ...(sid !== undefined && { sid }) })
       .setProtectedHeader({ alg: 'ES256', kid: key.kid, typ: 'logout+jwt' })
       .setIssuer(issuer)
       .setAudience(applicationId)
@@ -64,17 +71,17 @@ export const createLogoutTokens = ({ database, keys, issuer }: Parts) => {
 
   return {
     /** What the application has to be told at an event. */
-    async messages(applicationId: string, { type, data }: PublicEvent): Promise<LogoutMessage[]> {
+    async messages(applicationId: string, { type, data, timestamp }: PublicEvent): Promise<LogoutMessage[]> {
       const { userId } = data;
       if (type === 'grant.revoked') {
         // Its grants are deleted.
         if (data.applicationId !== applicationId) return [];
-        return [{ token: await sign(userId, applicationId, data.sid), accepted: async () => undefined }];
+        return [{ token: await sign(userId, applicationId, data.sid, timestamp), accepted: async () => undefined }];
       }
       const logins = await endedLogins(userId, applicationId);
       return Promise.all(
         logins.map(async ({ id, epoch }) => ({
-          token: await sign(userId, applicationId, id),
+          token: await sign(userId, applicationId, id, timestamp),
           async accepted() {
             await database.write((tables) =>
               tables

@@ -6,7 +6,7 @@ import { hashOf } from '../lib/random-token.ts';
 import { pagePaths } from '../shared/page-paths.ts';
 import { firstLanguage, LOCALES_PARAMETER, languages } from '../shared/texts/languages.ts';
 import type { Log } from '../telemetry/log.ts';
-import { type AdapterNeeds, createAdapter } from './adapter.ts';
+import { type AdapterNeeds, createAdapter, type RequestState } from './adapter.ts';
 import { MULTI_FACTOR } from './authorizations.ts';
 import { compareSecret, extraMetadata, hasOpaqueTokens, resourceScopesOf, resourcesOf } from './clients.ts';
 import { RESUME_COOKIE, routes } from './paths.ts';
@@ -36,9 +36,15 @@ interface Parts extends Pick<AdapterNeeds, 'database' | 'store' | 'grants'> {
 export async function createProvider({ issuer, keys, users, senderOf, log, ...needs }: Parts): Promise<Provider> {
   const { default: OidcProvider, errors, interactionPolicy } = await import('oidc-provider');
 
+  const states = new WeakMap<object, RequestState>();
   const storage: AdapterNeeds = {
     ...needs,
-    sender: () => (OidcProvider.ctx && senderOf(OidcProvider.ctx.req)?.clientAddress) ?? '',
+    request() {
+      const { ctx } = OidcProvider;
+      const state = (ctx && states.get(ctx)) ?? { sender: (ctx && senderOf(ctx.req)?.clientAddress) ?? '' };
+      if (ctx) states.set(ctx, state);
+      return state;
+    },
     invalidGrant: (message) => new errors.InvalidGrant(message),
   };
 
@@ -149,22 +155,27 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
       const id = oidc.result?.consent?.grantId;
       return id === undefined ? undefined : oidc.provider.Grant.find(id);
     },
-    async findAccount(_ctx, id, token) {
-      const user = await users.find(id);
-      if (!user) return undefined;
-      const { name, avatar, website, email, emailVerified } = user;
+    async findAccount({ oidc }, id, token) {
       return {
         accountId: id,
-        claims: (use) => ({
-          sub: id,
+        async claims(use) {
           // The login that back-channel logout ends: a grant belongs to one session and application.
-          ...(use === 'id_token' && token && 'grantId' in token && { sid: token.grantId }),
-          name,
-          email,
-          email_verified: emailVerified,
-          ...(avatar && { picture: avatar }),
-          ...(website && { website }),
-        }),
+          const sid = use === 'id_token' && token && 'grantId' in token ? { sid: token.grantId } : {};
+          // The library removes the others: an application gets them from userinfo, unless its token is for a resource.
+          if (use === 'id_token' && oidc.entities.AccessToken?.aud === undefined) return { sub: id, ...sid };
+          const user = await users.find(id);
+          if (!user) throw new errors.InvalidToken('the user is unknown');
+          const { name, avatar, website, email, emailVerified } = user;
+          return {
+            sub: id,
+            ...sid,
+            name,
+            email,
+            email_verified: emailVerified,
+            ...(avatar && { picture: avatar }),
+            ...(website && { website }),
+          };
+        },
       };
     },
     renderError(ctx, { error, error_description: description }) {

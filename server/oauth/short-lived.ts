@@ -18,6 +18,15 @@ const isPayload = (value: unknown) => typeof value === 'object' && value !== nul
 /** As the key-value store has it. */
 export const stored = z.object({ payload: z.custom<AdapterPayload>(isPayload) });
 
+/** For what an instance decides and stores anew of something that has not expired, if its clock is ahead. */
+const MIN_LIFE_SECONDS = 60;
+
+/** What a storage returns has not expired: it judges by one clock, and that of an instance may be ahead. */
+export const unexpired = ({ exp, ...payload }: AdapterPayload): AdapterPayload => ({
+  ...payload,
+  ...(exp !== undefined && { exp: Math.max(exp, Math.floor(Date.now() / 1000) + MIN_LIFE_SECONDS) }),
+});
+
 /** Payloads of one model in the key-value store, under the hash of their token and without it. */
 export const createShortLived = (store: KeyValueStore, model: string) => {
   const keyOf = (token: string) => `oauth:${model}:${hashOf(token)}`;
@@ -28,7 +37,7 @@ export const createShortLived = (store: KeyValueStore, model: string) => {
 
     async find(token: string): Promise<AdapterPayload | undefined> {
       const found = await store.get(keyOf(token), stored);
-      return found ? { ...found.payload, jti: token } : undefined;
+      return found ? { ...unexpired(found.payload), jti: token } : undefined;
     },
 
     /** Resolves to whether this call removed it. */

@@ -3,6 +3,7 @@ export const pagePaths = {
   home: '/',
   register: '/register',
   logIn: '/login',
+  emailCode: '/email-code',
   secondFactor: '/second-factor',
   verifyEmail: '/verify-email',
   forgotPassword: '/forgot-password',
@@ -25,6 +26,9 @@ export const pagePaths = {
 } as const;
 
 export type PagePath = (typeof pagePaths)[keyof typeof pagePaths];
+
+/** The page of all controls, in development only. */
+export const designPath = '/dev/design';
 
 type SessionPath = Extract<PagePath, `/dashboard${string}` | `/admin${string}`>;
 

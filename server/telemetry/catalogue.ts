@@ -35,6 +35,10 @@ export const counters = {
     help: 'Logins by method (password, passkey, the name of a provider; totp, recovery and passkey for the second step) and outcome',
     labels: ['method', 'outcome'],
   },
+  account_challenges_total: {
+    help: 'Challenges (CHALLENGE) by procedure and outcome: demanded, solved, failed (a wrong, expired or used solution)',
+    labels: ['procedure', 'outcome'],
+  },
   account_background_failures_total: {
     help: 'Failures that no response and no log line reports, by work; background.ts says what each leaves behind',
     labels: ['what'],

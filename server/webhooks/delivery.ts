@@ -5,8 +5,7 @@
  */
 import { v7 as uuidv7 } from 'uuid';
 import type { Webhook } from '../../entities/index.ts';
-import type { Account } from '../accounts/users/index.ts';
-import { toProfile } from '../accounts/users/index.ts';
+import type { Users } from '../accounts/users/index.ts';
 import type { PublicEvent } from '../events/index.ts';
 import { type AllTables, columnsOf, type Database, sql } from '../parts/database/contract.ts';
 import type { WebhookResponse, WebhookSender } from '../parts/webhook-sender/contract.ts';
@@ -62,7 +61,7 @@ export interface DeliveryNeeds {
   deliveries: Deliveries;
   /** By their ids. */
   readEvents(ids: readonly string[]): Promise<PublicEvent[]>;
-  findUser(id: string): Promise<Account | undefined>;
+  users: Pick<Users, 'find' | 'views'>;
   /** Queues mails to administrators in the caller's transaction. */
   mailAdministrators(tables: AllTables, kind: `webhook-${'gone' | 'failing'}`, host: string): Promise<void>;
   wakeMails(): void;
@@ -78,7 +77,7 @@ export interface DeliveryNeeds {
 }
 
 export const createDelivery = (needs: DeliveryNeeds) => {
-  const { database, deliveries, readEvents, findUser, mailAdministrators, wakeMails } = needs;
+  const { database, deliveries, readEvents, users, mailAdministrators, wakeMails } = needs;
   const { logoutMessages, sender, secrets, log, concurrency, hasWebhooks } = needs;
   const leaseEnd = sql<number>`${database.now} + ${LEASE_MS}`;
   const stopping = new AbortController();
@@ -124,8 +123,8 @@ export const createDelivery = (needs: DeliveryNeeds) => {
   /** The body is made at each try, with the current profile. */
   const bodyOf = async ({ include }: Target, event: object & { data: object }): Promise<string> => {
     const { userId } = event.data as { userId?: string };
-    const user = include.includes('user') && userId ? await findUser(userId) : undefined;
-    return JSON.stringify(user ? { ...event, data: { ...event.data, user: toProfile(user) } } : event);
+    const user = include.includes('user') && userId ? await users.find(userId) : undefined;
+    return JSON.stringify(user ? { ...event, data: { ...event.data, user: users.views.toProfile(user) } } : event);
   };
 
   /** Signs and sends an event. Rejects only if the database does not respond. */

@@ -71,7 +71,7 @@ export function createWebhooks({ webhooks: { concurrency } }: Pick<Config, 'webh
     database,
     deliveries,
     readEvents: events.byIds,
-    findUser: accounts.users.find,
+    users: accounts.users,
     mailAdministrators: accounts.administration.mailAdministrators,
     wakeMails: accounts.administration.wakeMails,
     logoutMessages,

@@ -15,7 +15,7 @@ export interface Figures {
 
 export interface Ratio {
   value: number;
-  unit?: 'ms' | 'MB';
+  unit?: 'ms' | 'MB' | 'kB';
   goal?: { atMost: number } | { atLeast: number };
   /** A ratio that is stable between runs: it is compared with the committed one. */
   isStable?: true;
@@ -29,7 +29,7 @@ export interface Result {
   others?: Record<string, Figures>;
   /** Our value divided by the limit: the hand-written server, or what the machine can do. */
   toLimit?: Ratio;
-  /** The peer's CPU divided by ours, or our rate divided by the peer's. */
+  /** The peer's CPU divided by ours, or our rate or latency divided by the peer's. */
   toPeer?: Ratio;
 }
 

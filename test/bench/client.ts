@@ -2,9 +2,10 @@ import { Agent, type IncomingHttpHeaders, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 
 /** Keeps idle connections, like a proxy in front of the service. */
-const agent = new Agent({ keepAlive: true, maxSockets: 256 });
+const agent = new Agent({ keepAlive: true, maxSockets: 4096 });
 
 export interface Answer {
+  status: number;
   headers: IncomingHttpHeaders;
   body: string;
 }
@@ -20,7 +21,14 @@ interface Options {
 }
 
 /** One request over a kept connection. Rejects on any other status. */
-export async function call(url: string, { method, headers = {}, body, status = 200 }: Options = {}): Promise<Answer> {
+export async function call(url: string, { status = 200, ...options }: Options = {}): Promise<Answer> {
+  const answer = await send(url, options);
+  if (answer.status !== status) throw new Error(`${url} answered ${answer.status}: ${answer.body}`);
+  return answer;
+}
+
+/** One request over a kept connection, with any answer. */
+export async function send(url: string, { method, headers = {}, body }: Omit<Options, 'status'> = {}): Promise<Answer> {
   const hasBody = body !== undefined;
   const isBytes = body instanceof Uint8Array;
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
@@ -30,9 +38,7 @@ export async function call(url: string, { method, headers = {}, body, status = 2
     headers: { ...(hasBody && { 'Content-Type': 'application/json' }), ...headers },
   })
     .once('response', async (response) => {
-      const answer = await text(response);
-      if (response.statusCode === status) resolve({ headers: response.headers, body: answer });
-      else reject(new Error(`${url} answered ${response.statusCode}: ${answer}`));
+      resolve({ status: response.statusCode ?? 0, headers: response.headers, body: await text(response) });
     })
     .once('error', reject)
     .end(isBytes || !hasBody ? body : JSON.stringify(body));

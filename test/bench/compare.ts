@@ -21,6 +21,8 @@ export interface Extent {
   rounds: number;
   /** Requests per round and server. */
   amount: number;
+  /** Default `CONNECTIONS`. */
+  connections?: number;
 }
 
 /**
@@ -29,14 +31,14 @@ export interface Extent {
  */
 export async function inTurn<Name extends string>(
   contenders: Record<Name, Contender>,
-  { warmUp = 2, rounds, amount }: Extent,
+  { warmUp = 2, rounds, amount, connections }: Extent,
 ): Promise<Record<Name, Round[]>> {
   const entries = Object.entries<Contender>(contenders);
   const measured = Object.fromEntries(entries.map(([name]) => [name, [] as Round[]]));
   for (let round = -warmUp; round < rounds; round++) {
     for (const [name, { url, pid, ask, calls = 1, settled }] of entries) {
       const before = cpuOfTree(pid);
-      const { perSecond, ...latency } = await load(url, ask, { amount, settled });
+      const { perSecond, ...latency } = await load(url, ask, { amount, connections, settled });
       const cpu = (cpuOfTree(pid) - before) / amount / calls;
       if (round >= 0) measured[name]?.push({ perSecond: perSecond * calls, cpu, ...latency });
     }
@@ -53,7 +55,7 @@ export const figures = (rounds: Round[]): Figures => ({
 });
 
 /** The median of the ratios of `a` to `b` within a round. */
-export const ratio = (of: 'cpu' | 'perSecond', a: Round[], b: Round[], goal?: Ratio['goal']): Ratio => ({
+export const ratio = (of: 'cpu' | 'perSecond' | 'p50', a: Round[], b: Round[], goal?: Ratio['goal']): Ratio => ({
   value: median(a.map((round, n) => round[of] / (b[n]?.[of] ?? Number.NaN))),
   ...(goal && { goal }),
   ...(of === 'cpu' && { isStable: true }),

@@ -12,10 +12,12 @@ export interface ImageLoad {
 process.once('message', async ({ url, people, atOnce }: ImageLoad) => {
   const upload = await imageForm();
   let begun = 0;
+  let reported = false;
   const repeated = async () => {
     while (process.connected) {
       await upload(url, people[begun++ % people.length] as Person);
-      if (process.connected) process.send?.('answered');
+      if (!reported) process.send?.('answered');
+      reported = true;
     }
   };
   await Promise.all(Array.from({ length: atOnce }, repeated));

@@ -1,5 +1,6 @@
 import { requireBinaries } from '../rig/servers/debian.ts';
 import type { Case, Result } from './case.ts';
+import { connections, processes, storm } from './cases/capacity.ts';
 import { endurance } from './cases/endurance.ts';
 import { enumeration } from './cases/enumeration.ts';
 import { events } from './cases/events.ts';
@@ -9,7 +10,7 @@ import { isolation } from './cases/isolation.ts';
 import { memory } from './cases/memory.ts';
 import { oauth } from './cases/oauth.ts';
 import { login, register } from './cases/passwords.ts';
-import { list, profile } from './cases/reads.ts';
+import { list, profile, serial } from './cases/reads.ts';
 import { start } from './cases/start.ts';
 import { telemetry } from './cases/telemetry.ts';
 import { presign, update } from './cases/writes.ts';
@@ -25,12 +26,16 @@ import { type Servers, startServers } from './servers.ts';
  */
 const cases: Case[] = [
   profile,
+  serial,
   list,
   update,
   presign,
   login,
   register,
   isolation,
+  storm,
+  connections,
+  processes,
   images,
   start,
   memory,

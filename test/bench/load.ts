@@ -34,7 +34,7 @@ export async function load(
     amount,
     connections = CONNECTIONS,
     settled,
-  }: { amount: number; connections?: number; settled?: (() => Promise<unknown>) | undefined },
+  }: { amount: number; connections?: number | undefined; settled?: (() => Promise<unknown>) | undefined },
 ): Promise<Load> {
   let made = 0;
   let wrong: string | undefined;

@@ -14,6 +14,20 @@ export function cpuOfTree(pid: number): number {
 /** Resident memory in MB of a process with all processes below it. */
 export const memoryOfTree = (pid: number): number => treeOf(pid).reduce((sum, each) => sum + memory(each), 0);
 
+/** The most that `memoryOfTree` was during the work, in MB, looked at ten times a second. */
+export async function peakOfTree(pid: number, work: () => Promise<unknown>): Promise<number> {
+  let peak = memoryOfTree(pid);
+  const timer = setInterval(() => {
+    peak = Math.max(peak, memoryOfTree(pid));
+  }, 100);
+  try {
+    await work();
+  } finally {
+    clearInterval(timer);
+  }
+  return peak;
+}
+
 function treeOf(pid: number): number[] {
   const children = new Map<number, number[]>();
   for (const each of readdirSync('/proc')
@@ -45,7 +59,10 @@ function statOf(pid: number) {
 /** Resident memory of a process in MB: `now`, or the `peak` since it began or was last reset. Linux only. */
 export function memory(pid: number, which: 'now' | 'peak' = 'now'): number {
   const field = { now: 'VmRSS', peak: 'VmHWM' }[which];
-  return Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
+  // A process that has just ended has none.
+  return (
+    Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024
+  );
 }
 
 /** Resets the peak: proc_pid_clear_refs(5). */

@@ -102,9 +102,14 @@ export const redisFaults: Record<string, Cause> = {
       every: 200,
       what: 'a session that ended but is still on the replicas',
     });
+    // Sentinel has the server that it promotes write its settings to its file: there the wrong password would stay.
     const reconnect = async (some: typeof groups) => {
       for (const { replicas } of some)
-        for (const { url } of replicas) await withClient(url, (client) => client.config('SET', 'masterauth', ''));
+        for (const { url } of replicas)
+          await withClient(url, async (client) => {
+            await client.config('SET', 'masterauth', '');
+            await client.config('REWRITE');
+          });
     };
     await reconnect(groups.filter((group) => group !== behind));
     const { inject, repair } = killed(behind.master, redis.settled);

@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { callerOf } from '../contract/rig/callers.ts';
-import type { Scenario } from '../contract/rig/scenario.ts';
 import { unlimited } from '../faults/load.ts';
 import { type RefreshLoad, startRefreshes } from '../faults/refresh-load.ts';
 import { until } from '../rig/until.ts';
-import { type ClusterStack, startClusterStack } from './stack.ts';
+import { asScenario, type ClusterStack, startClusterStack } from './stack.ts';
 
 /** Refreshes of tokens while database nodes and Redis masters fail. */
 
@@ -20,27 +19,6 @@ beforeAll(async () => {
   load = await startRefreshes(asScenario(stack), { users: USERS, bases: [stack.proxy.url] });
 });
 afterAll(() => stack?.stop());
-
-/** What contract scenarios need, through the proxy. */
-function asScenario({ proxy, services, smtp, databases, stop }: ClusterStack): Scenario {
-  const [view] = databases;
-  if (!view) throw new Error('no database');
-  return {
-    call: callerOf('rest', proxy.url),
-    stack: {
-      name: 'real',
-      services,
-      url: proxy.url,
-      appUrl: proxy.url,
-      waitForMail: ({ count: _, ...query }) => smtp.waitFor({ within: 30_000, ...query }),
-      mailsTo: async (address) => smtp.mails().filter(({ to }) => to.includes(address)),
-      database: view.query,
-      redis: undefined,
-      smtp,
-      stop,
-    },
-  };
-}
 
 /** Resolves once refreshes have succeeded again. */
 async function underLoad() {

@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { callerOf } from '../contract/rig/callers.ts';
+import type { Scenario } from '../contract/rig/scenario.ts';
 import { type DatabaseView, viewMysql } from '../rig/observe/database-view.ts';
 import { type Service, startService } from '../rig/process/service.ts';
 import { createAuthority } from '../rig/servers/certificates.ts';
@@ -62,10 +64,17 @@ export async function startDatabaseCluster(): Promise<DatabaseCluster> {
   return flavour.isMysql ? startGroupReplication(flavour) : startGalera(flavour);
 }
 
+export interface ClusterOptions {
+  /** The directory of the release to run, instead of the current code. */
+  tree?: string | undefined;
+  startDatabase?(): Promise<DatabaseCluster>;
+}
+
 /** Production instances behind HAProxy of docs/deploy, over TLS, on three Galera nodes and a Redis group. */
 export async function startClusterStack(
   redisGroup: keyof typeof redisGroups,
   env: Record<string, string>,
+  { tree, startDatabase = startDatabaseCluster }: ClusterOptions = {},
 ): Promise<ClusterStack> {
   const running: { stop(): Promise<unknown> }[] = [];
   const started = async <T extends { stop(): Promise<unknown> }>(part: Promise<T>): Promise<T> => {
@@ -78,7 +87,7 @@ export async function startClusterStack(
 
   try {
     const [cluster, redis, smtp, s3] = await Promise.all([
-      started(startDatabaseCluster()),
+      started(startDatabase()),
       started(redisGroups[redisGroup]()),
       started(startSmtpSink()),
       started(startS3({ cors: true })),
@@ -105,7 +114,7 @@ export async function startClusterStack(
       ...env,
     };
     const services = await Promise.all(
-      instancePorts.map((own) => started(startService({ env: { ...shared, PORT: String(own) } }))),
+      instancePorts.map((own) => started(startService({ env: { ...shared, PORT: String(own) }, tree }))),
     );
     const proxy = await started(startDeployedProxy('HAProxy', { port, instancePorts, certificate }));
     const databases = cluster.nodes.map(({ url }) => viewMysql(url + database));
@@ -121,4 +130,25 @@ export async function startClusterStack(
     await stop();
     throw error;
   }
+}
+
+/** What contract scenarios need, through the proxy. */
+export function asScenario({ proxy, services, smtp, databases, stop }: ClusterStack): Scenario {
+  const [view] = databases;
+  if (!view) throw new Error('no database');
+  return {
+    call: callerOf('rest', proxy.url),
+    stack: {
+      name: 'real',
+      services,
+      url: proxy.url,
+      appUrl: proxy.url,
+      waitForMail: ({ count: _, ...query }) => smtp.waitFor({ within: 30_000, ...query }),
+      mailsTo: async (address) => smtp.mails().filter(({ to }) => to.includes(address)),
+      database: view.query,
+      redis: undefined,
+      smtp,
+      stop,
+    },
+  };
 }

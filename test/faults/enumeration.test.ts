@@ -30,7 +30,7 @@ let call: Call;
 
 beforeAll(async () => {
   mysql = await startMysql();
-  const env = { PASSWORD_ITERATIONS: '100000', LIMIT_ACCOUNT: '100000/3600' };
+  const env = { PASSWORD_ITERATIONS: '100000', LIMIT_ACCOUNT: '100000/3600', EMAIL_CODES: 'on' };
   stack = await startStack('real', { mysqlUrl: mysql.url, env });
   call = callerOf('rest', stack.url);
 });
@@ -61,7 +61,7 @@ async function statementsOf(ask: () => Promise<unknown>): Promise<string[]> {
 }
 
 // checks: 11, 29
-test.each(['auth.forgotPassword', 'auth.resendVerification'])(
+test.each(['auth.forgotPassword', 'auth.resendVerification', 'auth.beginEmailCode'])(
   '%s sends the same statements to the database for every email',
   async (procedure) => {
     const known = await verified({ stack, call });
@@ -218,7 +218,7 @@ test(
 );
 
 // checks: 11, 29
-test.each(['auth.forgotPassword', 'auth.resendVerification'])(
+test.each(['auth.forgotPassword', 'auth.resendVerification', 'auth.beginEmailCode'])(
   `%s, ${SAMPLES} times interleaved, takes the same time for every email, within 5 ms`,
   async (procedure) => {
     const emails = await addresses();

@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { callerOf, paths } from '../contract/rig/callers.ts';
@@ -7,10 +9,20 @@ import { CALLBACK, relyingParty } from '../contract/rig/relying-party.ts';
 import { administrator, loggedIn, onBothStacks, PASSWORD, sessionIn } from '../contract/rig/scenario.ts';
 import { cases, seed, timeLimit } from '../rig/client/random.ts';
 import { clientAddress } from '../rig/servers/address.ts';
+import { temporaryDirectory } from '../rig/servers/custodian.ts';
 import { fromSchema, nasty, type Schema } from './arbitrary.ts';
 
 const RUNS_PER_OPERATION = 30;
 const SERVICE_TOKEN = 'token-of-another-service';
+
+const labels = { en: 'A field' };
+const fieldsFile = join(temporaryDirectory('fuzz'), 'fields.json');
+const ownFields = [
+  { name: 'username', type: 'text', maxLength: 30, labels, read: 'public', write: 'owner', unique: true },
+  { name: 'height', type: 'number', min: 50, max: 250, labels, read: 'owner', write: 'owner' },
+  { name: 'color', type: 'choice', choices: ['red', 'green'], labels, read: 'public', write: 'owner' },
+];
+writeFileSync(fieldsFile, JSON.stringify(ownFields));
 
 interface Operation {
   parameters?: { name: string; in: 'path' | 'query'; required?: boolean; schema: Schema }[];
@@ -177,6 +189,9 @@ onBothStacks(
   },
   {
     env: {
+      EMAIL_CODES: 'on',
+      IMPERSONATION: 'on',
+      PROFILE_FIELDS: fieldsFile,
       LIMIT_UPLOAD: '100000/3600',
       SERVICE_TOKENS: `fuzz:${createHash('sha256').update(SERVICE_TOKEN).digest('hex')}`,
     },

@@ -28,7 +28,7 @@ const env = { ...unlimited, UPLOAD_MAX_BYTES: String(5 * 1024 * MEGABYTE), UPLOA
 
 const directory = temporaryDirectory('large-files');
 
-/** A file of which no two megabytes are alike, and its hash. */
+/** A file without two equal megabytes, and its hash. */
 async function make(name: string, size: number) {
   const path = join(directory, name);
   const sum = createHash('sha256');
@@ -150,16 +150,21 @@ describe.each(['disk', 'S3'] as const)('with files on %s', (storage) => {
     async () => {
       const { upload, sentParts, of } = await person();
       let stored = '';
+      let inFlight = 0;
       // The page ends while parts are being sent.
       void upload(await small.open(), {
         onStart: (started) => {
           stored = JSON.stringify(started);
         },
-        fetch: (url, init) => (sentParts() < 6 ? throughProxy(url, init) : new Promise(() => undefined)),
+        fetch: (url, init) => {
+          if (sentParts() >= 6) return new Promise(() => undefined);
+          inFlight++;
+          return throughProxy(url, init).finally(() => inFlight--);
+        },
       });
       await until(() => stored);
       const { key } = JSON.parse(stored) as { key: string };
-      await until(async () => (await of('upload.parts', { key })).data.stored?.length >= 6);
+      await until(async () => (await of('upload.parts', { key })).data.stored?.length >= 6 && inFlight === 0);
       const before = sentParts();
       const { url, key: same } = await upload(await small.open(), { resume: JSON.parse(stored) as object });
       expect([same, sentParts() - before]).toEqual([key, 21 - before]);

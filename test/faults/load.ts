@@ -62,10 +62,12 @@ export interface LoadOptions {
   users?: number;
   /** Whether images are uploaded. */
   images?: boolean;
+  /** The pause of a user after each step. */
+  paceMs?: number;
 }
 
 /** Users who register, log in and out, change their profile, upload and reset their password. */
-export function startLoad({ stack }: Loaded, { users = 16, images = true }: LoadOptions = {}): Load {
+export function startLoad({ stack }: Loaded, { users = 16, images = true, paceMs = 0 }: LoadOptions = {}): Load {
   const history: Entry[] = [];
   let isOver = false;
 
@@ -256,6 +258,7 @@ export function startLoad({ stack }: Loaded, { users = 16, images = true }: Load
         const session = user.sessions[step % user.sessions.length];
         if (session === undefined) break;
         await steps[Math.floor(Math.random() * steps.length)]?.(user, session);
+        if (paceMs > 0) await pause(paceMs);
       }
       await logIn(user);
       const session = user.sessions.at(-1);
@@ -280,13 +283,27 @@ export function startLoad({ stack }: Loaded, { users = 16, images = true }: Load
   };
 }
 
+/** Resolves once no mail is pending. */
+export const mailsSent = (database: Stack['database'], within = 60_000): Promise<unknown> =>
+  until(async () => (await database("select id from outbox where state = 'pending' limit 1")).length === 0, {
+    within,
+    what: 'the end of all mails',
+  });
+
 /** What is stored and delivered, once the last mail is sent. */
 export async function outcomeOf(
-  { stack: { database, smtp }, objects }: { stack: Pick<Stack, 'database' | 'smtp'>; objects?: Pick<Objects, 'keys'> },
+  from: Parameters<typeof storedOutcome>[0],
   known: Pick<Outcome, 'crashes' | 'forgotten'> = { crashes: [] },
 ): Promise<Outcome> {
-  const isIdle = async () => (await database("select id from outbox where state = 'pending' limit 1")).length === 0;
-  await until(isIdle, { within: 60_000, what: 'the end of all mails' });
+  await mailsSent(from.stack.database);
+  return storedOutcome(from, known);
+}
+
+/** What is stored and delivered now. */
+export async function storedOutcome(
+  { stack: { database, smtp }, objects }: { stack: Pick<Stack, 'database' | 'smtp'>; objects?: Pick<Objects, 'keys'> },
+  known: Pick<Outcome, 'crashes' | 'forgotten'>,
+): Promise<Outcome> {
   const rows = await database<{ email: string; email_verified: number; bio: string | null }>(
     'select email, email_verified, bio from users',
   );

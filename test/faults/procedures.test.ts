@@ -9,6 +9,7 @@ import { type Call, callerOf } from '../contract/rig/callers.ts';
 import { loggedIn, logIn, type Scenario, verified } from '../contract/rig/scenario.ts';
 import { loadClient, procedureOf } from '../rig/client/client.ts';
 import { type Deployment, startDeployment } from '../rig/process/deployment.ts';
+import { codeBlocks } from '../rig/process/document.ts';
 import { root, type Service } from '../rig/process/service.ts';
 import { temporaryDirectory } from '../rig/servers/custodian.ts';
 import type { PrivateServer } from '../rig/servers/private-server.ts';
@@ -111,6 +112,10 @@ describe('with one Redis', () => {
     const [fresh = '', ...others] = (await setting('APP_SECRET')).split(',');
     expect([fresh.length >= 32, others]).toEqual([true, [old]]);
     await stillServes(session, person);
+    const connection = await createConnection({ uri: await setting('DATABASE_URL'), multipleStatements: true });
+    const [parts] = codeBlocks('docs/operations.md', '`APP_SECRET`', 'sql');
+    expect((await connection.query(parts ?? ''))[0]).toHaveLength(3);
+    await connection.end();
     await deployment.run('`APP_SECRET`', { blocks: [1] });
     expect(await setting('APP_SECRET')).toBe(fresh);
     await stillServes(session, person);

@@ -2,7 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Call, type CallOptions, callerOf } from '../contract/rig/callers.ts';
 import { withKey } from '../contract/rig/key-scenario.ts';
-import { mailsSettled, surfacesOn } from '../contract/rig/scenario.ts';
+import { CALLBACK, relyingParty } from '../contract/rig/relying-party.ts';
+import { documented, loggedIn, mailsSettled, surfacesOn } from '../contract/rig/scenario.ts';
+import { png } from '../contract/uploads/corpus.ts';
+import { imageForm } from '../contract/uploads/storage.ts';
 import { type Metrics, metricsOnFreePort } from '../rig/observe/metrics.ts';
 import { type Collector, callersTrace, startCollector } from '../rig/servers/otlp.ts';
 import { type S3, startS3 } from '../rig/servers/s3.ts';
@@ -123,7 +126,7 @@ const hot: Record<string, Hot> = {
   },
 };
 
-describe.each(surfacesOn('real'))('over %s', (surface) => {
+describe.each(surfacesOn('real', documented))('over %s', (surface) => {
   let user: User;
   let call: Call;
   beforeAll(async () => {
@@ -138,5 +141,121 @@ describe.each(surfacesOn('real'))('over %s', (surface) => {
       expect(await ask(call, user, { headers })).toMatchObject({ status: 200 });
     });
     expect(found).toEqual(cost);
+  });
+});
+
+test('an image costs exactly this', async () => {
+  const { session } = await loggedIn({ stack, call: callerOf('rest', stack.url) });
+  const bytes = await png();
+  const found = await costOf(async (headers) => {
+    const form = imageForm({ bytes });
+    const cookie = `auth_session=${session}`;
+    const response = await fetch(`${stack.url}/api/upload/image`, {
+      method: 'POST',
+      body: form,
+      headers: { ...headers, cookie },
+    });
+    expect(response.status).toBe(200);
+  });
+  // Its session is read once, before the body; a reservation and the stored image are a transaction each.
+  const reserved = ['BEGIN', 'COMMIT', 'INSERT uploads', 'SELECT upload_usage', 'UPDATE upload_usage'];
+  const kept = ['BEGIN', 'COMMIT', 'INSERT activity', 'UPDATE uploads'];
+  expect(found).toEqual({
+    mysql: ['SELECT sessions', ...reserved, ...kept].sort(),
+    redis: ['EVALSHA', 'MGET'],
+    hashes: 0,
+  });
+});
+
+describe('an application', () => {
+  const scenario = () => ({ stack, call: callerOf('rest', stack.url) });
+  const VERIFIER = 'v'.repeat(43);
+
+  async function application() {
+    const party = await relyingParty(scenario());
+    const { session } = await loggedIn(scenario());
+    const basic = { authorization: `Basic ${Buffer.from(`${party.id}:${party.secret}`).toString('base64')}` };
+    const post = async (path: string, form: Record<string, string>, headers = {}): Promise<Record<string, string>> => {
+      const body = new URLSearchParams(form);
+      const response = await fetch(stack.url + path, { method: 'POST', body, headers: { ...basic, ...headers } });
+      expect(response.status).toBe(200);
+      return (await response.json()) as Record<string, string>;
+    };
+    const authorized = async () => {
+      const parameters = { scope: 'openid email offline_access', prompt: 'consent' };
+      const { callback } = await party.authorize(session, { parameters, verifier: VERIFIER });
+      return callback?.searchParams.get('code') ?? '';
+    };
+    const exchange = (code: string, headers = {}) =>
+      post(
+        '/oauth/token',
+        { grant_type: 'authorization_code', code, redirect_uri: CALLBACK, code_verifier: VERIFIER },
+        headers,
+      );
+    return { post, authorized, exchange };
+  }
+
+  test('a code costs exactly this', async () => {
+    const { authorized, exchange } = await application();
+    const codes: string[] = [];
+    for (let i = 0; i <= TRIES; i++) codes.push(await authorized());
+    expect(await costOf((headers) => exchange(codes.pop() ?? '', headers))).toEqual({
+      mysql: [
+        'BEGIN',
+        'BEGIN',
+        'COMMIT',
+        'COMMIT',
+        'INSERT oauth_artifacts',
+        'SELECT applications',
+        'SELECT grants',
+        'UPDATE oauth_artifacts',
+      ],
+      redis: ['SET'],
+      hashes: 0,
+    });
+  });
+
+  test('a refresh costs exactly this', async () => {
+    const { post, authorized, exchange } = await application();
+    let tokens = await exchange(await authorized());
+    const refresh = async (headers: Record<string, string>) => {
+      const form = { grant_type: 'refresh_token', refresh_token: tokens['refresh_token'] ?? '' };
+      tokens = await post('/oauth/token', form, headers);
+    };
+    expect(await costOf(refresh)).toEqual({
+      mysql: [
+        'BEGIN',
+        'COMMIT',
+        'INSERT oauth_artifacts',
+        'SELECT applications',
+        'SELECT grants',
+        'UPDATE oauth_artifacts',
+      ],
+      redis: ['PING', 'SET'],
+      hashes: 0,
+    });
+  });
+
+  test('userinfo and introspection cost exactly this', async () => {
+    const { post, authorized, exchange } = await application();
+    const { access_token: token = '' } = await exchange(await authorized());
+    const userinfo = async (headers: Record<string, string>) => {
+      const answer = await fetch(`${stack.url}/oauth/userinfo`, {
+        headers: { ...headers, authorization: `Bearer ${token}` },
+      });
+      expect(await answer.json()).toMatchObject({ email_verified: true });
+    };
+    expect(await costOf(userinfo)).toEqual({
+      mysql: ['SELECT applications', 'SELECT grants', 'SELECT users'],
+      redis: ['MGET'],
+      hashes: 0,
+    });
+    const introspect = async (headers: Record<string, string>) =>
+      expect(await post('/oauth/introspect', { token }, headers)).toMatchObject({ active: true });
+    expect(await costOf(introspect)).toEqual({
+      mysql: ['SELECT applications', 'SELECT grants'],
+      redis: ['MGET'],
+      hashes: 0,
+    });
   });
 });

@@ -1,6 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Call, callerOf } from '../contract/rig/callers.ts';
-import { deviceIn, loggedIn, logIn, mailedToken, mailsSettled, type Scenario } from '../contract/rig/scenario.ts';
+import {
+  administrator,
+  deviceIn,
+  loggedIn,
+  logIn,
+  mailedToken,
+  mailsSettled,
+  type Scenario,
+} from '../contract/rig/scenario.ts';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { freshSubject, loginsThrough } from '../provider/login.ts';
 import { startMysql } from '../rig/servers/mysql.ts';
@@ -222,6 +230,48 @@ const ends: Record<string, (user: Furnished) => Promise<() => Promise<unknown>>>
     return () => ok('account.notMe', { token });
   },
 };
+
+describe('with 10,000 users of each standing, a page of a list reads no more rows than with few', () => {
+  const lists = [
+    ...['administrator', 'unverified', 'blocked', 'deleted'].map((standing) => ({ standing })),
+    ...['-created', 'created', 'name', '-name', 'email', '-email'].map((sort) => ({ sort })),
+  ];
+  let session = '';
+  const pages = new Map<object, { first: number; second: number }>();
+  /** The rows of the first and of the second page. */
+  const measure = async (list: object) => {
+    const cursors: string[] = [];
+    const read = (cursor?: string) => async () => {
+      const { data } = await ok('users.find', { ...list, limit: '20', ...(cursor && { cursor }) }, { session });
+      cursors.push(data.nextCursor);
+    };
+    const first = await rowsReadBy(read());
+    return { first, second: cursors[0] === undefined ? first : await rowsReadBy(read(cursors[0])) };
+  };
+  beforeAll(async () => {
+    ({ session } = await administrator(scenario()));
+    for (const list of lists) pages.set(list, await measure(list));
+    const columns = { role: "'admin'", email_verified: '0', blocked_at: `${now} - n`, deleted_at: `${now} - n` };
+    for (const [column, value] of Object.entries(columns))
+      await stack.database(
+        `insert into users (id, email, name, search_name, provider, role, email_verified, session_epoch, created_at, password_proven, blocked_at, deleted_at)
+         select concat('user_', uuid()), concat('${column}-', n, '@example.test'), 'Many', 'many', 'email',
+         ${column === 'role' ? value : "'user'"}, ${column === 'email_verified' ? value : '1'}, 0, ${now}, 1,
+         ${column === 'blocked_at' ? value : 'null'}, ${column === 'deleted_at' ? value : 'null'}
+         from ${numbers} where n < ?`,
+        [MANY],
+      );
+    await stack.database('analyze table users');
+  }, 120_000);
+
+  test.each(lists.map((list) => [Object.values(list)[0], list] as const))('%s', async (_, list) => {
+    const before = pages.get(list);
+    const after = await measure(list);
+    // A page is full among many: each of its rows, and the logins of its users.
+    expect(after.first).toBeLessThanOrEqual((before?.first ?? 0) + 120 + NOISE);
+    expect(after.second).toBeLessThanOrEqual((before?.second ?? 0) + 120 + NOISE);
+  });
+});
 
 describe('an account with 10,000 rows of everything reads no more rows than one with 10', () => {
   let few: Furnished;

@@ -17,6 +17,8 @@ const PASSWORD_WRONG = 'Wrong-Password-1843';
 
 /** Has a series for each webhook. */
 const ofWebhooks = ['account_webhook_oldest_age_seconds'];
+/** Only with CHALLENGE, with which the refusals counted here would be others. */
+const ofChallenges = ['account_challenges_total'];
 /** Embedded parts have no connections to count. */
 const onlyReal = ['account_database_connections_used', 'account_database_connections_free', 'account_database_waiting'];
 
@@ -43,7 +45,7 @@ describe.each(stackNames)('on %s parts', (name: StackName) => {
     const samples = await metrics.scrape();
     const names = new Set(samples.map((sample) => sample.name.replace(/_(?:bucket|sum|count)$/, '')));
     const expected = Object.keys({ ...histograms, ...counters, ...gauges }).filter(
-      (metric) => (name === 'real' || !onlyReal.includes(metric)) && !ofWebhooks.includes(metric),
+      (metric) => (name === 'real' || !onlyReal.includes(metric)) && ![...ofWebhooks, ...ofChallenges].includes(metric),
     );
     expect(expected.filter((metric) => !names.has(metric))).toEqual([]);
     for (const metric of ['process_cpu_seconds_total', 'nodejs_eventloop_lag_p99_seconds']) {
@@ -179,6 +181,17 @@ test('without SCAN_URL there are no metrics of a scanner', async () => {
   const service = await startService({ env: { METRICS_PORT: String(metrics.port) } });
   const names = (await metrics.scrape()).map(({ name }) => name);
   expect(names.filter((name) => /scan|uploads_pending|quarantined/.test(name))).toEqual([]);
+  await service.stop();
+});
+
+test('counts challenges by procedure and outcome', async () => {
+  const metrics = await metricsOnFreePort();
+  const service = await startService({ env: { METRICS_PORT: String(metrics.port), CHALLENGE: 'always' } });
+  const reply = await callerOf('rest', service.url)('auth.forgotPassword', { email: freshEmail() });
+  expect(reply.code).toBe('CHALLENGE_REQUIRED');
+  const count = (outcome: string) =>
+    metrics.value('account_challenges_total', { procedure: 'auth.forgotPassword', outcome });
+  expect(await Promise.all(['demanded', 'solved', 'failed'].map(count))).toEqual([1, 0, 0]);
   await service.stop();
 });
 

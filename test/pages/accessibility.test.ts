@@ -35,7 +35,7 @@ const states: { path: string; steps?: (page: Page) => Promise<void>; title: stri
   },
   { path: '/verify-email', title: 'Check your inbox' },
   { path: '/verify-email?token=AAAA', title: 'Verify your email' },
-  { path: '/dashboard/security', steps: failed('Change password'), title: 'Security' },
+  { path: '/dashboard/security#password', steps: failed('Change password'), title: 'Security' },
   { path: '/confirm-email', title: 'This link does not work' },
   { path: '/confirm-email?token=AAAA', title: 'Confirm your new email' },
   { path: '/undo-email-change?token=AAAA', title: 'Undo your email change' },
@@ -54,11 +54,25 @@ const states: { path: string; steps?: (page: Page) => Promise<void>; title: stri
     },
   },
   { path: '/dashboard/security', title: 'Security' },
+  { path: '/dashboard/security#email', title: 'Security' },
+  { path: '/dashboard/security#logins', title: 'Security' },
+  { path: '/dashboard/security#keys', title: 'Security', steps: failed('Create key') },
   {
-    path: '/dashboard/security',
+    path: '/dashboard',
+    title: 'Your profile',
+    async steps(page) {
+      await page.getByRole('button', { name: 'Account menu' }).click();
+      await page.getByRole('menu').waitFor();
+    },
+  },
+  {
+    path: '/dashboard/security#app',
     title: 'Security',
     async steps(page) {
       await press(page, 'Set up an app');
+      await page.getByRole('img', { name: 'QR code' }).waitFor();
+      expect(await findings(page)).toEqual([]);
+      await press(page, 'Continue');
       await failed('Turn on')(page);
     },
   },
@@ -75,7 +89,7 @@ const states: { path: string; steps?: (page: Page) => Promise<void>; title: stri
     title: 'Security',
     async steps(page) {
       await page.getByRole('heading', { name: 'Linked logins' }).waitFor();
-      await page.getByText('You log in with your password only.').waitFor();
+      await page.getByText('That login belongs to another account.').waitFor();
     },
   },
   {
@@ -93,7 +107,7 @@ const states: { path: string; steps?: (page: Page) => Promise<void>; title: stri
   { path: '/dev/mail', title: 'Mailbox' },
   // Last, because from then on /login would log in by the passkey.
   {
-    path: '/dashboard/security',
+    path: '/dashboard/security#passkeys',
     title: 'Security',
     async steps(page) {
       await addAuthenticator(page);
@@ -104,7 +118,7 @@ const states: { path: string; steps?: (page: Page) => Promise<void>; title: stri
     },
   },
   {
-    path: '/dashboard/security',
+    path: '/dashboard/security#passkeys',
     title: 'Security',
     async steps(page) {
       await press(page, 'Rename');
@@ -201,10 +215,10 @@ inBrowser(['embedded'], (scenario) => {
     await stack.database('update sessions set authenticated_at = 0 where user_id = ?', [id]);
     await visit(
       async (page) => {
-        await page.goto('/dashboard/security');
+        await page.goto('/dashboard/security#email');
         await page.getByLabel('New email').fill('ada@example.test');
         await press(page, 'Change email');
-        await page.getByRole('heading', { name: 'Please confirm your identity' }).waitFor();
+        await page.getByRole('heading', { name: 'Confirm your identity' }).waitFor();
         await failed('Confirm')(page);
         expect(await findings(page)).toEqual([]);
         expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
@@ -217,16 +231,16 @@ inBrowser(['embedded'], (scenario) => {
     'the pages of app, recovery codes and second step have no axe-core findings: $colorScheme, $viewport',
     async (look) => {
       const { stack, visit } = scenario();
-      const { session, id, email } = await withApp(scenario());
+      const { session, id } = await withApp(scenario());
       const expectClean = async (page: Page) => {
         expect(await findings(page)).toEqual([]);
         expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
       };
       await visit(
         async (page) => {
-          await page.goto('/dashboard/security');
+          await page.goto('/dashboard/security#app');
           await press(page, 'Create new recovery codes');
-          await page.getByRole('heading', { name: `Recovery codes for ${email}` }).waitFor();
+          await page.getByRole('heading', { name: 'Save your recovery codes' }).waitFor();
           await press(page, 'Copy codes');
           await page.getByText('Copied.').waitFor();
           await expectClean(page);
@@ -261,12 +275,15 @@ inBrowser(['embedded'], (scenario) => {
       async (page) => {
         await page.goto('/admin');
         await press(page, 'Show more');
-        await page.getByRole('listitem').nth(20).waitFor();
+        await page.getByRole('table').locator('tbody').getByRole('row').nth(20).waitFor();
+        await expectClean(page);
+        await page.getByRole('link', { name: 'Invitations' }).click();
         await page.getByText(invited).waitFor();
         await expectClean(page);
         await page.getByRole('button', { name: 'Revoke' }).first().click();
         await said(page, 'status', `The invitation for ${invited} was revoked`);
         await expectClean(page);
+        await page.goto('/admin');
         await page.getByLabel('Name or email').fill('\u0301');
         await failed('Search')(page);
         await expectClean(page);
@@ -299,13 +316,11 @@ inBrowser(['embedded'], (scenario) => {
       '/register': { Name: 'name', Email: 'username', Password: 'new-password' },
       '/login': { Email: 'username webauthn', Password: 'current-password' },
       '/second-factor': { Code: 'one-time-code' },
+      '/verify-email': { 'Or enter the code from the email': 'one-time-code' },
       '/forgot-password': { Email: 'username' },
       '/reset-password?token=AAAA&email=ada@example.test': { Email: 'username', 'New password': 'new-password' },
-      '/dashboard/security': {
-        'New email': 'email',
-        'Current password': 'current-password',
-        'New password': 'new-password',
-      },
+      '/dashboard/security#email': { 'New email': 'email' },
+      '/dashboard/security#password': { 'Current password': 'current-password', 'New password': 'new-password' },
       '/dashboard': { Name: 'name', Location: 'address-level2', Website: 'url' },
     };
     await visit(

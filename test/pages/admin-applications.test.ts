@@ -18,16 +18,16 @@ inBrowser(['embedded', 'real'], (scenario) => {
           const add = page.getByRole('region', { name: 'Add an application' });
           const submit = add.getByRole('button', { name: 'Add' });
           await add.getByLabel('Name').fill(name);
-          await add.getByLabel('Redirect addresses').fill('http://shop.example.com/callback');
+          await add.getByLabel('Redirect addresses', { exact: true }).fill('http://shop.example.com/callback');
           await submit.click();
           await add.getByText('One of these addresses cannot be used for this kind').waitFor();
           await add
-            .getByLabel('Redirect addresses')
+            .getByLabel('Redirect addresses', { exact: true })
             .fill('https://shop.example.com/callback\nhttps://shop.example.com/b');
-          await add.getByLabel('Address for logouts').fill('https://10.0.0.1/logged-out');
+          await add.getByLabel('Back-channel logout address').fill('https://10.0.0.1/logged-out');
           await submit.click();
           await add.getByText('This address cannot be used: it must be a public https:// address').waitFor();
-          await add.getByLabel('Address for logouts').fill('https://shop.example.com/logged-out');
+          await add.getByLabel('Back-channel logout address').fill('https://shop.example.com/logged-out');
           await submit.click();
           await add.getByText(`${name} was added.`).waitFor();
           const secret = await add.locator('code').innerText();
@@ -55,7 +55,7 @@ inBrowser(['embedded', 'real'], (scenario) => {
           await entry.getByText('Site with a server, Disabled').waitFor();
           expect(await page.locator('code').count()).toBe(0);
           await entry.getByRole('button', { name: 'Remove' }).click();
-          await page.getByText(`${name} was removed, with all access that users gave it.`).waitFor();
+          await page.getByText(`${name} and all access granted to it were removed.`).waitFor();
           expect(await scenario().stack.database('select id from applications where name = ?', [name])).toEqual([]);
         },
         { session, viewport: { width, height: 740 } },

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Page } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
+import { searchKey } from '../../entities/index.ts';
 import {
   administrator,
   expectRefusal,
@@ -11,6 +12,7 @@ import {
   mailedToken,
   PASSWORD,
   registered,
+  verified,
 } from '../contract/rig/scenario.ts';
 import { storedUser } from '../contract/rig/stored-user.ts';
 import { withApp } from '../contract/rig/totp-scenario.ts';
@@ -19,6 +21,7 @@ import { sendImage } from '../contract/uploads/storage.ts';
 import { environmentFor, secondsFromNow, startHostileProvider } from '../provider/hostile.ts';
 import { loginsThrough, somebody } from '../provider/login.ts';
 import { freshEmail } from '../rig/servers/address.ts';
+import { findings } from './axe.ts';
 import { focused, heading, inBrowser, press, reachAndPress, type Scenario, said } from './browser.ts';
 
 /** The administration at `/admin`: the users, and one user with the actions. */
@@ -102,7 +105,7 @@ inBrowser(
       const { session } = await administrator(scenario());
       await visit(
         async (page) => {
-          for (const lost of ['**/assets/view-*.js', '**/trpc/users.find**']) {
+          for (const lost of ['**/assets/view-*.js', '**/trpc/*users.find*']) {
             await page.route(lost, (route) => route.fulfill({ status: 404, body: 'not here' }));
             await page.goto('/admin');
             await heading(page, 'Something went wrong');
@@ -126,43 +129,116 @@ inBrowser(
         async (page) => {
           await page.goto('/admin');
           await heading(page, 'Users');
-          const entries = card(page, 'Everyone, newest first').getByRole('listitem');
-          expect(await entries.count()).toBe(20);
-          expect(await entries.first().innerText()).toMatch(new RegExp(`^Konrad – ${newest.email}\\n+Since [^,]*$`));
-          expect(await entries.nth(1).innerText()).toMatch(/ 31 – .*\n+Since .*, email not verified$/);
+          const rows = page.getByRole('table').locator('tbody').getByRole('row');
+          await rows.first().waitFor();
+          expect(await rows.count()).toBe(20);
+          const today = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium' }).format(Date.now());
+          expect(await rows.first().innerText()).toMatch(
+            new RegExp(`^Konrad\\s+${newest.email}\\s+${today}\\s+${today}$`),
+          );
+          expect(await rows.nth(1).innerText()).toMatch(new RegExp(` 31\\s+\\S+\\s+Unverified\\s+${today}\\s+–$`));
 
           const field = page.getByLabel('Name or email');
           await field.fill(`  ${prefix}`);
           await field.press('Enter');
-          await said(page, 'status', '20 users, and more.');
-          const found = card(page, `Starting with “${prefix}”`).getByRole('listitem');
-          expect(await found.first().innerText()).toContain(`${prefix.toUpperCase()} 10 – `);
+          await said(page, 'status', `Matches for “${prefix}”: The first 20 users.`);
+          expect(await rows.first().innerText()).toContain(`${prefix.toUpperCase()} 10`);
           await reachAndPress(page, 'Show more');
-          await found.nth(22).waitFor();
-          expect(await found.count()).toBe(23);
-          expect(await found.nth(22).innerText()).toContain(newest.email);
+          await rows.nth(22).waitFor();
+          expect(await rows.count()).toBe(23);
+          expect(await rows.nth(22).innerText()).toContain(newest.email);
           expect(await page.getByRole('button', { name: 'Show more' }).count()).toBe(0);
 
           await page.getByRole('link', { name: `${prefix.toUpperCase()} 11` }).press('Enter');
           await heading(page, `${prefix.toUpperCase()} 11`);
           await page.goBack();
-          await said(page, 'status', '20 users, and more.');
+          await said(page, 'status', 'The first 20 users.');
           expect(await field.inputValue()).toBe(prefix);
           await field.fill('\u0301');
           await field.press('Enter');
           await said(page, 'alert', 'Must contain a searchable character');
           await field.fill(`${prefix} 12`);
           await field.press('Enter');
-          await said(page, 'status', 'One user.');
+          await said(page, 'status', '1 user.');
           await field.fill(`${prefix} 9`);
           await field.press('Enter');
           await said(page, 'status', 'No users found.');
           await field.fill('');
           await field.press('Enter');
-          await said(page, 'status', '20 users, and more.');
+          await said(page, 'status', 'The first 20 users.');
           expect(new URL(page.url()).search).toBe('');
         },
         { session },
+      );
+    });
+
+    test('sorts by the columns that have an index, and filters by standing, with the badges of each', async () => {
+      const { call, visit } = scenario();
+      const { session, email } = await administrator(scenario());
+      const [blocked, deleted] = [
+        await verified(scenario(), { name: 'Mallory' }),
+        await loggedIn(scenario(), { name: 'Trent' }),
+      ];
+      await registered(scenario(), { name: '\u00c5sa Unverified' });
+      await call('users.block', { id: blocked.id }, { session });
+      await call('users.delete', { id: deleted.id }, { session });
+      await visit(
+        async (page) => {
+          await page.goto('/admin');
+          const rows = page.getByRole('table').locator('tbody').getByRole('row');
+          const column = (name: string) => page.getByRole('columnheader', { name, exact: true });
+          await column('Created').waitFor();
+          expect(await column('Created').getAttribute('aria-sort')).toBe('descending');
+          for (const name of ['Status', 'Last login']) expect(await column(name).getByRole('link').count()).toBe(0);
+          for (const [name, sorts] of [
+            ['Name', ['ascending', 'descending']],
+            ['Email', ['ascending', 'descending']],
+            ['Created', ['descending', 'ascending']],
+          ] as const)
+            for (const sort of sorts) {
+              await column(name).getByRole('link').click();
+              await page.locator(`[aria-sort=${sort}]`).filter({ hasText: name }).waitFor();
+              const texts = await rows.locator(name === 'Email' ? 'td:nth-child(2)' : 'th').allInnerTexts();
+              expect(texts.length).toBeGreaterThan(2);
+              const inOrder = [...texts].sort((a, b) => (searchKey(a) < searchKey(b) ? -1 : 1));
+              if (name !== 'Created') expect(texts).toEqual(sort === 'ascending' ? inOrder : inOrder.reverse());
+            }
+
+          for (const [filter, badge, shown] of [
+            ['Administrators', 'Administrator', email],
+            ['Unverified', 'Unverified', '\u00c5sa Unverified'],
+            ['Blocked', 'Blocked', 'Mallory'],
+            ['Being deleted', 'Being deleted', 'Trent'],
+          ] as const) {
+            await page.getByRole('link', { name: filter, exact: true }).click();
+            await page.locator('[aria-current=true]').filter({ hasText: filter }).waitFor();
+            await rows.filter({ hasText: shown }).filter({ hasText: badge }).first().waitFor();
+            expect(await rows.count()).toBe(await rows.locator('.badge').getByText(badge, { exact: true }).count());
+            expect(await page.locator('thead').getByRole('link').count()).toBe(0);
+          }
+          await page.getByRole('link', { name: 'Everyone' }).click();
+          await column('Created').getByRole('link').waitFor();
+        },
+        { session },
+      );
+    });
+
+    test.each([320, 390])('at %i pixels each row is a card, and nothing is wider than the page', async (width) => {
+      const { visit } = scenario();
+      const { session } = await administrator(scenario());
+      await registered(scenario(), { name: 'Maximiliane Freifrau von Hohenstein-Wittgenstein' });
+      await visit(
+        async (page) => {
+          await page.goto('/admin');
+          const cells = page.getByRole('table').locator('tbody tr').first().locator('th, td:not(:empty)');
+          await cells.first().waitFor();
+          const boxes = await cells.evaluateAll((found) => found.map((cell) => cell.getBoundingClientRect().toJSON()));
+          for (const [above, below] of boxes.slice(1).map((box, i) => [boxes[i], box]))
+            expect(below.top).toBeGreaterThanOrEqual(above.bottom - 1);
+          expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+          expect(await findings(page)).toEqual([]);
+        },
+        { session, viewport: { width, height: 800 } },
       );
     });
 
@@ -173,10 +249,10 @@ inBrowser(
       await growOld(stack, admin.id);
       await visit(
         async (page) => {
-          await page.goto('/admin');
+          await page.goto('/admin?tab=invitations');
           const invite = card(page, 'Invite');
           await press(page, 'Send invitation');
-          await said(page, 'alert', 'Please enter an email');
+          await said(page, 'alert', 'Enter an email');
           await invite.getByLabel('Email').fill(admin.email);
           await page.keyboard.press('Enter');
           await page.getByLabel('Your password').fill(PASSWORD);
@@ -206,6 +282,7 @@ inBrowser(
       await visit(
         async (page) => {
           await page.goto('/admin');
+          await page.getByRole('link', { name: 'Invitations' }).click();
           const invitations = card(page, 'Invitations');
           const entries = invitations.getByRole('listitem');
           await entries.nth(19).waitFor();
@@ -219,7 +296,7 @@ inBrowser(
 
           const entry = entries.filter({ hasText: email });
           await entry.getByRole('button', { name: 'Revoke' }).press('Enter');
-          await entry.getByRole('heading', { name: 'Please confirm your identity' }).waitFor();
+          await entry.getByRole('heading', { name: 'Confirm your identity' }).waitFor();
           await entry.getByRole('region').getByRole('button', { name: 'Cancel' }).press('Enter');
           await focused(page, 'Revoke');
           expect(await entry.count()).toBe(1);
@@ -253,6 +330,26 @@ inBrowser(
       );
     });
 
+    test('the header and the focus stay while the users are loaded', async () => {
+      const { session } = await administrator(scenario());
+      await scenario().visit(
+        async (page) => {
+          const answer = Promise.withResolvers<void>();
+          await page.route('**/trpc/*users.find*', async (route) => {
+            await answer.promise;
+            await route.continue();
+          });
+          await page.goto('/admin');
+          const link = page.getByRole('link', { name: 'Webhooks' });
+          await link.focus();
+          answer.resolve();
+          await page.getByRole('table').waitFor();
+          await focused(page, await link.innerText());
+        },
+        { session },
+      );
+    });
+
     test('shows a user: account, login methods, sessions, uploads and activity', async () => {
       const { stack, call, visit } = scenario();
       const { session } = await administrator(scenario());
@@ -275,6 +372,8 @@ inBrowser(
           );
           const sessions = card(page, 'Sessions').getByRole('listitem');
           expect(await sessions.count()).toBe(3);
+          expect(await sessions.locator('.mark').count()).toBe(3);
+          expect(await card(page, 'Login methods').getByRole('listitem').locator('.mark').count()).toBe(1);
           expect(await sessions.first().innerText()).toMatch(/^curl\s+Logged in with a password on .* from [\d.]+/);
           const uploads = card(page, 'Uploads');
           await uploads.getByText('One file').waitFor();
@@ -299,7 +398,7 @@ inBrowser(
           await focused(page, '');
           await page.keyboard.type('somebody@else.test');
           await page.keyboard.press('Enter');
-          await said(page, 'alert', `Please type ${target.email}`);
+          await said(page, 'alert', `This does not match ${target.email}`);
           await reachAndPress(page, 'Cancel');
           await focused(page, 'Block');
           expect(await isAlive(call, target.session)).toBe(true);
@@ -395,7 +494,7 @@ inBrowser(
           await said(page, 'status', 'The user can log in without a second factor.');
           await row(page, 'Second factor').getByText('The user has no second factor.').waitFor();
           expect(await stack.database('select user_id from totps where user_id = ?', [target.id])).toEqual([]);
-          await stack.waitForMail({ to: target.email, subject: 'no longer takes a code' });
+          await stack.waitForMail({ to: target.email, subject: 'no longer requires a code' });
 
           await press(page, 'Make an administrator');
           expect(await roleNow()).toBe('user');
@@ -427,7 +526,7 @@ inBrowser(
           await page.goto(`/admin?user=${target.id}`);
           await press(page, 'Delete account');
           await confirm(page, 'Delete', 'somebody@else.test');
-          await said(page, 'alert', `Please type ${target.email}`);
+          await said(page, 'alert', `This does not match ${target.email}`);
           await confirm(page, 'Delete', target.email);
           await said(page, 'status', 'The account was deleted.');
           const [removal] = await stack.database<{ due_at: number }>('select due_at from removals where user_id = ?', [
@@ -440,7 +539,7 @@ inBrowser(
           expect(await isAlive(call, target.session)).toBe(false);
           expectRefusal(await call('users.get', { id: target.id }), 404, 'NOT_FOUND');
           await page.goto(`/admin?q=${target.email}`);
-          await page.getByText('being deleted').waitFor();
+          await page.locator('.badge').getByText('Being deleted').waitFor();
           expect(await actsOn(stack, target.id)).toEqual([['deletion-requested', admin.id]]);
         },
         { session: admin.session },
@@ -469,7 +568,7 @@ inBrowser(
             await act.getByRole('button', { name: button }).click();
             if (isConfirmed) await confirm(page, title, target.email);
             else if (title === 'Failed logins') await act.getByRole('button', { name: button }).click();
-            await act.getByRole('heading', { name: 'Please confirm your identity' }).waitFor();
+            await act.getByRole('heading', { name: 'Confirm your identity' }).waitFor();
             await act.getByRole('region').getByRole('button', { name: 'Cancel' }).click();
             await act.getByRole('region').waitFor({ state: 'detached' });
             expect(await act.getByRole('status').count()).toBe(0);
@@ -511,7 +610,7 @@ inBrowser(
           await page.evaluate(`location.href = ${JSON.stringify(next.href)}`);
           await heading(page, 'Charles Babbage');
           expect(new URL(page.url()).search).toBe(`?user=${target.id}`);
-          await said(page, 'status', 'Welcome back. Please press “Block” again.');
+          await said(page, 'status', 'Welcome back. Press “Block” again.');
           await focused(page, 'Block');
           expect(await isAlive(call, target.session)).toBe(true);
           await page.keyboard.press('Enter');
@@ -577,18 +676,14 @@ inBrowser(
 inBrowser(
   ['embedded'],
   (scenario) => {
-    test('when registration is closed, earlier invitations are still listed', async () => {
+    test('when registration is closed, invitations are listed and revoked, but not sent', async () => {
       const { stack, visit } = scenario();
       const { session } = await storedUser(scenario(), { role: 'admin' });
       await visit(
         async (page) => {
-          const listed = () => page.waitForResponse((response) => response.url().includes('/trpc/users.invitations'));
-          await Promise.all([listed(), page.goto('/admin')]);
-          await heading(page, 'Users');
-          expect(await page.getByRole('heading', { level: 2 }).allInnerTexts()).toEqual([
-            'Search',
-            'Everyone, newest first',
-          ]);
+          await page.goto('/admin?tab=invitations');
+          await card(page, 'Invitations').getByText('There are no open invitations.').waitFor();
+          expect(await page.getByRole('heading', { level: 2 }).allInnerTexts()).toEqual(['Invitations']);
           await stack.database(
             'insert into invitations (id, email, token_hash, invited_by, created_at, expires_at) values (?, ?, ?, null, ?, ?)',
             [randomUUID(), 'charles@example.test', 'x'.repeat(43), Date.now(), Date.now() + 60_000],
@@ -597,9 +692,6 @@ inBrowser(
           await press(page, 'Revoke');
           await said(page, 'status', 'The invitation for charles@example.test was revoked');
           await card(page, 'Invitations').getByText('There are no open invitations.').waitFor();
-          await Promise.all([listed(), page.reload()]);
-          await heading(page, 'Users');
-          expect(await page.getByRole('region', { name: 'Invit' }).count()).toBe(0);
         },
         { session },
       );

@@ -72,8 +72,20 @@ inBrowser(['embedded', 'real'], (scenario) => {
       async (page) => {
         await page.goto(SHOP);
         await begin(page);
+        await heading(page, 'Log in to Shop');
+        // The second of two presses does nothing.
+        const answers: string[] = [];
+        const answer = Promise.withResolvers<void>();
+        await page.route('**/trpc/authorizations.proceed*', async (route) => {
+          answers.push(route.request().postData() ?? '');
+          await answer.promise;
+          await route.continue();
+        });
         await press(page, 'Do not allow');
+        await press(page, 'Allow');
+        answer.resolve();
         expect((await arrived(page)).searchParams.get('error')).toBe('access_denied');
+        expect(answers).toEqual([expect.stringContaining('"allow":false')]);
         await begin(page);
         await press(page, 'Allow');
         expect((await arrived(page)).searchParams.has('code')).toBe(true);
@@ -209,7 +221,7 @@ inBrowser(['embedded', 'real'], (scenario) => {
         await page.getByLabel('Code').fill(codes.user_code);
         await press(page, 'Continue');
         await press(page, 'Do not allow');
-        await heading(page, 'The device got no access');
+        await heading(page, 'Access was denied');
         expect(await refused(redeem(codes))).toBe('access_denied');
       },
       { session },

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readTexts, writer } from '../../server/texts/index.ts';
 import { loggedIn } from '../contract/rig/scenario.ts';
 import { png } from '../contract/uploads/corpus.ts';
+import { sendImage } from '../contract/uploads/storage.ts';
 import { until } from '../rig/until.ts';
 import { findings } from './axe.ts';
 import { inBrowser, press, type Scenario, said } from './browser.ts';
@@ -199,7 +200,7 @@ async function storedAvatar({ call }: Scenario, session: string): Promise<Buffer
 }
 
 const opened = async (page: Page): Promise<void> => {
-  await page.getByRole('dialog', { name: 'Your picture in the circle' }).waitFor();
+  await page.getByRole('dialog', { name: 'Position your picture' }).waitFor();
   await until(async () => (await difference(await frameOf(page).screenshot(), await black())) > 20, {
     what: 'the picture',
   });
@@ -296,6 +297,22 @@ inBrowser(['embedded'], (scenario) => {
         expect(await page.getByRole('dialog').count()).toBe(0);
       },
       { session, permissions: ['clipboard-read', 'clipboard-write'] },
+    );
+  });
+
+  test('the focus is on the field of the file after the picture was removed', async () => {
+    const { call, visit } = scenario();
+    const { session } = await loggedIn(scenario());
+    const { url } = (await sendImage(scenario(), session, { bytes: await png() })).body as { url: string };
+    await call('profile.update', { avatar: url }, { session });
+    await visit(
+      async (page) => {
+        await page.goto('/dashboard');
+        await press(page, 'Remove picture');
+        await said(page, 'status', 'Your picture was removed.');
+        expect(await page.evaluate('document.activeElement.id')).toBe('avatar');
+      },
+      { session },
     );
   });
 
@@ -397,13 +414,10 @@ inBrowser(['embedded'], (scenario) => {
         'The file does not start with a JPEG or PNG',
       ],
       [{ name: 'cut.png', mimeType: 'image/png', buffer: (await png()).subarray(0, 60) }, 'The image is damaged'],
-      [
-        { name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from('words') },
-        'Please choose a JPEG or PNG picture',
-      ],
+      [{ name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from('words') }, 'Choose a JPEG or PNG picture'],
       [
         { name: 'large.heic', mimeType: 'image/heic', buffer: Buffer.alloc(5 * 1024 ** 2 + 1) },
-        'This picture is 5 MB. Please choose one of at most 5 MB',
+        'This picture is 5 MB. Choose one of at most 5 MB',
       ],
     ];
     await scenario().visit(

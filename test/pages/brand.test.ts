@@ -75,7 +75,10 @@ inBrowser(
               const logo = page.locator('header img');
               await expect.poll(() => page.evaluate("document.querySelector('header img').naturalWidth")).toBe(120);
               expect(await logo.getAttribute('src')).toBe(brand.APP_LOGO_URL);
-              const links = await page.getByRole('contentinfo').getByRole('link').all();
+              const footer = page.getByRole('contentinfo');
+              // Hidden until the page has its content.
+              await footer.waitFor();
+              const links = await footer.getByRole('link').all();
               expect(
                 await Promise.all(links.map(async (link) => [await link.innerText(), await link.getAttribute('href')])),
               ).toEqual([
@@ -119,7 +122,7 @@ inBrowser(
         expect(await box.getAttribute('required')).not.toBeNull();
         await page.getByLabel('Name').focus();
         await reachAndPress(page, 'Create account');
-        await said(page, 'alert', 'Please tick this box to create an account');
+        await said(page, 'alert', 'Tick this box to create an account');
         expect(await page.evaluate('document.activeElement.id')).toBe(await box.getAttribute('id'));
         expect(await box.getAttribute('aria-invalid')).toBe('true');
         expect(await page.getByLabel('Password', { exact: true }).inputValue()).toBe(PASSWORD);
@@ -139,7 +142,12 @@ inBrowser(
 
     test.each([
       ['have changed', `"termsVersion":"${VERSION}"`, '"termsVersion":"2025-01"', 'The terms have changed.'],
-      ['are new', `,"terms":"${brand.TERMS_URL}","privacy":"${brand.PRIVACY_URL}"`, '', 'There are terms to accept.'],
+      [
+        'are new',
+        `,"terms":"${brand.TERMS_URL}","privacy":"${brand.PRIVACY_URL}"`,
+        '',
+        'There are now terms to accept.',
+      ],
     ])(
       'terms that %s since the page was loaded are reported, and typed text stays',
       async (_, now, before, sentence) => {
@@ -156,7 +164,7 @@ inBrowser(
           const box = page.getByRole('checkbox', { name: BOX });
           if (await box.isVisible()) await box.check();
           await reachAndPress(page, 'Create account');
-          await said(page, 'alert', `${sentence} Please reload this page`);
+          await said(page, 'alert', `${sentence} Reload this page`);
           await expectClean(page);
           expect(await stack.database('select id from users where email = ?', [email])).toEqual([]);
           await page.unroute('**/register');
@@ -177,7 +185,7 @@ inBrowser(
         await serveLogo(page);
         for (const path of ['/register', '/login']) {
           await page.goto(path);
-          const sentence = page.getByText('By continuing with a provider you accept the');
+          const sentence = page.getByText('By continuing with a provider, you accept the');
           expect(await sentence.textContent()).toMatch(/terms of service .* and the privacy policy .*\.$/);
           const links = await page
             .getByRole('main')
@@ -238,6 +246,7 @@ describe('with nothing set', () => {
       const email = freshEmail();
       await visit(async (page) => {
         await page.goto('/register');
+        await heading(page, 'Create your account');
         expect(await page.title()).toBe('Create your account – Accounts');
         await page.getByRole('link', { name: 'Accounts', exact: true }).waitFor();
         expect(await page.locator('header img').count()).toBe(0);
@@ -263,7 +272,7 @@ describe('with terms alone', () => {
           await page
             .getByRole('checkbox', { name: /^I accept the terms of service \(opens in a new tab\) ?\.$/ })
             .waitFor();
-          await page.getByText('By continuing with a provider you accept the terms of service').waitFor();
+          await page.getByText('By continuing with a provider, you accept the terms of service').waitFor();
           expect(await page.getByText('privacy').count()).toBe(0);
         });
       });

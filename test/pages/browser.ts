@@ -127,6 +127,21 @@ export const focused = async (page: Page, text: string): Promise<void> => {
 export const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
 export const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name }).waitFor();
 
+const accountMenu = (page: Page) => page.getByRole('button', { name: 'Account menu' });
+
+/** Logs out by the menu in the header. */
+export async function logOut(page: Page): Promise<void> {
+  await accountMenu(page).click();
+  await page.getByRole('menuitem', { name: 'Log out' }).click();
+}
+
+/** Resolves once a row of the Security page is open; opens it if it is not. */
+export async function openRow(page: Page, name: string): Promise<void> {
+  const toggle = page.getByRole('region', { name, exact: true }).locator('[aria-expanded]').first();
+  if ((await toggle.getAttribute('aria-expanded')) === 'false') await toggle.click();
+  await page.getByRole('region', { name, exact: true }).locator('.row-body').waitFor();
+}
+
 /** Moves to a button by keyboard, and presses it. */
 export async function reachAndPress(page: Page, name: string): Promise<void> {
   await page.getByRole('button', { name, exact: true }).first().waitFor();

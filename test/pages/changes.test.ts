@@ -3,7 +3,7 @@ import { growOld, isAlive, loggedIn, logIn, PASSWORD } from '../contract/rig/sce
 import { environmentFor, secondsFromNow, startHostileProvider } from '../provider/hostile.ts';
 import { loginsThrough, somebody } from '../provider/login.ts';
 import { freshEmail } from '../rig/servers/address.ts';
-import { focused, heading, inBrowser, mailedLink, press, said } from './browser.ts';
+import { focused, heading, inBrowser, mailedLink, openRow, press, said } from './browser.ts';
 
 const NEW_PASSWORD = 'Difference-Engine-2';
 
@@ -19,7 +19,7 @@ inBrowser(
       const other = await logIn(call, person);
       await visit(
         async (page) => {
-          await page.goto('/dashboard/security');
+          await page.goto('/dashboard/security#password');
           const card = page.getByRole('region', { name: 'Password' });
           await card.getByLabel('Current password').fill('Wrong-Password-1');
           await card.getByLabel('New password').fill('weak');
@@ -33,6 +33,8 @@ inBrowser(
           await page.keyboard.type(PASSWORD);
           await page.keyboard.press('Enter');
           await said(page, 'status', 'Your password was changed.');
+          await focused(page, 'Change');
+          await page.keyboard.press('Enter');
           expect(await card.getByLabel('New password').inputValue()).toBe('');
           await page.reload();
           await page.getByRole('region', { name: 'Password' }).waitFor();
@@ -53,11 +55,11 @@ inBrowser(
         (await stack.database('select email from users where id = ?', [person.id]))[0]?.['email'];
       await visit(
         async (page) => {
-          await page.goto('/dashboard/security');
+          await page.goto('/dashboard/security#email');
           const field = page.getByRole('region', { name: 'Email' }).getByLabel('New email');
           await field.fill(email);
           await press(page, 'Change email');
-          const question = page.getByRole('region', { name: 'Please confirm your identity' });
+          const question = page.getByRole('region', { name: 'Confirm your identity' });
           await question.waitFor();
           await press(page, 'Cancel');
           await question.waitFor({ state: 'detached' });
@@ -117,7 +119,7 @@ inBrowser(
       const link = await mailedLink(stack, email, 'Confirm your new email');
       await visit(async (page) => {
         await page.goto(link);
-        await heading(page, 'Please log in first');
+        await heading(page, 'Log in first');
         await page.getByRole('link', { name: 'Log in' }).click();
         await page.getByLabel('Email').fill(person.email);
         await page.getByLabel('Password').fill(person.password);
@@ -125,7 +127,7 @@ inBrowser(
         await heading(page, 'Confirm your new email');
         expect(new URL(page.url()).search).toBe('');
         await press(page, 'Confirm email');
-        await said(page, 'alert', 'Please open the link in the browser in which you requested it.');
+        await said(page, 'alert', 'Open the link in the browser where you requested it.');
         await page.goto('/undo-email-change?token=AAAA');
         await press(page, 'Undo the change');
         await heading(page, 'This link does not work');
@@ -152,8 +154,8 @@ inBrowser(
         async (page) => {
           await page.goto('/dashboard/data');
           await press(page, 'Download your data');
-          const question = page.getByRole('region', { name: 'Please confirm your identity' });
-          await question.getByText('Please log out, log in again').waitFor();
+          const question = page.getByRole('region', { name: 'Confirm your identity' });
+          await question.getByText('Log out, log in again').waitFor();
           expect(await question.getByRole('textbox').count()).toBe(0);
           expect(await question.getByRole('link').count()).toBe(0);
           await press(page, 'Cancel');
@@ -176,7 +178,7 @@ inBrowser(
       await setHash(null);
       await visit(
         async (page) => {
-          await page.goto('/dashboard/security');
+          await page.goto('/dashboard/security#password');
           const card = page.getByRole('region', { name: 'Password' });
           await card.getByLabel('New password').fill(NEW_PASSWORD);
           expect(await card.getByLabel('Current password').count()).toBe(0);
@@ -184,14 +186,14 @@ inBrowser(
           await setHash(stored?.password_hash ?? '');
           await press(page, 'Set password');
           await card.getByLabel('Current password').waitFor();
-          await said(page, 'alert', 'Please enter your current password');
+          await said(page, 'alert', 'Enter your current password');
 
           await setHash(null);
           await growOld(stack, id);
           await page.reload();
           await card.getByLabel('New password').fill(NEW_PASSWORD);
           await press(page, 'Set password');
-          await page.getByText('Please log in again at your provider').waitFor();
+          await page.getByText('Log in again at your provider').waitFor();
           expect(await page.getByLabel('Your password').count()).toBe(0);
           expect(await page.getByRole('button', { name: 'Set password' }).getAttribute('aria-disabled')).toBe('true');
           await page.getByRole('link', { name: 'Confirm with Acme' }).click();
@@ -199,13 +201,14 @@ inBrowser(
           const loggedInAgain = { ...claims, auth_time: secondsFromNow(0) };
           const next = provider.authorize(new URL(page.url()), loggedInAgain);
           await page.evaluate(`location.href = ${JSON.stringify(next.href)}`);
-          await said(page, 'status', 'Welcome back. Please press “Set password” again.');
+          await said(page, 'status', 'Welcome back. Press “Set password” again.');
           await focused(page, 'Set password');
           await card.getByLabel('New password').fill(NEW_PASSWORD);
           await press(page, 'Set password');
           await said(page, 'status', 'Your password was changed.');
+          await openRow(page, 'Password');
           await press(page, 'Change password');
-          await said(page, 'alert', 'Please enter your current password');
+          await said(page, 'alert', 'Enter your current password');
           await logIn(call, { ...person, password: NEW_PASSWORD });
         },
         { session, elsewhere: [provider.url] },

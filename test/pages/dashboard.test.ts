@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { loggedIn, logIn } from '../contract/rig/scenario.ts';
-import { heading, inBrowser, press, said } from './browser.ts';
+import { focused, heading, inBrowser, press, said } from './browser.ts';
 
 /** The pages of the dashboard, and the activity. */
 inBrowser(['embedded', 'real'], (scenario) => {
@@ -13,9 +13,9 @@ inBrowser(['embedded', 'real'], (scenario) => {
         const parts = page.getByRole('navigation', { name: 'Your account' });
         for (const [label, title, text] of [
           ['Security', 'Security', email],
-          ['Devices', 'Devices', 'this device'],
+          ['Devices', 'Devices', 'This device'],
           ['Activity', 'Activity', 'Logged in with a password'],
-          ['Profile', 'Your profile', 'Choose a picture, drop it on this page'],
+          ['Profile', 'Your profile', 'Choose, drop or paste a picture'],
         ] as const) {
           await parts.getByRole('link', { name: label }).press('Enter');
           await heading(page, title);
@@ -31,6 +31,20 @@ inBrowser(['embedded', 'real'], (scenario) => {
         await page.waitForURL('**/login');
       }
     });
+  });
+
+  test('a page asks once for the profile', async () => {
+    const { session } = await loggedIn(scenario());
+    await scenario().visit(
+      async (page) => {
+        const asked: string[] = [];
+        page.on('request', (request) => asked.push(...(request.url().match(/profile\.get/g) ?? [])));
+        await page.goto('/dashboard', { waitUntil: 'networkidle' });
+        await heading(page, 'Your profile');
+        expect(asked).toHaveLength(1);
+      },
+      { session },
+    );
   });
 
   test('lists the activity in pages, newest first, by keyboard', async () => {
@@ -63,6 +77,7 @@ inBrowser(['embedded', 'real'], (scenario) => {
           'Account created with a password',
         ]);
         expect(await more.count()).toBe(0);
+        await focused(page, 'All entries are shown.');
       },
       { session },
     );

@@ -28,9 +28,9 @@ inBrowser(['embedded'], (scenario) => {
         typed: {},
         button: 'Create account',
         errors: {
-          Name: 'Please enter your name',
-          Email: 'Please enter your email',
-          Password: 'Please choose a password',
+          Name: 'Enter your name',
+          Email: 'Enter your email',
+          Password: 'Choose a password',
         },
       },
       {
@@ -145,6 +145,30 @@ inBrowser(['embedded'], (scenario) => {
     });
   });
 
+  test('the rules of a password are shown while it has the focus; unmet ones are marked on leaving, and said once', async () => {
+    await scenario().visit(async (page) => {
+      await page.goto('/register');
+      const field = page.getByLabel('Password');
+      const unseen = page.locator('.unseen .rules');
+      const marked = page.locator('.rules.marked');
+      await unseen.waitFor({ state: 'attached' });
+      await field.focus();
+      await unseen.waitFor({ state: 'detached' });
+      await page.getByLabel('Name').focus();
+      await unseen.waitFor({ state: 'attached' });
+      await field.fill('analytical');
+      expect(await marked.count()).toBe(0);
+      await page.getByLabel('Name').focus();
+      await marked.waitFor();
+      expect(await marked.locator('[data-met=false]').count()).toBe(3);
+      await press(page, 'Create account');
+      await said(page, 'alert', 'Still missing');
+      expect(await page.locator('.error').filter({ hasText: 'Still missing' }).count()).toBe(0);
+      await field.fill(PASSWORD);
+      await marked.waitFor({ state: 'detached' });
+    });
+  });
+
   test('a busy button says so, keeps the focus and does not submit twice', async () => {
     await scenario().visit(async (page) => {
       const { promise: released, resolve: release } = Promise.withResolvers<void>();
@@ -157,7 +181,7 @@ inBrowser(['embedded'], (scenario) => {
       await page.goto('/forgot-password');
       await page.getByLabel('Email').fill(freshEmail());
       await press(page, 'Send reset link');
-      const busy = page.getByRole('button', { name: 'Sending …' });
+      const busy = page.getByRole('button', { name: 'Sending…' });
       await busy.waitFor();
       expect(await busy.getAttribute('aria-disabled')).toBe('true');
       await busy.focus();
@@ -238,7 +262,7 @@ inBrowser(['embedded'], (scenario) => {
       await heading(page, 'Log in');
       await type('Password', PASSWORD);
       await page.keyboard.press('Enter');
-      await heading(page, 'Your profile');
+      await page.getByRole('button', { name: 'Save' }).waitFor();
       await type('Name', 'Countess of Lovelace');
       await tabTo('Save');
       await page.keyboard.press('Enter');
@@ -246,7 +270,7 @@ inBrowser(['embedded'], (scenario) => {
       await page.goto('/dashboard');
       await tabTo('Devices');
       await page.keyboard.press('Enter');
-      await heading(page, 'Devices');
+      await page.getByRole('button', { name: 'Log out everywhere' }).waitFor();
       await tabTo('Log out everywhere');
       await page.keyboard.press('Enter');
       await said(page, 'status', 'You are logged out on all devices.');
@@ -290,8 +314,8 @@ inBrowser(['embedded'], (scenario) => {
           said.push(await alert.innerText());
         }
         expect(said.slice(0, 2)).toEqual([
-          'Please choose a JPEG or PNG picture',
-          'This picture is 5 MB. Please choose one of at most 5 MB',
+          'Choose a JPEG or PNG picture',
+          'This picture is 5 MB. Choose one of at most 5 MB',
         ]);
         expect(said[2]).not.toBe(said[1]);
       },

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { createKey, KEY_PATTERN } from '../contract/rig/key-scenario.ts';
 import { growOld, loggedIn, PASSWORD } from '../contract/rig/scenario.ts';
 import { findings } from './axe.ts';
-import { inBrowser, press, said } from './browser.ts';
+import { inBrowser, openRow, press, said } from './browser.ts';
 
 /** Access keys on the Security page. */
 
@@ -17,14 +17,14 @@ inBrowser(['embedded', 'real'], (scenario) => {
     await growOld(stack, id);
     await visit(
       async (page) => {
-        await page.goto('/dashboard/security');
+        await page.goto('/dashboard/security#keys');
         await card(page).getByLabel('Name of the key').fill('Backup');
         await press(page, 'Create key');
-        await said(page, 'alert', 'Please choose what the key may do');
+        await said(page, 'alert', 'Choose what the key may do');
         await card(page).getByLabel('Read the profile').check();
         await card(page).getByLabel('Days until it expires').fill('4000');
         await press(page, 'Create key');
-        await said(page, 'alert', 'Please enter a number from 1 to 3650');
+        await said(page, 'alert', 'Enter a number from 1 to 3650');
         await card(page).getByLabel('Days until it expires').fill('30');
         await press(page, 'Create key');
         await card(page).getByLabel('Your password').fill(PASSWORD);
@@ -44,6 +44,10 @@ inBrowser(['embedded', 'real'], (scenario) => {
         );
 
         expect((await call('profile.get', undefined, { key: secret })).data.user.id).toBe(id);
+        await openRow(page, 'Passkeys');
+        await page.getByText(secret).waitFor({ state: 'hidden' });
+        await openRow(page, 'Access keys');
+        await page.getByText(secret).waitFor();
         await page.reload();
         await entries(page).filter({ hasText: 'Backup' }).waitFor();
         expect(await page.locator('body').innerText()).not.toContain(secret);
@@ -65,7 +69,7 @@ inBrowser(['embedded', 'real'], (scenario) => {
     await stack.database('update access_keys set expires_at = 1000 where id = ?', [key.id]);
     await visit(
       async (page) => {
-        await page.goto('/dashboard/security');
+        await page.goto('/dashboard/security#keys');
         await entries(page)
           .filter({ hasText: /Old[\s\S]*Expired on 1 January 1970\./ })
           .waitFor();

@@ -34,16 +34,24 @@ inBrowser(['embedded'], (scenario) => {
     await visit(
       async (page) => {
         await page.goto('/admin');
-        await heading(page, write('admin.users.title'));
-        await page
-          .getByRole('button', { name: write('admin.invitations.revoke') })
-          .first()
-          .waitFor();
+        await heading(page, write('admin.nav.users'));
         await expectReadable(page);
-        await press(page, write('admin.invite.send'));
-        await page.getByLabel(write('admin.users.query')).fill(unverified.email.slice(0, 15));
+        const query = unverified.email.slice(0, 15);
+        await page.getByLabel(write('admin.users.query')).fill(query);
         await press(page, write('admin.users.find'));
-        await page.getByText(write('admin.users.found', { count: 1 })).waitFor();
+        const found = write('admin.users.found', { count: 1 });
+        await page.getByText(write('admin.users.foundBy', { query, found })).waitFor();
+        await expectReadable(page);
+        for (const standing of ['administrator', 'unverified', 'blocked', 'deleted']) {
+          await page.goto(`/admin?standing=${standing}`);
+          await page
+            .getByRole('searchbox')
+            .or(page.getByLabel(write('admin.users.query')))
+            .waitFor();
+          await expectReadable(page);
+        }
+        await page.goto('/admin?tab=invitations');
+        await press(page, write('admin.invite.send'));
         await expectReadable(page);
         await growOld(stack, admin.id);
         await page

@@ -8,7 +8,7 @@ import { addPasskey, authenticatorFor, logInByPasskey } from '../contract/rig/pa
 import { growOld, logIn, PASSWORD, verified } from '../contract/rig/scenario.ts';
 import { codeOf, setUpApp } from '../contract/rig/totp-scenario.ts';
 import { freshEmail } from '../rig/servers/address.ts';
-import { heading, inBrowser, press, type Scenario } from './browser.ts';
+import { heading, inBrowser, openRow, press, type Scenario } from './browser.ts';
 import { faultsIn, phone } from './page-texts.ts';
 
 /** The dashboard in all languages except English, on a narrow phone. */
@@ -53,10 +53,13 @@ const states: State[] = [
     path: `${pagePaths.security}?error=login_not_fresh`,
     title: 'dashboard.parts.security',
     async steps(page, write) {
+      await openRow(page, write('dashboard.passkeys.title'));
       await press(page, write('dashboard.passkeys.rename'));
       await page.getByLabel(write('dashboard.passkeys.name')).fill('');
       await failed('dashboard.passkeys.saveName')(page, write);
+      await openRow(page, write('common.password'));
       await failed('dashboard.password.change')(page, write);
+      await openRow(page, write('dashboard.app.title'));
       await press(page, write('dashboard.app.renewCodes'));
       await page.getByRole('heading', { name: write('dashboard.confirm.title') }).waitFor();
       await failed('dashboard.confirm.submit')(page, write);
@@ -130,15 +133,16 @@ inBrowser(
         const write = writer(texts, language);
         await scenario().visit(
           async (page) => {
-            await page.goto(pagePaths.security, { waitUntil: 'networkidle' });
+            await page.goto(`${pagePaths.security}#app`, { waitUntil: 'networkidle' });
             await expectIn(language, page);
             await press(page, write('dashboard.app.setUp'));
             const secret = await page.locator('#app-secret code').innerText();
+            await expectIn(language, page);
+            await press(page, write('dashboard.appSetup.next'));
             await failed('dashboard.appSetup.turnOn')(page, write);
             await expectIn(language, page);
             await page.getByLabel(write('dashboard.appSetup.code')).fill(codeOf(secret.replaceAll(' ', '')));
-            await press(page, write('dashboard.appSetup.turnOn'));
-            await page.getByRole('heading', { name: write('dashboard.recoveryCodes.title', { email }) }).waitFor();
+            await page.getByRole('heading', { name: write('dashboard.recoveryCodes.title') }).waitFor();
             await expectIn(language, page);
             await press(page, write('dashboard.recoveryCodes.close'));
             await press(page, write('dashboard.app.turnOff'));

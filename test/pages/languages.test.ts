@@ -88,6 +88,8 @@ const states: State[] = [
     },
   },
   { path: '/verify-email', title: 'entry.checkInbox', steps: refused('entry.verifyEmail.resend.submit') },
+  { path: '/verify-email', title: 'entry.checkInbox', steps: refused('entry.verifyEmail.submit') },
+  { path: '/email-code', title: 'entry.emailCode.title', steps: refused('entry.emailCode.send') },
   {
     path: '/verify-email',
     title: 'entry.checkInbox',
@@ -160,6 +162,7 @@ describe('every page before a login', () => {
         SUPPORT_URL: 'mailto:help@example.test',
         TERMS_URL: 'https://example.test/terms',
         PRIVACY_URL: '/privacy',
+        EMAIL_CODES: 'on',
       },
     },
   );

@@ -57,7 +57,7 @@ inBrowser(
           for (let i = 0; i < 10; i++) await call('account.export', undefined, { session });
           await press(page, 'Download your data');
           // With the date if it is tomorrow.
-          await said(page, 'alert', /Too many attempts\. Please try again at (?:\d{1,2} \w+ \d{4}, )?\d{2}:\d{2}\./);
+          await said(page, 'alert', /Too many attempts\. Try again at (?:\d{1,2} \w+ \d{4}, )?\d{2}:\d{2}\./);
         },
         { session },
       );
@@ -73,11 +73,11 @@ inBrowser(
           const confirmation = page.getByLabel('Your email, to confirm');
           await confirmation.fill('somebody@else.test');
           await confirmation.press('Enter');
-          await said(page, 'alert', `Please type ${person.email}`);
+          await said(page, 'alert', `This does not match ${person.email}`);
           await confirmation.fill(person.email);
           await confirmation.press('Enter');
           // The question has the focus, and its field is the next Tab stop.
-          await page.getByRole('heading', { name: 'Please confirm your identity' }).waitFor();
+          await page.getByRole('heading', { name: 'Confirm your identity' }).waitFor();
           await page.keyboard.press('Tab');
           await page.keyboard.type(PASSWORD);
           await page.keyboard.press('Enter');

@@ -10,6 +10,7 @@ import {
 } from '../provider/hostile.ts';
 import { loginsThrough, somebody, usersWith } from '../provider/login.ts';
 import { focused, inBrowser, press, reachAndPress, said } from './browser.ts';
+import { addAuthenticator } from './virtual-authenticator.ts';
 
 /** The card “Linked logins” of the Security page, with two providers. */
 const acme = await startHostileProvider();
@@ -35,11 +36,11 @@ inBrowser(
     test('a user links two logins and unlinks one, by keyboard, after confirming the password in place', async () => {
       const { stack, visit } = scenario();
       const { session, password, id } = await loggedIn(scenario());
-      const [first, second] = [somebody(), somebody()];
+      const [first, second] = [somebody({ picture: undefined }), somebody({ picture: undefined })];
       await visit(
         async (page) => {
-          await page.goto('/dashboard/security');
-          await page.getByText('You log in with your password only.').waitFor();
+          await page.goto('/dashboard/security#logins');
+          await page.getByRole('region', { name: 'Linked logins' }).getByText('None').waitFor();
           await reachAndPress(page, 'Link Acme');
           await atProvider(page, acme, first);
           await said(page, 'status', 'The login with Acme is linked.');
@@ -60,7 +61,7 @@ inBrowser(
 
           await growOld(stack, id);
           await reachAndPress(page, 'Unlink');
-          await page.getByRole('heading', { name: 'Please confirm your identity' }).waitFor();
+          await page.getByRole('heading', { name: 'Confirm your identity' }).waitFor();
           await page.getByLabel('Your password').fill(password);
           await page.keyboard.press('Enter');
           await said(page, 'status', 'Acme was unlinked.');
@@ -77,13 +78,13 @@ inBrowser(
 
     test('on a phone: the only login cannot be unlinked, another user’s is refused, and a provider login confirms', async () => {
       const { stack, visit } = scenario();
-      const [mine, theirs] = [somebody(), somebody()];
+      const [mine, theirs] = [somebody({ picture: undefined }), somebody({ picture: undefined })];
       await loginsThrough(acme)(stack, theirs);
       const { session } = await loginsThrough(acme)(stack, mine);
       const [user] = await usersWith(stack, mine.email);
       await visit(
         async (page) => {
-          await page.goto('/dashboard/security');
+          await page.goto('/dashboard/security#logins');
           await entries(page).first().waitFor();
           expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(PHONE.width);
           await press(page, 'Unlink');
@@ -96,24 +97,53 @@ inBrowser(
           expect(await entries(page).count()).toBe(1);
 
           await press(page, 'Link Work');
-          await atProvider(page, work, somebody());
+          await atProvider(page, work, somebody({ picture: undefined }));
           await entries(page).nth(1).waitFor();
 
           await growOld(stack, user?.id ?? '');
           await entries(page).nth(1).getByRole('button', { name: 'Unlink' }).click();
           await page.getByRole('link', { name: 'Confirm with Acme' }).click();
           await atProvider(page, acme, theirs);
-          await said(page, 'alert', 'as another user');
+          await said(page, 'alert', 'with a different account');
           await entries(page).nth(1).getByRole('button', { name: 'Unlink' }).click();
           await page.getByRole('link', { name: 'Confirm with Acme' }).click();
           await atProvider(page, acme, mine);
           // The second of two buttons with this label.
-          await said(page, 'status', 'Welcome back. Please press “Unlink” again.');
+          await said(page, 'status', 'Welcome back. Press “Unlink” again.');
           await focused(page, 'Unlink');
           await page.keyboard.press('Enter');
           await said(page, 'status', 'Work was unlinked.');
         },
         { session: session ?? '', elsewhere, viewport: PHONE },
+      );
+    });
+
+    test('a user who confirms at a provider is led back to the button that was pressed, in a card or beside others', async () => {
+      const { stack, visit } = scenario();
+      const claims = somebody({ picture: undefined });
+      const { session } = await loginsThrough(acme)(stack, claims);
+      const [user] = await usersWith(stack, claims.email);
+      await visit(
+        async (page) => {
+          await addAuthenticator(page);
+          await page.goto('/dashboard/security#passkeys');
+          await press(page, 'Add a passkey');
+          await said(page, 'status', 'The passkey was added.');
+          for (const [row, label] of [
+            ['passkeys', 'Add a passkey'],
+            ['passkeys', 'Remove'],
+            ['app', 'Set up an app'],
+          ] as const) {
+            await growOld(stack, user?.id ?? '');
+            await page.goto(`/dashboard/security#${row}`);
+            await press(page, label);
+            await page.getByRole('link', { name: 'Confirm with Acme' }).click();
+            await atProvider(page, acme, claims);
+            await said(page, 'status', `Welcome back. Press “${label}” again.`);
+            await focused(page, label);
+          }
+        },
+        { session: session ?? '', elsewhere },
       );
     });
 
@@ -130,7 +160,7 @@ inBrowser(
           expect((await page.context().cookies()).map(({ name }) => name)).not.toContain('acme_oauth_state');
           await growOld(stack, id);
           await page.goto('/auth/acme?link=1');
-          await said(page, 'alert', 'Please start here');
+          await said(page, 'alert', 'Start here');
         },
         { session, elsewhere },
       );

@@ -14,7 +14,7 @@ inBrowser(['embedded'], (scenario) => {
         await register(page, email, '<b>Ada</b>');
         await heading(page, 'Check your inbox');
         await stack.waitForMail({ to: email });
-        await page.getByRole('link', { name: 'Read mails in the built-in mailbox' }).click();
+        await page.getByRole('link', { name: 'Read emails in the built-in mailbox' }).click();
         await heading(page, 'Mailbox');
         const row = page.getByRole('row').filter({ hasText: email });
         expect(await row.locator('time').innerText()).toMatch(/^\d\d?\.\d\d?\.\d{4}, \d\d:\d\d:\d\d$/);

@@ -81,7 +81,7 @@ inBrowser(['embedded', 'real'], (scenario) => {
       await until(() => signals.length === 2, { what: 'the new name' });
       await heard('signalCurrentUserDetails', { ...own, name: email, displayName: 'Ada King' });
 
-      await page.goto('/dashboard/security');
+      await page.goto('/dashboard/security#passkeys');
       await press(page, 'Remove');
       await said(page, 'status', 'was removed.');
       await heard('signalAllAcceptedCredentials', { ...own, allAcceptedCredentialIds: [] });

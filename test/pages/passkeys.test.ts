@@ -5,7 +5,7 @@ import { eventsOf, growOld, kindsOf, loggedIn } from '../contract/rig/scenario.t
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { loginsThrough, somebody } from '../provider/login.ts';
 import { until } from '../rig/until.ts';
-import { heading, inBrowser, press, reachAndPress, said } from './browser.ts';
+import { focused, heading, inBrowser, openRow, press, reachAndPress, said } from './browser.ts';
 import { addAuthenticator } from './virtual-authenticator.ts';
 
 /** Passkeys on the log-in and Security pages, with Chromium's virtual authenticators. */
@@ -19,7 +19,7 @@ const expectNoOverflow = async (page: Page) =>
   expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
 
 async function add(page: Page): Promise<void> {
-  await page.goto('/dashboard/security');
+  await page.goto('/dashboard/security#passkeys');
   await press(page, 'Add a passkey');
   await said(page, 'status', 'The passkey was added.');
 }
@@ -60,14 +60,18 @@ inBrowser(
       await visit(
         async (page) => {
           const authenticator = await addAuthenticator(page);
-          await page.goto('/dashboard/security');
+          await page.goto('/dashboard/security#passkeys');
           await reachAndPress(page, 'Add a passkey');
           await said(page, 'status', 'The passkey was added.');
+          await reachAndPress(page, 'Rename');
+          await reachAndPress(page, 'Cancel');
+          await focused(page, 'Passkeys');
           await reachAndPress(page, 'Rename');
           await page.getByLabel('Name of this passkey').and(page.locator(':focus')).waitFor();
           await page.keyboard.type('My laptop');
           await page.keyboard.press('Enter');
           await entries(page).filter({ hasText: 'My laptop' }).waitFor();
+          await focused(page, 'Passkeys');
           expect(await entries(page).first().innerText()).toMatch(/Added on .*, not used yet\./);
 
           await press(page, 'Add a passkey');
@@ -78,7 +82,7 @@ inBrowser(
           await heading(page, 'Your profile');
           expect((await eventsOf(stack, id, 'logged-in')).at(-1)).toMatchObject({ method: 'passkey' });
 
-          await page.goto('/dashboard/security');
+          await page.goto('/dashboard/security#passkeys');
           expect(await entries(page).first().innerText()).toContain('last used on');
           await reachAndPress(page, 'Remove');
           await said(page, 'status', 'The passkey “My laptop” was removed.');
@@ -100,7 +104,7 @@ inBrowser(
         async (page) => {
           await suggestNone(page);
           const authenticator = await addAuthenticator(page, { isUserVerified: false });
-          await page.goto('/dashboard/security');
+          await page.goto('/dashboard/security#passkeys');
           await press(page, 'Add a passkey');
           await said(page, 'alert', 'No passkey was created');
           await authenticator.setUserVerified(true);
@@ -166,22 +170,25 @@ inBrowser(
         async (page) => {
           await addAuthenticator(page);
           await add(page);
+          await openRow(page, 'Linked logins');
           await press(page, 'Unlink');
           await said(page, 'status', 'Acme was unlinked.');
+          await openRow(page, 'Passkeys');
           await press(page, 'Remove');
           await said(page, 'alert', 'This is your only login method.');
           await openLogIn(page);
           await heading(page, 'Your profile');
 
-          await page.goto('/dashboard/security');
+          await page.goto('/dashboard/security#passkeys');
           const { id } = (await scenario().call('profile.get', undefined, { session: await sessionOf(page) })).data
             .user;
           await growOld(stack, id);
+          await openRow(page, 'Authenticator app');
           await press(page, 'Set up an app');
-          await heading2(page, 'Please confirm your identity');
+          await heading2(page, 'Confirm your identity');
           expect(await page.getByLabel('Your password').count()).toBe(0);
           await press(page, 'Confirm with a passkey');
-          await page.getByRole('heading', { name: 'Set up your app' }).waitFor();
+          await page.getByRole('heading', { name: 'Scan the QR code' }).waitFor();
         },
         { session: session ?? '', elsewhere: [acme.url] },
       );
@@ -234,7 +241,7 @@ inBrowser(
           await page.goto('/second-factor');
           await page.getByRole('button', { name: 'Use a recovery code' }).waitFor();
           expect(await page.getByText('passkey').count()).toBe(0);
-          await page.goto('/dashboard/security');
+          await page.goto('/dashboard/security#passkeys');
           await page.getByRole('heading', { name: 'Authenticator app' }).waitFor();
           expect(await page.getByText('passkey').count()).toBe(0);
         },

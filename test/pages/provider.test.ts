@@ -5,7 +5,7 @@ import { registered, verified } from '../contract/rig/scenario.ts';
 import { environmentFor, namedEnvironmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { somebody } from '../provider/login.ts';
 import { freshEmail } from '../rig/servers/address.ts';
-import { heading, inBrowser, press, said } from './browser.ts';
+import { heading, inBrowser, logOut, press, said } from './browser.ts';
 
 /** On 127.0.0.1, while the service is on localhost: two sites for a browser, as in production. */
 const provider = await startHostileProvider();
@@ -52,7 +52,7 @@ inBrowser(
           expect((await last?.allHeaders())?.['cookie'] ?? '').not.toContain('auth_session');
           await page.getByRole('link', { name: 'Security' }).click();
           await page.getByRole('region', { name: 'Linked logins' }).getByText('Acme', { exact: true }).waitFor();
-          await press(page, 'Log out');
+          await logOut(page);
           await said(page, 'status', 'You are logged out.');
         },
         { elsewhere: [provider.url] },
@@ -91,7 +91,7 @@ inBrowser(
             await press(page, 'Log in');
             await heading(page, target ? 'Your profile' : 'Devices');
             // Rendered once the page has its user.
-            await page.getByRole('button', { name: 'Log out', exact: true }).waitFor();
+            await page.getByRole('button', { name: /^(?:Save|Log out everywhere)$/ }).waitFor();
             await page.context().clearCookies();
             await page.goto('/dashboard/devices');
           }
@@ -141,6 +141,8 @@ inBrowser(
               (await page.getByRole('link', { name: /^Continue with/ }).all()).map((link) => link.boundingBox()),
             );
             expect(boxes).toHaveLength(2);
+            // A logo each, in the card of the email.
+            expect(await page.locator('main:has(#email) a.button > svg').count()).toBe(2);
             const [upper, lower] = boxes;
             // Stacked with a gap, equally wide, and within the screen.
             expect((lower?.y ?? 0) - (upper?.y ?? 0) - (upper?.height ?? 0)).toBeGreaterThan(4);

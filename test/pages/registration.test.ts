@@ -23,7 +23,7 @@ describe('by invitation', () => {
           const address = page.getByLabel('Email');
           expect([await address.inputValue(), await address.getAttribute('readonly')]).toEqual([email, '']);
           await press(page, 'Create account');
-          await said(page, 'alert', 'Please enter your name');
+          await said(page, 'alert', 'Enter your name');
           await page.getByLabel('Name').fill('Grace Hopper');
           await page.reload();
           expect(await page.getByLabel('Name').inputValue()).toBe('Grace Hopper');

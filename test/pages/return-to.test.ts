@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { Page } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
-import { administrator, PASSWORD, verified } from '../contract/rig/scenario.ts';
+import { administrator, loggedIn, PASSWORD, verified } from '../contract/rig/scenario.ts';
 import { codeOf, withApp } from '../contract/rig/totp-scenario.ts';
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { somebody } from '../provider/login.ts';
@@ -76,9 +76,51 @@ inBrowser(
           // Once: later visits to the dashboard stay there.
           await page.goto('/dashboard');
           await heading(page, 'Your profile');
-          await page.getByRole('button', { name: 'Log out', exact: true }).waitFor();
+          await page.getByRole('button', { name: 'Save', exact: true }).waitFor();
         },
         { elsewhere },
+      );
+    });
+
+    test('a login that leads on does not paint the dashboard', async () => {
+      const { email } = await verified(scenario());
+      await scenario().visit(
+        async (page) => {
+          // Not in the storage of the page: the front end has another origin.
+          const painted: string[] = [];
+          await page.exposeFunction('paintedHeading', (text: string) => painted.push(text));
+          await page.addInitScript(`new MutationObserver(() => {
+            const heading = document.querySelector('h1');
+            if (heading) paintedHeading(heading.textContent);
+          }).observe(document, { childList: true, subtree: true })`);
+          await page.goto(asking('/login'));
+          await logIn(page, email);
+          await expectArrived(page);
+          expect(new Set(painted)).toEqual(new Set(['Log in', 'One moment…', 'The basket']));
+        },
+        { elsewhere },
+      );
+    });
+
+    test('a logged-in user is led on at once, but not again and again', async () => {
+      const { session } = await loggedIn(scenario());
+      await scenario().visit(
+        async (page) => {
+          await page.goto(asking('/login'));
+          await expectArrived(page);
+          // A front end that does not see the session sends the browser back.
+          await page.goto(asking('/login'));
+          await heading(page, 'Log in');
+          await page.getByLabel('Email').waitFor();
+        },
+        { session, elsewhere },
+      );
+      await scenario().visit(
+        async (page) => {
+          await page.goto(asking('/login', 'https://evil.test/'));
+          await heading(page, 'Log in');
+        },
+        { session, elsewhere },
       );
     });
 
@@ -90,7 +132,7 @@ inBrowser(
           await page.goto(asking('/login', returnTo));
           await logIn(page, email);
           await heading(page, 'Your profile');
-          await page.getByRole('button', { name: 'Log out', exact: true }).waitFor();
+          await page.getByRole('button', { name: 'Save', exact: true }).waitFor();
         });
       },
     );

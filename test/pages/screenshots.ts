@@ -5,14 +5,26 @@ import sharp from 'sharp';
 import { startChromium } from '../rig/client/chromium.ts';
 import { type Service, startService } from '../rig/process/service.ts';
 import { until } from '../rig/until.ts';
+import { providers, takeEveryPage } from './every-page.ts';
 
-/** Takes the screenshots of README and docs/front-ends.md. */
+/** Takes the screenshots of README and docs/front-ends.md; with a folder as argument, those of every page instead. */
+const everyPage = process.argv[2];
 const FOLDER = join(import.meta.dirname, '../../client/pages/screenshots');
 const ada = { name: 'Ada Lovelace', email: 'ada@example.com', password: 'Analytical-1843' };
 
-const service = await startService();
+const service = await startService(everyPage ? { env: providers } : {});
 const browser = await startChromium();
 try {
+  if (everyPage) {
+    await register(service);
+    await takeEveryPage(browser, service, ada, everyPage);
+  } else await takeForDocuments();
+} finally {
+  await browser.close();
+  await service.stop();
+}
+
+async function takeForDocuments() {
   await mkdir(FOLDER, { recursive: true });
   await take('register', 'light', async (page) => {
     await page.goto('/register');
@@ -40,9 +52,6 @@ try {
     await page.getByText('Your new picture was saved.').waitFor();
     await page.evaluate('document.activeElement.blur()');
   });
-} finally {
-  await browser.close();
-  await service.stop();
 }
 
 async function take(name: string, colorScheme: 'light' | 'dark', steps: (page: Page) => Promise<void>) {
@@ -59,18 +68,19 @@ async function take(name: string, colorScheme: 'light' | 'dark', steps: (page: P
 }
 
 async function register({ url }: Service): Promise<void> {
-  const post = (path: string, body: object) =>
+  const post = (path: string, body: object, cookie = '') =>
     fetch(url + path, {
       method: 'POST',
-      headers: { 'content-type': 'application/json' },
+      headers: { 'content-type': 'application/json', cookie },
       body: JSON.stringify(body),
     });
-  await post('/auth/register', ada);
+  // Verified in the browser that registered: otherwise the password counts as another person's.
+  const browserCookie = (await post('/auth/register', ada)).headers.get('set-cookie')?.split(';')[0];
   const token = await until(async () => {
     const mails = await (await fetch(`${url}/dev/mail?to=${ada.email}`)).text();
     return /token=([\w-]+)/.exec(mails)?.[1];
   });
-  await post('/auth/verify-email', { token });
+  await post('/auth/verify-email', { token }, browserCookie);
 }
 
 /** A person, in a few shapes. */

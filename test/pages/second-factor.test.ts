@@ -6,7 +6,7 @@ import { codeOf, firstStep, forgetLastCode, setUpApp, withApp, wrongCode } from 
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { loginsThrough, somebody, usersWith } from '../provider/login.ts';
 import { until } from '../rig/until.ts';
-import { heading, inBrowser, press, reachAndPress, said } from './browser.ts';
+import { heading, inBrowser, openRow, press, reachAndPress, said } from './browser.ts';
 import { addAuthenticator } from './virtual-authenticator.ts';
 
 /** The authenticator app on the Security page, and the second step of a login. */
@@ -40,7 +40,8 @@ inBrowser(
       await visit(
         async (page) => {
           await page.goto('/dashboard/security');
-          await app(page).getByText('Turned off.').waitFor();
+          await app(page).getByText('Off').waitFor();
+          await openRow(page, 'Authenticator app');
           await reachAndPress(page, 'Set up an app');
           const qr = app(page).getByRole('img', { name: 'QR code' });
           await qr.waitFor();
@@ -52,13 +53,21 @@ inBrowser(
           const secret = (await app(page).locator('code').innerText()).replaceAll(' ', '');
           await expectNoOverflow(page);
 
-          const field = app(page).getByLabel('Code that the app shows');
+          await reachAndPress(page, 'Continue');
+          const field = app(page).getByLabel('Six-digit code from the app');
           await field.fill(wrongCode(secret));
-          await page.keyboard.press('Enter');
           await said(page, 'alert', 'This code is wrong.');
+          expect(await field.inputValue()).toBe('');
+          // The page asks anew what is on, and shows the codes meanwhile.
+          const answer = Promise.withResolvers<void>();
+          await page.route('**/trpc/*totp.status*', async (route) => {
+            await answer.promise;
+            await route.continue();
+          });
           await field.fill(codeOf(secret));
-          await page.keyboard.press('Enter');
-          await page.getByRole('heading', { name: `Recovery codes for ${user.email}` }).waitFor();
+          await page.getByRole('heading', { name: 'Save your recovery codes' }).waitFor();
+          expect(await app(page).getByRole('button', { name: 'Set up an app' }).count()).toBe(0);
+          answer.resolve();
           expect(await codesShown(page)).toHaveLength(10);
           await expectNoOverflow(page);
           await app(page).getByText('10 recovery codes are left.').waitFor();
@@ -71,7 +80,7 @@ inBrowser(
           await expectNoOverflow(page);
           expect(await page.getByRole('button', { name: 'Use a passkey' }).count()).toBe(0);
           await page.keyboard.type(wrongCode(secret));
-          await said(page, 'alert', 'set the clock of your phone to automatic');
+          await said(page, 'alert', 'set your phone’s clock to automatic');
           expect(await page.getByLabel('Code').inputValue()).toBe('');
           await page.keyboard.type(codeOf(secret));
           await heading(page, 'Your profile');
@@ -86,9 +95,9 @@ inBrowser(
       const user = await withApp(scenario());
       await visit(
         async (page) => {
-          await page.goto('/dashboard/security');
+          await page.goto('/dashboard/security#app');
           await press(page, 'Create new recovery codes');
-          await page.getByRole('heading', { name: 'Recovery codes for' }).waitFor();
+          await page.getByRole('heading', { name: 'Save your recovery codes' }).waitFor();
           const codes = await codesShown(page);
 
           await press(page, 'Copy codes');
@@ -133,10 +142,11 @@ inBrowser(
             { pending: await firstStep(scenario().call, user) },
           );
         }
-        await page.goto('/dashboard/security');
+        await page.goto('/dashboard/security#app');
         await app(page).getByText('3 recovery codes are left. Create new ones').waitFor();
         await press(page, 'Create new recovery codes');
         await app(page).getByText('10 recovery codes are left.').waitFor();
+        await press(page, 'I have saved them');
         await press(page, 'Turn off');
         await said(page, 'status', 'The app was turned off.');
         expect(await codesShown(page)).toEqual([]);
@@ -174,7 +184,7 @@ inBrowser(
           // With suggestions, the authenticator logs in before anything can be typed.
           await page.addInitScript('PublicKeyCredential.isConditionalMediationAvailable = async () => false');
           const authenticator = await addAuthenticator(page);
-          await page.goto('/dashboard/security');
+          await page.goto('/dashboard/security#passkeys');
           await press(page, 'Add a passkey');
           await said(page, 'status', 'The passkey was added.');
           const own = await authenticator.credentials();
@@ -192,13 +202,13 @@ inBrowser(
           expect((await eventsOf(stack, user.id, 'logged-in')).at(-1)).toMatchObject({ secondFactor: 'passkey' });
 
           await growOld(stack, user.id);
-          await page.goto('/dashboard/security');
+          await page.goto('/dashboard/security#passkeys');
           await press(page, 'Remove');
-          await page.getByLabel('Code from your app').fill(wrongCode(user.secret));
-          await press(page, 'Confirm');
+          const field = page.getByLabel('Code from your app');
+          await field.fill(wrongCode(user.secret));
           await said(page, 'alert', 'This code is wrong');
-          await page.getByLabel('Code from your app').fill(codeOf(user.secret));
-          await press(page, 'Confirm');
+          expect(await field.inputValue()).toBe('');
+          await field.fill(codeOf(user.secret));
           await said(page, 'status', 'was removed.');
           expect((await eventsOf(stack, user.id, 'reauthenticated')).at(-1)).toEqual({ method: 'totp' });
         },

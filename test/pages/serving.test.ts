@@ -30,14 +30,14 @@ describe('the pages', () => {
   onStack('embedded', (stack) => {
     const get = (path: string, encoding = 'identity', headers = html) => read(stack().url + path, encoding, headers);
 
-    test('the first load of /login is below 40 kB, compressed', async () => {
+    test('the first load of /login is below 45 kB for browsers over https, and below 48 kB without Brotli', async () => {
       for (const encoding of ['br', 'gzip']) {
         const shell = await get('/login', encoding);
         const plain = (encoding === 'br' ? brotliDecompressSync : gunzipSync)(shell.body).toString();
         const assets = await Promise.all(assetsIn(plain).map((path) => get(path, encoding)));
-        expect(assets.map(({ headers }) => headers['content-encoding'])).toEqual([encoding, encoding]);
+        expect(new Set(assets.map(({ headers }) => headers['content-encoding']))).toEqual(new Set([encoding]));
         const size = [shell, ...assets].reduce((sum, { body }) => sum + body.length, 0);
-        expect(size).toBeLessThan(40_000);
+        expect(size).toBeLessThan(encoding === 'br' ? 45_000 : 48_000);
       }
     });
 

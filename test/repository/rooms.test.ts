@@ -14,6 +14,7 @@ const forbidden: Record<string, [file: string, target: string]> = {
   'server/process': ['server/process/banner.ts', 'server/http/app.ts'],
   'server/parts': ['server/parts/mail/index.ts', 'server/accounts/users/index.ts'],
   'server/workers': ['server/workers/worker.ts', 'server/parts/database/index.ts'],
+  'server/challenge': ['server/challenge/index.ts', 'server/accounts/index.ts'],
   'server/limits': ['server/limits/index.ts', 'server/accounts/users/index.ts'],
   'server/activity': ['server/activity/index.ts', 'server/accounts/users/index.ts'],
   'server/events': ['server/events/index.ts', 'server/accounts/users/index.ts'],

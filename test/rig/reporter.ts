@@ -53,7 +53,7 @@ function whereTheTimeWent(modules: readonly TestModule[]): string {
     sum,
   );
   const lines = [
-    `\nTime in all files: ${seconds(all ?? 0)}, of which tests ${seconds(tests ?? 0)}, loading ${seconds(loading ?? 0)}, set-up and waiting the rest. Slowest:`,
+    `\nTime in all files: ${seconds(all ?? 0)}: tests ${seconds(tests ?? 0)}, loading ${seconds(loading ?? 0)}, set-up and waiting the rest. Slowest:`,
     ...slowest.map((file) => `  ${seconds(file.all).padStart(8)}  ${file.name}`),
   ];
   return `${lines.join('\n')}\n`;

@@ -38,7 +38,7 @@ const logInPage = `${ACCOUNTS_URL}/login?${new URLSearchParams({ returnTo: `${OW
  * Browsers omit a Strict cookie on the first request after a link from another site or a provider. A page that
  * reloads itself once gets it.
  */
-const reload = page('<meta http-equiv="refresh" content="0"><p>One moment …');
+const reload = page('<meta http-equiv="refresh" content="0"><p>One moment…');
 
 async function show(request: IncomingMessage, accounts: Client): Promise<string> {
   const profile = await profileOf(accounts);

@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { markup, text } from '../language/texts.ts';
 import { labelOf, listOf } from './password-rules.ts';
+import { StrengthMeter } from './strength-meter.tsx';
 import type { FieldState } from './use-form.ts';
 
 interface Common {
@@ -19,7 +20,13 @@ const describe = ({ name, error }: FieldState, hint: ComponentChildren) => ({
   'aria-describedby': [hint && `${name}-hint`, error && `${name}-error`].filter(Boolean).join(' ') || undefined,
 });
 
-function Frame({ field: { name, error }, label, hint, children }: Common & { children: ComponentChildren }) {
+interface FrameProps extends Common {
+  /** The message is read out, not shown. */
+  isErrorUnseen?: boolean;
+  children: ComponentChildren;
+}
+
+function Frame({ field: { name, error }, label, hint, isErrorUnseen = false, children }: FrameProps) {
   return (
     <div class="field">
       <label for={name}>{label}</label>
@@ -29,14 +36,14 @@ function Frame({ field: { name, error }, label, hint, children }: Common & { chi
           {hint}
         </div>
       )}
-      <FieldError name={name} error={error} />
+      <FieldError name={name} error={error} isUnseen={isErrorUnseen} />
     </div>
   );
 }
 
-const FieldError = ({ name, error }: Pick<FieldState, 'name' | 'error'>) =>
+const FieldError = ({ name, error, isUnseen = false }: Pick<FieldState, 'name' | 'error'> & { isUnseen?: boolean }) =>
   error ? (
-    <p class="error" id={`${name}-error`} role="alert">
+    <p class={isUnseen ? 'unseen' : 'error'} id={`${name}-error`} role="alert">
       {error}
     </p>
   ) : null;
@@ -45,6 +52,8 @@ const inputTypes = {
   text: { type: 'text' },
   email: { type: 'email', autocapitalize: 'none', spellcheck: false },
   url: { type: 'url', autocapitalize: 'none', spellcheck: false },
+  number: { type: 'text', inputMode: 'decimal', spellcheck: false },
+  date: { type: 'date' },
   digits: { type: 'text', inputMode: 'numeric', autocapitalize: 'none', spellcheck: false },
   letters: { type: 'text', autocapitalize: 'none', spellcheck: false },
 } as const;
@@ -53,9 +62,19 @@ interface TextProps extends Common {
   type?: keyof typeof inputTypes;
   autocomplete: string;
   readonly?: boolean;
+  /** Only where the label is not seen. */
+  placeholder?: string;
 }
 
-export function TextField({ type = 'text', autocomplete, readonly = false, field, label, hint }: TextProps) {
+export function TextField({
+  type = 'text',
+  autocomplete,
+  readonly = false,
+  placeholder,
+  field,
+  label,
+  hint,
+}: TextProps) {
   return (
     <Frame field={field} label={label} hint={hint}>
       <input
@@ -63,6 +82,7 @@ export function TextField({ type = 'text', autocomplete, readonly = false, field
         {...inputTypes[type]}
         autocomplete={autocomplete}
         readOnly={readonly}
+        placeholder={placeholder}
         value={field.value}
         onInput={(event) => field.onInput(event.currentTarget.value)}
       />
@@ -83,8 +103,12 @@ export function TextArea({ rows, field, label, hint }: Common & { rows: number }
   );
 }
 
-/** `options`: the label of each value. */
-export function SelectField({ options, field, label, hint }: Common & { options: Readonly<Record<string, string>> }) {
+interface SelectProps extends Common {
+  /** In this order: the keys of an object would put numbers first. */
+  options: readonly (readonly [value: string, label: string])[];
+}
+
+export function SelectField({ options, field, label, hint }: SelectProps) {
   return (
     <Frame field={field} label={label} hint={hint}>
       <select
@@ -92,7 +116,7 @@ export function SelectField({ options, field, label, hint }: Common & { options:
         value={field.value}
         onInput={(event) => field.onInput(event.currentTarget.value)}
       >
-        {Object.entries(options).map(([value, name]) => (
+        {options.map(([value, name]) => (
           <option key={value} value={value}>
             {name}
           </option>
@@ -128,12 +152,23 @@ export function CheckBox({ field, isOptional = false, children }: CheckBoxProps)
   );
 }
 
-/** A password field with a button that shows it; for a new password, with rules that are ticked off when met. */
-export function PasswordField({ isNew, field, label }: Omit<Common, 'hint'> & { isNew: boolean }) {
+interface PasswordProps extends Omit<Common, 'hint'> {
+  isNew: boolean;
+  /** What a new password must not consist of. */
+  about?: readonly string[];
+}
+
+/** A password field with a button that shows it; for a new password, with its rules while it has the focus. */
+export function PasswordField({ isNew, about = [], field, label }: PasswordProps) {
   const [isShown, setShown] = useState(false);
-  const hint = isNew && <PasswordRules password={field.value} />;
+  const [isHere, setHere] = useState(false);
+  const [isLeft, setLeft] = useState(false);
+  const unmet = isNew && field.value !== '' && passwordRules.some((rule) => !rule.isMet(field.value));
+  const isMarked = unmet && (isLeft || Boolean(field.error));
+  const hint = isNew && <PasswordRules password={field.value} isVisible={isHere || isMarked} isMarked={isMarked} />;
   return (
-    <Frame field={field} label={label} hint={hint}>
+    // The list of the rules says what is missing; the message of the field would repeat it.
+    <Frame field={field} label={label} hint={hint} isErrorUnseen={unmet}>
       <div class="password">
         <input
           {...describe(field, hint)}
@@ -143,28 +178,48 @@ export function PasswordField({ isNew, field, label }: Omit<Common, 'hint'> & { 
           spellcheck={false}
           value={field.value}
           onInput={(event) => field.onInput(event.currentTarget.value)}
+          onFocus={() => {
+            setHere(true);
+            setLeft(false);
+          }}
+          onBlur={({ relatedTarget }) => {
+            setLeft(true);
+            // A button or a box that is being pressed must not move: the list stays then.
+            if (relatedTarget instanceof HTMLInputElement && relatedTarget.type !== 'checkbox') setHere(false);
+          }}
         />
-        <button type="button" class="quiet" aria-pressed={isShown} onClick={() => setShown(!isShown)}>
+        <button type="button" class="reveal" aria-pressed={isShown} onClick={() => setShown(!isShown)}>
           {markup('common.passwordField.show', { unseen: (label) => <span class="unseen">{label}</span> })}
         </button>
       </div>
+      {isNew && <StrengthMeter password={field.value} isEntered={isHere} about={about} />}
     </Frame>
   );
 }
 
-function PasswordRules({ password }: { password: string }) {
+interface RulesProps {
+  password: string;
+  /** False: for screen readers only, as the description of the field. */
+  isVisible: boolean;
+  /** Whether unmet rules are marked as wrong. */
+  isMarked: boolean;
+}
+
+function PasswordRules({ password, isVisible, isMarked }: RulesProps) {
   const missing = passwordRules.filter((rule) => !rule.isMet(password));
   return (
     <>
-      <p>{text('common.passwordField.needs')}</p>
-      <ul class="rules">
-        {passwordRules.map((rule) => (
-          <li key={labelOf(rule)} data-met={!missing.includes(rule)}>
-            {labelOf(rule)}
-            <span class="unseen">{missing.includes(rule) ? '' : ` ${text('common.passwordField.met')}`}</span>
-          </li>
-        ))}
-      </ul>
+      <div class={isVisible ? undefined : 'unseen'}>
+        <p class="unseen">{text('common.passwordField.needs')}</p>
+        <ul class={isMarked ? 'rules marked' : 'rules'}>
+          {passwordRules.map((rule) => (
+            <li key={labelOf(rule)} data-met={!missing.includes(rule)}>
+              {labelOf(rule)}
+              <span class="unseen">{missing.includes(rule) ? '' : ` ${text('common.passwordField.met')}`}</span>
+            </li>
+          ))}
+        </ul>
+      </div>
       {/* Read out as the list changes; the list itself is read when the field is entered. */}
       <p class="unseen" role="status">
         {password === '' ? '' : summary(missing)}

@@ -1,5 +1,6 @@
-import type { ComponentChildren, RefObject } from 'preact';
-import { useEffect } from 'preact/hooks';
+import type { ComponentChildren, RefObject, VNode } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { Icon, type IconName } from '../icons/icon.tsx';
 
 interface Props {
   element: RefObject<HTMLFormElement | null>;
@@ -20,8 +21,9 @@ export function Form({ element, onSubmit, problem, children }: Props) {
 
 export function Alert({ children }: { children: ComponentChildren }) {
   return (
-    <div class="notice wrong" role="alert">
-      {children}
+    <div class="notice failure" role="alert">
+      <Icon name="failure" />
+      <div>{children}</div>
     </div>
   );
 }
@@ -34,12 +36,31 @@ export function onNotice(listener: () => void): () => void {
   return () => removeEventListener(NOTICE, listener);
 }
 
-/** A success message. */
-export function Notice({ children }: { children: ComponentChildren }) {
-  useEffect(() => void dispatchEvent(new Event(NOTICE)), []);
+/** How long a message of success is shown. */
+export const SHOWN_MS = 8000;
+
+/** A message of success. It leaves after some seconds, unless it `stays` because the user has to act on it. */
+export function Notice({ stays = false, children }: { stays?: boolean; children: ComponentChildren }) {
+  // The live region is there before its text: otherwise some screen readers do not read it.
+  const [isShown, setShown] = useState(false);
+  useEffect(() => {
+    setShown(true);
+    const timer = stays ? undefined : setTimeout(() => setShown(false), SHOWN_MS);
+    return () => clearTimeout(timer);
+  }, [children]);
+  useEffect(() => {
+    dispatchEvent(new Event(NOTICE));
+    // One at a time: they share their place.
+    return stays ? undefined : onNotice(() => setShown(false));
+  }, []);
   return (
-    <div class="notice" role="status">
-      {children}
+    <div class={stays ? undefined : 'toast'} role="status">
+      {isShown && (
+        <div class="notice success">
+          <Icon name="success" />
+          <div>{children}</div>
+        </div>
+      )}
     </div>
   );
 }
@@ -52,7 +73,10 @@ interface ButtonProps {
   /** True while the work waits for the user's answer: then the label is the ordinary one. */
   isAsking?: boolean;
   onClick?: () => void;
-  kind?: 'primary' | 'secondary' | 'danger';
+  /** By rank: one `primary` at most is in sight; `quiet` is as plain as a link; `danger` cannot be undone. */
+  kind?: 'primary' | 'secondary' | 'quiet' | 'danger';
+  /** The name of an icon, or a logo. */
+  icon?: IconName | VNode;
   /** The id of the element that distinguishes buttons with the same label. */
   describedBy?: string;
 }
@@ -65,6 +89,7 @@ export function Button({
   isAsking = false,
   onClick,
   kind = 'primary',
+  icon,
   describedBy,
 }: ButtonProps) {
   const works = isBusy && !isAsking;
@@ -78,7 +103,7 @@ export function Button({
         if (!isBusy) onClick?.();
       }}
     >
-      {works && <span class="spinner" aria-hidden="true" />}
+      {works ? <span class="spinner" aria-hidden="true" /> : typeof icon === 'string' ? <Icon name={icon} /> : icon}
       {works ? busy : children}
     </button>
   );

@@ -5,8 +5,25 @@ import { locale } from './texts.ts';
 export const date = (unixSeconds: number): string =>
   new Intl.DateTimeFormat(locale, { dateStyle: 'long' }).format(unixSeconds * 1000);
 
+/** For a column: as short as the language has it. */
+export const day = (unixSeconds: number): string =>
+  new Intl.DateTimeFormat(locale, { dateStyle: 'medium' }).format(unixSeconds * 1000);
+
 export const dateTime = (unixSeconds: number): string =>
   new Intl.DateTimeFormat(locale, { dateStyle: 'long', timeStyle: 'short' }).format(unixSeconds * 1000);
+
+export const timeOfDay = (unixSeconds: number): string =>
+  new Intl.DateTimeFormat(locale, { timeStyle: 'short' }).format(unixSeconds * 1000);
+
+/** “Today”, “Yesterday”, or the date. */
+export function dayName(unixSeconds: number): string {
+  const startOf = (moment: Date) => new Date(moment.getFullYear(), moment.getMonth(), moment.getDate()).getTime();
+  // Rounded, because a day may have an hour more or less.
+  const ago = Math.round((startOf(new Date()) - startOf(new Date(unixSeconds * 1000))) / 86_400_000);
+  if (ago !== 0 && ago !== 1) return date(unixSeconds);
+  const name = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' }).format(-ago, 'day');
+  return name.charAt(0).toLocaleUpperCase(locale) + name.slice(1);
+}
 
 /** The time, with the date if it is not today. */
 export function time(moment: Date): string {
@@ -15,6 +32,10 @@ export function time(moment: Date): string {
     moment,
   );
 }
+
+/** The sign between the whole number and its fraction. */
+export const decimalSign: string =
+  new Intl.NumberFormat(locale).formatToParts(0.5).find(({ type }) => type === 'decimal')?.value ?? '.';
 
 export const number = (value: number): string => new Intl.NumberFormat(locale).format(value);
 

@@ -1,4 +1,4 @@
-import { queryOfBegun } from '../views/dashboard/begun.ts';
+import { queryOfBegun } from './begun.ts';
 
 /**
  * The result of another page, as `error` or `notice` in the query. It is removed from the URL, so that neither a reload
@@ -6,6 +6,11 @@ import { queryOfBegun } from '../views/dashboard/begun.ts';
  */
 export const arrivalQuery = new URLSearchParams(location.search);
 
+/** Opens the row of a login that was linked, or refused. */
+const isOfLogins =
+  arrivalQuery.get('notice')?.endsWith('linked') === true || arrivalQuery.get('error') === 'identity_taken';
+
 if (arrivalQuery.has('error') || arrivalQuery.has('notice')) {
-  history.replaceState(history.state, '', location.pathname + queryOfBegun());
+  const rest = queryOfBegun() || (isOfLogins ? '#logins' : '');
+  history.replaceState(history.state, '', location.pathname + rest);
 }

@@ -4,6 +4,11 @@
  */
 export const beforeLogin = 'before-login';
 
+/** What the menu shows of the user. Kept until the session has ended, so that the next page shows it at its first paint. */
+export const shownUser = 'shown-user';
+
+const ACTING = 'acting';
+
 type Draft = Record<string, string>;
 
 export function readDraft(key: string): Draft {
@@ -31,4 +36,25 @@ export function dropDraft(key?: string): void {
   } catch {
     // Storage is disabled.
   }
+}
+
+/** Deletes some texts of a draft. */
+export function dropFromDraft(key: string, names: readonly string[]): void {
+  const kept = Object.entries(readDraft(key)).filter(([name]) => !names.includes(name));
+  dropDraft(key);
+  keepDraft(key, Object.fromEntries(kept));
+}
+
+/** The next user of this tab is another one, maybe. */
+export function dropShownUser(): void {
+  dropDraft(shownUser);
+  dropDraft(ACTING);
+}
+
+/** Whether an administrator acts for a user in this tab, as far as it is known before the profile is. */
+export const isActing = (): boolean => 'since' in readDraft(ACTING);
+
+export function noteActing(isSo: boolean): void {
+  if (isSo) keepDraft(ACTING, { since: String(Date.now()) });
+  else dropDraft(ACTING);
 }

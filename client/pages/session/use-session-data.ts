@@ -1,7 +1,8 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { pagePaths } from '../../../server/shared/page-paths.ts';
 import { type Refusal, refusalIn } from '../api.ts';
 import { followProfile } from '../language/language-of-profile.ts';
+import { dropShownUser } from './draft.ts';
 import { rememberPage } from './way-back.ts';
 
 /**
@@ -13,14 +14,21 @@ export function useSessionData<T>(read: () => Promise<T | undefined>) {
   const [data, setData] = useState<T>();
   const [refusal, setRefusal] = useState<Refusal>();
 
+  /** The newest reading decides: an older one may be answered after it. */
+  const turn = useRef(0);
+
   const load = async () => {
+    turn.current += 1;
+    const own = turn.current;
     try {
       const [found, follow] = await Promise.all([read(), followProfile()]);
       // The browser navigates away: nothing to show.
-      if (found !== undefined && !follow()) setData(() => found);
+      if (own === turn.current && found !== undefined && !follow()) setData(() => found);
     } catch (error) {
+      if (own !== turn.current) return;
       const found = refusalIn(error);
       if (found.code !== 'UNAUTHENTICATED') return setRefusal(found);
+      dropShownUser();
       rememberPage();
       location.replace(pagePaths.logIn);
     }

@@ -19,7 +19,7 @@ const remember = (returnTo: string): void => keepDraft(WAY_BACK, { returnTo });
 
 /** Call before the login. `query` is that of the URL, or of a mailed link whose page needs it. */
 export const rememberPage = (query = location.search.slice(1)): void =>
-  remember(location.pathname + (query && `?${query}`));
+  remember(location.pathname + (query && `?${query}`) + location.hash);
 
 /** On the pages before the dashboard: the target in the URL, if allowed. */
 export function rememberAsked(): void {
@@ -30,6 +30,30 @@ export function rememberAsked(): void {
 /** The target stored with a mailed link, which the service has checked; undefined without one. */
 export function rememberTarget(target: string | undefined): void {
   if (target !== undefined) remember(target);
+}
+
+/** Whether the URL asks for a way back. */
+export const isAskedToLeadOn = (): boolean =>
+  arrivalQuery.has('returnTo') && !arrivalQuery.has('error') && wayBack() !== undefined;
+
+const LED_ON = 'led-on';
+const LOOP_MS = 10_000;
+
+/**
+ * Whether a logged-in user may be led on to the target. Not twice in ten seconds: a front end that does not see the
+ * session would send the browser here again and again.
+ */
+export function mayLeadOn(): boolean {
+  const { at } = readDraft(LED_ON);
+  if (at !== undefined && Date.now() - Number(at) < LOOP_MS) return false;
+  keepDraft(LED_ON, { at: String(Date.now()) });
+  return true;
+}
+
+/** Whether the dashboard only leads on: it is not painted then. */
+export function isOnlyPassedThrough(): boolean {
+  const target = wayBack() ?? pagePaths.dashboard;
+  return location.pathname === pagePaths.dashboard && target !== pagePaths.dashboard && !arrivalQuery.has('notice');
 }
 
 /** The remembered target, for a mailed link that may be opened in another tab. */

@@ -28,6 +28,10 @@ export function Consent({
   onAnswer,
   children,
 }: Props) {
+  const answer = (allow: boolean) => {
+    // The other button may have been pressed.
+    if (busy === undefined) onAnswer({ allow, userId });
+  };
   return (
     <Page title={title} isNews>
       <p>{markup('entry.authorize.account', { email: <strong>{email}</strong> })}</p>
@@ -50,19 +54,10 @@ export function Consent({
       )}
       {children}
       <div class="stack">
-        <Button
-          isBusy={busy === true}
-          busy={text('common.oneMoment')}
-          onClick={() => onAnswer({ allow: true, userId })}
-        >
+        <Button isBusy={busy === true} busy={text('common.oneMoment')} onClick={() => answer(true)}>
           {text(step === 'consent' ? 'entry.authorize.allow' : 'entry.authorize.tryAgain')}
         </Button>
-        <Button
-          kind="secondary"
-          isBusy={busy === false}
-          busy={text('common.oneMoment')}
-          onClick={() => onAnswer({ allow: false, userId })}
-        >
+        <Button kind="secondary" isBusy={busy === false} busy={text('common.oneMoment')} onClick={() => answer(false)}>
           {text('entry.authorize.deny')}
         </Button>
       </div>

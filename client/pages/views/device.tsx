@@ -1,6 +1,7 @@
 import type { AuthorizationsDeviceOutput } from 'account-client';
 import { useState } from 'preact/hooks';
 import { pagePaths } from '../../../server/shared/page-paths.ts';
+import { readProfile } from '../account-menu/account-menu.tsx';
 import { api, type Refusal, refusalIn } from '../api.ts';
 import { TextField } from '../form/fields.tsx';
 import { Alert, Button, Form } from '../form/form.tsx';
@@ -18,7 +19,7 @@ const given = new URLSearchParams(location.search).get('user_code') ?? '';
 
 /** A device without a browser asks for access: the user enters its code, and allows it or not. */
 export function Device() {
-  const { data: session, refusal } = useSessionData(() => api.profile.get.query());
+  const { data: session, refusal } = useSessionData(readProfile);
   const [asked, setAsked] = useState<AuthorizationsDeviceOutput>();
   if (refusal) return <Unreachable refusal={refusal} />;
   if (!session) return <OneMoment />;

@@ -2,6 +2,7 @@ import { NetworkError } from 'account-client';
 import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { type Refusal, refusalIn } from '../api.ts';
+import { loadAccountIcons } from '../icons/icon.tsx';
 import { OneMoment } from './one-moment.tsx';
 import { Unreachable } from './unreachable.tsx';
 
@@ -11,8 +12,8 @@ export const inOwnScript = (load: () => Promise<ComponentType>): ComponentType =
     const [View, setView] = useState<ComponentType>();
     const [refusal, setRefusal] = useState<Refusal>();
     useEffect(() => {
-      load().then(
-        (Loaded) => setView(() => Loaded),
+      Promise.all([load(), loadAccountIcons()]).then(
+        ([Loaded]) => setView(() => Loaded),
         () => setRefusal(refusalIn(new NetworkError('The script of the page did not arrive'))),
       );
     }, []);

@@ -3,12 +3,21 @@ import { api, type Refusal } from '../api.ts';
 import { wrongAddress } from '../form/address-rule.ts';
 import { CheckBox, PasswordField, TextField } from '../form/fields.tsx';
 import { Button, Form } from '../form/form.tsx';
+import {
+  missingFields,
+  nameOf,
+  newValues,
+  OwnField,
+  type OwnName,
+  requiredFields,
+  textsOf,
+} from '../form/own-fields.tsx';
 import { unmetRules } from '../form/password-rules.ts';
 import { type FieldState, type Problem, useForm } from '../form/use-form.ts';
 import { markup, text } from '../language/texts.ts';
 import { Page } from '../page.tsx';
 import { addressHint, isOpenToNew, reason } from '../registration.tsx';
-import { beforeLogin, keepDraft } from '../session/draft.ts';
+import { beforeLogin, dropFromDraft, keepDraft } from '../session/draft.ts';
 import { mailedLink, useMailedLink } from '../session/mailed-link.ts';
 import { rememberTarget, wayBack } from '../session/way-back.ts';
 import { settings } from '../settings.ts';
@@ -28,6 +37,7 @@ const required = {
   email: text('entry.required.email'),
   password: text('entry.required.newPassword'),
   ...(hasTerms && { acceptTerms: text('entry.required.acceptTerms') }),
+  ...missingFields(),
 };
 
 function explain({ code, details }: Refusal): Problem<'email'> | undefined {
@@ -52,17 +62,32 @@ const faults = ({ name, email, password }: Record<'name' | 'email' | 'password',
 const wrongName = (name: string): { name?: string } =>
   [...name.trim()].length < 2 ? { name: text('common.rules.too_short', { limit: 2 }) } : {};
 
-/** What the ticked box states: the terms that were shown and accepted. */
-const accepted = (box: string) => ({ acceptTerms: box !== '', termsVersion: settings.termsVersion });
+/** Kept while the user registers, and no longer. */
+const ownNames = requiredFields.map(nameOf);
+
+type Typed = Record<'name' | 'email' | 'password' | 'acceptTerms' | OwnName, string>;
+
+const nothing: Typed = { name: '', email: '', password: '', acceptTerms: '', ...textsOf(requiredFields) };
+
+/** With what the ticked box states: the terms that were shown and accepted. */
+const personIn = ({ name, email, password, acceptTerms, ...own }: Typed) => ({
+  name,
+  email,
+  password,
+  ...(requiredFields.length > 0 && { fields: newValues(own) }),
+  acceptTerms: acceptTerms !== '',
+  termsVersion: settings.termsVersion,
+});
 
 function Open() {
   const { field, isBusy, form } = useForm({
-    initial: { name: '', email: '', password: '', acceptTerms: '' },
+    initial: nothing,
     required,
     check: faults,
-    draft: { key: beforeLogin, names: ['name', 'email'] },
-    async send({ acceptTerms, ...person }) {
-      await api.auth.register.mutate({ ...person, ...accepted(acceptTerms), returnTo: wayBack() });
+    draft: { key: beforeLogin, names: ['name', 'email', ...ownNames] },
+    async send(typed) {
+      await api.auth.register.mutate({ ...personIn(typed), returnTo: wayBack() });
+      dropFromDraft(beforeLogin, ownNames);
       location.assign(pagePaths.verifyEmail);
       return undefined;
     },
@@ -80,11 +105,7 @@ function Open() {
           autocomplete="username"
           hint={addressHint}
         />
-        <PasswordField field={field('password')} label={text('common.password')} isNew />
-        {hasTerms && <TermsBox field={field('acceptTerms')} />}
-        <Button isBusy={isBusy} busy={text('entry.register.busy')}>
-          {text('entry.register.submit')}
-        </Button>
+        <RestOfForm field={field} isBusy={isBusy} />
       </Form>
       <LogInInstead />
     </Page>
@@ -94,14 +115,15 @@ function Open() {
 function Invited() {
   const email = mailedLink().get('email') ?? '';
   const { outcome, isRefused, field, isBusy, form } = useMailedLink({
-    initial: { name: '', email, password: '', acceptTerms: '' },
+    initial: { ...nothing, email } as Typed,
     required,
     check: ({ name, password }) => ({ ...wrongName(name), ...unmetRules({ password }) }),
-    draft: { key: beforeLogin, names: ['name'] },
-    async send(invitation, { acceptTerms, ...person }) {
-      const input = { ...person, email, invitation, ...accepted(acceptTerms) };
+    draft: { key: beforeLogin, names: ['name', ...ownNames] },
+    async send(invitation, typed) {
+      const input = { ...personIn(typed), email, invitation };
       const created = await api.auth.register.mutate(input);
       keepDraft(beforeLogin, { email });
+      dropFromDraft(beforeLogin, ownNames);
       rememberTarget(created.returnTo);
       return created;
     },
@@ -116,14 +138,36 @@ function Invited() {
       <Form {...form}>
         <TextField field={field('name')} label={text('entry.register.name')} autocomplete="name" />
         <TextField field={field('email')} label={text('common.email')} type="email" autocomplete="username" readonly />
-        <PasswordField field={field('password')} label={text('common.password')} isNew />
-        {hasTerms && <TermsBox field={field('acceptTerms')} />}
-        <Button isBusy={isBusy} busy={text('entry.register.busy')}>
-          {text('entry.register.submit')}
-        </Button>
+        <RestOfForm field={field} isBusy={isBusy} />
       </Form>
       <LogInInstead />
     </Page>
+  );
+}
+
+interface RestProps {
+  field(name: keyof Typed): FieldState;
+  isBusy: boolean;
+}
+
+/** What follows the name and the address. */
+function RestOfForm({ field, isBusy }: RestProps) {
+  return (
+    <>
+      <PasswordField
+        field={field('password')}
+        label={text('common.password')}
+        isNew
+        about={[field('name').value, field('email').value]}
+      />
+      {requiredFields.map((own) => (
+        <OwnField key={own.name} of={own} field={field(nameOf(own))} />
+      ))}
+      {hasTerms && <TermsBox field={field('acceptTerms')} />}
+      <Button isBusy={isBusy} busy={text('entry.register.busy')}>
+        {text('entry.register.submit')}
+      </Button>
+    </>
   );
 }
 

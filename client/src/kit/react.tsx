@@ -7,7 +7,11 @@ import { createSessionStore, type Session, type SessionStore, type SessionStoreO
 import {
   buttonStyle,
   englishLabels,
+  frameStyle,
+  initialOf,
+  isLoaded,
   listStyle,
+  loadingStyle,
   menuStyle,
   pictureSizes,
   pictureStyle,
@@ -15,7 +19,14 @@ import {
   type UserButtonLabels,
 } from './user-button.ts';
 
-export type { InitialSession, ServicePage, Session, SessionStore, SessionStoreOptions } from './session.ts';
+export type {
+  Impersonation,
+  InitialSession,
+  ServicePage,
+  Session,
+  SessionStore,
+  SessionStoreOptions,
+} from './session.ts';
 export type { UserButtonLabels } from './user-button.ts';
 
 const Store = createContext<SessionStore | undefined>(undefined);
@@ -68,7 +79,15 @@ export function UserButton({ labels, children }: UserButtonProps) {
   const { pageUrl, logOut, refresh } = useSessionStore();
   const user = useUser();
   const id = useId();
-  const { account, logOut: end } = { ...englishLabels, ...labels };
+  const [hasFailed, setFailed] = useState(false);
+  const { account, logOut: end, logOutFailed } = { ...englishLabels, ...labels };
+  const tryLogOut = () => {
+    setFailed(false);
+    logOut().catch(() => {
+      setFailed(true);
+      return refresh();
+    });
+  };
   if (user === null) return null;
   if (!user)
     return (
@@ -79,31 +98,39 @@ export function UserButton({ labels, children }: UserButtonProps) {
   return (
     <>
       <button type="button" popoverTarget={id} aria-label={user.name} style={buttonStyle}>
-        <Picture {...user} />
+        {user.avatar ? <Picture {...user} /> : <span style={pictureStyle}>{initialOf(user.name)}</span>}
       </button>
       <div id={id} popover="auto" style={menuStyle}>
         <div style={listStyle}>
           <strong>{user.name}</strong>
           {children}
           <a href={pageUrl('/dashboard')}>{account}</a>
-          <button type="button" onClick={() => void logOut().catch(refresh)}>
+          <button type="button" onClick={tryLogOut}>
             {end}
           </button>
+          {hasFailed && <span role="alert">{logOutFailed}</span>}
         </div>
       </div>
     </>
   );
 }
 
-const Picture = ({ avatar, avatarVariants, name }: Profile) =>
-  avatar ? (
-    <img
-      src={avatar}
-      srcSet={srcSet({ url: avatar, variants: avatarVariants })}
-      sizes={pictureSizes}
-      alt=""
-      style={pictureStyle}
-    />
-  ) : (
-    <span style={pictureStyle}>{[...name][0]}</span>
+function Picture({ avatar, avatarVariants, name }: Profile) {
+  const [isShown, setShown] = useState(false);
+  return (
+    <span style={frameStyle}>
+      {!isShown && initialOf(name)}
+      <img
+        ref={(image) => {
+          if (image && isLoaded(image)) setShown(true);
+        }}
+        onLoad={() => setShown(true)}
+        src={avatar}
+        srcSet={srcSet({ url: avatar, variants: avatarVariants })}
+        sizes={pictureSizes}
+        alt=""
+        style={loadingStyle}
+      />
+    </span>
   );
+}

@@ -3,7 +3,7 @@ import { createClient } from '../client.ts';
 import { createSessionChecker, type SessionCheckerOptions, sessionTokenIn } from '../session-checker.ts';
 
 export interface AccountsOptions extends Omit<SessionCheckerOptions, 'cacheSeconds'> {
-  /** COOKIE_DOMAIN of the service, exactly: a browser would keep another cookie beside the first, and two are none. */
+  /** COOKIE_DOMAIN of the service, exactly. Otherwise a browser keeps two cookies, and a request with two has no session. */
   cookieDomain?: string | undefined;
   /** Cache time of a session; default 0: a change of the profile is seen by the next request. */
   cacheSeconds?: number | undefined;

@@ -1,15 +1,30 @@
 import type { Client, Profile } from '../api.ts';
 import { createClient } from '../client.ts';
 import { isServiceError } from '../errors.ts';
+import { watchersOf } from '../unauthenticated.ts';
 
 /** Who is logged in, as a page knows it. `error` is the failure of the last check, if it failed. */
 export type Session =
   | { readonly status: 'pending'; readonly user: undefined; readonly error?: unknown }
-  | { readonly status: 'logged-in'; readonly user: Profile; readonly error?: unknown }
+  | {
+      readonly status: 'logged-in';
+      readonly user: Profile;
+      /** Set while an administrator acts for the user: show a bar whose button logs out. */
+      readonly impersonation?: Impersonation | undefined;
+      readonly error?: unknown;
+    }
   | { readonly status: 'logged-out'; readonly user: null; readonly error?: unknown };
 
+/** The administrator who acts for the user. A server does not know `expiresAt`. */
+export interface Impersonation {
+  /** The id of the administrator. */
+  readonly by: string;
+  /** When the session ends, in Unix seconds. */
+  readonly expiresAt?: number | undefined;
+}
+
 /** What a server knows when it renders a page: the answer of its `sessionOf`. */
-export type InitialSession = { readonly user: Profile } | null;
+export type InitialSession = { readonly user: Profile; readonly impersonation?: Impersonation | undefined } | null;
 
 export interface SessionStoreOptions {
   /** Base URL of the service, such as `https://accounts.example.com`. */
@@ -49,50 +64,71 @@ export function createSessionStore({
   client = createClient({ url }),
   recheckSeconds = 60,
 }: SessionStoreOptions): SessionStore {
-  const initial = sessionOf(initialSession === undefined ? undefined : (initialSession?.user ?? null));
+  const initial = sessionOf(initialSession);
   const listeners = new Set<() => void>();
   let current = initial;
   let checkedAt = Date.now();
   /** Answers to questions of an earlier turn are outdated. */
   let turn = 0;
-  let checking: Promise<unknown> | undefined;
+  let checking: Promise<Session> | undefined;
   let tabs: BroadcastChannel | undefined;
   let unwatch: (() => void) | undefined;
 
-  const show = (user: Profile | null | undefined, error?: unknown): boolean => {
-    if (error === current.error && JSON.stringify(user) === JSON.stringify(current.user)) return false;
-    current = sessionOf(user, error);
+  const show = (next: Session): boolean => {
+    if (next.error === current.error && textOf(next) === textOf(current)) return false;
+    current = next;
     for (const notify of listeners) notify();
     return true;
   };
 
-  const learn = (user: Profile | null): boolean => {
+  const learn = (known: InitialSession): boolean => {
     turn += 1;
     checkedAt = Date.now();
-    return show(user);
+    return show(sessionOf(known));
   };
 
+  const tell = (known: InitialSession): void => {
+    if (learn(known)) tabs?.postMessage({ known } satisfies News);
+  };
+
+  /** Calls that return a user do not name the administrator who acts: that of the same user stays. */
   const set = (user: Profile | null): void => {
-    if (learn(user)) tabs?.postMessage({ user } satisfies News);
+    const known = current.status === 'logged-in' && current.user.id === user?.id ? current : undefined;
+    tell(user && { user, impersonation: known?.impersonation });
   };
 
-  const refresh = async (): Promise<Session> => {
-    turn += 1;
+  /**
+   * Any call may learn that the session has ended; one that began before a login knows nothing of it. Only `profile.get`
+   * decides: other answers may be about a pending login, such as that of `auth.secondFactor`.
+   */
+  const whileCalling = (procedure: string) => {
     const own = turn;
+    return () => {
+      if (own !== turn) return;
+      if (procedure === 'profile.get') set(null);
+      else void refresh();
+    };
+  };
+
+  const ask = async (own: number): Promise<Session> => {
     const answer = await client.profile.get.query().catch((error: unknown) => ({ user: undefined, error }));
     if (own !== turn) return current;
-    if (answer.user) set(answer.user);
+    if (answer.user) tell(answer);
     else if (isServiceError(answer.error, 'UNAUTHENTICATED')) set(null);
-    else show(current.user, answer.error);
+    else show({ ...current, error: answer.error });
     return current;
   };
 
-  const check = (): Promise<unknown> => {
-    checking ??= refresh().finally(() => {
-      checking = undefined;
+  const refresh = (): Promise<Session> => {
+    turn += 1;
+    const asked = ask(turn).finally(() => {
+      if (checking === asked) checking = undefined;
     });
-    return checking;
+    checking = asked;
+    return asked;
   };
+
+  const check = (): Promise<Session> => checking ?? refresh();
 
   const checkIfOld = (): void => {
     const isOld = current.error !== undefined || Date.now() - checkedAt >= recheckSeconds * 1000;
@@ -102,21 +138,24 @@ export function createSessionStore({
   /** On a page only: React Native has none of these. */
   const watch = (): (() => void) => {
     const events = new AbortController();
-    const channel = new BroadcastChannel(`account-client ${url}`);
+    // Where it is missing, such as in Safari before 15.4, each tab learns it by its own check.
+    const channel = globalThis.BroadcastChannel && new BroadcastChannel(`account-client ${url}`);
     tabs = channel;
-    channel.onmessage = ({ data }: MessageEvent<News>) => {
-      if ('user' in data) learn(data.user);
-      else if (data.shows !== idOf(current)) void check();
-    };
+    channel?.addEventListener('message', ({ data }: MessageEvent<News>) => {
+      if ('known' in data) learn(data.known);
+      // A check under way may have been answered before the login of that tab.
+      else if (data.shows !== idOf(current) || checking) void refresh();
+      else turn += 1;
+    });
     // A server has rendered it, such as after a login. Its user may be outdated, so the other tabs ask.
-    if (current.status !== 'pending') channel.postMessage({ shows: idOf(current) } satisfies News);
+    if (current.status !== 'pending') channel?.postMessage({ shows: idOf(current) } satisfies News);
     document.addEventListener('visibilitychange', checkIfOld, events);
     addEventListener('online', checkIfOld, events);
     // A page of the back-forward cache shows its former user.
     addEventListener('pageshow', ({ persisted }) => persisted && void check(), events);
     return () => {
       events.abort();
-      channel.close();
+      channel?.close();
       tabs = undefined;
     };
   };
@@ -126,11 +165,13 @@ export function createSessionStore({
     subscribe(listener) {
       const notify = () => listener();
       listeners.add(notify);
+      watchersOf.get(client)?.add(whileCalling);
       if (globalThis.document) unwatch ??= watch();
       if (current.status === 'pending') void check();
       return () => {
         listeners.delete(notify);
         if (listeners.size > 0) return;
+        watchersOf.get(client)?.delete(whileCalling);
         unwatch?.();
         unwatch = undefined;
       };
@@ -153,13 +194,15 @@ export function createSessionStore({
   };
 }
 
-/** What tabs tell each other: a user who has changed, or whom a tab shows from the beginning. */
-type News = { user: Profile | null } | { shows: string | null };
+/** What tabs tell each other: a session that has changed, or the user whom a tab shows from the beginning. */
+type News = { known: InitialSession } | { shows: string | null };
 
 const idOf = ({ user }: Session): string | null => user?.id ?? null;
 
-function sessionOf(user: Profile | null | undefined, error?: unknown): Session {
-  const failure = error === undefined ? {} : { error };
-  if (user === undefined) return { status: 'pending', user, ...failure };
-  return user ? { status: 'logged-in', user, ...failure } : { status: 'logged-out', user: null, ...failure };
+const textOf = ({ error, ...known }: Session): string => JSON.stringify(known);
+
+function sessionOf(known: InitialSession | undefined): Session {
+  if (!known) return known === null ? { status: 'logged-out', user: null } : { status: 'pending', user: known };
+  const { user, impersonation } = known;
+  return { status: 'logged-in', user, ...(impersonation && { impersonation }) };
 }

@@ -1,6 +1,7 @@
 import type { LoginInput } from '../api.ts';
 import { createClient } from '../client.ts';
 import { cookieJar } from '../cookie-jar.ts';
+import { isServiceError } from '../errors.ts';
 
 /** For tests of a front end against a service in development (`npm start`), with its embedded mailbox. */
 
@@ -38,6 +39,9 @@ export interface TestPage {
 
 const POLL_MS = 50;
 
+/** A suite of tests soon reaches a limit that is made for one person. */
+const raise = (variable: string) => `; start the service of your tests with ${variable}=10000/900`;
+
 /** The mails to an address, newest first. */
 export async function mailsTo(url: string, address: string): Promise<Mail[]> {
   const response = await fetch(`${url}/dev/mail?${new URLSearchParams({ to: address })}`, {
@@ -71,7 +75,10 @@ export async function newUser(
   }: Partial<LoginInput & { name: string }> = {},
 ): Promise<TestUser> {
   const client = createClient({ url, fetch: cookieJar().fetch });
-  const { user } = await client.auth.register.mutate({ name, email, password });
+  const { user } = await client.auth.register.mutate({ name, email, password }).catch((error: unknown) => {
+    if (!isServiceError(error, 'RATE_LIMITED')) throw error;
+    throw new Error(`The registration was refused: ${error.message}${raise('LIMIT_REGISTER')}`, { cause: error });
+  });
   const link = new URL(linkIn(await waitForMail(url, { to: email, subject: 'Verify your email' })));
   await client.auth.verifyEmail.mutate({ token: link.searchParams.get('token') ?? '' });
   return { id: user.id, name, email, password };
@@ -80,5 +87,7 @@ export async function newUser(
 /** Logs the browser of a Playwright page in, without opening the log-in page. */
 export async function loginAs(page: TestPage, url: string, { email, password }: LoginInput): Promise<void> {
   const response = await page.request.post(`${url}/auth/login`, { data: { email, password } });
-  if (!response.ok()) throw new Error(`The login was refused (HTTP ${response.status()}): ${await response.text()}`);
+  if (response.ok()) return;
+  const hint = response.status() === 429 ? raise('LIMIT_LOGIN') : '';
+  throw new Error(`The login was refused (HTTP ${response.status()}): ${await response.text()}${hint}`);
 }

@@ -3,9 +3,15 @@
 export interface UserButtonLabels {
   account: string;
   logOut: string;
+  /** Shown if the logout has failed. */
+  logOutFailed: string;
 }
 
-export const englishLabels: UserButtonLabels = { account: 'Your account', logOut: 'Log out' };
+export const englishLabels: UserButtonLabels = {
+  account: 'Your account',
+  logOut: 'Log out',
+  logOutFailed: 'You are still logged in. Please try again.',
+};
 
 const size = 'var(--account-avatar-size, 2rem)';
 
@@ -21,6 +27,16 @@ export const pictureStyle = {
   objectFit: 'cover',
   textAlign: 'center',
 } as const;
+
+/** Around a picture: the initial of the name has its place until the first picture is loaded. */
+export const frameStyle = { ...pictureStyle, position: 'relative' } as const;
+
+export const loadingStyle = { ...pictureStyle, position: 'absolute', inset: 0 } as const;
+
+export const initialOf = (name: string): string | undefined => [...name][0];
+
+/** A picture may be there before its listener, such as on a page that a server rendered. */
+export const isLoaded = ({ complete, naturalWidth }: HTMLImageElement): boolean => complete && naturalWidth > 0;
 
 /** Its place in a line does not depend on its content: an empty one has another baseline. */
 export const buttonStyle = {

@@ -2,6 +2,7 @@ import {
   type App,
   computed,
   defineComponent,
+  getCurrentInstance,
   h,
   type InjectionKey,
   inject,
@@ -11,6 +12,7 @@ import {
   type Ref,
   shallowRef,
   useId,
+  type VNode,
 } from 'vue';
 import type { Profile } from '../api.ts';
 import { srcSet } from '../pictures.ts';
@@ -18,7 +20,11 @@ import { createSessionStore, type Session, type SessionStore, type SessionStoreO
 import {
   buttonStyle,
   englishLabels,
+  frameStyle,
+  initialOf,
+  isLoaded,
   listStyle,
+  loadingStyle,
   menuStyle,
   pictureSizes,
   pictureStyle,
@@ -26,7 +32,14 @@ import {
   type UserButtonLabels,
 } from './user-button.ts';
 
-export type { InitialSession, ServicePage, Session, SessionStore, SessionStoreOptions } from './session.ts';
+export type {
+  Impersonation,
+  InitialSession,
+  ServicePage,
+  Session,
+  SessionStore,
+  SessionStoreOptions,
+} from './session.ts';
 export type { UserButtonLabels } from './user-button.ts';
 
 const key: InjectionKey<SessionStore> = Symbol('account-client');
@@ -45,8 +58,10 @@ export function useSessionStore(): SessionStore {
 }
 
 export function useSession(): Readonly<Ref<Session>> {
-  const { subscribe, getSnapshot } = useSessionStore();
-  const session = shallowRef(getSnapshot());
+  const { subscribe, getSnapshot, getServerSnapshot } = useSessionStore();
+  // A component that finds its element hydrates what a server has rendered, maybe long after the page knows the session.
+  const isHydrated = Boolean(getCurrentInstance()?.vnode.el);
+  const session = shallowRef(isHydrated ? getServerSnapshot() : getSnapshot());
   const read = () => {
     session.value = getSnapshot();
   };
@@ -87,25 +102,34 @@ export const SignedOut = defineComponent((_, { slots }) => {
 
 /** The picture of the user, which opens a menu with the entries of the slot. It keeps its place while the session is unknown. */
 export const UserButton = defineComponent(
-  ({ labels }: { labels?: Partial<UserButtonLabels> | undefined }, { slots }) => {
+  (props: { labels?: Partial<UserButtonLabels> | undefined }, { slots }) => {
     const { pageUrl, logOut, refresh } = useSessionStore();
     const user = useUser();
     const id = useId();
+    const hasFailed = shallowRef(false);
+    const tryLogOut = () => {
+      hasFailed.value = false;
+      logOut().catch(() => {
+        hasFailed.value = true;
+        return refresh();
+      });
+    };
     return () => {
       const known = user.value;
       if (known === null) return undefined;
       if (!known) return h('button', { type: 'button', style: placeStyle }, [h('span', { style: pictureStyle })]);
-      const { account, logOut: end } = { ...englishLabels, ...labels };
+      const { account, logOut: end, logOutFailed } = { ...englishLabels, ...props.labels };
       return [
         h('button', { type: 'button', popovertarget: id, 'aria-label': known.name, style: buttonStyle }, [
-          pictureOf(known),
+          known.avatar ? h(Picture, { user: known }) : h('span', { style: pictureStyle }, initialOf(known.name)),
         ]),
         h('div', { id, popover: 'auto', style: menuStyle }, [
           h('div', { style: listStyle }, [
             h('strong', known.name),
             slots['default']?.(),
             h('a', { href: pageUrl('/dashboard') }, account),
-            h('button', { type: 'button', onClick: () => void logOut().catch(refresh) }, end),
+            h('button', { type: 'button', onClick: tryLogOut }, end),
+            hasFailed.value ? h('span', { role: 'alert' }, logOutFailed) : undefined,
           ]),
         ]),
       ];
@@ -114,13 +138,27 @@ export const UserButton = defineComponent(
   { props: { labels: Object as PropType<Partial<UserButtonLabels>> } },
 );
 
-const pictureOf = ({ avatar, avatarVariants, name }: Profile) =>
-  avatar
-    ? h('img', {
-        src: avatar,
-        srcset: srcSet({ url: avatar, variants: avatarVariants }),
-        sizes: pictureSizes,
-        alt: '',
-        style: pictureStyle,
-      })
-    : h('span', { style: pictureStyle }, [...name][0]);
+const Picture = defineComponent(
+  (props: { user: Profile }) => {
+    const isShown = shallowRef(false);
+    const show = () => {
+      isShown.value = true;
+    };
+    return () => {
+      const { avatar, avatarVariants, name } = props.user;
+      return h('span', { style: frameStyle }, [
+        isShown.value ? undefined : initialOf(name),
+        h('img', {
+          onVnodeMounted: ({ el }: VNode) => isLoaded(el as HTMLImageElement) && show(),
+          onLoad: show,
+          src: avatar,
+          srcset: srcSet({ url: avatar, variants: avatarVariants }),
+          sizes: pictureSizes,
+          alt: '',
+          style: loadingStyle,
+        }),
+      ]);
+    };
+  },
+  { props: { user: { type: Object as PropType<Profile>, required: true } } },
+);

@@ -6,14 +6,23 @@
 import type { Role } from '../../../entities/index.ts';
 import type { Caller } from '../../activity/caller.ts';
 import type { Activity, NewEvent } from '../../activity/index.ts';
+import type { Config } from '../../config/index.ts';
 import { ServiceError } from '../../errors.ts';
 import type { Limits } from '../../limits/index.ts';
 import { type AllTables, type Database, type EntityManager, nowOf } from '../../parts/database/contract.ts';
+import type { FieldValues } from '../../shared/profile-fields.ts';
 import { hasOnlyProvenMethods, removeApp } from '../credentials/index.ts';
 import type { AccountDeletion, Deletion } from '../lifecycle/index.ts';
 import type { Outbox, RecordEvent } from '../mail/index.ts';
-import { endAdministrator, endSessionsOf, requireStillAdministrator, type Sessions } from '../sessions/index.ts';
-import { type LockedUser, lockUser } from '../users/index.ts';
+import {
+  endAdministrator,
+  endSessionsOf,
+  isSessionOpen,
+  requireStillAdministrator,
+  type Session,
+  type Sessions,
+} from '../sessions/index.ts';
+import { type Account, accountOf, type LockedUser, lockUser, type Users } from '../users/index.ts';
 
 interface Scope {
   em: EntityManager;
@@ -37,7 +46,28 @@ interface Needs extends Pick<AccountDeletion, 'requestDeletion'> {
   record: RecordEvent;
   /** Inserts an event without a mail. */
   recordUnmailed: Activity['record'];
-  sessions: Pick<Sessions, 'endingAll'>;
+  sessions: Pick<Sessions, 'authentication' | 'endingAll' | 'impersonate'>;
+  impersonation: Config['impersonation'];
+  changeFieldsOf: Users['changeFieldsOf'];
+}
+
+/** A session in which an administrator acts for `user`. */
+interface Impersonation {
+  user: Account;
+  token: string;
+  expiresAt: number;
+}
+
+const forbidden = (rule: string, message: string) =>
+  new ServiceError('FORBIDDEN', { message, details: { user: { message, rule } } });
+
+/** States of a user in which nobody can act for the user: those in which the user cannot log in, and equal rights. */
+function requireActable(user: LockedUser, actorId: string | undefined): void {
+  if (user.id === actorId || user.role === 'admin')
+    throw forbidden('is_administrator', 'Nobody can act for an administrator');
+  if (user.isBlocked) throw new ServiceError('ACCOUNT_BLOCKED');
+  if (user.isDeleted) throw new ServiceError('ACCOUNT_DELETED');
+  if (!user.emailVerified) throw new ServiceError('EMAIL_NOT_VERIFIED');
 }
 
 /**
@@ -52,6 +82,8 @@ export const createAccountActs = ({
   recordUnmailed,
   sessions,
   requestDeletion,
+  impersonation,
+  changeFieldsOf,
 }: Needs) => {
   const perform = async <Result>(
     id: string,
@@ -73,6 +105,10 @@ export const createAccountActs = ({
   };
 
   return {
+    /** Changes the operator's own fields of the user, without a mail. */
+    setFields: (id: string, change: FieldValues, caller: Caller): Promise<Account> =>
+      perform(id, caller, { act: ({ tables, user }) => changeFieldsOf(tables, user, change, caller) }),
+
     /** Ends every session and refuses logins until `unblockUser`. */
     blockUser: (id: string, caller: Caller): Promise<void> =>
       perform(id, caller, {
@@ -152,6 +188,31 @@ export const createAccountActs = ({
           if (await removeApp(em, user)) await tell({ kind: 'second-factors-removed' });
         },
       }),
+
+    /**
+     * Opens a session of the user for the administrator of `own`, who must have given a second factor: FORBIDDEN. Also
+     * FORBIDDEN for administrators; ACCOUNT_BLOCKED, ACCOUNT_DELETED, EMAIL_NOT_VERIFIED. NOT_FOUND unless it is on.
+     */
+    async impersonate(id: string, own: Session & { token: string }, caller: Caller): Promise<Impersonation> {
+      if (impersonation === 'off') throw new ServiceError('NOT_FOUND');
+      const { id: sessionId, user: administrator, token } = own;
+      const authentication = sessionId === undefined ? undefined : await sessions.authentication(sessionId);
+      if (sessionId === undefined || !authentication) throw new ServiceError('UNAUTHENTICATED');
+      if (!authentication.isMultiFactor)
+        throw forbidden('second_factor', 'Acting for users requires a second factor or a passkey');
+      return perform(id, caller, {
+        async act({ tables, user, tell }) {
+          requireActable(user, caller.actorId);
+          if (!(await isSessionOpen(tables, { userId: administrator.id, sessionId })))
+            throw new ServiceError('UNAUTHENTICATED');
+          const by = { id: sessionId, user: administrator, token };
+          const { id: session, ...opened } = await sessions.impersonate(tables, user, by);
+          const event = { kind: 'impersonated', details: { session } } as const;
+          await (impersonation === 'quiet' ? recordUnmailed(tables, id, event, caller) : tell(event));
+          return { user: accountOf(user), ...opened };
+        },
+      });
+    },
 
     /** As the user's own deletion. If the account is already being deleted, resolves to its dates. */
     deleteAccountOf: (id: string, caller: Caller): Promise<Deletion> =>

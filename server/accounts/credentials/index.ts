@@ -12,6 +12,7 @@ import { createPasskeyChallenges } from './passkeys/challenges.ts';
 import { createPasskeys } from './passkeys/passkeys.ts';
 import { createWebAuthn } from './passkeys/webauthn.ts';
 import { createPasswords } from './passwords/passwords.ts';
+import { createPasswordPolicy } from './passwords/policy/policy.ts';
 import { createRecoveryCodeUse } from './totp/recovery-codes.ts';
 import { createTotp } from './totp/totp.ts';
 
@@ -19,6 +20,7 @@ export { addedMethodsOf } from './added-methods.ts';
 export {
   CLOCKS_DIFFER_MS,
   canLogIn,
+  EMAIL_CODE,
   hasLoginMethod,
   hasOnlyProvenMethods,
   hasProvenMethod,
@@ -43,6 +45,7 @@ export type { ListedPasskey, Passkeys } from './passkeys/passkeys.ts';
 export type { AssertionResponse, RequestOptions } from './passkeys/webauthn.ts';
 export { readHash } from './passwords/hashes/index.ts';
 export type { Passwords } from './passwords/passwords.ts';
+export type { PasswordPolicy } from './passwords/policy/policy.ts';
 export type { RecoveryCodeUse } from './totp/recovery-codes.ts';
 export { type AuthenticatorApp, removeApp } from './totp/totp.ts';
 
@@ -60,11 +63,13 @@ interface Parts {
 }
 
 /** Credentials: password hashes, passkeys and authenticator apps. */
-export function createCredentials({ appUrl, siteName, passwordIterations, cores }: Config, parts: Parts) {
+export function createCredentials(config: Config, parts: Parts) {
+  const { appUrl, siteName, passwordIterations, cores } = config;
   const challenges = createPasskeyChallenges(parts.store);
   const webauthn = createWebAuthn(appUrl, { name: siteName });
   return {
     passwords: createPasswords({ iterations: passwordIterations, cores, log: parts.log }),
+    policy: createPasswordPolicy({ ...config, log: parts.log }),
     passkeys: createPasskeys({ ...parts, challenges, webauthn }),
     assertions: createPasskeyAssertions({ database: parts.database, challenges, webauthn }),
     useRecoveryCode: createRecoveryCodeUse(parts),

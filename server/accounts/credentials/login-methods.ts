@@ -1,7 +1,7 @@
 /**
  * A login method is a password, a linked identity or a passkey. It is *proven* if the owner of the inbox added it,
  * which is known in four cases:
- * - the mail was confirmed in the browser that requested it;
+ * - the mail was confirmed in the browser that requested it, by its link or by a code;
  * - the provider vouches for exactly the account's address;
  * - it was set by a mailed reset;
  * - it was added in a session of an account with only proven methods.
@@ -31,6 +31,7 @@ export interface ListedMethod {
 
 export const PASSWORD = 'password' as const satisfies OwnMethod;
 export const PASSKEY = 'passkey' as const satisfies OwnMethod;
+export const EMAIL_CODE = 'email-code' as const satisfies OwnMethod;
 export const TOTP = 'totp' as const satisfies OwnMethod;
 export const RECOVERY = 'recovery' as const satisfies OwnMethod;
 

@@ -1,6 +1,8 @@
 import { type Variant, variantKey, variantsIn } from '../../../entities/index.ts';
 import { ownColumn } from '../../activity/index.ts';
 import { columnsOf, type Database, sql } from '../../parts/database/contract.ts';
+import type { FieldValues } from '../../shared/profile-fields.ts';
+import { storedFields } from '../users/index.ts';
 import { type ColumnKind, storedData } from './stored-data.ts';
 
 /** Rows per read. Bounds the memory, however many rows there are. */
@@ -17,6 +19,7 @@ interface Shown {
   time: number;
   optionalTime: number | null;
   details: Record<string, string> | null;
+  fields: FieldValues | undefined;
   variants: Variant[];
 }
 
@@ -30,7 +33,7 @@ type Rows<Row> = AsyncIterable<Row[]>;
 
 /** All data stored about a user. Everything except the profile is read page by page while it is consumed. */
 export interface AccountExport {
-  profile: RowOf<'profile'>;
+  profile: Omit<RowOf<'profile'>, 'fields'> & { fields?: FieldValues };
   identities: Rows<RowOf<'identities'>>;
   passkeys: Rows<RowOf<'passkeys'>>;
   authenticatorApp: Rows<RowOf<'authenticatorApp'>>;
@@ -58,6 +61,7 @@ const shown: { [Kind in ColumnKind]: (value: never) => Shown[Kind] } = {
   time: (value: number) => Math.floor(value / 1000),
   optionalTime: (value: number | null) => (value === null ? null : Math.floor(value / 1000)),
   details: (value: string | null) => (value === null ? null : (JSON.parse(value) as Record<string, string>)),
+  fields: (value: string | null) => (value === null ? undefined : storedFields(value)),
   variants: variantsIn,
 };
 
@@ -108,24 +112,24 @@ export const createAccountExport = ({
 
   /** Undefined for an unknown user. */
   return async (userId: string): Promise<AccountExport | undefined> => {
-    const [profile] = await readPage('profile', userId, '');
-    return (
-      profile && {
-        profile,
-        identities: pagesOf('identities', userId),
-        passkeys: pagesOf('passkeys', userId),
-        authenticatorApp: pagesOf('authenticatorApp', userId),
-        recoveryCodes: pagesOf('recoveryCodes', userId),
-        emailChanges: pagesOf('emailChanges', userId),
-        invitations: pagesOf('invitations', userId),
-        consents: pagesOf('consents', userId),
-        accessKeys: pagesOf('accessKeys', userId),
-        sessions: pagesOf('sessions', userId),
-        activity: pagesOf('activity', userId),
-        mails: pagesOf('mails', userId),
-        uploads: uploadsOf(userId),
-      }
-    );
+    const [found] = await readPage('profile', userId, '');
+    if (!found) return undefined;
+    const { fields, ...profile } = found;
+    return {
+      profile: { ...profile, ...(fields && { fields }) },
+      identities: pagesOf('identities', userId),
+      passkeys: pagesOf('passkeys', userId),
+      authenticatorApp: pagesOf('authenticatorApp', userId),
+      recoveryCodes: pagesOf('recoveryCodes', userId),
+      emailChanges: pagesOf('emailChanges', userId),
+      invitations: pagesOf('invitations', userId),
+      consents: pagesOf('consents', userId),
+      accessKeys: pagesOf('accessKeys', userId),
+      sessions: pagesOf('sessions', userId),
+      activity: pagesOf('activity', userId),
+      mails: pagesOf('mails', userId),
+      uploads: uploadsOf(userId),
+    };
   };
 };
 

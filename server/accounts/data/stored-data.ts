@@ -1,8 +1,9 @@
 import type { Tables } from '../../parts/database/contract.ts';
 
 /**
- * The form of a column in the export: `time` in Unix seconds, `details` as the object stored as JSON, `variants` as
- * the list of smaller pictures, `ownText` empty if another person has acted.
+ * The form of a column in the export: `time` in Unix seconds, `details` as the object stored as JSON, `fields` the same
+ * for the operator's own fields (absent without any), `variants` as the list of smaller pictures, `ownText` empty if
+ * another person has acted.
  */
 export type ColumnKind =
   | 'text'
@@ -14,6 +15,7 @@ export type ColumnKind =
   | 'time'
   | 'optionalTime'
   | 'details'
+  | 'fields'
   | 'variants';
 
 interface StoredTable {
@@ -45,6 +47,7 @@ export const storedData = {
       location: 'optionalText',
       website: 'optionalText',
       avatar: 'optionalText',
+      fields: 'fields',
       language: 'optionalText',
       browserLanguage: 'optionalText',
       provider: 'text',
@@ -99,7 +102,7 @@ export const storedData = {
     },
     leftOut: {
       userId: OWN,
-      publicKey: 'no data about the user, whose authenticator has the private key',
+      publicKey: 'no data about the user: the authenticator has the private key',
       signCount: 'is the state of a check',
     },
   },
@@ -290,6 +293,7 @@ export const tablesLeftOut: Partial<Record<keyof Tables, string>> = {
   one_time_tokens: 'secrets; the mails table shows their mails',
   upload_usage: 'sums of the uploads',
   name_words: 'derived from the names of users',
+  unique_values: 'derived from the fields of the profile',
   mail_targets: 'addresses of our own pages and front ends, until the mail is sent',
   upload_variants: 'keys of objects, which the variants of the uploads give',
   removals: 'users who can no longer log in',

@@ -10,6 +10,7 @@ const userFields = [
   'email',
   'name',
   ...optionalProfileFields,
+  'fields',
   'language',
   'emailVerified',
   'passwordHash',

@@ -9,8 +9,9 @@ import {
   rowOf,
 } from '../../parts/database/contract.ts';
 import type { OwnOrigin, ProviderName } from '../../shared/method-names.ts';
+import type { FieldValues } from '../../shared/profile-fields.ts';
 import { reservedAmong } from '../mail/index.ts';
-import { storeNameWords } from '../users/index.ts';
+import { type CustomFields, storeNameWords, toStoredFields } from '../users/index.ts';
 
 export interface ImportedIdentity {
   provider: ProviderName;
@@ -26,6 +27,8 @@ export interface ImportedUser {
   /** Normalized. */
   email: string;
   profile: ProfileChange & { name: string };
+  /** The operator's own fields. */
+  fields: FieldValues;
   emailVerified: boolean;
   passwordHash: string | null;
   passwordProven: boolean;
@@ -36,15 +39,24 @@ export interface ImportedUser {
   identities: readonly ImportedIdentity[];
 }
 
-/** `exists`: a user has the address. `reserved`: a former user of the address can still take it back. */
-export type ImportOutcome = 'imported' | 'exists' | 'reserved' | 'identity-linked';
+/**
+ * `exists`: a user has the address. `reserved`: a former user of the address can still take it back. `field-taken`:
+ * another user has the value of a unique field.
+ */
+export type ImportOutcome = 'imported' | 'exists' | 'reserved' | 'identity-linked' | 'field-taken';
 
 type IdentityKey = Pick<ImportedIdentity, 'issuer' | 'subject'>;
+
+const uniqueKeyOf = (unique: { field: string; value_hash: string }): string => `${unique.field}\n${unique.value_hash}`;
 
 const keyOf = ({ issuer, subject }: IdentityKey): string => `${issuer}\n${subject}`;
 
 /** Imports users. Sends no mail and does not change existing users. */
-export const createUserImport = (database: Database, activity: Pick<Activity, 'recordAll'>) => {
+export const createUserImport = (
+  database: Database,
+  activity: Pick<Activity, 'recordAll'>,
+  { uniqueIn }: Pick<CustomFields, 'uniqueIn'>,
+) => {
   /** Orders users created at the same time by their import. */
   let turn = 0;
 
@@ -62,7 +74,21 @@ export const createUserImport = (database: Database, activity: Pick<Activity, 'r
             .where('issuer', 'in', [...new Set(identities.map(({ issuer }) => issuer))])
             .where('subject', 'in', [...new Set(identities.map(({ subject }) => subject))])
             .execute();
-    return { emails: new Set(found.map(({ email }) => email)), identities: new Set(linked.map(keyOf)) };
+    const values = users.flatMap((user) => uniqueIn(user.fields));
+    const taken =
+      values.length === 0
+        ? []
+        : await tables
+            .selectFrom('unique_values')
+            .select(['field', 'value_hash'])
+            .where('field', 'in', [...new Set(values.map(({ field }) => field))])
+            .where('value_hash', 'in', [...new Set(values.map((unique) => unique.value_hash))])
+            .execute();
+    return {
+      emails: new Set(found.map(({ email }) => email)),
+      identities: new Set(linked.map(keyOf)),
+      values: new Set(taken.map(uniqueKeyOf)),
+    };
   };
 
   /** Also called after the insert, which waits for a concurrent change that gives the address up. */
@@ -75,9 +101,10 @@ export const createUserImport = (database: Database, activity: Pick<Activity, 'r
   const judge = async (tables: ReadTables, users: readonly ImportedUser[]): Promise<ImportOutcome[]> => {
     const existing = await findExisting(tables, users);
     const reserved = await findReserved(tables, users);
-    return users.map(({ email, identities }) => {
+    return users.map(({ email, identities, fields }) => {
       if (existing.emails.has(email)) return 'exists';
       if (reserved.has(email)) return 'reserved';
+      if (uniqueIn(fields).some((unique) => existing.values.has(uniqueKeyOf(unique)))) return 'field-taken';
       return identities.some((identity) => existing.identities.has(keyOf(identity))) ? 'identity-linked' : 'imported';
     });
   };
@@ -99,6 +126,10 @@ export const createUserImport = (database: Database, activity: Pick<Activity, 'r
         .values(identities.map((identity) => rowOf('identities', identity)))
         .execute();
     }
+    const values = users.flatMap(({ values: { fields }, user }) =>
+      uniqueIn(fields).map((unique) => ({ ...unique, user_id: user.id })),
+    );
+    if (values.length > 0) await tables.insertInto('unique_values').values(values).execute();
     const registered = { kind: 'registered', details: { method: 'import' satisfies OwnOrigin } } as const;
     await activity.recordAll(
       tables,
@@ -144,9 +175,10 @@ export type UserImport = ReturnType<typeof createUserImport>;
 class GivenUpMeanwhile extends Error {}
 
 /** `provider` of the user is the first login method. */
-const userOf = ({ identities, ...values }: ImportedUser, turn: number): User =>
+const userOf = ({ identities, fields, ...values }: ImportedUser, turn: number): User =>
   User.import({
     ...values,
+    fields: toStoredFields(fields),
     turn,
     provider: values.passwordHash === null ? (identities[0]?.provider ?? 'email') : 'email',
   });

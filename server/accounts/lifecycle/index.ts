@@ -2,6 +2,7 @@ import type { Activity } from '../../activity/index.ts';
 import type { Config } from '../../config/index.ts';
 import type { Limits } from '../../limits/index.ts';
 import type { Database } from '../../parts/database/contract.ts';
+import type { KeyValueStore } from '../../parts/key-value/contract.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Credentials } from '../credentials/index.ts';
 import type { Login } from '../login/index.ts';
@@ -10,6 +11,7 @@ import type { Sessions } from '../sessions/index.ts';
 import type { Users } from '../users/index.ts';
 import { createDeletion } from './deletion.ts';
 import { createEmailChange } from './email-change.ts';
+import { createEmailCodeLogin } from './email-code.ts';
 import { createInvitations } from './invitations.ts';
 import { createNotMe } from './not-me.ts';
 import { createPasswordChange } from './password-change.ts';
@@ -24,6 +26,7 @@ export type { AccountDeletion, Deletion } from './deletion.ts';
 interface Parts {
   database: Database;
   activity: Activity;
+  store: KeyValueStore;
   limits: Limits;
   users: Users;
   mail: MailRules;
@@ -38,10 +41,11 @@ interface Parts {
 }
 
 /** The life of an account, from registration to removal. */
-export function createLifecycle({ rates, deletionGraceDays: graceDays }: Config, parts: Parts) {
+export function createLifecycle({ rates, deletionGraceDays: graceDays, emailCodes }: Config, parts: Parts) {
   const {
     database,
     activity,
+    store,
     limits,
     users,
     mail,
@@ -67,13 +71,16 @@ export function createLifecycle({ rates, deletionGraceDays: graceDays }: Config,
   const shared = {
     ...mail,
     consents: users.consents,
+    customFields: users.customFields,
     registration: users.registration,
     users,
     database,
+    store,
     limits,
     sessions,
     devices: sessions.devices,
     passwords: credentials.passwords,
+    policy: credentials.policy,
     deleteUser: removal.deleteUser,
     recordUnmailed: activity.record,
   };
@@ -82,6 +89,8 @@ export function createLifecycle({ rates, deletionGraceDays: graceDays }: Config,
     verification: createVerification(shared),
     invitations: createInvitations({ ...shared, rates }),
     emailChange: createEmailChange(shared),
+    /** Undefined unless EMAIL_CODES is on. */
+    emailCode: emailCodes ? createEmailCodeLogin({ ...shared, codes: mail.emailCodes, login }) : undefined,
     passwordChange: createPasswordChange({ ...shared, checkPassword: login.checkPassword }),
     passwordReset: createPasswordReset(shared),
     notMe: createNotMe(shared),

@@ -6,7 +6,7 @@
 import { ServiceError } from '../../errors.ts';
 import type { Limits } from '../../limits/index.ts';
 import type { Database } from '../../parts/database/contract.ts';
-import { hasOnlyProvenMethods, type Passwords } from '../credentials/index.ts';
+import { hasOnlyProvenMethods, type PasswordPolicy, type Passwords } from '../credentials/index.ts';
 import { type PasswordCheck, wrongPassword } from '../login/index.ts';
 import type { EmailChangeRows, OneTimeTokens, Outbox, RecordEvent } from '../mail/index.ts';
 import {
@@ -34,6 +34,7 @@ interface Needs {
   limits: Limits;
   outbox: Outbox;
   passwords: Passwords;
+  policy: Pick<PasswordPolicy, 'require'>;
   /** Inserts an event and queues its mail. */
   record: RecordEvent;
   sessions: Sessions;
@@ -50,6 +51,7 @@ export const createPasswordChange = ({
   limits,
   outbox,
   passwords,
+  policy,
   record,
   sessions,
   tokens,
@@ -90,10 +92,11 @@ export const createPasswordChange = ({
     ): Promise<RotatedSession> {
       await authorize(own, currentPassword, caller);
       if (newPassword === currentPassword) throw new ServiceError('VALIDATION_FAILED', isSame);
+      await policy.require(newPassword, 'newPassword', caller.clientAddress, () => own.session.user);
       const hash = await passwords.hash(newPassword);
       const { session, token } = own;
       const { id: userId, sessionEpoch } = session.user;
-      const login = await sessions.rotate(session, token, (ids) =>
+      const login = await sessions.rotate({ ...session, hasBreachedPassword: false }, token, (ids) =>
         database.transaction(async (em, tables) => {
           const user = await lockUser(em, { id: userId });
           if (user?.sessionEpoch !== sessionEpoch) throw new ServiceError('UNAUTHENTICATED');

@@ -9,10 +9,17 @@ import { ServiceError } from '../../errors.ts';
 import type { Limits } from '../../limits/index.ts';
 import type { Database } from '../../parts/database/contract.ts';
 import { ignored } from '../../telemetry/background.ts';
-import { type Passwords, removeAddedSince, removeUnprovenMethods } from '../credentials/index.ts';
+import { type PasswordPolicy, type Passwords, removeAddedSince, removeUnprovenMethods } from '../credentials/index.ts';
 import { type EmailChangeRows, mailKinds, type OneTimeTokens, type Outbox, type RecordEvent } from '../mail/index.ts';
 import { type DeviceRequest, deleteSessions, type KnownDevices } from '../sessions/index.ts';
-import { type Consents, lockUser, nameFromAddress, replaceNameWords } from '../users/index.ts';
+import {
+  type Consents,
+  lockUser,
+  nameFromAddress,
+  releaseFields,
+  replaceNameWords,
+  type Users,
+} from '../users/index.ts';
 
 interface Needs {
   consents: Pick<Consents, 'removeSince'>;
@@ -21,6 +28,8 @@ interface Needs {
   limits: Limits;
   outbox: Outbox;
   passwords: Passwords;
+  policy: Pick<PasswordPolicy, 'estimates' | 'require'>;
+  users: Pick<Users, 'findStored'>;
   /** Inserts an event and queues its mail. */
   record: RecordEvent;
   tokens: OneTimeTokens;
@@ -41,8 +50,10 @@ export const createPasswordReset = ({
   limits,
   outbox,
   passwords,
+  policy,
   record,
   tokens,
+  users,
 }: Needs) => {
   /** A usable token for the address to which it was mailed. Otherwise INVALID_TOKEN, counted as a guess. */
   const findUsable = async ({ token, email }: MailedToken, clientAddress: string) => {
@@ -78,6 +89,11 @@ export const createPasswordReset = ({
       request: DeviceRequest,
     ): Promise<{ deviceCookie: string; returnTo: string | null }> {
       const sent = await findUsable({ token, email }, request.clientAddress);
+      // A refused password leaves the token usable: without this limit one token could fill the queue of estimates.
+      const refund = policy.estimates ? await limits.enforce('token', request.clientAddress) : undefined;
+      const ownerOf = async () => (await users.findStored(sent.userId))?.user ?? { email };
+      await policy.require(password, 'password', request.clientAddress, ownerOf);
+      await refund?.().catch(ignored('refund_attempt'));
       if (!(await database.write((tables) => tokens.reserve(tables, sent.id))))
         throw await limits.refuseToken(request.clientAddress);
       let deviceCookie: string;
@@ -90,6 +106,7 @@ export const createPasswordReset = ({
           await tokens.markUsed(tables, found.id);
           await tokens.revoke(tables, user, 'verify-email');
           if (!user.emailVerified) {
+            await releaseFields(tables, user);
             user.claim(nameFromAddress(user.email));
             await replaceNameWords(tables, user);
           }

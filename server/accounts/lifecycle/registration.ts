@@ -7,17 +7,28 @@ import type { Caller } from '../../activity/caller.ts';
 import { ServiceError } from '../../errors.ts';
 import { hashOf } from '../../lib/random-token.ts';
 import type { Limits } from '../../limits/index.ts';
-import { type Database, isDuplicate, rowOf } from '../../parts/database/contract.ts';
-import { PASSWORD, type Passwords } from '../credentials/index.ts';
+import { type AllTables, type Database, isDuplicate, rowOf } from '../../parts/database/contract.ts';
+import type { FieldValues } from '../../shared/profile-fields.ts';
+import { PASSWORD, type PasswordPolicy, type Passwords } from '../credentials/index.ts';
 import type { EmailChangeRows, InvitationRows, Outbox, RecordEvent } from '../mail/index.ts';
 import type { DeviceRequest, KnownDevices } from '../sessions/index.ts';
-import { type Consents, type DeleteUser, lockUser, type RegistrationPolicy, storeNameWords } from '../users/index.ts';
+import {
+  type Consents,
+  type CustomFields,
+  type DeleteUser,
+  lockUser,
+  type RegistrationPolicy,
+  storeNameWords,
+  toStoredFields,
+} from '../users/index.ts';
 
 interface Registrant {
   name: string;
   /** Normalized. */
   email: string;
   password: string;
+  /** The operator's own fields, validated. */
+  fields?: FieldValues | undefined;
   /** Whether the user accepts the current terms. */
   acceptTerms: boolean;
   /** The version of the terms shown, if known. */
@@ -43,6 +54,7 @@ interface Request {
 
 interface Needs {
   consents: Pick<Consents, 'record' | 'requireAccepted'>;
+  customFields: Pick<CustomFields, 'reserve'>;
   database: Database;
   deleteUser: DeleteUser;
   devices: Pick<KnownDevices, 'mark'>;
@@ -51,6 +63,7 @@ interface Needs {
   limits: Limits;
   outbox: Outbox;
   passwords: Passwords;
+  policy: Pick<PasswordPolicy, 'require'>;
   /** Inserts an event and queues its mail. */
   record: RecordEvent;
   registration: RegistrationPolicy;
@@ -58,6 +71,7 @@ interface Needs {
 
 export const createRegistration = ({
   consents,
+  customFields,
   database,
   deleteUser,
   devices,
@@ -66,6 +80,7 @@ export const createRegistration = ({
   limits,
   outbox,
   passwords,
+  policy,
   record,
   registration,
 }: Needs) => {
@@ -73,18 +88,26 @@ export const createRegistration = ({
     throw isDuplicate(error) ? new ServiceError('EMAIL_TAKEN') : error;
   };
 
+  /** EMAIL_TAKEN comes before FIELD_TAKEN: the row of the user is inserted first. */
+  const insertUser = async (tables: AllTables, user: User, fields: FieldValues): Promise<void> => {
+    await tables.insertInto('users').values(rowOf('users', user)).execute();
+    await storeNameWords(tables, [user]);
+    await customFields.reserve(tables, user.id, fields);
+  };
+
   return {
     /**
      * Creates an unverified account. REGISTRATION_CLOSED before any lookup, so it reveals nothing; VALIDATION_FAILED
-     * without the current terms; EMAIL_TAKEN, decided by the unique key.
+     * without the current terms; EMAIL_TAKEN and FIELD_TAKEN, decided by unique keys.
      */
     async register(
-      { name, email, password, ...terms }: Registrant,
+      { name, email, password, fields = {}, ...terms }: Registrant,
       { caller, browser, returnTo }: Request,
     ): Promise<User> {
       if (!registration.admits(email)) throw new ServiceError('REGISTRATION_CLOSED');
       consents.requireAccepted(terms);
       await limits.enforce('register', caller.clientAddress);
+      await policy.require(password, 'password', caller.clientAddress, () => ({ name, email }));
       const passwordHash = await passwords.hash(password);
       const user = User.register({
         name,
@@ -93,11 +116,11 @@ export const createRegistration = ({
         browser: hashOf(browser),
         browserLanguage: caller.language(),
       });
+      user.fields = toStoredFields(fields);
       await outbox
         .welcoming(user, 'verify-email', { ...caller, returnTo }, (welcome) =>
           database.change(async (tables) => {
-            await tables.insertInto('users').values(rowOf('users', user)).execute();
-            await storeNameWords(tables, [user]);
+            await insertUser(tables, user, fields);
             if (await emailChanges.isReserved(tables, email, user.id)) throw new ServiceError('EMAIL_TAKEN');
             await consents.record(tables, user.id);
             await record(tables, user, { kind: 'registered', details: { method: PASSWORD } }, caller);
@@ -110,10 +133,10 @@ export const createRegistration = ({
 
     /**
      * Creates an account by an invitation, once; address and password are proven. Replaces an unverified account.
-     * REGISTRATION_CLOSED; VALIDATION_FAILED; INVALID_TOKEN, even if of another address; EMAIL_TAKEN, even if blocked.
+     * REGISTRATION_CLOSED; VALIDATION_FAILED; INVALID_TOKEN, even if of another address; EMAIL_TAKEN, even if blocked; FIELD_TAKEN.
      */
     async registerInvited(
-      { name, email, password, ...terms }: Registrant,
+      { name, email, password, fields = {}, ...terms }: Registrant,
       token: string,
       caller: DeviceRequest,
     ): Promise<InvitedUser> {
@@ -122,6 +145,7 @@ export const createRegistration = ({
       await limits.enforce('register', caller.clientAddress);
       const sent = await database.query((tables) => invitations.find(tables, token));
       if (sent?.email !== email) throw await limits.refuseToken(caller.clientAddress);
+      await policy.require(password, 'password', caller.clientAddress, () => ({ name, email }));
       const passwordHash = await passwords.hash(password);
       const user = await database
         .transaction(async (em, tables) => {
@@ -131,11 +155,11 @@ export const createRegistration = ({
           if (holder?.emailVerified || holder?.isBlocked) throw new ServiceError('EMAIL_TAKEN');
           if (holder) await deleteUser(em, tables, holder);
           const invited = User.register({ name, email, passwordHash, browserLanguage: caller.language() });
+          invited.fields = toStoredFields(fields);
           if (await emailChanges.isReserved(tables, email, invited.id)) throw new ServiceError('EMAIL_TAKEN');
           invited.verifyEmail();
           invited.provePassword();
-          await tables.insertInto('users').values(rowOf('users', invited)).execute();
-          await storeNameWords(tables, [invited]);
+          await insertUser(tables, invited, fields);
           await consents.record(tables, invited.id);
           await record(tables, invited, { kind: 'registered', details: { method: PASSWORD, invitedBy } }, caller);
           await record(tables, invited, { kind: 'verified' }, caller);

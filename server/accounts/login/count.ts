@@ -1,5 +1,5 @@
 import { type ErrorCode, ServiceError } from '../../errors.ts';
-import type { LoginMethod, ProviderName } from '../../shared/method-names.ts';
+import type { LoginMethod } from '../../shared/method-names.ts';
 import { count } from '../../telemetry/metrics.ts';
 import { PASSKEY, PASSWORD } from '../credentials/index.ts';
 import { secondFactorKinds } from './second-factors.ts';
@@ -75,7 +75,7 @@ export function counted<Result extends { result: string }>(
 }
 
 /** Exports every count from the start, with the value 0. */
-export function prepareLoginCounts(providers: readonly ProviderName[]): void {
-  const methods = new Set<LoginMethod>([PASSWORD, PASSKEY, ...secondFactorKinds, ...providers]);
+export function prepareLoginCounts(others: readonly LoginMethod[]): void {
+  const methods = new Set<LoginMethod>([PASSWORD, PASSKEY, ...secondFactorKinds, ...others]);
   for (const method of methods) for (const outcome of outcomes) add(method, outcome, 0);
 }

@@ -3,7 +3,7 @@ import type { Limits } from '../../limits/index.ts';
 import type { Database } from '../../parts/database/contract.ts';
 import type { KeyValueStore } from '../../parts/key-value/contract.ts';
 import type { ProviderName } from '../../shared/method-names.ts';
-import type { Credentials } from '../credentials/index.ts';
+import { type Credentials, EMAIL_CODE } from '../credentials/index.ts';
 import type { Sessions } from '../sessions/index.ts';
 import type { Users } from '../users/index.ts';
 import { prepareLoginCounts } from './count.ts';
@@ -15,12 +15,13 @@ import { createLoginRefusals } from './refusals.ts';
 import { createSecondFactors } from './second-factors.ts';
 import { createLoginSteps, type RestoreAccount } from './steps.ts';
 
+export { knownKey, untilUnlocked } from './attempts.ts';
 export { counted } from './count.ts';
 export type { PasswordCheck } from './password-check.ts';
 export { wrongPassword } from './reauthentication.ts';
-export type { LoginRefusals } from './refusals.ts';
+export { type LoginRefusals, refuseBlocked } from './refusals.ts';
 export { type SecondFactors, secondFactorRequired } from './second-factors.ts';
-export { type Entry, type LoginSteps, PENDING_LIFE_MS } from './steps.ts';
+export { type Entry, type LoginSteps, PENDING_LIFE_MS, unauthenticatedIfVoid } from './steps.ts';
 
 interface Parts {
   database: Database;
@@ -33,14 +34,16 @@ interface Parts {
   restoreAccount: RestoreAccount;
   /** The names of the identity providers. */
   providers: readonly ProviderName[];
+  /** Whether mailed codes log in. */
+  emailCodes: boolean;
 }
 
 /** The steps from a credential to a session, and reauthentication within one. */
 export function createLogin(parts: Parts) {
-  const { users, sessions, credentials, providers } = parts;
-  const { passwords, assertions, totp: app, useRecoveryCode } = credentials;
+  const { users, sessions, credentials, providers, emailCodes } = parts;
+  const { passwords, policy, assertions, totp: app, useRecoveryCode } = credentials;
   const { devices } = sessions;
-  prepareLoginCounts(providers);
+  prepareLoginCounts(emailCodes ? [EMAIL_CODE, ...providers] : providers);
   const recordRefusal = createLoginRefusals(parts);
   const checkPassword = createPasswordCheck({ ...parts, passwords, devices, recordRefusal });
   const secondFactors = createSecondFactors({ ...parts, app, assertions, devices, recordRefusal, useRecoveryCode });
@@ -48,7 +51,7 @@ export function createLogin(parts: Parts) {
   const { completeFirstFactor } = steps;
   return {
     steps,
-    password: createPasswordLogin({ ...parts, passwords, checkPassword, recordRefusal, completeFirstFactor }),
+    password: createPasswordLogin({ ...parts, passwords, policy, checkPassword, recordRefusal, completeFirstFactor }),
     passkey: createPasskeyLogin({ ...parts, assertions, recordRefusal, completeFirstFactor }),
     reauthentication: createReauthentication({ sessions, checkPassword, secondFactors }),
     checkPassword,

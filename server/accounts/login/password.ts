@@ -1,6 +1,6 @@
 import { ServiceError } from '../../errors.ts';
 import type { Database } from '../../parts/database/contract.ts';
-import { PASSWORD, type Passwords } from '../credentials/index.ts';
+import { PASSWORD, type PasswordPolicy, type Passwords } from '../credentials/index.ts';
 import type { LoginRequest } from '../sessions/index.ts';
 import { counted } from './count.ts';
 import type { PasswordCheck } from './password-check.ts';
@@ -15,6 +15,7 @@ interface Credentials {
 interface Rules extends Pick<LoginSteps, 'completeFirstFactor'> {
   database: Database;
   passwords: Passwords;
+  policy: Pick<PasswordPolicy, 'isBreached'>;
   checkPassword: PasswordCheck;
   recordRefusal: LoginRefusals;
 }
@@ -22,6 +23,7 @@ interface Rules extends Pick<LoginSteps, 'completeFirstFactor'> {
 export const createPasswordLogin = ({
   database,
   passwords,
+  policy,
   checkPassword,
   recordRefusal,
   completeFirstFactor,
@@ -61,7 +63,8 @@ export const createPasswordLogin = ({
       throw new ServiceError('ACCOUNT_DELETED');
     }
     if (passwords.isOutdated(passwordHash)) await renewHash(user.id, credentials.password, passwordHash);
-    return completeFirstFactor(user, { method: PASSWORD }, { restores, skipSecondFactor: !hasApp }, request);
+    const credential = { method: PASSWORD, ...(policy.isBreached(credentials.password) && { isBreached: true }) };
+    return completeFirstFactor(user, credential, { restores, skipSecondFactor: !hasApp }, request);
   };
 
   return {

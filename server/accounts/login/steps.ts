@@ -53,6 +53,7 @@ const storedLogin = z.object({
     method: z.custom<LoginMethod>((value) => typeof value === 'string'),
     identityId: z.string().exactOptional(),
     passkeyId: z.string().exactOptional(),
+    isBreached: z.boolean().exactOptional(),
   }) satisfies z.ZodType<Credential>,
   restores: z.boolean(),
 });
@@ -172,6 +173,6 @@ export const createLoginSteps = ({ sessions, users, secondFactors, recordRefusal
 export type LoginSteps = ReturnType<typeof createLoginSteps>;
 
 /** The account was deleted, or all its sessions ended, since the pending login was read. */
-function unauthenticatedIfVoid(error: unknown): never {
+export function unauthenticatedIfVoid(error: unknown): never {
   throw error instanceof ServiceError && error.code === 'INVALID_CREDENTIALS' ? noLogin() : error;
 }

@@ -8,11 +8,14 @@ import pLimit from 'p-limit';
 import type { User } from '../../../entities/index.ts';
 import type { Rate } from '../../config/index.ts';
 import { type AllTables, type Database, type EntityManager, sql } from '../../parts/database/contract.ts';
-import { inboxOf, type LockedUser, lockUser } from '../users/index.ts';
+import { inboxOf, type LockedUser, lockUser, type RegistrationPolicy } from '../users/index.ts';
+import type { CodeFor } from './code-detail.ts';
 import type { InboxTurns } from './inbox-turns.ts';
 import { mailKinds, type TokenPurpose } from './kinds.ts';
 import type { LeasedMail, Mailing } from './outbox-rows.ts';
 import type { EmailChangeRows } from './tokens/email-changes.ts';
+import type { EmailCodes } from './tokens/email-codes.ts';
+import { type InvitationRows, mayEnter } from './tokens/invitations.ts';
 import type { OneTimeTokens } from './tokens/one-time.ts';
 
 /** The mail to send; `unwanted`: no account is to be mailed; `limited`: the address or inbox has reached its limit. */
@@ -22,6 +25,9 @@ interface Parts {
   database: Database;
   tokens: OneTimeTokens;
   emailChanges: EmailChangeRows;
+  invitations: InvitationRows;
+  emailCodes: Pick<EmailCodes, 'admit'>;
+  registration: RegistrationPolicy;
   rates: {
     /** Mails of a kind to one address. */
     mail: Rate;
@@ -41,7 +47,8 @@ interface Way {
   issue(tables: AllTables, user: LockedUser, asked: { at: number; returnTo: string | null }): Promise<string>;
 }
 
-export const createMailAdmission = ({ database, tokens, emailChanges, rates, turns }: Parts) => {
+export const createMailAdmission = (parts: Parts) => {
+  const { database, tokens, emailChanges, emailCodes, rates, turns } = parts;
   /** The caller holds the turn of the inbox. */
   const isWithinLimits = async (
     tables: AllTables,
@@ -110,6 +117,30 @@ export const createMailAdmission = ({ database, tokens, emailChanges, rates, tur
       return { ...request, userId: user.id, tokenId: change.token_id };
     });
 
+  /** Whom the code of an address lets in. An unknown address is mailed too: with a code only if it may have an account. */
+  const codeFor = async (tables: AllTables, email: string, user: User | null): Promise<CodeFor> => {
+    if (user) return { epoch: user.sessionEpoch };
+    return (await mayEnter(parts, tables, email)) ? { epoch: 0 } : 'nobody';
+  };
+
+  /** The mail itself is counted as a token is, by its own id. */
+  const admitCode = (request: LeasedMail) =>
+    database.transaction(async (em, tables) => {
+      const user = await lockUser(em, { email: request.email });
+      const row = await tables
+        .selectFrom('outbox')
+        .select(['token_id as tokenId', 'user_id as userId', 'detail'])
+        .where('id', '=', request.id)
+        .executeTakeFirst();
+      if (!row) return 'unwanted';
+      if (row.tokenId) return { ...request, ...row };
+      if (!(await isWithinLimits(tables, request, user?.emailVerified ?? false))) return 'limited';
+      const detail = emailCodes.admit(request.detail ?? '', await codeFor(tables, request.email, user));
+      const change = { user_id: user?.id ?? null, token_id: request.id, detail };
+      await tables.updateTable('outbox').set(change).where('id', '=', request.id).execute();
+      return { ...request, userId: change.user_id, tokenId: request.id, detail };
+    });
+
   // A thousand requests for one address wait for its lock on one connection.
   const oneByOne = pLimit(1);
 
@@ -119,9 +150,11 @@ export const createMailAdmission = ({ database, tokens, emailChanges, rates, tur
    */
   const admit: Admit = async (row) => {
     const way = wayOf(row);
-    if (!way || row.tokenId) return row;
+    const isCode = row.kind === 'email-code';
+    if (!(way || isCode) || row.tokenId) return row;
     const release = await turns.hold(inboxOf(row.email));
-    return oneByOne(() => admitRequest(row, way)).finally(release);
+    const admitted = (): ReturnType<Admit> => (way ? admitRequest(row, way) : admitCode(row));
+    return oneByOne(admitted).finally(release);
   };
 
   return {

@@ -5,12 +5,16 @@ import type { Mail } from '../../parts/mail/contract.ts';
 import { brandLinks, homeName } from '../../shared/brand-links.ts';
 import type { LoginMethod } from '../../shared/method-names.ts';
 import { defaultLanguage, isLanguage, type Language } from '../../shared/texts/languages.ts';
+import type { Write } from '../../shared/texts/template.ts';
 import { type Texts, writer } from '../../texts/index.ts';
 import type { Users } from '../users/index.ts';
+import { hasCode } from './code-detail.ts';
 import { type MailColors, renderHtml } from './html.ts';
 import { buttonPages, type Link, type Message, mailKinds } from './kinds.ts';
 import type { LeasedMail } from './outbox-rows.ts';
+import { codeOf } from './tokens/derivation.ts';
 import type { EmailChangeRows } from './tokens/email-changes.ts';
+import type { EmailCodes } from './tokens/email-codes.ts';
 import type { InvitationRows } from './tokens/invitations.ts';
 import type { OneTimeTokens } from './tokens/one-time.ts';
 import { type MailWords, waysIn } from './words.ts';
@@ -25,6 +29,7 @@ interface Parts {
   /** The name of the service. */
   site: string;
   brand: Brand;
+  timeZone: string;
   texts: Texts;
   database: Database;
   users: Pick<Users, 'find' | 'languagesOf'>;
@@ -32,6 +37,7 @@ interface Parts {
   tokens: OneTimeTokens;
   emailChanges: EmailChangeRows;
   invitations: InvitationRows;
+  emailCodes: EmailCodes;
 }
 
 /**
@@ -45,6 +51,7 @@ export const createMailComposer = ({
   appUrl,
   site,
   brand,
+  timeZone,
   texts,
   database,
   users,
@@ -52,6 +59,7 @@ export const createMailComposer = ({
   tokens,
   emailChanges,
   invitations,
+  emailCodes,
 }: Parts): MailComposer => {
   const render = renderer(frameOf(brand, { site, appUrl }));
 
@@ -70,6 +78,12 @@ export const createMailComposer = ({
           return invitations.deriveAgain(tables, id);
       }
     });
+  };
+
+  /** The six digits in a mail, if it has any. */
+  const codeIn = ({ id, kind, detail }: LeasedMail, token: string | undefined) => {
+    if (kind !== 'email-code') return mailKinds[kind].code && token !== undefined ? { code: codeOf(token) } : undefined;
+    return detail && hasCode(detail) ? emailCodes.derive(id, detail) : undefined;
   };
 
   /**
@@ -92,11 +106,13 @@ export const createMailComposer = ({
     const found = source && (row.tokenId ? await tokenOf(source, row.tokenId, row) : undefined);
     if (source && (!found || found === 'otherKey')) return found;
     const link = source && typeof found === 'object' ? appUrl + source.page(found.token, email) : '';
+    const coded = codeIn(row, typeof found === 'object' ? found.token : undefined);
+    if (coded === 'otherKey') return coded;
     const language = await languageOf(row, found === 'taken' ? { email } : undefined);
-    const words = { language, write: writer(texts, language) };
+    const words = { language, timeZone, write: writer(texts, language) };
     const message = messageOf(row, link);
     const kept = message.tellsMethods && row.userId ? await methodsOf({ userId: row.userId, email }) : [];
-    return render(email, contentOf(row, { site, appUrl, link, message, kept }, words), words);
+    return render(email, contentOf(row, { site, appUrl, link, message, kept, code: coded?.code }, words), words);
   };
 };
 
@@ -109,12 +125,16 @@ interface Setting {
   message: Message;
   /** The login methods other than the password, if the mail lists them. */
   kept: LoginMethod[];
+  /** The six digits, if it has any. */
+  code: string | undefined;
 }
 
 interface MailContent {
   subject: string;
   paragraphs: string[];
   button: { label: string; url: string } | undefined;
+  /** Six digits, the words before them, and the line from which browsers fill them in. */
+  code: { intro: string; digits: string; autofill: string } | undefined;
   closing: string;
 }
 
@@ -128,7 +148,7 @@ function messageOf(row: LeasedMail, link: string): Message {
 
 function contentOf(
   row: LeasedMail,
-  { site, appUrl, link, message: { texts, button }, kept }: Setting,
+  { site, appUrl, link, message: { texts, button }, kept, code }: Setting,
   words: MailWords,
 ): MailContent {
   const { write } = words;
@@ -139,9 +159,16 @@ function contentOf(
     subject: write(`mails.${texts}.subject`, values),
     paragraphs: [...write(`mails.${texts}.body`, values).split('\n\n'), ...left],
     button: button && { label: write(`mails.buttons.${button}`), url: page ? appUrl + page : link },
+    code: code === undefined ? undefined : codeContent(row.kind, code, { appUrl, write }),
     closing: write(`mails.${texts}.closing`, values),
   };
 }
+
+/** The autofill line is that of the origin-bound one-time codes of the WICG: a host without a port, then the code. */
+const codeContent = (kind: LeasedMail['kind'], digits: string, { appUrl, write }: { appUrl: string; write: Write }) => {
+  const { code: intro } = mailKinds[kind];
+  return { intro: intro ? write(intro) : '', digits, autofill: `@${new URL(appUrl).hostname} #${digits}` };
+};
 
 /** The parts common to all mails. Every URL is absolute. */
 interface Frame {
@@ -172,7 +199,7 @@ const renderer =
   (frame: Frame) =>
   (email: string, content: MailContent, words: MailWords): ComposedMail => {
     const { write } = words;
-    const { subject, paragraphs, button, closing } = content;
+    const { subject, paragraphs, button, code, closing } = content;
     const greeting = write('mails.frame.greeting');
     const back = frame.home ? [{ label: write('common.backTo', frame.home), url: frame.home.url }] : [];
     const pages = frame.links.map(({ name, url }) => ({ label: write(`common.brandLinks.${name}`), url }));
@@ -181,7 +208,9 @@ const renderer =
     const footer = links
       .map(({ label, url }) => write('mails.frame.link', { label, url: url.replace(/^mailto:([^?]*).*$/, '$1') }))
       .join('\n');
-    const parts = [greeting, ...paragraphs, ...action, closing, ...(footer ? [footer] : [])];
+    const typed = code ? [code.intro, code.digits] : [];
+    const last = code ? [code.autofill] : [];
+    const parts = [greeting, ...paragraphs, ...action, ...typed, closing, ...(footer ? [footer] : []), ...last];
     return {
       to: { address: email },
       subject,

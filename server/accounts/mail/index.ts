@@ -12,6 +12,7 @@ import { createInboxTurns } from './inbox-turns.ts';
 import { createEvents } from './notices.ts';
 import { createOutbox } from './outbox.ts';
 import { createEmailChangeRows } from './tokens/email-changes.ts';
+import { createEmailCodes } from './tokens/email-codes.ts';
 import { createInvitationRows } from './tokens/invitations.ts';
 import { createOneTimeTokens } from './tokens/one-time.ts';
 
@@ -23,7 +24,8 @@ export type { RecordEvent } from './notices.ts';
 export type { Outbox } from './outbox.ts';
 export type { MailRequest } from './outbox-rows.ts';
 export { type EmailChangeRows, reservedAmong } from './tokens/email-changes.ts';
-export type { InvitationRows, InvitedBy, ListedInvitation } from './tokens/invitations.ts';
+export type { EmailCodes, MailedCode } from './tokens/email-codes.ts';
+export { entryFor, type InvitationRows, type InvitedBy, type ListedInvitation } from './tokens/invitations.ts';
 export type { OneTimeTokens } from './tokens/one-time.ts';
 export { type TokenScope, withToken } from './tokens/use.ts';
 export { inUtc } from './words.ts';
@@ -32,7 +34,7 @@ interface Parts {
   database: Database;
   activity: Activity;
   transport: MailTransport;
-  users: Pick<Users, 'find' | 'languagesOf'>;
+  users: Pick<Users, 'find' | 'languagesOf' | 'registration'>;
   methodsOf: MethodsOf;
   secrets: Secrets;
   texts: Texts;
@@ -44,14 +46,16 @@ export function createMail(
   config: Config,
   { database, activity, transport, users, methodsOf, secrets, texts, log }: Parts,
 ) {
-  const { appUrl, brand, siteName, rates } = config;
+  const { appUrl, brand, siteName, timeZone, rates } = config;
   const tokens = createOneTimeTokens({ database, secrets });
   const emailChanges = createEmailChangeRows({ database, secrets });
   const invitations = createInvitationRows({ database, secrets });
-  const linked = { tokens, emailChanges, invitations };
-  const compose = createMailComposer({ appUrl, site: siteName, brand, texts, database, users, methodsOf, ...linked });
+  const emailCodes = createEmailCodes(secrets);
+  const linked = { tokens, emailChanges, invitations, emailCodes };
+  const setting = { appUrl, site: siteName, brand, timeZone, texts };
+  const compose = createMailComposer({ ...setting, database, users, methodsOf, ...linked });
   const turns = createInboxTurns();
-  const admission = createMailAdmission({ database, tokens, emailChanges, rates, turns });
+  const admission = createMailAdmission({ database, ...linked, registration: users.registration, rates, turns });
   const outbox = createOutbox({ database, mail: transport, rates, admission, turns, compose, log });
   return {
     outbox,

@@ -3,6 +3,7 @@ import type { DetailsOf } from '../../activity/kinds.ts';
 import { pagePaths } from '../../shared/page-paths.ts';
 import { deviceLabel } from '../../shared/texts/device.ts';
 import type { TextKey, TextValues } from '../../shared/texts/template.ts';
+import { hasCode } from './code-detail.ts';
 import { mailedDevice } from './mailed-devices.ts';
 import { fromDetail, type LoginDetail } from './new-device.ts';
 import { dayOf, type MailWords, timeOf, waysIn } from './words.ts';
@@ -89,6 +90,8 @@ interface Kind {
   values?(detail: never, words: MailWords): TextValues;
   /** Only for mails with a token. */
   link?: Link;
+  /** For mails with a code: the text that introduces it. */
+  code?: TextKey;
 }
 
 /**
@@ -116,7 +119,15 @@ const kinds = {
       page: (token) => `${pagePaths.verifyEmail}?token=${token}`,
       isFor: (user) => !user.emailVerified,
     },
+    code: 'mails.verify-email.code',
     message: { texts: 'verify-email', button: 'verifyEmail' },
+  },
+  // The detail is that of tokens/email-codes.ts.
+  'email-code': {
+    lifeMs: 10 * 60_000,
+    code: 'mails.email-code.code',
+    message: ({ detail }: About<string>) =>
+      hasCode(detail) ? { texts: 'email-code' } : { texts: 'email-code-nobody', button: 'logIn' },
   },
   'reset-password': {
     lifeMs: HOUR_MS,
@@ -206,6 +217,10 @@ const kinds = {
     lifeMs: 7 * DAY_MS,
     message: { texts: 'account-closed', button: 'logIn' },
     values: (time: string, words) => ({ day: dayOf(time, words) }),
+  },
+  impersonated: {
+    lifeMs: 7 * DAY_MS,
+    message: { texts: 'impersonated' },
   },
   'account-blocked': {
     isNotice: true,

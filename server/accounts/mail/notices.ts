@@ -47,6 +47,7 @@ const rules: { [K in EventKind]?: Rule<DetailsOf<K>> } = {
     isLimited: false,
   },
   'deletion-undone': { mail: () => ({ kind: 'account-restored' }), isLimited: false },
+  impersonated: { mail: () => ({ kind: 'impersonated' }), isLimited: false },
   blocked: { mail: () => ({ kind: 'account-blocked' }), isLimited: false },
   unblocked: { mail: () => ({ kind: 'account-unblocked' }), isLimited: false },
   'role-changed': { mail: ({ to }) => ({ kind: 'role-changed', detail: to }), isLimited: false },

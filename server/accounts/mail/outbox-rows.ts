@@ -28,8 +28,8 @@ interface Addressee {
 
 export type RequestedMail = MailContent & Addressee;
 
-/** `tokenId`: only if the token is already issued. */
-export type Mailing = RequestedMail & { tokenId?: string | undefined };
+/** `id`: if the caller has chosen it. `tokenId`: only if the token is already issued. */
+export type Mailing = RequestedMail & { id?: string; tokenId?: string | undefined };
 
 /** The request that caused a mail. Its language applies unless the user has chosen another. */
 export interface MailRequest {
@@ -65,12 +65,12 @@ export const createOutboxRows = (
    */
   async insert(
     tables: WriteTables,
-    { kind, email, userId, detail, tokenId }: Mailing,
+    { id = uuidv7(), kind, email, userId, detail, tokenId }: Mailing,
     request: MailRequest,
     { delayMs = 0, isLeased = false }: { delayMs?: number; isLeased?: boolean } = {},
   ): Promise<LeasedMail> {
     const row = {
-      id: uuidv7(),
+      id,
       kind,
       email,
       detail: detail ?? null,

@@ -110,7 +110,7 @@ export function createOutbox({ database, rates, mail, admission, turns, compose,
      * (OWASP ASVS 6.3.8). `beside` is written in the same transaction.
      */
     async request(
-      mailing: RequestedMail,
+      mailing: RequestedMail & { id?: string },
       request: MailRequest,
       beside?: (tables: AllTables) => Promise<void>,
     ): Promise<void> {

@@ -5,7 +5,14 @@ import type { AllTables, EntityManager } from '../../parts/database/contract.ts'
 import type { ProvidedIdentity } from '../../parts/identity-provider/contract.ts';
 import type { ProviderName } from '../../shared/method-names.ts';
 import { hasLoginMethod, removeUnprovenMethods } from '../credentials/index.ts';
-import type { EmailChangeRows, InvitationRows, InvitedBy, OneTimeTokens, Outbox, RecordEvent } from '../mail/index.ts';
+import {
+  type EmailChangeRows,
+  entryFor,
+  type InvitationRows,
+  type OneTimeTokens,
+  type Outbox,
+  type RecordEvent,
+} from '../mail/index.ts';
 import {
   type Account,
   accountOf,
@@ -18,6 +25,7 @@ import {
   lockUser,
   nameFromAddress,
   type RegistrationPolicy,
+  releaseFields,
   replaceNameWords,
   storeNameWords,
 } from '../users/index.ts';
@@ -174,6 +182,7 @@ export async function admitNew(needs: AdmissionNeeds, arrival: ProviderLogin, em
     browserLanguage: caller.language(),
   });
   if (await needs.emailChanges.isReserved(tables, email, user.id)) return { result: 'email-unverified' };
+  // The provider vouches for an address that needs an invitation: `mayBecomeUser`.
   const entry = await entryFor(needs, tables, email);
   if (!entry) return { result: 'registration-closed' };
   await em.insert(user);
@@ -186,21 +195,6 @@ export async function admitNew(needs: AdmissionNeeds, arrival: ProviderLogin, em
   if (!user.emailVerified) return mailVerification(needs, arrival, user, link);
   link.prove();
   return { ...admitted(user, link), isNew: true };
-}
-
-/**
- * How a new user is admitted: freely, or by an invitation, which is consumed. Undefined if refused. The caller has
- * checked that the provider vouches for an address that needs an invitation.
- */
-async function entryFor(
-  { invitations, registration }: AdmissionNeeds,
-  tables: AllTables,
-  email: string,
-): Promise<{ invitedBy?: InvitedBy } | undefined> {
-  if (registration.admits(email)) return {};
-  const invitation = registration.takesInvitations ? await invitations.findFor(tables, email) : undefined;
-  const invitedBy = invitation && (await invitations.use(tables, invitation));
-  return invitedBy && { invitedBy };
 }
 
 /** Links an unlinked identity. The link is managed from here on: the transaction also writes later changes of it. */
@@ -259,6 +253,7 @@ async function admitOwner(
   if (isShared) await recordConsent(needs, arrival, user);
   if (!user.emailVerified) {
     if (isShared) {
+      await releaseFields(tables, user);
       user.claim(nameIn(identity, user.email));
       await replaceNameWords(tables, user);
     }

@@ -1,4 +1,5 @@
 import type { Activity } from '../../activity/index.ts';
+import type { Config } from '../../config/index.ts';
 import type { Database } from '../../parts/database/contract.ts';
 import type { KeyValueStore } from '../../parts/key-value/contract.ts';
 import type { Secrets } from '../../secrets.ts';
@@ -41,14 +42,24 @@ interface Parts {
   store: KeyValueStore;
   secrets: Secrets;
   outbox: Outbox;
-  users: Pick<Users, 'find'>;
+  users: Pick<Users, 'find' | 'customFields'>;
 }
 
+type Settings = Pick<Config, 'impersonation'>;
+
 /** Sessions, and the devices from which users have logged in. */
-export function createSessions({ database, activity, store, secrets, outbox, users }: Parts) {
-  const rows = createSessionRows(database, activity);
+export function createSessions(
+  { impersonation }: Settings,
+  { database, activity, store, secrets, outbox, users }: Parts,
+) {
+  const allowsImpersonation = impersonation !== 'off';
+  const rows = createSessionRows(database, activity, users.customFields);
   const devices = createKnownDevices({ database, activity, secrets, outbox });
-  return { ...createSessionStore({ store, users, rows, devices, outbox }), devices, sweep: rows.sweep };
+  return {
+    ...createSessionStore({ store, users, rows, devices, outbox, allowsImpersonation }),
+    devices,
+    sweep: rows.sweep,
+  };
 }
 
 export type Sessions = ReturnType<typeof createSessions>;

@@ -73,8 +73,8 @@ export async function endSessionsOf(tables: AllTables, user: LockedUser): Promis
 }
 
 /**
- * Deletes the sessions of a user in the transaction that raises the epoch. The epoch also ends sessions being opened
- * concurrently, whose rows are inserted later.
+ * Deletes the sessions of a user in the transaction that raises the epoch. A session that is being opened concurrently
+ * gets its row later: the epoch ends it.
  */
 export const deleteSessions = (tables: AllTables, { id }: LockedId): Promise<void> => deleteNewest(tables, id);
 

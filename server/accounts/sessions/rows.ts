@@ -4,10 +4,26 @@ import type { Caller } from '../../activity/caller.ts';
 import type { Activity } from '../../activity/index.ts';
 import { unavailable } from '../../errors.ts';
 import { inBatches } from '../../lib/batch-loader.ts';
-import { type AllTables, columnsOf, type Database, prepared, sql } from '../../parts/database/contract.ts';
+import {
+  type AllTables,
+  columnsOf,
+  type Database,
+  prepared,
+  sql,
+  type WriteTables,
+} from '../../parts/database/contract.ts';
 import type { LoginMethod, OwnMethod } from '../../shared/method-names.ts';
 import { deleteInBatches } from '../../workers/sweep.ts';
-import { type Account, type AccountRow, accountColumns, type LockedUser, lockUser, toAccount } from '../users/index.ts';
+import {
+  type Account,
+  type AccountRow,
+  accountColumns,
+  type CustomFields,
+  createCustomFields,
+  type LockedUser,
+  lockUser,
+  toAccount,
+} from '../users/index.ts';
 import { endOldestSessions, endSessionsOf } from './of-user.ts';
 
 /** Maximum ids per statement. */
@@ -72,9 +88,36 @@ export interface Authentication {
 }
 
 /** The rows of `sessions`, by the database clock. */
-export const createSessionRows = (database: Database, activity: Activity) => {
+export const createSessionRows = (
+  database: Database,
+  activity: Activity,
+  { columns }: Pick<CustomFields, 'columns'> = createCustomFields(),
+) => {
   const thisHour = sql<number>`${database.now} - ${database.now} % ${sql.lit(HOUR_MS)}`;
   const isUseDue = sql<number>`sessions.last_used_at <= ${database.now} - ${sql.lit(HOUR_MS)}`.as('isUseDue');
+
+  const insertRow = async (
+    tables: AllTables,
+    user: Pick<Account, 'id' | 'sessionEpoch'>,
+    { id, tokenHash = null, method, address, device, ageMs = 0, lifeMs }: NewSession,
+  ): Promise<void> => {
+    await tables
+      .insertInto('sessions')
+      .values({
+        id,
+        user_id: user.id,
+        token_hash: tokenHash,
+        epoch: user.sessionEpoch,
+        method,
+        address,
+        device,
+        created_at: database.now,
+        last_used_at: thisHour,
+        authenticated_at: sql`${database.now} - ${Math.round(ageMs)}`,
+        expires_at: sql`${database.now} + ${lifeMs}`,
+      })
+      .execute();
+  };
 
   const rowsByIds = prepared<AccountRow & Found>();
   const readAll = async (sessions: readonly StoredId[]): Promise<(SessionUser | undefined | Error)[]> => {
@@ -87,6 +130,7 @@ export const createSessionRows = (database: Database, activity: Activity) => {
             .selectFrom('sessions')
             .innerJoin('users', 'users.id', 'sessions.user_id')
             .select(ownColumns)
+            .select(columns)
             .select(['sessions.id as sessionId', 'sessions.token_hash as tokenHash', isUseDue])
             .where('sessions.id', 'in', ids)
             .where('users.deleted_at', 'is', null)
@@ -111,35 +155,23 @@ export const createSessionRows = (database: Database, activity: Activity) => {
      */
     find: inBatches(readAll, { most: MAX_IDS }),
 
+    /** Inserts a session in the caller's transaction. */
+    insertRow,
+
     /**
      * Inserts a session; `user` as read before the credential check. Undefined if the identity or passkey is gone;
      * otherwise the result of `recordLogin`, run first, and the sessions ended by the limit.
      */
     insert<Recorded>(
       user: Account,
-      { id, tokenHash = null, method, address, device, ageMs = 0, lifeMs }: NewSession,
+      session: NewSession,
       recordLogin: (tables: AllTables) => Promise<Recorded>,
       { identityId, passkeyId }: StoredCredential = {},
     ): Promise<{ recorded: Recorded; ended: Pick<Session, 'tokenHash'>[] } | undefined> {
       const insert = async (tables: AllTables) => {
         const recorded = await recordLogin(tables);
-        await tables
-          .insertInto('sessions')
-          .values({
-            id,
-            user_id: user.id,
-            token_hash: tokenHash,
-            epoch: user.sessionEpoch,
-            method,
-            address,
-            device,
-            created_at: database.now,
-            last_used_at: thisHour,
-            authenticated_at: sql`${database.now} - ${Math.round(ageMs)}`,
-            expires_at: sql`${database.now} + ${lifeMs}`,
-          })
-          .execute();
-        return { recorded, ended: looksForOldest(id) ? await endOldestSessions(tables, user) : [] };
+        await insertRow(tables, user, session);
+        return { recorded, ended: looksForOldest(session.id) ? await endOldestSessions(tables, user) : [] };
       };
       const credentialId = identityId ?? passkeyId;
       if (credentialId === undefined) return database.change(insert);
@@ -171,6 +203,12 @@ export const createSessionRows = (database: Database, activity: Activity) => {
           .executeTakeFirst();
         return numUpdatedRows === 1n;
       }, id),
+
+    /** Lets a session end after `lifeMs`. */
+    async shorten(tables: WriteTables, id: string, lifeMs: number): Promise<void> {
+      const end = sql<number>`${database.now} + ${lifeMs}`;
+      await tables.updateTable('sessions').set({ expires_at: end }).where('id', '=', id).execute();
+    },
 
     /** Ends the caller's own session. */
     logOut: ({ id, userId }: { id: string; userId: string }, caller: Caller): Promise<void> =>

@@ -14,11 +14,12 @@ import { deviceOf } from '../../activity/devices.ts';
 import type { DetailsOf } from '../../activity/kinds.ts';
 import { ServiceError } from '../../errors.ts';
 import { hashOf, newToken } from '../../lib/random-token.ts';
+import type { AllTables } from '../../parts/database/contract.ts';
 import type { KeyValueStore } from '../../parts/key-value/contract.ts';
-import type { LoginMethod } from '../../shared/method-names.ts';
+import { IMPERSONATION, type LoginMethod } from '../../shared/method-names.ts';
 import { ignored } from '../../telemetry/background.ts';
 import type { Outbox } from '../mail/index.ts';
-import type { Account, Users } from '../users/index.ts';
+import type { Account, LockedUser, Users } from '../users/index.ts';
 import type { DeviceRequest, KnownDevices } from './known-devices.ts';
 import type { NextSession } from './of-user.ts';
 import type { SessionRows, StoredCredential } from './rows.ts';
@@ -28,6 +29,8 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 export const SESSION_LIFE_MS = 7 * DAY_MS;
 /** A session ends this long after its login, however often it is used. */
 const SESSION_CAP_MS = 30 * DAY_MS;
+/** A session in which an administrator acts for a user is never renewed. */
+const IMPERSONATION_LIFE_MS = 30 * 60_000;
 /** At the full hour every session is due for recording. This limit leaves connections to requests. */
 const MAX_RECORDED = 3;
 /** The column's length. */
@@ -44,8 +47,19 @@ const storedSession = z.object({
   epoch: z.number(),
   createdAt: z.number(),
   expiresAt: z.number(),
+  /** The administrator who acts for the user, and the session that began it: this one ends with it. */
+  actor: z.object({ id: z.string(), epoch: z.number(), sessionId: z.string(), tokenHash: z.string() }).exactOptional(),
+  /** Whether the password of the login is a breached one. Not in the database: it would lead a thief to the account. */
+  hasBreachedPassword: z.boolean().optional(),
 });
 type StoredSession = z.infer<typeof storedSession>;
+type Actor = NonNullable<StoredSession['actor']>;
+
+/**
+ * The stored epoch of a session with an actor, and back. The previous release does not know actors: to it the session
+ * has ended, so that it neither serves nor renews it.
+ */
+const unknownToFormer = (epoch: number): number => -1 - epoch;
 
 /** A valid session. `fresh`: its cookie must be set again. Times in milliseconds since 1970. */
 export interface Session {
@@ -55,6 +69,10 @@ export interface Session {
   createdAt: number;
   expiresAt: number;
   fresh: boolean;
+  /** The administrator who acts for the user. */
+  actor?: { id: string };
+  /** Whether its login was by a breached password. */
+  hasBreachedPassword?: boolean;
 }
 
 /** The session in which a user acts, and its token. */
@@ -83,6 +101,8 @@ export interface LoginRequest extends DeviceRequest {
 /** The credential that opens a session. */
 export interface Credential extends StoredCredential {
   method: LoginMethod;
+  /** True for a breached password. */
+  isBreached?: boolean;
   /** How long ago the user gave it, if a provider reports an earlier authentication. Default: 0. */
   ageMs?: number | undefined;
   /** The second factor, if the user has an authenticator app. */
@@ -95,13 +115,15 @@ interface Parts {
   rows: SessionRows;
   devices: Pick<KnownDevices, 'keep' | 'recordLogin'>;
   outbox: Pick<Outbox, 'wake'>;
+  /** Whether administrators may act for users. */
+  allowsImpersonation?: boolean;
 }
 
 const keyOfHash = (tokenHash: string) => `session:${tokenHash}`;
 const keyOf = (token: string) => keyOfHash(hashOf(token));
 
 /** Opens, validates, rotates and ends sessions. */
-export function createSessionStore({ store, users, rows, devices, outbox }: Parts) {
+export function createSessionStore({ store, users, rows, devices, outbox, allowsImpersonation = false }: Parts) {
   const read = (token: string): Promise<StoredSession | null> => store.get(keyOf(token), storedSession);
   const save = (token: string, session: StoredSession, ifExists: boolean) =>
     store.set(keyOf(token), session, { ttlMs: session.expiresAt - Date.now(), ifExists });
@@ -124,7 +146,10 @@ export function createSessionStore({ store, users, rows, devices, outbox }: Part
   const end = async (token: string, caller: Caller): Promise<void> => {
     const session = await read(token);
     if (session === null) return;
-    if (session.id !== undefined) await rows.logOut({ id: session.id, userId: session.userId }, caller);
+    if (session.id !== undefined)
+      await rows.logOut({ id: session.id, userId: session.userId }, callerIn(session, caller));
+    const { actor } = session;
+    if (actor) await rows.logOut({ id: actor.sessionId, userId: actor.id }, caller);
     const deletion = store.delete(keyOf(token));
     await (session.id === undefined ? deletion : deletion.catch(ignored('forget_sessions')));
   };
@@ -141,6 +166,12 @@ export function createSessionStore({ store, users, rows, devices, outbox }: Part
       if (error instanceof ServiceError) return 'failed';
       throw error;
     }
+  };
+
+  /** Whether the administrator may still act for users. All that ends the administrator's session ends this one. */
+  const isActing = async ({ epoch, sessionId: id, tokenHash }: Actor): Promise<boolean> => {
+    const actor = allowsImpersonation ? await rows.find({ id, tokenHash }) : undefined;
+    return actor?.role === 'admin' && actor.emailVerified && actor.sessionEpoch === epoch;
   };
 
   const inRecord = new Set<string>();
@@ -160,13 +191,24 @@ export function createSessionStore({ store, users, rows, devices, outbox }: Part
      * check. UNAUTHENTICATED if the identity or passkey was removed since.
      */
     async openSession(user: Account, credential: Credential, request: LoginRequest): Promise<Login> {
-      const { method, ageMs, secondFactor } = credential;
+      const { method, ageMs, secondFactor, isBreached } = credential;
       const { clientAddress, userAgent, formerToken } = request;
       if (formerToken !== undefined) await end(formerToken, request);
       const [id, token, createdAt] = [uuidv7(), newToken(), Date.now()];
       const expiresAt = createdAt + SESSION_LIFE_MS;
       // The row last: a crash before it leaves only a key that is valid for nothing.
-      await save(token, { id, userId: user.id, epoch: user.sessionEpoch, createdAt, expiresAt }, false);
+      await save(
+        token,
+        {
+          id,
+          userId: user.id,
+          epoch: user.sessionEpoch,
+          createdAt,
+          expiresAt,
+          ...(isBreached && { hasBreachedPassword: true }),
+        },
+        false,
+      );
       const address = clientAddress.slice(0, MAX_ADDRESS);
       const device = await deviceOf(userAgent);
       const login = { method, address, device };
@@ -188,20 +230,54 @@ export function createSessionStore({ store, users, rows, devices, outbox }: Part
       const session = await read(token);
       const now = Date.now();
       if (session === null || session.expiresAt <= now) return null;
-      const { id, createdAt } = session;
+      const { id, createdAt, actor, hasBreachedPassword } = session;
       const user: (Account & { isUseDue?: number }) | undefined = await (id === undefined
         ? users.find(session.userId)
         : rows.find({ id, tokenHash: hashOf(token) }));
-      if (user?.sessionEpoch !== session.epoch) return null;
+      if (user?.sessionEpoch !== (actor ? unknownToFormer(session.epoch) : session.epoch)) return null;
+      if (actor && !(await isActing(actor))) return null;
+      const marks = { ...(actor && { actor: { id: actor.id } }), ...(hasBreachedPassword && { hasBreachedPassword }) };
 
       const expiresAt = renewedExpiry(session, now);
       if (expiresAt > session.expiresAt) {
         const outcome = await renew(token, { ...session, expiresAt });
         if (outcome === 'ended') return null;
-        if (outcome === 'renewed') return { id, user, createdAt, expiresAt, fresh: true };
+        if (outcome === 'renewed') return { id, user, createdAt, expiresAt, fresh: true, ...marks };
       } else if (user.isUseDue === 1 && id !== undefined) recordUse(id, expiresAt - now);
-      return { id, user, createdAt, expiresAt: session.expiresAt, fresh: false };
+      return { id, user, createdAt, expiresAt: session.expiresAt, fresh: false, ...marks };
     },
+
+    /**
+     * Opens a session in which an administrator acts for the user, in the transaction of `tables`. It is no login of the
+     * user: no device becomes known, no credential counts as given, and it shows nothing of the administrator. The
+     * administrator's own session lasts as long; its token is for `retire`.
+     */
+    async impersonate(
+      tables: AllTables,
+      user: LockedUser,
+      own: { id: string; user: Account; token: string },
+    ): Promise<{ id: string; token: string; expiresAt: number }> {
+      const [id, token, createdAt] = [uuidv7(), newToken(), Date.now()];
+      const expiresAt = createdAt + IMPERSONATION_LIFE_MS;
+      const { id: actorId, sessionEpoch: epoch } = own.user;
+      const actor = { id: actorId, epoch, sessionId: own.id, tokenHash: hashOf(own.token) };
+      const session = { id, userId: user.id, epoch: unknownToFormer(user.sessionEpoch), createdAt, expiresAt, actor };
+      await save(token, session, false);
+      await rows.shorten(tables, own.id, IMPERSONATION_LIFE_MS);
+      await rows.insertRow(tables, user, {
+        id,
+        tokenHash: hashOf(token),
+        method: IMPERSONATION,
+        address: '',
+        device: '',
+        ageMs: createdAt,
+        lifeMs: IMPERSONATION_LIFE_MS,
+      });
+      return { id, token, expiresAt };
+    },
+
+    /** Makes the token of a session useless, and keeps the row for the session that it began. */
+    retire: (token: string): Promise<unknown> => store.delete(keyOf(token)).catch(ignored('forget_sessions')),
 
     /**
      * Deletes the sessions of a user who is being removed: keys first, because rows lead to them. Idempotent. Rejects
@@ -221,13 +297,15 @@ export function createSessionStore({ store, users, rows, devices, outbox }: Part
      * of a known device. UNAUTHENTICATED for a session without a row.
      */
     async rotate(
-      { id, user, createdAt, expiresAt }: Session,
+      { id, user, createdAt, expiresAt, hasBreachedPassword }: Session,
       formerToken: string,
       change: (next: NextSession) => Promise<string | undefined>,
     ): Promise<RotatedSession> {
       if (id === undefined) throw new ServiceError('UNAUTHENTICATED');
       const [next, token] = [uuidv7(), newToken()];
-      await save(token, { id: next, userId: user.id, epoch: user.sessionEpoch + 1, createdAt, expiresAt }, false);
+      const marks = hasBreachedPassword && { hasBreachedPassword };
+      const epoch = user.sessionEpoch + 1;
+      await save(token, { id: next, userId: user.id, epoch, createdAt, expiresAt, ...marks }, false);
       const forgetToken = (token: string) => store.delete(keyOf(token)).catch(ignored('forget_sessions'));
       const deviceCookie = await change({ id, next, tokenHash: hashOf(token) }).catch(async (error: unknown) => {
         await forgetToken(token);
@@ -275,7 +353,12 @@ export function createSessionStore({ store, users, rows, devices, outbox }: Part
 
 export type SessionStore = ReturnType<typeof createSessionStore>;
 
-function renewedExpiry({ createdAt, expiresAt }: StoredSession, now: number): number {
+/** What is done in a session of an administrator is not the user's act. */
+const callerIn = ({ actor }: Pick<StoredSession, 'actor'>, caller: Caller): Caller =>
+  actor ? { ...caller, actor: 'administrator', actorId: actor.id, language: () => undefined } : caller;
+
+function renewedExpiry({ createdAt, expiresAt, actor }: StoredSession, now: number): number {
+  if (actor) return expiresAt;
   const isInSecondHalf = expiresAt - now < SESSION_LIFE_MS / 2;
   return isInSecondHalf ? Math.min(now + SESSION_LIFE_MS, createdAt + SESSION_CAP_MS) : expiresAt;
 }

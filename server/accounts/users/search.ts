@@ -8,6 +8,7 @@ import type { SelectQueryBuilder } from 'kysely';
 import { z } from 'zod';
 import { afterPrefix, laterWords, searchKey } from '../../../entities/index.ts';
 import type { Database, ReadTables, Tables } from '../../parts/database/contract.ts';
+import { type CustomFields, createCustomFields } from './custom-fields.ts';
 import { existing, listedColumns, type UserPage } from './users.ts';
 
 /** Maximum addresses that a page scans for users not already found by name. */
@@ -117,10 +118,13 @@ export const createSearch =
     });
 
 /** The search of the public list. */
-export const createUserSearch = (database: Database): ((asked: SearchRequest) => Promise<UserPage>) =>
+export const createUserSearch = (
+  database: Database,
+  { publicColumns }: Pick<CustomFields, 'publicColumns'> = createCustomFields(),
+): ((asked: SearchRequest) => Promise<UserPage>) =>
   createSearch(
     (read) => database.queryReplica(read),
-    (tables) => existing(tables).select([...listedColumns, 'search_name as searchName']),
+    (tables) => existing(tables).select([...listedColumns, ...publicColumns, 'search_name as searchName']),
   );
 
 const pageOf = <Row>(users: Row[], end: Position | undefined): UserPage<Row> => ({

@@ -20,7 +20,9 @@ import {
   prepared,
   type ReadTables,
 } from '../../parts/database/contract.ts';
+import type { FieldValues } from '../../shared/profile-fields.ts';
 import type { Language } from '../../shared/texts/languages.ts';
+import { type CustomFields, createCustomFields } from './custom-fields.ts';
 import { replaceNameWords } from './name-words.ts';
 
 /** Limits of one batch: ids in a statement, and pages read together. */
@@ -48,9 +50,12 @@ const accountFields = [
 type AccountField = (typeof accountFields)[number];
 
 /** A user's data outside the entity, without the password. `createdAt` in milliseconds since 1970. */
-export type Account = { readonly [Field in AccountField]: Exclude<User[Field], undefined> };
+export type Account = { readonly [Field in AccountField]: Exclude<User[Field], undefined> } & {
+  /** The JSON of the operator's own fields, in reads whose result may be shown; absent without configured ones. */
+  readonly fields?: string | null | undefined;
+};
 
-export type ListedUser = Pick<Account, (typeof listedFields)[number]>;
+export type ListedUser = Pick<Account, (typeof listedFields)[number] | 'fields'>;
 
 export const accountColumns = columnsOf(accountFields);
 export const listedColumns = columnsOf(listedFields);
@@ -113,6 +118,8 @@ export type AvatarChanged = (
 interface ProfileUpdate extends ProfileChange {
   /** The language of pages and mails; null: the browser's. */
   language?: Language | null | undefined;
+  /** The operator's own fields, validated for their writer. */
+  fields?: FieldValues | undefined;
 }
 
 interface PageRequest {
@@ -130,9 +137,15 @@ interface Parts {
   database: Database;
   activity: Activity;
   avatarChanged?: AvatarChanged;
+  customFields?: CustomFields;
 }
 
-export const createUserStore = ({ database, activity, avatarChanged = async () => null }: Parts) => {
+export const createUserStore = ({
+  database,
+  activity,
+  avatarChanged = async () => null,
+  customFields = createCustomFields(),
+}: Parts) => {
   const rowsByIds = prepared<AccountRow>();
   const readByIds =
     (way: 'query' | 'queryReplica') =>
@@ -140,7 +153,10 @@ export const createUserStore = ({ database, activity, avatarChanged = async () =
       const rows = await database[way]((tables) =>
         rowsByIds(tables, {
           shape: ids.length,
-          build: () => existing(tables).select(accountColumns).where('id', 'in', ids),
+          build: () =>
+            existing(tables)
+              .select([...accountColumns, ...customFields.columns])
+              .where('id', 'in', ids),
           parameters: ids,
         }),
       );
@@ -153,7 +169,7 @@ export const createUserStore = ({ database, activity, avatarChanged = async () =
   const readPage = async ({ limit, cursor }: PageRequest): Promise<UserPage> => {
     const rows = await database.queryReplica((tables) =>
       existing(tables)
-        .select(listedColumns)
+        .select([...listedColumns, ...customFields.publicColumns])
         .$if(cursor !== undefined, (users) => users.where('id', '<', cursor as string))
         .orderBy('id', 'desc')
         .limit(limit + 1)
@@ -165,11 +181,24 @@ export const createUserStore = ({ database, activity, avatarChanged = async () =
 
   const hasOwnEvent = createBound({ most: MAX_CHANGES_RECORDED, withinMs: HOUR_MS });
 
-  /** Beyond the bound, an event takes the place of the latest one and names its fields too. */
+  /** Beyond the bound, an event takes the place of the actor's latest one and names its fields too. */
   const recordChange = async (tables: AllTables, id: string, fields: string[], caller: Caller): Promise<void> => {
-    const former = hasOwnEvent(id) ? undefined : await activity.takeLatest(tables, id, 'profile-changed');
+    const { actor, actorId = '' } = caller;
+    const former = hasOwnEvent(`${id} ${actor} ${actorId}`)
+      ? undefined
+      : await activity.takeLatest(tables, id, 'profile-changed', caller);
     const all = new Set([...(former?.fields.split(', ') ?? []), ...fields]);
     await activity.record(tables, id, { kind: 'profile-changed', details: { fields: [...all].join(', ') } }, caller);
+  };
+
+  /** Their names as in events and errors: `fields.nickname`. */
+  const changeFields = async (tables: AllTables, user: LockedUser, change: FieldValues): Promise<string[]> =>
+    (await customFields.change(tables, user, change)).map((name) => `fields.${name}`);
+
+  const changeFieldsOf = async (tables: AllTables, user: LockedUser, change: FieldValues, caller: Caller) => {
+    const fields = await changeFields(tables, user, change);
+    if (fields.length > 0) await recordChange(tables, user.id, fields, caller);
+    return { ...accountOf(user), fields: user.fields };
   };
 
   return {
@@ -263,7 +292,11 @@ export const createUserStore = ({ database, activity, avatarChanged = async () =
     ),
 
     /** Changes only the given fields. UNAUTHENTICATED if the session that read the user has ended since. */
-    update: ({ id, sessionEpoch }: Account, { language, ...change }: ProfileUpdate, caller: Caller): Promise<Account> =>
+    update: (
+      { id, sessionEpoch }: Account,
+      { language, fields: own, ...change }: ProfileUpdate,
+      caller: Caller,
+    ): Promise<Account> =>
       database.transaction(async (em, tables) => {
         const user = await lockUser(em, { id });
         if (user?.sessionEpoch !== sessionEpoch) throw new ServiceError('UNAUTHENTICATED');
@@ -280,9 +313,21 @@ export const createUserStore = ({ database, activity, avatarChanged = async () =
           user.language = language;
           fields.push('language');
         }
+        if (own) fields.push(...(await changeFields(tables, user, own)));
         if (fields.length > 0) await recordChange(tables, id, fields, caller);
-        return accountOf(user);
+        return { ...accountOf(user), ...(customFields.isConfigured && { fields: user.fields }) };
       }, id),
+
+    /** Changes the operator's own fields of a user, for another service. NOT_FOUND also for a deleted user. */
+    setFields: (id: string, change: FieldValues, caller: Caller): Promise<Account> =>
+      database.transaction(async (em, tables) => {
+        const user = await lockUser(em, { id });
+        if (!user || user.isDeleted) throw new ServiceError('NOT_FOUND', { message: 'User not found' });
+        return changeFieldsOf(tables, user, change, caller);
+      }, id),
+
+    /** The same in the transaction of an administrator. */
+    changeFieldsOf,
   };
 };
 

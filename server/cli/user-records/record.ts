@@ -3,9 +3,10 @@ import * as fields from '../../../routers/schemas/fields.ts';
 import { readHash } from '../../accounts/credentials/index.ts';
 import type { ImportedIdentity, ImportedUser } from '../../accounts/data/index.ts';
 import { isStorableIdentity } from '../../accounts/providers/index.ts';
-import { nameFromAddress } from '../../accounts/users/index.ts';
+import { type CustomFields, nameFromAddress } from '../../accounts/users/index.ts';
 import { type IdentityProviderClient, providerName } from '../../config/identity-providers.ts';
 import type { ProviderName } from '../../shared/method-names.ts';
+import type { FieldValues } from '../../shared/profile-fields.ts';
 
 /**
  * A line of the file of `npm run users:import` and `npm run users:export`, validated by the rules of the user's fields.
@@ -50,6 +51,7 @@ const record = z.strictObject({
   email: fields.email,
   name: name.nullish(),
   ...z.object(optionalProfile).partial().shape,
+  fields: z.custom<FieldValues>().nullish(),
   language: fields.language.nullish(),
   emailVerified: z.boolean().default(false),
   passwordHash: storedHash.nullish(),
@@ -69,14 +71,16 @@ interface Rules {
   /** The configured providers. */
   identityProviders: Providers;
   acceptsAvatar(address: string): boolean;
+  customFields: Pick<CustomFields, 'changeSchema'>;
 }
 
 type Providers = ReadonlyMap<ProviderName, Pick<IdentityProviderClient, 'kind' | 'issuer'>>;
 
-/** Reads lines. An avatar that is not accepted is ignored. Problems never quote a value. */
+/** Reads lines. An avatar, or a field of the operator's own, that is not accepted is ignored. Problems never quote a value. */
 export const createRecordReader =
-  ({ identityProviders, acceptsAvatar }: Rules) =>
+  ({ identityProviders, acceptsAvatar, customFields }: Rules) =>
   (text: string): ParsedRecord => {
+    const ownFields = customFields.changeSchema('administrators');
     const parsed = record.safeParse(parsedJson(text));
     if (!parsed.success) return { problem: parsed.error.issues.map(sentenceOf).join('; ') };
     const {
@@ -88,8 +92,11 @@ export const createRecordReader =
       emailVerified,
       createdAt,
       identities: given,
+      fields: own,
       ...profile
     } = parsed.data;
+    const fieldsRead = ownFieldsIn(own ?? {}, ownFields);
+    if ('problem' in fieldsRead) return fieldsRead;
     const identities: ImportedIdentity[] = [];
     for (const [i, { proven, ...one }] of (given ?? []).entries()) {
       const found = resolved(one, identityProviders);
@@ -100,8 +107,9 @@ export const createRecordReader =
       identities.push({ ...found, email: one.email ?? null, proven });
     }
     const isAccepted = !profile.avatar || acceptsAvatar(profile.avatar);
+    const notes = [...(isAccepted ? [] : ['avatar omitted: AVATARS=own']), ...fieldsRead.notes];
     return {
-      ...(!isAccepted && { note: 'avatar omitted: AVATARS=own' }),
+      ...(notes.length > 0 && { note: notes.join('; ') }),
       user: {
         email,
         profile: {
@@ -109,6 +117,7 @@ export const createRecordReader =
           name: profile.name ?? nameFromAddress(email),
           ...(!isAccepted && { avatar: null }),
         },
+        fields: fieldsRead.fields,
         emailVerified,
         passwordHash: passwordHash ?? null,
         passwordProven,
@@ -119,6 +128,25 @@ export const createRecordReader =
       },
     };
   };
+
+/** The operator's own fields, with a note for each that the rules refuse. */
+function ownFieldsIn(
+  own: FieldValues,
+  schema: z.ZodType<FieldValues>,
+): { fields: FieldValues; notes: string[] } | { problem: string } {
+  const rules = z.object({ fields: schema });
+  const first = rules.safeParse({ fields: own });
+  if (first.success) return { ...first.data, notes: [] };
+  // By the name; a problem of all fields together has none.
+  const refused = new Map(first.error.issues.map(({ path, message }) => [String(path[1] ?? ''), message]));
+  const accepted = Object.fromEntries(Object.entries(own).filter(([name]) => !refused.has(name)));
+  const second = rules.safeParse({ fields: Array.isArray(own) ? own : accepted });
+  if (!second.success) return { problem: second.error.issues.map(sentenceOf).join('; ') };
+  return {
+    ...second.data,
+    notes: [...refused].map(([name, message]) => `fields.${namesOf([name])} omitted: ${message}`),
+  };
+}
 
 /** An empty name counts as missing. */
 function parsedJson(text: string): unknown {

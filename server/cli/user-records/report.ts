@@ -14,6 +14,7 @@ export const outcomeOf: Record<ImportOutcome, LineOutcome> = {
   imported: { kind: 'imported' },
   exists: { kind: 'skipped', reason: 'a user already has this address' },
   reserved: { kind: 'refused', reason: 'a user had this address before an email change that can still be undone' },
+  'field-taken': { kind: 'refused', reason: 'another user has the value of a unique field' },
   'identity-linked': { kind: 'refused', reason: 'an identity is linked to another user' },
 };
 

@@ -115,6 +115,17 @@ export const commands: Record<string, Command> = {
       };
     },
   },
+  'drop-field': {
+    takes: 'FIELD',
+    does: 'removes the values of a field that is no longer in PROFILE_FIELDS, of all users',
+    async run({ users }, field) {
+      if (users.customFields.fields.some(({ name }) => name === field)) {
+        throw new UsageError(`${field} is in PROFILE_FIELDS: remove it there first, on every instance`);
+      }
+      const values = await users.dropField(field);
+      return { text: `${values} values of ${field} were removed.\n`, data: { field, values } };
+    },
+  },
   delete: act('deletes the account; the user can restore it for some days', async (accounts, { id, email }) => {
     const { removedAfter } = await accounts.administration.acts.deleteAccountOf(id, operator);
     return {

@@ -3,6 +3,7 @@ import type { Context } from '../../../routers/context.ts';
 import { appRouter } from '../../../routers/index.ts';
 import { isProcedure } from '../../../routers/procedures.ts';
 import { serviceErrorOf } from '../../../routers/trpc.ts';
+import { isGuarded } from '../../challenge/index.ts';
 import { inSpan } from '../../telemetry/traces.ts';
 
 interface Call {
@@ -21,6 +22,7 @@ export async function callProcedure(call: Call): Promise<unknown> {
   if (!isProcedure(call.path)) throw new TRPCError({ code: 'NOT_FOUND' });
   const outcome = await inSpan(call.path, {}, async (span) => {
     try {
+      await admit(call);
       return { output: await callTRPCProcedure({ ...call, router: appRouter, signal: undefined }) };
     } catch (thrown) {
       const error = getTRPCErrorFromUnknown(thrown);
@@ -31,4 +33,17 @@ export async function callProcedure(call: Call): Promise<unknown> {
   });
   if (outcome.error) throw outcome.error;
   return outcome.output;
+}
+
+/**
+ * Before the input is read: a refused call costs no more than this. Guarded procedures are mutations; any page can have
+ * a browser send a read of one, which is refused and must not count.
+ */
+async function admit({ ctx, path, type }: Call): Promise<void> {
+  if (!ctx.challenges || type !== 'mutation' || !isGuarded(path)) return;
+  await ctx.challenges.admit({
+    procedure: path,
+    clientAddress: ctx.clientAddress(),
+    solution: ctx.challengeSolution(),
+  });
 }

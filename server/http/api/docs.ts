@@ -11,7 +11,7 @@ import type { ParameterLists } from './rest.ts';
  * Serves /openapi.json and /docs, the page that shows it and sends calls. All files come from this service; each is
  * created or read at its first request.
  */
-export function docs(config: Pick<Config, 'appUrl' | 'publicUsers'>, lists: ParameterLists): Router {
+export function docs(config: Pick<Config, 'appUrl' | 'publicUsers' | 'profileFields'>, lists: ParameterLists): Router {
   const document = async () => {
     const { openApiDocument } = await import('./openapi.ts');
     return `${JSON.stringify(openApiDocument(config, lists))}\n`;

@@ -9,6 +9,7 @@ import { release } from '../../version.ts';
 import { withoutAccess } from '../failures.ts';
 import { webhookOperations } from './event-operations.ts';
 import { probeOperations } from './probe-operations.ts';
+import { withProfileFields } from './profile-fields.ts';
 import { asPublicUsers, operationAsPublicUsers } from './public-users.ts';
 import type { ParameterLists } from './rest.ts';
 
@@ -48,6 +49,15 @@ const errorBody = z
             .array(z.string())
             .optional()
             .meta({ description: 'All rules that the field breaks, including the first' }),
+          // Of `details.challenge`.
+          algorithm: z
+            .string()
+            .optional()
+            .meta({ description: 'ALTCHA’s fields, in the details of CHALLENGE_REQUIRED' }),
+          challenge: z.string().optional(),
+          maxnumber: z.int().optional(),
+          salt: z.string().optional(),
+          signature: z.string().optional(),
         }),
       )
       .optional()
@@ -82,7 +92,7 @@ type Operation = {
  * this service.
  */
 export function openApiDocument(
-  { appUrl: baseUrl, publicUsers }: Pick<Config, 'appUrl' | 'publicUsers'>,
+  { appUrl: baseUrl, publicUsers, profileFields }: Pick<Config, 'appUrl' | 'publicUsers' | 'profileFields'>,
   lists: ParameterLists,
 ): OpenAPIObject {
   const document = generateOpenApiDocument(appRouter, {
@@ -136,7 +146,7 @@ export function openApiDocument(
   for (const name of Object.keys(document.components?.schemas ?? {})) {
     if (name.startsWith('error.')) delete document.components?.schemas?.[name];
   }
-  return document;
+  return withProfileFields(document, profileFields);
 }
 
 /** A path parameter is required, even if it is optional for typed clients. */

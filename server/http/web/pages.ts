@@ -6,7 +6,8 @@ import type { BrandColors, SchemeColors } from '../../config/brand-color.ts';
 import type { Config } from '../../config/index.ts';
 import { escapeHtml } from '../../lib/escape-html.ts';
 import { lazy } from '../../lib/lazy.ts';
-import { pagePaths, sessionPaths } from '../../shared/page-paths.ts';
+import { designPath, pagePaths, sessionPaths } from '../../shared/page-paths.ts';
+import type { ProfileField } from '../../shared/profile-fields.ts';
 import { type Language, languages } from '../../shared/texts/languages.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { type Texts, textsOfParts, writer } from '../../texts/index.ts';
@@ -15,7 +16,7 @@ import { memoryFile } from './memory-file.ts';
 
 const BUILT = join(import.meta.dirname, '../../../client/pages/dist');
 
-const paths = new Set<string>(Object.values(pagePaths));
+const accountPaths: ReadonlySet<string> = new Set(Object.values(pagePaths));
 /** Below these paths a missing URL was requested by a program, not by a user. */
 const forPrograms = /^\/(?:api|auth|trpc|assets|uploads)\//;
 
@@ -31,8 +32,16 @@ interface Settings {
   /** The providers at which a user can reauthenticate. */
   reauthenticatingProviders: string[];
   registration: Config['registration'];
+  /** Whether a code by mail logs in. */
+  emailCodes: boolean;
+  /** Whether administrators may act for users. */
+  impersonation: boolean;
+  /** The lowest score of a new password, if it is estimated. */
+  passwordStrength?: number | undefined;
   /** The version of the terms that the pages link to. */
   termsVersion?: string | undefined;
+  /** The operator's own fields that users may read. */
+  profileFields?: readonly ProfileField[] | undefined;
   /** The URL where mails can be read. */
   mailbox?: string | undefined;
 }
@@ -46,6 +55,7 @@ export function pages(
   texts: Texts,
   log: Pick<Log, 'warn'>,
   folder = BUILT,
+  paths: ReadonlySet<string> = accountPaths,
 ): Middleware | undefined {
   const html = textOf(join(folder, 'index.html'));
   if (html === undefined) {
@@ -91,6 +101,12 @@ export function pages(
   };
 }
 
+/** The page of all controls, from a build of its own. Anything else is not answered. */
+export function designPage(...[settings, texts, log]: Parameters<typeof pages>): Middleware | undefined {
+  const serve = pages(settings, texts, log, join(BUILT, 'design'), new Set([designPath]));
+  return serve && ((ctx, next) => (/^\/(?:assets\/|dev\/design$)/.test(ctx.path) ? serve(ctx, next) : next()));
+}
+
 const readAssets = (folder: string) =>
   new Map(
     readdirSync(folder).map((name) => [
@@ -123,7 +139,7 @@ const inEachKind = <T>(make: (parts: readonly string[]) => T): Record<PageKind, 
 });
 
 function kindOf(path: string): PageKind {
-  if (path === pagePaths.admin) return 'admin';
+  if (path === pagePaths.admin || path === designPath) return 'admin';
   if (path === pagePaths.webhooks) return 'webhooks';
   if (path === pagePaths.adminApplications) return 'applications';
   return (sessionPaths as readonly string[]).includes(path) ? 'dashboard' : 'entry';

@@ -10,6 +10,8 @@ interface Allowance {
 /** One counted use; `allowed` is false beyond the allowance. */
 export interface Consumption {
   allowed: boolean;
+  /** The uses of the key in this window, this one included. */
+  used: number;
   /** Milliseconds until the window ends. */
   msBeforeNext: number;
   /** Takes this use back. After the end of the window it adds one to the next. */
@@ -18,6 +20,8 @@ export interface Consumption {
 
 export interface Counter {
   (key: string): Promise<Consumption>;
+  /** The uses of a key in this window; counts nothing. */
+  read(key: string): Promise<number>;
   /** Resets the uses of a key. */
   clear(key: string): Promise<void>;
 }

@@ -15,14 +15,16 @@ export const counterOf = (limiter: RateLimiterAbstract, run: <T>(command: () => 
     );
     return {
       allowed: outcome.consumedPoints <= limiter.points,
+      used: outcome.consumedPoints,
       msBeforeNext: outcome.msBeforeNext,
       async refund() {
         await run(() => limiter.reward(key));
       },
     };
   };
+  const read = async (key: string) => (await run(() => limiter.get(key)))?.consumedPoints ?? 0;
   const clear = async (key: string) => {
     await run(() => limiter.delete(key));
   };
-  return Object.assign(use, { clear });
+  return Object.assign(use, { clear, read });
 };

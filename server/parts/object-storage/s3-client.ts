@@ -22,7 +22,7 @@ const IDLE_CONNECTION_MS = 3000;
 export interface S3Connection {
   /** minio, loaded at the first call. */
   minio(): Promise<Client>;
-  /** The same for background jobs, whose exchanges may take minutes. */
+  /** The same for background jobs: their exchanges may take minutes. */
   patient(): Promise<Client>;
   /** The same for a job that reads a file slowly. */
   reader(): Promise<Client>;

@@ -1,3 +1,4 @@
+import { IMPERSONATION } from '../method-names.ts';
 import type { Write } from './template.ts';
 
 const labels = new Map([
@@ -24,8 +25,8 @@ export function providerLabelFirst(name: string, write: Write): string {
   return label.charAt(0).toUpperCase() + label.slice(1);
 }
 
-/** The login method in words: `method` is `password`, `passkey`, or the name of a provider. */
+/** The login method in words: `method` is `password`, `passkey`, `email-code`, `impersonation`, or the name of a provider. */
 export const wayIn = (method: string, write: Write): string =>
-  method === 'password' || method === 'passkey'
+  method === 'password' || method === 'passkey' || method === 'email-code' || method === IMPERSONATION
     ? write(`common.wayIn.${method}`)
     : write('common.wayIn.provider', { provider: providerLabel(method, write) });

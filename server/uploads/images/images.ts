@@ -1,12 +1,12 @@
 import { availableParallelism } from 'node:os';
 import type { ImageSizes } from '../../config/index.ts';
 import { ServiceError } from '../../errors.ts';
+import { createFairQueue } from '../../lib/fair-queue.ts';
 import { matchesSignature, START_BYTES } from '../../lib/media-types.ts';
 import { type ImagePurpose, imageTooLarge, imageTypes, MAX_IMAGE_BYTES } from '../../shared/image-limits.ts';
 import { gauges, observe } from '../../telemetry/metrics.ts';
 import type { ConvertedImage } from './conversion.ts';
 import { createConverter } from './converter.ts';
-import { createFairQueue } from './fair-queue.ts';
 import { refusedImage } from './image-cost.ts';
 
 /** interface.md, POST /api/upload/image: these may be declared, but only `imageTypes` are converted. */

@@ -2,7 +2,7 @@ import { fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { availableParallelism, constants } from 'node:os';
 import { join } from 'node:path';
-import type { Case, Figures } from '../case.ts';
+import type { Case, Figures, Result } from '../case.ts';
 import { call } from '../client.ts';
 import type { ImageLoad } from '../image-load.ts';
 import { type Ask, load } from '../load.ts';
@@ -75,12 +75,23 @@ export const isolation: Case = {
       'node:http by hand, hashing at nice 19': latencyOf(byHand.map((round) => round.beside)),
     };
     const logins = latencyOf(images.map((round) => round.logins));
+    /** To the p99 of the server by hand beside its own logins. */
+    const toByHand = (rounds: Latency[]): Pick<Result, 'toPeer'> =>
+      byHand.length === 0
+        ? {}
+        : {
+            toPeer: {
+              value: median(rounds.map(({ p99 }, n) => p99 / (byHand[n]?.beside.p99 ?? Number.NaN))),
+              goal: { atMost: 1.3 },
+            },
+          };
     return [
       {
         what: `${what}, ${LOGINS} logins in flight (ratio of p99 to alone)`,
         ours: latencyOf(ours.map(({ beside }) => beside)),
         others: { ...alone, ...niceFigures },
         toLimit: { value: median(ours.map(({ ratio }) => ratio)), goal: { atMost: 2 } },
+        ...toByHand(ours.map(({ beside }) => beside)),
       },
       {
         what: `${what}, ${IMAGES} images of 12 megapixels in flight (ratio of p99 to alone)`,
@@ -90,6 +101,7 @@ export const isolation: Case = {
           value: median(images.map(({ beside }, n) => beside.p99 / (ours[n]?.alone.p99 ?? Number.NaN))),
           goal: { atMost: 3 },
         },
+        ...toByHand(images.map(({ beside }) => beside)),
       },
       {
         what: `GET /api/profile, ${LOGINS} logins in flight (ratio of the rate to alone)`,

@@ -1,13 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { until } from '../../rig/until.ts';
-import type { Case } from '../case.ts';
+import type { Case, Result } from '../case.ts';
 import { imageForm } from '../image-form.ts';
-import { load } from '../load.ts';
-import { memoryOfTree } from '../measure.ts';
+import { type Ask, CONNECTIONS, load } from '../load.ts';
+import { memoryOfTree, peakOfTree } from '../measure.ts';
 import { type Person, startServers } from '../servers.ts';
 
 const IMAGES = 100;
 const AT_ONCE = 16;
+const FEW_AT_ONCE = 4;
 /** The time after the last image in which memory may be returned. */
 const RETURNED_WITHIN_MS = 60_000;
 
@@ -24,9 +25,12 @@ export const memory: Case = {
 
     const upload = await imageForm();
     const personOf = (n: number) => people[n % people.length] as Person;
-    for (let n = 0; n < IMAGES; n += AT_ONCE) {
-      await Promise.all(Array.from({ length: Math.min(AT_ONCE, IMAGES - n) }, (_, i) => upload(url, personOf(n + i))));
-    }
+    const uploads = async (amount: number, atOnce: number) => {
+      for (let n = 0; n < amount; n += atOnce)
+        await Promise.all(Array.from({ length: Math.min(atOnce, amount - n) }, (_, i) => upload(url, personOf(n + i))));
+    };
+    const beside = await peakOfTree(pid, () => uploads(6 * FEW_AT_ONCE, FEW_AT_ONCE));
+    await uploads(IMAGES, AT_ONCE);
     const busy = now();
     let least = busy;
     const returned = () => {
@@ -37,20 +41,26 @@ export const memory: Case = {
 
     const amount = quick ? 100_000 : 1_000_000;
     const sizes: number[] = [];
-    for (let tenth = 0; tenth < 10; tenth++) {
-      await load(
-        url,
-        (n) => ({
-          path: '/api/profile',
-          headers: { Cookie: personOf(n).cookie },
-          isRight: (text) => text.startsWith('{"user":'),
-        }),
-        { amount: amount / 10 },
-      );
-      sizes.push(now());
-    }
+    const read = (n: number): Ask => ({
+      path: '/api/profile',
+      headers: { Cookie: personOf(n).cookie },
+      isRight: (text) => text.startsWith('{"user":'),
+    });
+    const reading = await peakOfTree(pid, async () => {
+      for (let tenth = 0; tenth < 10; tenth++) {
+        await load(url, read, { amount: amount / 10 });
+        sizes.push(now());
+      }
+    });
     const [early = Number.NaN, late = Number.NaN] = [sizes[1], sizes.at(-1)];
+    const line = (what: string, mb: number, atMost: number): Result => ({
+      what,
+      ours: { other: `${mb.toFixed(0)} MB` },
+      toLimit: { value: mb, unit: 'MB', goal: { atMost } },
+    });
     return [
+      line(`memory while ${FEW_AT_ONCE} images of 12 megapixels are converted`, beside, 450),
+      line(`memory under ${CONNECTIONS} reads in flight`, reading, 250),
       {
         what: `memory after ${IMAGES} images of 12 megapixels, above idle`,
         ours: { other: `${least.toFixed(0)} MB` },

@@ -64,6 +64,37 @@ export const profile: Case = {
   },
 };
 
+/** One request at a time on one connection: nothing is shared with other requests, such as a read of several rows. */
+export const serial: Case = {
+  name: 'serial',
+  async run({ servers, quick }) {
+    const { service, koa, people } = await servers();
+    const path = '/api/profile';
+    const rounds = await inTurn(
+      {
+        ours: { ...service, ask: await readAs(people, service.url, path) },
+        koa: { ...koa, ask: await readAs(people, koa.url, path) },
+      },
+      { rounds: quick ? 3 : 9, amount: quick ? 1000 : 3000, connections: 1 },
+    );
+    const what = 'GET /api/profile, one at a time';
+    const others = { 'Koa by hand': figures(rounds.koa) };
+    return [
+      {
+        what: `${what} (ratio of the CPU)`,
+        ours: figures(rounds.ours),
+        others,
+        toLimit: ratio('cpu', rounds.ours, rounds.koa, { atMost: 1.1 }),
+      },
+      {
+        what: `${what} (ratio of the latency)`,
+        ours: {},
+        toLimit: ratio('p50', rounds.ours, rounds.koa, { atMost: 1.1 }),
+      },
+    ];
+  },
+};
+
 /** A page of the public list. */
 export const list: Case = {
   name: 'list',

@@ -1,18 +1,35 @@
-import { AccountProvider, SignedIn, SignedOut, UserButton, useLogIn, useSession, useUser } from 'account-client/react';
-import { StrictMode } from 'react';
+import {
+  AccountProvider,
+  SignedIn,
+  SignedOut,
+  UserButton,
+  useLogIn,
+  useSession,
+  useSessionStore,
+  useUser,
+} from 'account-client/react';
+import { StrictMode, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 
 function Page() {
   const logIn = useLogIn();
   const user = useUser();
+  const { client } = useSessionStore();
+  const [account, setAccount] = useState('My account');
   return (
     <>
-      <UserButton labels={{ account: 'My account' }}>
+      <UserButton labels={{ account }}>
         <a href="#orders">Orders</a>
+        <button type="button" onClick={() => setAccount('Mein Konto')}>
+          Deutsch
+        </button>
       </UserButton>
       <p>Shop</p>
       <SignedIn>
         <h1>Welcome, {user?.name}</h1>
+        <button type="button" onClick={() => void client.sessions.list.query().catch(() => undefined)}>
+          Devices
+        </button>
       </SignedIn>
       <SignedOut>
         <h1>Welcome</h1>

@@ -44,7 +44,7 @@ const acts: [procedure: string, input: object, event: { kind: string; details?: 
   ['users.delete', {}, { kind: 'deletion-requested', details: { removedAfter: expect.any(String) } }, 'being deleted'],
   ['users.endSessions', {}, { kind: 'sessions-ended' }],
   ['users.unblock', {}, { kind: 'unblocked' }, 'no longer blocked'],
-  ['users.removeSecondFactors', {}, { kind: 'second-factors-removed' }, 'no longer takes a code'],
+  ['users.removeSecondFactors', {}, { kind: 'second-factors-removed' }, 'no longer requires a code'],
 ];
 
 /** Users for the actions that do nothing to most users. */
@@ -191,9 +191,11 @@ everywhere(
           avatar: '',
           provider: 'email',
           createdAt: expect.any(Number),
+          lastLoginAt: user.id === deleted.id ? expect.any(Number) : null,
           ...user,
         })),
       );
+      expect(Math.abs(data[2].lastLoginAt - about)).toBeLessThan(60);
       for (const time of [data[1].blockedAt, data[2].deletedAt]) expect(Math.abs(time - about)).toBeLessThan(60);
 
       const newest = await find({ limit: 4 });
@@ -213,6 +215,77 @@ everywhere(
       const after = await find({ limit: 2, cursor: newest.data[1].id });
       expect(after.data).toEqual(newest.data.slice(2));
       expectRefusal(await call('users.find', { cursor: 'x' }, { session }), 400, 'VALIDATION_FAILED');
+    });
+
+    test('lists the users of one standing, those blocked or deleted last first', async () => {
+      const { stack } = scenario();
+      const { session, id: own } = await administrator(scenario());
+      const [first, second, third] = [
+        await loggedIn(scenario()),
+        await loggedIn(scenario()),
+        await registered(scenario()),
+      ];
+      for (const { id } of [second, first]) await call('users.block', { id }, { session });
+      await stack.database('update users set blocked_at = blocked_at + 1000 where id = ?', [first.id]);
+      await call('users.delete', { id: second.id }, { session });
+      await call('users.delete', { id: third.id }, { session });
+      await stack.database('update users set deleted_at = deleted_at + 1000 where id = ?', [third.id]);
+      const known = [own, first.id, second.id, third.id];
+      /** All pages of a list, of this many users each. */
+      const all = async (standing: string, limit: number) => {
+        const found: string[] = [];
+        for (let cursor: string | undefined = '-'; cursor !== undefined; ) {
+          const input = { standing, limit, ...(cursor !== '-' && { cursor }) };
+          const { data } = await call('users.find', input, { session });
+          found.push(...data.data.map(({ id }: { id: string }) => id));
+          cursor = data.nextCursor;
+        }
+        expect(new Set(found).size).toBe(found.length);
+        return found.filter((id) => known.includes(id));
+      };
+      for (const limit of [1, 100]) {
+        expect(await all('administrator', limit)).toEqual([own]);
+        expect(await all('unverified', limit)).toEqual([third.id]);
+        expect(await all('blocked', limit)).toEqual([first.id, second.id]);
+        expect(await all('deleted', limit)).toEqual([third.id, second.id]);
+      }
+      const both = await call('users.find', { standing: 'blocked', q: 'ada' }, { session });
+      expectRefusal(both, 400, 'VALIDATION_FAILED');
+      const elsewhere = { standing: 'blocked', cursor: first.id };
+      expectRefusal(await call('users.find', elsewhere, { session }), 400, 'VALIDATION_FAILED');
+    });
+
+    test('lists all users by name, email or creation, in both directions', async () => {
+      const { session } = await administrator(scenario());
+      const mark = ` ${Math.random().toString(36).slice(2)}`;
+      const made: { id: string; name: string; email: string }[] = [];
+      for (const [name, letter] of [
+        ['Émile', 'c'],
+        ['emil', 'a'],
+        ['Zuse', 'b'],
+        ['emil', 'd'],
+      ] as const)
+        made.push(
+          await registered(scenario(), { name: `${name}${mark}`, email: `${letter}${mark.slice(1)}@example.test` }),
+        );
+      const [emile, emil, zuse, another] = made.map(({ id }) => id);
+      /** Those of the four, through pages of one user each, from the first of them on. */
+      const sorted = async (sort: string) => {
+        const found: string[] = [];
+        for (let cursor: string | undefined = '-'; cursor !== undefined; ) {
+          const { data } = await call('users.find', { sort, limit: 7, ...(cursor !== '-' && { cursor }) }, { session });
+          found.push(...data.data.map(({ id }: { id: string }) => id));
+          cursor = data.nextCursor;
+        }
+        expect(new Set(found).size).toBe(found.length);
+        return found.filter((id) => made.some((user) => user.id === id));
+      };
+      expect(await sorted('name')).toEqual([emil, another, emile, zuse]);
+      expect(await sorted('-name')).toEqual([zuse, emile, another, emil]);
+      expect(await sorted('email')).toEqual([emil, zuse, emile, another]);
+      expect(await sorted('-email')).toEqual([another, emile, zuse, emil]);
+      expect(await sorted('created')).toEqual([emile, emil, zuse, another]);
+      expect(await sorted('-created')).toEqual([another, zuse, emil, emile]);
     });
 
     test('shows a user with sessions, login methods and uploads, without secrets', async () => {

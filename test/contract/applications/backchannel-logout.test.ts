@@ -133,6 +133,7 @@ everywhere((scenario) => {
     expect(protectedHeader.kid).toBeTruthy();
     expect(payload).toMatchObject({ sub: user.id, sid, events: { [EVENT]: {} } });
     expect(payload).not.toHaveProperty('nonce');
+    expect(payload['toe']).toBeLessThanOrEqual(Number(payload.iat));
     expect(Number(payload.exp) - Number(payload.iat)).toBe(120);
     expect(party.config.serverMetadata()).toMatchObject({
       backchannel_logout_supported: true,
@@ -215,6 +216,12 @@ everywhere((scenario) => {
     };
     await scenario().call('auth.logoutAll', {}, { session: user.session });
     await until(() => claims().length === 2);
+    // As if the message were repeated a minute later.
+    const { database } = scenario().stack;
+    await database('update activity set created_at = created_at - 60000 where kind = ? and user_id = ?', [
+      'sessions-ended',
+      user.id,
+    ]);
     receiver.answer = answering(204);
     await until(async () => {
       await tryNow(scenario().stack, party.id);
@@ -226,6 +233,7 @@ everywhere((scenario) => {
     expect(new Set(sids)).toEqual(new Set([first, second]));
     expect(sids[2]).toBe(sids[1]);
     expect(claims()[2]?.jti).not.toBe(claims()[1]?.jti);
+    expect(claims()[2]?.['toe']).toBe(Number(claims()[1]?.['toe']) - 60);
     await receiver.stop();
   });
 

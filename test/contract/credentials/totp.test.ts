@@ -58,7 +58,7 @@ everywhere((scenario) => {
     expect(await Promise.all([own, session, elsewhere].map((one) => isAlive(call, one)))).toEqual([true, false, false]);
     expect(await statusOf(own)).toEqual({ enabled: true, enabledAt: expect.any(Number), recoveryCodesLeft: 10 });
     expect(await eventsOf(stack, person.id, 'totp-enabled')).toEqual([null]);
-    await stack.waitForMail({ to: person.email, subject: 'now takes a code' });
+    await stack.waitForMail({ to: person.email, subject: 'now requires a code' });
     const [row] = await appsOf(person.id);
     expect(JSON.stringify(row)).not.toContain(data.secret);
     // The first code is now used.
@@ -139,7 +139,7 @@ everywhere((scenario) => {
     expect(await statusOf(session)).toEqual({ enabled: false, recoveryCodesLeft: 0 });
     expect(await stack.database('select id from recovery_codes where user_id = ?', [person.id])).toEqual([]);
     expect(await eventsOf(stack, person.id, 'totp-disabled')).toEqual([null]);
-    await stack.waitForMail({ to: person.email, subject: 'no longer takes a code' });
+    await stack.waitForMail({ to: person.email, subject: 'no longer requires a code' });
     await logIn(call, person);
     expectRefusal(await call('totp.disable', undefined, { session }), 404, 'NOT_FOUND');
     expectRefusal(await call('recoveryCodes.renew', undefined, { session }), 404, 'NOT_FOUND');
@@ -284,7 +284,7 @@ everywhere((scenario) => {
       [target.id],
     );
     expect(events).toEqual([{ actor: 'administrator', actor_id: admin.id }]);
-    await stack.waitForMail({ to: target.email, subject: 'no longer takes a code' });
+    await stack.waitForMail({ to: target.email, subject: 'no longer requires a code' });
     expect(await isAlive(call, target.session)).toBe(true);
     await logIn(call, target);
   });

@@ -278,6 +278,17 @@ onBothProcesses((stack, name) => {
     expect((await send('/api/health')).status).toBe(200);
   });
 
+  test('a refused call is in the log with its user, route and status', async () => {
+    const { id, session } = await loggedIn({ stack: stack(), call: call() });
+    const before = service().output().length;
+    expect((await call()('users.show', { id }, { session })).status).toBe(403);
+    const logged = await until(() => {
+      const output = service().output().slice(before);
+      return output.includes('/details') ? output : undefined;
+    });
+    expect(logged).toMatch(new RegExp(`^.*INFO: 403 GET /api/users/\\{id\\}/details.*"user":"${id}"`, 'm'));
+  });
+
   test('successful probes are not logged', async () => {
     const before = service().output().length;
     for (const path of ['/livez', '/readyz', '/api/health']) expect((await send(path)).status).toBe(200);

@@ -53,7 +53,7 @@ everywhere(
       // Each kind of change has its own count, and undoing changes does not count.
       expect((await call('account.changeEmail', { email: freshEmail() }, { session })).status).toBe(200);
       expect((await call('totp.disable', undefined, { session })).status).toBe(200);
-      expect(await mailsOf(email, 'no longer takes a code')).toHaveLength(1);
+      expect(await mailsOf(email, 'no longer requires a code')).toHaveLength(1);
     });
 
     test('concurrent renewals do not exceed the limit', async () => {

@@ -13,7 +13,7 @@ import {
   mailedToken,
   mailsSettled,
   onBothStacks,
-  overSurfaces,
+  overEverySurface,
   PASSWORD,
   registered,
   sessionIn,
@@ -24,7 +24,7 @@ import {
 const NEW_PASSWORD = 'Difference-Engine-1822';
 
 onBothStacks((stack, name) => {
-  overSurfaces(stack, name, (scenario, surface) => {
+  overEverySurface(stack, name, (scenario, surface) => {
     const askFor = async (email: string, count = 1) => {
       const { call, stack } = scenario();
       expect((await call('auth.forgotPassword', { email })).status).toBe(200);

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import { freshEmail } from '../../rig/servers/address.ts';
 import type { Reply } from '../rig/callers.ts';
 import {
-  everywhere,
   expectRefusal,
+  inEveryForm,
   logIn,
   mailedToken,
   mailsSettled,
@@ -21,7 +21,7 @@ const readable = (html: string) =>
     (_, name: string) => ({ lt: '<', gt: '>', quot: '"', '#39': "'" })[name] ?? '&',
   );
 
-everywhere((scenario, surface) => {
+inEveryForm((scenario, surface) => {
   const valid = () => ({ name: 'Ada Lovelace', email: freshEmail(), password: PASSWORD });
 
   // checks: 49

@@ -56,6 +56,8 @@ export const paths: Record<string, [method: string, path: string]> = {
   'auth.login': ['POST', '/auth/login'],
   'auth.beginPasskey': ['POST', '/auth/passkey/options'],
   'auth.finishPasskey': ['POST', '/auth/passkey'],
+  'auth.beginEmailCode': ['POST', '/auth/email-code'],
+  'auth.finishEmailCode': ['POST', '/auth/email-code/finish'],
   'auth.secondFactor': ['POST', '/auth/second-factor'],
   'auth.reauthenticate': ['POST', '/auth/reauthenticate'],
   'auth.logout': ['POST', '/auth/logout'],
@@ -106,6 +108,8 @@ export const paths: Record<string, [method: string, path: string]> = {
   'users.unblock': ['POST', '/api/users/{id}/unblock'],
   'users.unlock': ['POST', '/api/users/{id}/unlock'],
   'users.setRole': ['POST', '/api/users/{id}/role'],
+  'users.impersonate': ['POST', '/api/users/{id}/impersonate'],
+  'users.setFields': ['POST', '/api/users/{id}/fields'],
   'users.sendReset': ['POST', '/api/users/{id}/send-reset'],
   'users.delete': ['DELETE', '/api/users/{id}'],
   'users.endSessions': ['POST', '/api/users/{id}/end-sessions'],
@@ -224,6 +228,7 @@ const throughClient =
     const client = createClient({
       url,
       headers: headersOf(url, options),
+      solveChallenges: false,
       fetch: async (address, init = {}) => {
         const signed = await options.sign?.(init.method ?? 'GET', String(address));
         response = await fetch(address, { ...init, headers: { ...(init.headers as object), ...signed } });

@@ -10,19 +10,23 @@ import { type Call, type CallOptions, callerOf, type Reply, type Surface } from 
 export const PASSWORD = 'Analytical-Engine-1843';
 const HOUR_MS = 60 * 60_000;
 
-const { CI, TEST_STACK, TEST_SURFACE } = process.env;
+const { CI, TEST_FORMS, TEST_STACK, TEST_SURFACE } = process.env;
 
 /** The stacks for scenarios: both, or that of TEST_STACK. */
 export const stackNames = (['embedded', 'real'] as const).filter((name) =>
   isMutationRun ? name === 'embedded' : TEST_STACK === undefined || TEST_STACK === name,
 );
 
-/** The surfaces for a stack: that of TEST_SURFACE; in CI both; otherwise one each, so that every stack and surface is covered. */
-export const surfacesOn = (stack: StackName): Surface[] =>
+/**
+ * The surfaces for a stack: that of TEST_SURFACE; with TEST_FORMS=all both, and in CI for the documented interface;
+ * otherwise one each, so that every stack and surface is covered.
+ */
+export const surfacesOn = (stack: StackName, { isDocumented = false } = {}): Surface[] =>
   (['rest', 'trpc'] as const).filter((surface) => {
     if (isMutationRun) return surface === 'rest';
     if (TEST_SURFACE !== undefined) return TEST_SURFACE === surface;
-    return CI !== undefined || (stack === 'real') === (surface === 'rest');
+    const hasBoth = TEST_FORMS === 'all' || (CI !== undefined && isDocumented);
+    return hasBoth || (stack === 'real') === (surface === 'rest');
   });
 
 export interface Scenario {
@@ -67,23 +71,34 @@ export function onStack(
   }, name);
 }
 
-/** Runs the same tests on both stacks and through both surfaces in CI, otherwise in one of these forms. */
-export function everywhere(define: (scenario: () => Scenario, surface: Surface) => void, options?: StackOptions): void {
+type Define = (scenario: () => Scenario, surface: Surface) => void;
+
+/** Runs the same tests in CI on both stacks, each through another surface; otherwise in one of these two forms. */
+export function everywhere(define: Define, options?: StackOptions, forms = { isDocumented: false }): void {
   describe.each(stacksOfFile())('on %s parts', (name) =>
-    onStack(name, (stack) => overSurfaces(stack, name, define), options),
+    onStack(name, (stack) => overSurfaces(stack, name, define, forms), options),
   );
 }
+
+/** Of scenarios of docs/interface.md, which CI runs on both stacks, each through both surfaces. */
+export const documented = { isDocumented: true };
+
+export const inEveryForm = (define: Define, options?: StackOptions): void => everywhere(define, options, documented);
 
 /** Runs the same tests through the surfaces of a stack that other tests share. */
 export function overSurfaces(
   stack: () => Stack,
   name: StackName,
-  define: (scenario: () => Scenario, surface: Surface) => void,
+  define: Define,
+  forms?: { isDocumented: boolean },
 ): void {
-  describe.each(surfacesOn(name))('over %s', (surface) => {
+  describe.each(surfacesOn(name, forms))('over %s', (surface) => {
     define(() => ({ stack: stack(), call: callerOf(surface, stack().url) }), surface);
   });
 }
+
+export const overEverySurface = (stack: () => Stack, name: StackName, define: Define): void =>
+  overSurfaces(stack, name, define, documented);
 
 export interface Person {
   email: string;

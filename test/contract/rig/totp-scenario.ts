@@ -30,7 +30,7 @@ export const forgetLastCode = ({ database }: Stack, userId: string) =>
   database('update totps set last_step = 0 where user_id = ?', [userId]);
 
 /**
- * Sets up an app in a recent session, which continues under another token. The first code may be used again.
+ * Sets up an app in a recent session, which continues under another token. The first code may be
  * used again.
  */
 export async function setUpApp(

@@ -358,6 +358,7 @@ const elsewhere: Record<string, string> = {
   unlocked: 'user-administration.test.ts',
   'role-changed': 'user-administration.test.ts',
   'reset-sent': 'user-administration.test.ts',
+  impersonated: 'impersonation.test.ts',
   'upload-removed': 'events.test.ts',
   'upload-quarantined': 'events.test.ts',
   'user-removed': 'events.test.ts',

@@ -10,7 +10,7 @@ import {
   loggedIn,
   logIn,
   onBothStacks,
-  overSurfaces,
+  overEverySurface,
   PASSWORD,
   registered,
   sessionIn,
@@ -21,7 +21,7 @@ import {
 const DAY_MS = 24 * 60 * 60_000;
 
 onBothStacks((stack, name) => {
-  overSurfaces(stack, name, (scenario) => {
+  overEverySurface(stack, name, (scenario) => {
     // checks: 2, 20, 49
     test('a login returns the user, and the session only as the documented cookie', async () => {
       const { call } = scenario();

@@ -5,6 +5,7 @@ import { slowClock } from '../../rig/process/clock.ts';
 import { startService } from '../../rig/process/service.ts';
 import { inTime, until } from '../../rig/until.ts';
 import { type Call, callerOf } from '../rig/callers.ts';
+import { documented } from '../rig/scenario.ts';
 import { png } from './corpus.ts';
 import { onBothStorages, onStorage, pour, put, reachable, surfacesOf, unknownKey, uploader } from './storage.ts';
 
@@ -27,7 +28,7 @@ async function raw(url: string, headers: string[], body: Uint8Array | string): P
 }
 
 onBothStorages((uploading, storage) => {
-  describe.each(surfacesOf(storage))('over %s', (surface) => {
+  describe.each(surfacesOf(storage, documented))('over %s', (surface) => {
     const call: Call = (...request) => callerOf(surface, uploading().stack.url)(...request);
     let user: Awaited<ReturnType<typeof uploader>> | undefined;
     beforeAll(async () => {

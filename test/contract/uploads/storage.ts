@@ -11,7 +11,7 @@ import { type S3, startS3 } from '../../rig/servers/s3.ts';
 import { type Stack, startStack } from '../../rig/stack.ts';
 import { inTime } from '../../rig/until.ts';
 import { callerOf } from '../rig/callers.ts';
-import { loggedIn, stackNames, surfacesOn } from '../rig/scenario.ts';
+import { type documented, loggedIn, stackNames, surfacesOn } from '../rig/scenario.ts';
 
 /** Direct access to the stored objects. */
 export interface Objects {
@@ -44,7 +44,7 @@ const stackWith = { disk: 'embedded', S3: 'real' } as const;
 const storageNames = (['disk', 'S3'] as const).filter((name) => stackNames.includes(stackWith[name]));
 
 /** The surfaces of a storage, as of a stack. */
-export const surfacesOf = (storage: StorageName) => surfacesOn(stackWith[storage]);
+export const surfacesOf = (storage: StorageName, forms?: typeof documented) => surfacesOn(stackWith[storage], forms);
 
 export function onBothStorages(
   define: (uploading: () => Uploading, name: StorageName) => void,

@@ -4,8 +4,8 @@ import { documentOf, type OpenApiDocument } from '../rig/document.ts';
 import { createKey } from '../rig/key-scenario.ts';
 import {
   administrator,
-  everywhere,
   expectRefusal,
+  inEveryForm,
   loggedIn,
   onStack,
   registered,
@@ -40,7 +40,7 @@ async function expectReadable(scenario: Scenario, session: string | undefined, h
 const readsIn = ({ paths }: OpenApiDocument) => [paths['/api/users']?.['get'], paths['/api/users/{id}']?.['get']];
 
 describe('without-email', () => {
-  everywhere(
+  inEveryForm(
     (scenario, surface) => {
       test('emails are neither shown nor searched; own profiles show them', async () => {
         const { call } = scenario();
@@ -89,7 +89,7 @@ describe('without-email', () => {
 });
 
 describe('session', () => {
-  everywhere(
+  inEveryForm(
     (scenario, surface) => {
       test('logged-in users read everything, others nothing', async () => {
         const { call } = scenario();
@@ -122,7 +122,7 @@ describe('session', () => {
 });
 
 describe('off', () => {
-  everywhere(
+  inEveryForm(
     (scenario) => {
       test('administrators read everything; everyone else gets 404, even for themselves', async () => {
         const { call } = scenario();

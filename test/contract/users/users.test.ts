@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { freshEmail } from '../../rig/servers/address.ts';
-import { everywhere, expectRefusal, loggedIn, registered, verified } from '../rig/scenario.ts';
+import { createKey } from '../rig/key-scenario.ts';
+import { administrator, expectRefusal, inEveryForm, loggedIn, registered, verified } from '../rig/scenario.ts';
 
 const LISTED = ['avatar', 'createdAt', 'email', 'id', 'name', 'provider'];
 const PUBLIC = ['avatar', 'bio', 'createdAt', 'email', 'id', 'location', 'name', 'provider', 'website'];
@@ -19,7 +20,7 @@ const PROFILE = [
   'website',
 ];
 
-everywhere((scenario, surface) => {
+inEveryForm((scenario, surface) => {
   // checks: 49
   test('each answer has exactly the documented fields', async () => {
     const { call } = scenario();
@@ -34,6 +35,19 @@ everywhere((scenario, surface) => {
     const age = Date.now() / 1000 - profile.data.user.createdAt;
     expect(age).toBeGreaterThanOrEqual(0);
     expect(age).toBeLessThan(60);
+  });
+
+  test('the own profile names the role of an administrator, and only to a session', async () => {
+    const { call } = scenario();
+    const { session } = await administrator(scenario());
+    const own = await call('profile.get', undefined, { session });
+    expect(own.data.role).toBe('admin');
+    expect(Object.keys(own.data.user).sort()).toEqual(PROFILE);
+    const { secret } = await createKey(scenario(), session, { scopes: ['profile:read', 'email'] });
+    for (const key of [secret, (await createKey(scenario(), session, { scopes: ['profile:read'] })).secret])
+      expect((await call('profile.get', undefined, { key })).data).not.toHaveProperty('role');
+    expect((await call('profile.get', undefined, await loggedIn(scenario()))).data).not.toHaveProperty('role');
+    expect((await call('users.get', { id: own.data.user.id })).data.data).not.toHaveProperty('role');
   });
 
   // checks: 49
@@ -233,7 +247,7 @@ everywhere((scenario, surface) => {
     expect((await update({})).data.user).toEqual(third.data.user);
   });
 
-  test('unset fields are "" everywhere, and a profile can be written back as read', async () => {
+  test('unset fields are "" inEveryForm, and a profile can be written back as read', async () => {
     const { call } = scenario();
     const { session, id, name } = await loggedIn(scenario(), { name: `Unset ${Math.random()}` });
     const empty = { bio: '', location: '', website: '', avatar: '' };

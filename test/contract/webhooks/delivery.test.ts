@@ -218,7 +218,7 @@ everywhere((scenario) => {
     const [{ id }] = subscription.about(person.id) as [Received];
     await until(async () => (await standing(subscription, id)()).state === 'delivered');
     const reply = await subscription.call('webhooks.redeliver', { deliveryId: id });
-    expect(reply.data).toEqual({ success: true, message: 'The event is sent again.' });
+    expect(reply.data).toEqual({ success: true, message: 'The event will be sent again.' });
     await arrived(subscription, person.id, [...created, ...created]);
     expect(subscription.about(person.id)[1]).toMatchObject({ id });
     await subscription.stop();

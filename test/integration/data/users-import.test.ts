@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { User } from '../../../entities/index.ts';
 import { createUserImport, type ImportedUser } from '../../../server/accounts/data/users-import.ts';
+import { createCustomFields } from '../../../server/accounts/users/index.ts';
 import { type Database, sql } from '../../../server/parts/database/contract.ts';
 import { openDatabase } from '../../../server/parts/database/index.ts';
 import { freshEmail } from '../../rig/servers/address.ts';
@@ -27,6 +28,7 @@ afterAll(async () => {
 const imported = (email: string): ImportedUser => ({
   email,
   profile: { name: 'Bob' },
+  fields: {},
   emailVerified: true,
   passwordHash: null,
   passwordProven: true,
@@ -64,7 +66,7 @@ test('an email given up during its import stays reserved for its owner', async (
       if (++batches === 1) await giveUp(kept);
     },
   };
-  const { importAll } = createUserImport(database, activity);
+  const { importAll } = createUserImport(database, activity, createCustomFields());
   expect(await importAll([kept, free].map(imported))).toEqual(['reserved', 'imported']);
   expect(batches).toBe(2);
   const users = await database.query((tables) =>

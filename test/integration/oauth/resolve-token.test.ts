@@ -13,6 +13,7 @@ import { createSecrets } from '../../../server/secrets.ts';
 import { createLog } from '../../../server/telemetry/log.ts';
 import { readTexts } from '../../../server/texts/index.ts';
 import { temporaryDirectory } from '../../rig/servers/custodian.ts';
+import { until } from '../../rig/until.ts';
 
 /** Access tokens for our own API. */
 
@@ -62,7 +63,11 @@ const granted = async () => {
   return { applicationId: application.id, grantId, session };
 };
 
-const tokenOf = async ({ applicationId, grantId }: { applicationId: string; grantId: string }, given: object = {}) => {
+const tokenOf = async (
+  { applicationId, grantId }: { applicationId: string; grantId: string },
+  given: object = {},
+  lifeMs = 300_000,
+) => {
   const token = newToken();
   const now = Math.floor(Date.now() / 1000);
   const payload = {
@@ -75,7 +80,7 @@ const tokenOf = async ({ applicationId, grantId }: { applicationId: string; gran
     iat: now,
     exp: now + 300,
   };
-  await createShortLived(parts.store, 'AccessToken').insert(token, { ...payload, ...given }, 300_000);
+  await createShortLived(parts.store, 'AccessToken').insert(token, { ...payload, ...given }, lifeMs);
   return token;
 };
 
@@ -99,8 +104,10 @@ test('a token names its user, application, grant and scopes, until its session e
 
 test('a token for another API, bound to a key, expired or invented names nobody', async () => {
   const grant = await granted();
-  for (const given of [{ aud: 'https://other.example.com' }, { aud: undefined }, { jkt: 'x'.repeat(43) }, { exp: 1 }])
+  for (const given of [{ aud: 'https://other.example.com' }, { aud: undefined }, { jkt: 'x'.repeat(43) }])
     expect(await rules.oauth.resolveToken(await tokenOf(grant, given))).toBeUndefined();
   expect(await rules.oauth.resolveToken(await tokenOf({ ...grant, grantId: uuidv7() }))).toBeUndefined();
+  const brief = await tokenOf(grant, {}, 1);
+  await until(async () => (await rules.oauth.resolveToken(brief)) === undefined);
   for (const token of [newToken(), 'x', '']) expect(await rules.oauth.resolveToken(token)).toBeUndefined();
 });

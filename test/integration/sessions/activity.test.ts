@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { v7 as uuidv7 } from 'uuid';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { backgroundJob } from '../../../server/activity/caller.ts';
+import { backgroundJob, type Caller } from '../../../server/activity/caller.ts';
 import { createActivity } from '../../../server/activity/index.ts';
 import type { Database } from '../../../server/parts/database/contract.ts';
 import { openDatabase } from '../../../server/parts/database/index.ts';
@@ -57,6 +57,20 @@ describe.each(stackNames)('the table of events, on %s parts', (kind) => {
     expect(left).toEqual(recent.map(({ id }) => ({ id })));
     const { events } = await activity.list(USER, { limit: 10 }, 'user');
     expect(events.map(({ id }) => id)).toEqual(recent.map(({ id }) => id).reverse());
+  });
+
+  test('an event takes the place of the latest one only if that is of the same actor', async () => {
+    const activity = createActivity(database, { keptDays: 1 });
+    const own = { ...backgroundJob, actor: 'user' as const };
+    const administrator = { ...own, actor: 'administrator' as const, actorId: 'user_admin' };
+    const changed = { kind: 'profile-changed' as const, details: { fields: 'bio' } };
+    const take = (caller: Caller) =>
+      database.change((tables) => activity.takeLatest(tables, 'user_acted', 'profile-changed', caller));
+    await database.write((tables) => activity.record(tables, 'user_acted', changed, administrator));
+    expect(await take(own)).toBeUndefined();
+    expect(await take({ ...administrator, actorId: 'user_another' })).toBeUndefined();
+    expect(await take(administrator)).toEqual(changed.details);
+    expect(await take(administrator)).toBeUndefined();
   });
 
   test('client data is cut to the columns, so no event fails for it', async () => {

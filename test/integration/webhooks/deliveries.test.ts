@@ -1,5 +1,7 @@
 import { v7 as uuidv7 } from 'uuid';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest';
+import { createCustomFields } from '../../../server/accounts/users/index.ts';
+import { createViews } from '../../../server/accounts/users/shown.ts';
 import { firstIdOf } from '../../../server/activity/index.ts';
 import type { PublicEvent } from '../../../server/events/index.ts';
 import type { Database } from '../../../server/parts/database/contract.ts';
@@ -97,7 +99,7 @@ describe.each(stackNames)('on %s parts', (kind) => {
       },
       deliveries: { ...deliveries, takeLanes: (...given) => onRead().then(() => deliveries.takeLanes(...given)) },
       readEvents: async (ids) => ids.map((id) => ({ id, data: {} }) as PublicEvent),
-      findUser: async () => undefined,
+      users: { find: async () => undefined, views: createViews(createCustomFields()) },
       mailAdministrators: async () => undefined,
       wakeMails: () => undefined,
       logoutMessages: async () => [],

@@ -23,6 +23,8 @@ interface ConnectOptions {
   url: string;
   fetch?: typeof fetch;
   headers?: Record<string, string>;
+  onChallenge?(solving: Promise<void>): void;
+  solveChallenges?: boolean;
 }
 
 interface FollowOptions {
@@ -52,7 +54,7 @@ export async function loadClient(): Promise<ClientPackage> {
   return import(name);
 }
 
-type Procedure = Record<'query' | 'mutate', (input: unknown) => Promise<unknown>>;
+type Procedure = Record<'query' | 'mutate', (input: unknown, options?: { signal?: AbortSignal }) => Promise<unknown>>;
 
 /** The procedure of a client by its name, such as `auth.login`. */
 export const procedureOf = (client: unknown, name: string) =>

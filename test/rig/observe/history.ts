@@ -24,7 +24,7 @@ export interface Entry {
   end: number;
   /** The HTTP status; undefined without an answer, when the effect is unknown. */
   status: number | undefined;
-  /** The answer of a proxy instead of the service, whose own answer is unknown. */
+  /** The answer of a proxy: that of the service is unknown. */
   proxyStatus?: number;
   /** The session that was sent, or that a login opened. */
   session?: string | undefined;
@@ -67,25 +67,42 @@ const possible: Partial<Record<Action, string>> = { login: 'New login' };
 /** A mail server has a mail a moment before it says so, and a crash is recorded a moment later. */
 const NOTED_WITHIN_MS = 1000;
 
-/** Every contradiction of history and outcome, as sentences; none if all is well. */
-export function violations(history: Entry[], outcome: Outcome): string[] {
-  const users = Map.groupBy(history, ({ user }) => user);
-  const known = [...users].flatMap(([user, entries]) => [
-    ...revokedSessions(entries),
-    ...lostSessions(entries, outcome),
-    ...refusedPasswords(entries),
-    ...spentTwice(entries),
-    ...lostChanges(user, entries, outcome),
-    ...mailsOf(user, entries, outcome),
-  ]);
-  const strangers = outcome.mails
-    .filter(({ to }) => !to.every((address) => users.has(address)))
-    .map(({ to, subject }) => `a mail that nobody asked for: "${subject}" to ${to.join()}`);
-  const failures = history
-    .filter(({ status = 0 }) => status >= 500 && status !== 503)
-    .map(({ action, user, status }) => `${action} of ${user} was answered ${status}`);
-  return [...known, ...strangers, ...failures];
+/** Contradictions of history and outcome, as sentences. */
+export interface Findings {
+  lost: string[];
+  /** Done without a call. */
+  unasked: string[];
+  survived: string[];
+  spentTwice: string[];
+  uploads: string[];
+  mails: string[];
+  answers: string[];
 }
+
+export function findingsIn(history: Entry[], outcome: Outcome): Findings {
+  const users = [...Map.groupBy(history, ({ user }) => user)];
+  const ofUsers = (check: (entries: Entry[], outcome: Outcome, user: string) => Iterable<string>) =>
+    users.flatMap(([user, entries]) => [...check(entries, outcome, user)]);
+  const known = new Set(users.map(([user]) => user));
+  const strangers = outcome.mails
+    .filter(({ to }) => !to.every((address) => known.has(address)))
+    .map(({ to, subject }) => `a mail that nobody asked for: "${subject}" to ${to.join()}`);
+  return {
+    lost: [...ofUsers(lostSessions), ...ofUsers(refusedPasswords), ...ofUsers(lostChanges)],
+    unasked: ofUsers(unaskedUsers),
+    survived: ofUsers(revokedSessions),
+    spentTwice: ofUsers(spentTwice),
+    uploads: ofUsers(lostUploads),
+    mails: [...ofUsers(mailsOf), ...strangers],
+    answers: history
+      .filter(({ status = 0 }) => status >= 500 && status !== 503)
+      .map(({ action, user, status }) => `${action} of ${user} was answered ${status}`),
+  };
+}
+
+/** All of them; none if all is well. */
+export const violations = (history: Entry[], outcome: Outcome): string[] =>
+  Object.values(findingsIn(history, outcome)).flat();
 
 /** The calls that end a session, certainly or possibly. */
 const endingsOf = (login: Entry, entries: Entry[]) =>
@@ -164,13 +181,11 @@ function* spentTwice(entries: Entry[]): Generator<string> {
     if (uses.length > 1) yield `a reset token of ${uses[0]?.user} was spent ${uses.length} times`;
 }
 
-function* lostChanges(user: string, entries: Entry[], { users, uploads, objects }: Outcome): Generator<string> {
+function* lostChanges(entries: Entry[], { users }: Outcome, user: string): Generator<string> {
   const stored = users.find(({ email }) => email === user);
   const isAcknowledged = (action: Action) => entries.some((entry) => entry.action === action && isDone(entry));
   if (isAcknowledged('register') && !stored) yield `the acknowledged registration of ${user} is lost`;
   if (isAcknowledged('verify') && stored && !stored.verified) yield `the acknowledged verification of ${user} is lost`;
-  if (stored && !entries.some((entry) => entry.action === 'register' && mayBeDone(entry)))
-    yield `${user} is stored, but no registration may have succeeded`;
   const changes = entries.filter((entry) => entry.action === 'change' && mayBeDone(entry));
   const last = { start: Number.POSITIVE_INFINITY, end: Number.POSITIVE_INFINITY };
   if (stored && !possibleValues(changes, last, '').includes(stored.value))
@@ -179,6 +194,15 @@ function* lostChanges(user: string, entries: Entry[], { users, uploads, objects 
     if (!possibleValues(changes, read, '').includes(read.value ?? ''))
       yield `${user} was shown "${read.value}", which was overwritten or never written`;
   }
+}
+
+function* unaskedUsers(entries: Entry[], { users }: Outcome, user: string): Generator<string> {
+  const isStored = users.some(({ email }) => email === user);
+  if (isStored && !entries.some((entry) => entry.action === 'register' && mayBeDone(entry)))
+    yield `${user} is stored, but no registration may have succeeded`;
+}
+
+function* lostUploads(entries: Entry[], { uploads, objects }: Outcome, user: string): Generator<string> {
   for (const { value = '' } of entries.filter((entry) => entry.action === 'declare' && isDone(entry)))
     if (!uploads.includes(value)) yield `the acknowledged declaration of ${value} by ${user} is lost`;
   for (const { value = '' } of entries.filter((entry) => entry.action === 'upload' && isDone(entry)))
@@ -198,7 +222,7 @@ function possibleValues(writes: Entry[], look: Pick<Entry, 'start' | 'end'>, ini
     .map(({ value = '' }) => value);
 }
 
-function* mailsOf(user: string, entries: Entry[], { mails, crashes }: Outcome): Generator<string> {
+function* mailsOf(entries: Entry[], { mails, crashes }: Outcome, user: string): Generator<string> {
   const received = mails.filter(({ to }) => to.includes(user));
   const subjects = Object.entries({ ...promises, ...possible }) as [Action, string][];
   for (const [action, subject] of subjects) {

@@ -15,10 +15,10 @@ export interface Ended {
 /** Halves the CPU time of a command. */
 const NODE_COMPILE_CACHE = join(root, 'node_modules/.cache/compiled');
 
-/** Runs a command of server/cli. Rejects with its exit code and output unless it exits with 0. */
-export const runCommand = (name: string, env: NodeJS.ProcessEnv, args: readonly string[] = []) =>
+/** Runs a command of server/cli, or of another release's. Rejects with its exit code and output unless it exits with 0. */
+export const runCommand = (name: string, env: NodeJS.ProcessEnv, args: readonly string[] = [], tree: string = root) =>
   run(node, [`server/cli/${name}.ts`, ...args], {
-    cwd: root,
+    cwd: tree,
     env: { PATH: process.env['PATH'], NODE_COMPILE_CACHE, ...env },
   });
 

@@ -11,6 +11,12 @@ export interface SilentProxy extends Proxy {
   silence(): void;
 }
 
+export interface CutProxy extends Proxy {
+  /** From now on nothing passes, and nobody is told; what was sent arrives after heal(). */
+  cut(): void;
+  heal(): void;
+}
+
 export interface SurplusProxy extends Proxy {
   /** Inserts bytes before the next bytes of an answer, once; `make` gets these bytes. */
   inject(make: (answer: Buffer) => Buffer): void;
@@ -65,6 +71,32 @@ export async function startSilentProxy(target: number): Promise<SilentProxy> {
         upstream.unpipe(client).resume();
       }
       pairs = [];
+    },
+  };
+}
+
+/** Forwards bytes, except during a partition. */
+export async function startCutProxy(target: number): Promise<CutProxy> {
+  const sockets = new Set<Socket>();
+  let isCut = false;
+  const proxy = await startProxy(target, (client, upstream) => {
+    pipeline(client, upstream, () => client.destroy());
+    pipeline(upstream, client, () => upstream.destroy());
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      socket.once('close', () => sockets.delete(socket));
+      if (isCut) socket.pause();
+    }
+  });
+  return {
+    ...proxy,
+    cut() {
+      isCut = true;
+      for (const socket of sockets) socket.pause();
+    },
+    heal() {
+      isCut = false;
+      for (const socket of sockets) socket.resume();
     },
   };
 }

@@ -50,7 +50,8 @@ export async function startRedisSentinels({ password }: { password?: string } = 
         const others = (await reachable(nodes)).length - 1;
         return replicasInSync(await master(), others);
       },
-      { within: 30_000, what: 'the master and its replicas' },
+      // A server that returns is reconfigured at its second INFO at the earliest, and a Sentinel asks every ten seconds.
+      { within: 60_000, what: 'the master and its replicas' },
     );
   };
   const stop = () => stopAll([...sentinels, ...nodes]);

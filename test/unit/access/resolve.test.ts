@@ -1,6 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { createAccess, type TokenResolver } from '../../../server/access/index.ts';
 import { newKey } from '../../../server/access/key-format.ts';
+import { createCustomFields } from '../../../server/accounts/users/index.ts';
 import { parseConfig } from '../../../server/config/index.ts';
 import type { Proof } from '../../../server/lib/credential.ts';
 import { openDatabase } from '../../../server/parts/database/index.ts';
@@ -25,7 +26,7 @@ const setUp = async (resolveToken?: TokenResolver) => {
   const find = vi.fn(async (id: string) => (id === user.id ? (user as never) : undefined));
   const access = createAccess({
     database,
-    users: { find },
+    users: { find, customFields: createCustomFields() },
     outbox: { wake: () => undefined },
     record: async () => undefined,
     resolveToken,

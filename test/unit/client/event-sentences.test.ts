@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { markOf } from '../../../client/pages/views/dashboard/event-marks.ts';
 import { sentenceOf } from '../../../client/pages/views/dashboard/event-sentences.ts';
 import { eventKinds } from '../../../server/activity/kinds.ts';
 import { languages } from '../../../server/shared/texts/languages.ts';
@@ -10,6 +11,10 @@ test('the activity page has a sentence for exactly the kinds of events', () => {
   const named = (prefix: string) =>
     Object.keys(texts.en).flatMap((key) => (key.startsWith(prefix) ? [key.slice(prefix.length)] : []));
   expect(named('dashboard.events.')).toEqual(Object.keys(eventKinds));
+});
+
+test('every kind of event has an icon of its own, not that of unknown ones', () => {
+  expect(Object.keys(eventKinds).filter((kind) => markOf({ kind }).icon === 'history')).toEqual([]);
 });
 
 test.each([

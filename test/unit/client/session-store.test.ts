@@ -1,5 +1,5 @@
 import { createClient, NetworkError } from 'account-client';
-import { createSessionStore, type SessionStoreOptions } from 'account-client/session';
+import { createSessionStore, type InitialSession, type SessionStoreOptions } from 'account-client/session';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 const url = 'https://accounts.example.com';
@@ -9,7 +9,8 @@ const profileOf = (name: string) => ({ ...ada, name, bio: '', location: '', webs
 const refusal = { message: 'Not logged in', code: -32001, data: { code: 'UNAUTHENTICATED', httpStatus: 401 } };
 
 /** Answers of the service, in the order of its requests: a name is the user, null no session. */
-type Answer = string | null | Promise<string | null>;
+type Answer = string | Known | null | Promise<string | null>;
+type Known = NonNullable<InitialSession>;
 
 const tabs: (() => void)[] = [];
 const tabEvents = new EventTarget();
@@ -34,13 +35,18 @@ function tab(
   const client = createClient({
     url,
     fetch: async (address) => {
-      requests.push(new URL(String(address)).pathname);
+      const path = new URL(String(address)).pathname;
+      requests.push(path);
+      if (String(address).includes('secondFactor')) return Response.json([{ error: refusal }]);
       if (String(address).includes('logout'))
         return Response.json([hasEnded ? { error: refusal } : { result: { data: { success: true } } }]);
       const answer = answers.shift();
       if (answer === undefined) throw new TypeError('offline');
       const name = await answer;
-      return Response.json([name === null ? { error: refusal } : { result: { data: { user: profileOf(name) } } }]);
+      const known = typeof name === 'string' ? { user: profileOf(name) } : name;
+      const result = known === null ? { error: refusal } : { result: { data: known } };
+      // Checks of one tick share a request.
+      return Response.json(path.split(',').map(() => result));
     },
   });
   const store = createSessionStore({ url, client, ...options });
@@ -103,8 +109,34 @@ test('a logout and a new user reach the other tabs, without a request', async ()
   expect([one.requests, two.requests]).toEqual([['/trpc/profile.get', '/trpc/auth.logout'], ['/trpc/profile.get']]);
 });
 
+test('names the administrator who acts for the user, in every tab, until the session is another one', async () => {
+  const impersonation = { by: 'user_9', expiresAt: 1800 };
+  const acting = { user: profileOf('Ada'), impersonation };
+  const [one, two] = [tab(['Ada', acting]), tab(['Ada'])];
+  await settled(one, undefined, 'Ada');
+  await settled(two, undefined, 'Ada');
+  await one.refresh();
+  await expect.poll(two.getSnapshot).toEqual({ status: 'logged-in', ...acting });
+  one.set(profileOf('Ada L.'));
+  await expect.poll(two.getSnapshot).toEqual({ status: 'logged-in', user: profileOf('Ada L.'), impersonation });
+  await one.logOut();
+  one.set(profileOf('Ada'));
+  await expect.poll(two.getSnapshot).toEqual({ status: 'logged-in', user: profileOf('Ada') });
+
+  const rendered = tab([], { initialSession: { ...acting, impersonation: { by: 'user_9' } } });
+  expect(rendered.getServerSnapshot()).toMatchObject({ impersonation: { by: 'user_9' } });
+});
+
+test('a browser without BroadcastChannel has a session in each tab', async () => {
+  vi.stubGlobal('BroadcastChannel', undefined);
+  const store = tab(['Ada'], { initialSession: null });
+  await store.refresh();
+  await store.logOut();
+  expect(store.seen).toEqual([null, 'Ada', null]);
+});
+
 test('a page that a server rendered for another user makes the other tabs ask', async () => {
-  const other = tab(['Grace'], { initialSession: null });
+  const other = tab(['Grace', 'Grace'], { initialSession: null });
   const same = tab([], { initialSession: { user: profileOf('Ada') } });
   tab([], { initialSession: { user: profileOf('Ada L.') } });
   await settled(other, null, 'Grace');
@@ -117,8 +149,38 @@ test('a logout of a session that has ended is one', async () => {
   expect(store.seen).toEqual(['Ada', null]);
 });
 
+test('a pending login that is over does not end the session: the check decides', async () => {
+  const [store, other] = [tab(['Ada', 'Ada', null]), tab(['Ada'])];
+  await settled(store, undefined, 'Ada');
+  await settled(other, undefined, 'Ada');
+  const code = () => store.client.auth.secondFactor.mutate({ code: '123456' });
+  await expect(code()).rejects.toThrow('Not logged in');
+  await expect.poll(() => checksOf(store)).toBe(2);
+  expect([store.seen, other.seen]).toEqual([
+    [undefined, 'Ada'],
+    [undefined, 'Ada'],
+  ]);
+  await expect(code()).rejects.toThrow('Not logged in');
+  await settled(store, undefined, 'Ada', null);
+  await settled(other, undefined, 'Ada', null);
+  expect(await checksOf(store)).toBe(3);
+});
+
+test('an answer older than the login of a tab that a server rendered is dropped', async () => {
+  const { promise, resolve } = Promise.withResolvers<null>();
+  const store = tab(['Ada', promise, 'Ada']);
+  await settled(store, undefined, 'Ada');
+  const refreshed = store.refresh();
+  await expect.poll(() => store.requests).toHaveLength(2);
+  tab([], { initialSession: { user: profileOf('Ada') } });
+  await expect.poll(() => store.requests).toHaveLength(3);
+  resolve(null);
+  await refreshed;
+  expect(store.seen).toEqual([undefined, 'Ada']);
+});
+
 test('tabs of another service learn nothing', async () => {
-  const store = tab(['Ada']);
+  const store = tab(['Ada', 'Ada']);
   const foreign = tab([], { url: 'https://other.example.com', initialSession: { user: profileOf('Bob') } });
   const same = tab([], { initialSession: { user: profileOf('Ada') } });
   await settled(store, undefined, 'Ada');

@@ -84,6 +84,14 @@ function reachedFrom(path: string, seen = new Set<string>()): Set<string> {
 /** As server/http/web/pages.ts sends them. */
 test.each([
   ['client/pages/main.tsx', ['common', 'entry']],
+  ['client/pages/views/authorize.tsx', ['common', 'entry']],
+  ['client/pages/views/device.tsx', ['common', 'entry']],
+  ['client/pages/views/register.tsx', ['common', 'entry']],
+  ['client/pages/views/forgot-password.tsx', ['common', 'entry']],
+  ['client/pages/views/mailed-links/pages.ts', ['common', 'entry']],
+  ['client/pages/views/login/email-code.tsx', ['common', 'entry']],
+  ['client/pages/views/login/second-factor.tsx', ['common', 'entry']],
+  ['client/pages/views/log-out-request.tsx', ['common', 'entry']],
   ['client/pages/views/dashboard/pages.ts', ['common', 'dashboard']],
   ['client/pages/views/admin/view.tsx', ['common', 'dashboard', 'admin']],
   ['client/pages/views/webhooks/view.tsx', ['common', 'dashboard', 'admin', 'webhooks']],

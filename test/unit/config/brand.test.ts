@@ -30,7 +30,7 @@ describe('the contrast', () => {
 });
 
 test('the colours of mails, and of the contrast check, are those of the style sheet', () => {
-  const sheet = readFileSync(new URL('../../../client/pages/styles.css', import.meta.url), 'utf8');
+  const sheet = readFileSync(new URL('../../../client/pages/styles/tokens.css', import.meta.url), 'utf8');
   const [light = '', dark = ''] = [...sheet.matchAll(/:root \{(.*?)\}/gs)].map(([, block]) => block);
   const inFull = (color = '') => color.replace(/^#(.)(.)(.)$/, '#$1$1$2$2$3$3');
   const colorOf = (block: string, name: string) => inFull(new RegExp(`--${name}: (#\\w+);`).exec(block)?.[1]);
@@ -72,7 +72,7 @@ test('every colour is readable in light and dark mode, or refused with a suggest
 
 test('an unreadable colour is refused by name, with its contrast and a suggestion', () => {
   expect(problemsOf({ BRAND_COLOR: '#F59E0B' })).toMatch(
-    /^ {2}BRAND_COLOR is too light [^\n]*: a contrast of 1\.\d\d:1, and 4\.5:1 is needed\. #[0-9a-f]{6} would do$/m,
+    /^ {2}BRAND_COLOR is too light [^\n]*: a contrast of [12]\.\d\d:1, and 4\.5:1 is needed\. #[0-9a-f]{6} would do$/m,
   );
 });
 
@@ -91,6 +91,7 @@ test.each([
   ['BRAND_COLOR', 'blue'],
   ['BRAND_COLOR', '#123'],
   ['BRAND_COLOR', '#1234567'],
+  ['TIME_ZONE', 'Berlin'],
   ['SUPPORT_URL', 'support@example.com'],
   ['SUPPORT_URL', 'mailto:'],
   ['SUPPORT_URL', 'mailto:nobody'],

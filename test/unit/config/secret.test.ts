@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { applicationSecrets } from '../../../server/process/secret.ts';
@@ -11,6 +11,7 @@ test('a secret is created once and kept, readable by its owner only', () => {
   expect(applicationSecrets({ appSecrets: undefined, dataDir })).toEqual([secret]);
   expect(readFileSync(join(dataDir, 'secret'), 'utf8')).toBe(secret);
   expect(readdirSync(dataDir)).toEqual(['secret']);
+  expect(statSync(join(dataDir, 'secret')).mode & 0o777).toBe(0o600);
 });
 
 test.each(['', 'half of a secr'])('a file with %j is not a secret', (content) => {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { schemas } from '../../../entities/index.ts';
 import { storedData, tablesLeftOut } from '../../../server/accounts/data/stored-data.ts';
+import { variableNames } from '../../../server/config/index.ts';
 
 /** For every column, the export says whether it contains it, or why not. */
 
@@ -26,4 +27,11 @@ test('every reason is used', () => {
 test('no secret is exported', () => {
   const exported = parts.flatMap((part) => Object.keys(part.exported));
   expect(exported.filter((field) => /hash|browser$|token|secret/i.test(field))).toEqual([]);
+});
+
+test('no password expires: no column and no setting has its age', () => {
+  const columns = [...tables].flatMap(([, names]) => names.filter((name) => /password/i.test(name)));
+  expect(columns.sort()).toEqual(['passwordBrowser', 'passwordHash', 'passwordProven']);
+  const settings = variableNames.filter((name) => /PASSWORD/.test(name));
+  expect(settings.sort()).toEqual(['BREACHED_PASSWORDS_FILE', 'PASSWORD_ITERATIONS', 'PASSWORD_STRENGTH']);
 });

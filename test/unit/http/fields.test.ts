@@ -164,6 +164,7 @@ test('a web address is kept unchanged, and must be http or https without credent
     'HTTPS://',
     'http:',
     '//',
+    'ftp://',
     'javascript:',
     'data:',
     ' http://',

@@ -18,6 +18,7 @@ const rates = {
   passkeyStart: rate,
   authorizationStart: rate,
   totpStart: rate,
+  uniqueField: rate,
   read: rate,
 };
 
@@ -32,10 +33,16 @@ function limitsOf(changes: Partial<typeof rates> = {}) {
       const refund = async () => {
         counted.set(entry, (counted.get(entry) ?? 0) - 1);
       };
-      return { allowed: (counted.get(entry) ?? 0) <= points, msBeforeNext: 1500, refund };
+      return {
+        allowed: (counted.get(entry) ?? 0) <= points,
+        used: counted.get(entry) ?? 0,
+        msBeforeNext: 1500,
+        refund,
+      };
     };
     const clear = async (key: string) => void counted.delete(entryOf(key));
-    return Object.assign(use, { clear });
+    const read = async (key: string) => counted.get(entryOf(key)) ?? 0;
+    return Object.assign(use, { clear, read });
   };
   return { counted, limits: createLimits({ counter } as KeyValueStore, { ...rates, ...changes }) };
 }
@@ -153,6 +160,7 @@ test('while the store is down, harmful calls are refused, and merely limited one
     'passkeyStart',
     'authorizationStart',
     'totpStart',
+    'uniqueField',
   ] as const;
   for (const name of needed) await expect(limits.enforce(name, '192.0.2.1')).rejects.toThrow('down');
   for (const name of ['register', 'mailRequest', 'token', 'read'] as const) await limits.enforce(name, '192.0.2.1');

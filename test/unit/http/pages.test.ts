@@ -22,6 +22,8 @@ const settings = {
   acceptsLoopbackOrigins: false,
   providers: [],
   reauthenticatingProviders: [],
+  emailCodes: false,
+  impersonation: false,
   registration: { mode: 'open' as const, domains: [] },
 };
 

@@ -25,6 +25,7 @@ const parts = {
   appUrl: 'https://accounts.test:8443',
   site: 'accounts.test:8443',
   brand: parseConfig({}).brand,
+  timeZone: 'UTC',
   database: { query: (work: (tables: unknown) => unknown) => work({}) },
   texts: readTexts(undefined),
   users: { find, languagesOf },
@@ -35,6 +36,7 @@ const parts = {
       id === 'token-taken' ? 'taken' : deriveAgain(tables, purpose, id),
   },
   invitations: { deriveAgain: async (tables: unknown, id: string) => deriveAgain(tables, 'invitation', id) },
+  emailCodes: { derive: (id: string) => (id === 'mail-of-another' ? 'otherKey' : { code: '001843' }) },
 } as unknown as Parameters<typeof createMailComposer>[0];
 const compose = createMailComposer(parts);
 
@@ -50,8 +52,31 @@ const mails: [kind: MailKind, lifeMs: number, subject: string, text: string, lin
 Verify email:
 https://accounts.test:8443/verify-email?token=verify-email_token-1
 
-The link works once, for 24 hours. If you did not create an account, you can ignore this mail.`,
+Or enter this code in the browser where you created the account:
+
+898374
+
+The link works once, for 24 hours. If you did not create an account, you can ignore this email.
+
+@accounts.test #898374`,
     'https://accounts.test:8443/verify-email?token=verify-email_token-1',
+  ],
+  [
+    'email-code',
+    HOUR / 6,
+    'Your code for accounts.test:8443',
+    `Someone, probably you, is trying to log in to accounts.test:8443 with this email. Enter the code only in the browser where you requested it.
+
+No one at accounts.test:8443 will ever ask you for it.
+
+Your code:
+
+001843
+
+The code works once, for 10 minutes. If you did not request it, you can ignore this email.
+
+@accounts.test #001843`,
+    undefined,
   ],
   [
     'reset-password',
@@ -62,7 +87,7 @@ The link works once, for 24 hours. If you did not create an account, you can ign
 Set new password:
 https://accounts.test:8443/reset-password?token=reset-password_token-1&email=ada%2Ba%26b%40example.test
 
-The link works once, for one hour. If you did not request it, you can ignore this mail: nothing changes.`,
+The link works once, for one hour. If you did not request it, you can ignore this email: nothing changes.`,
     'https://accounts.test:8443/reset-password?token=reset-password_token-1&amp;email=ada%2Ba%26b%40example.test',
   ],
   [
@@ -74,7 +99,7 @@ The link works once, for one hour. If you did not request it, you can ignore thi
 Create your account:
 https://accounts.test:8443/register?token=invitation_token-1&email=ada%2Ba%26b%40example.test
 
-The link works once, for 7 days. If you did not expect it, you can ignore this mail.`,
+The link works once, for 7 days. If you did not expect it, you can ignore this email.`,
     'https://accounts.test:8443/register?token=invitation_token-1&amp;email=ada%2Ba%26b%40example.test',
   ],
   [
@@ -83,7 +108,7 @@ The link works once, for 7 days. If you did not expect it, you can ignore this m
     'Your password for accounts.test:8443 was changed',
     `The password of your account at accounts.test:8443 was just changed, and you were logged out on all devices.
 
-If that was not you, request a new password immediately: the person who changed it can read your mail.
+If that was not you, request a new password immediately: the person who changed it can read your email.
 
 Request a new password:
 https://accounts.test:8443/forgot-password
@@ -95,12 +120,12 @@ If you changed it yourself, you do not need to do anything.`,
     'confirm-email',
     24 * HOUR,
     'Confirm your new email for accounts.test:8443',
-    `A user of accounts.test:8443 wants to use this email for their account. If that is you, open the link in the browser in which you requested it.
+    `A user of accounts.test:8443 wants to use this email for their account. If that is you, open the link in the browser where you requested it.
 
 Confirm email:
 https://accounts.test:8443/confirm-email?token=confirm-email_token-1
 
-The link works for 24 hours. If it was not you, you can ignore this mail: nothing changes.`,
+The link works for 24 hours. If it was not you, you can ignore this email: nothing changes.`,
     'https://accounts.test:8443/confirm-email?token=confirm-email_token-1',
   ],
   [
@@ -128,7 +153,7 @@ The person who changed it may know the password, so it no longer works. Login me
 Set a new password:
 https://accounts.test:8443/forgot-password
 
-The link to set it is only mailed to that email.`,
+The link to set it is sent only to that email.`,
     'https://accounts.test:8443/forgot-password',
   ],
   [
@@ -179,6 +204,13 @@ describe.each(mails)('a mail of the kind %s', (kind, lifeMs, subject, text, link
   });
 });
 
+test('a mail with a code waits for a process with its secret; without an account it has none', async () => {
+  expect(await compose(row('email-code', { id: 'mail-of-another', detail: 'hash 0' }))).toBe('otherKey');
+  const mail = await compose(row('email-code', { detail: 'hash nobody' }));
+  expect(mail).toMatchObject({ subject: 'No account for this email at accounts.test:8443' });
+  expect(JSON.stringify(mail)).not.toContain('001843');
+});
+
 test('the owner of a taken email gets a mail without a confirmation link', async () => {
   const mail = await compose(row('confirm-email', { tokenId: 'token-taken' }));
   expect(mail).toMatchObject({ subject: 'Your email was entered for another account at accounts.test:8443' });
@@ -227,7 +259,7 @@ test.each([
 ])('a device called %s is %s', async (device, words) => {
   const detail = toDetail({ at: 0, method: 'password', address: '203.0.113.7', device });
   const { text } = (await compose(row('new-device', { detail }))) as { text: string };
-  expect(text.toLowerCase()).toContain(`\n${words.replace('an unknown', 'unknown').toLowerCase()}, on 1970-01-01`);
+  expect(text.toLowerCase()).toContain(`\n${words.replace('an unknown', 'unknown').toLowerCase()}, on 1 january 1970`);
 });
 
 test('a mail about a role explains the role', async () => {
@@ -319,16 +351,18 @@ describe('with a brand', () => {
   });
   const composeBranded = createMailComposer({ ...parts, site: name, brand });
 
-  test('a mail names the brand instead of the host, and ends with its links', async () => {
+  test('a mail names the brand instead of the host, and ends with its links, before the line for autofill', async () => {
     const mail = (await composeBranded(row('verify-email'))) as { subject: string; text: string };
     expect(mail.subject).toBe(`Verify your email for ${name}`);
     expect(mail.text).toContain(`so that you can log in to ${name}.`);
-    const closing = 'The link works once, for 24 hours. If you did not create an account, you can ignore this mail.';
+    const closing = 'The link works once, for 24 hours. If you did not create an account, you can ignore this email.';
     expect(mail.text.slice(mail.text.indexOf(closing))).toBe(`${closing}
 
 Support: help@example.test
 Terms of service: https://accounts.test:8443/terms
 Privacy policy: https://example.test/privacy
+
+@accounts.test #898374
 `);
   });
 

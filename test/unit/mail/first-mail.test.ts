@@ -5,8 +5,10 @@ import { createMailComposer } from '../../../server/accounts/mail/composer.ts';
 import { createInboxTurns } from '../../../server/accounts/mail/inbox-turns.ts';
 import { createOutbox, type Outbox } from '../../../server/accounts/mail/outbox.ts';
 import { createEmailChangeRows } from '../../../server/accounts/mail/tokens/email-changes.ts';
+import { createEmailCodes } from '../../../server/accounts/mail/tokens/email-codes.ts';
 import { createInvitationRows } from '../../../server/accounts/mail/tokens/invitations.ts';
 import { createOneTimeTokens } from '../../../server/accounts/mail/tokens/one-time.ts';
+import { createRegistrationPolicy } from '../../../server/accounts/users/registration-policy.ts';
 import { createUserStore } from '../../../server/accounts/users/users.ts';
 import { createActivity } from '../../../server/activity/index.ts';
 import { parseConfig } from '../../../server/config/index.ts';
@@ -31,18 +33,32 @@ beforeEach(async () => {
   const tokens = createOneTimeTokens(parts);
   const emailChanges = createEmailChangeRows(parts);
   const turns = createInboxTurns();
+  const invitations = createInvitationRows(parts);
+  const emailCodes = createEmailCodes(parts.secrets);
+  const registration = createRegistrationPolicy({ mode: 'open', domains: [] });
   outbox = createOutbox({
     ...{ database, log, rates, turns },
-    admission: createMailAdmission({ database, tokens, emailChanges, rates, turns }),
+    admission: createMailAdmission({
+      database,
+      tokens,
+      emailChanges,
+      invitations,
+      emailCodes,
+      registration,
+      rates,
+      turns,
+    }),
     compose: createMailComposer({
       appUrl: 'https://accounts.test',
       site: 'accounts.test',
       brand: parseConfig({}).brand,
+      timeZone: 'UTC',
       texts: readTexts(undefined),
       database,
       tokens,
       emailChanges,
-      invitations: createInvitationRows(parts),
+      invitations,
+      emailCodes,
       users: createUserStore({ database, activity: createActivity(database, { keptDays: 1 }) }),
       methodsOf: async () => [],
     }),

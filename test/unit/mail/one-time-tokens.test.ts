@@ -141,3 +141,20 @@ test('of concurrent uses one reserves the token, until it is released or 15 s ha
   await using((tables) => tokens.markUsed(tables, id));
   expect(await reserve()).toBe(false);
 });
+
+test('a shared token whose secret was removed follows from the current one at the next act, for waiting mails too', async () => {
+  const renewedBy = (by: OneTimeTokens) =>
+    underLock(ada, (tables, locked) => by.issue(tables, locked, 'new-device', { coversFrom: 1 }));
+  const [known, after] = [[OTHER, SECRET], [OTHER]].map((parts) =>
+    createOneTimeTokens({ database, secrets: createSecrets(parts as unknown as SecretParts) }),
+  ) as [OneTimeTokens, OneTimeTokens];
+  const derived = (by: OneTimeTokens, id: string) => using((tables) => by.deriveAgain(tables, 'new-device', id));
+  const id = await renewedBy(tokens);
+  const former = { token: tokens.derive('new-device', id) };
+  // Links that were mailed work for as long as the former secret is known.
+  expect(await renewedBy(known)).toBe(id);
+  expect(await derived(known, id)).toEqual(former);
+  expect(await derived(after, id)).toBe('otherKey');
+  expect(await renewedBy(after)).toBe(id);
+  expect(await derived(after, id)).toEqual({ token: after.derive('new-device', id) });
+});

@@ -22,7 +22,7 @@ export function App() {
   useEffect(() => void load(), [load]);
 
   if (problem) return <p role="alert">{problem}</p>;
-  if (profile === undefined) return <p>One moment …</p>;
+  if (profile === undefined) return <p>One moment…</p>;
   if (profile) return <ProfilePage profile={profile} onChange={setProfile} />;
   return (
     <>

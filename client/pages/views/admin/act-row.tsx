@@ -19,7 +19,7 @@ interface Props {
 }
 
 /** An action with its button. A required input is shown when the button is pressed. */
-export function ActRow({ act: { name, title, explanation, button, typed, call }, user, onDone }: Props) {
+export function ActRow({ act: { name, title, explanation, button, typed, takes = false, call }, user, onDone }: Props) {
   const draft = `${name}:${user.id}`;
   // Also open after a reload, and after a reauthentication at a provider.
   const [isOpen, setOpen] = useState(() => typed !== undefined && typed in readDraft(draft));
@@ -67,7 +67,7 @@ export function ActRow({ act: { name, title, explanation, button, typed, call },
 
   const id = `act-${name}`;
   return (
-    <li>
+    <li class={takes ? 'takes' : undefined}>
       <div id={id}>
         <h3 ref={heading} tabIndex={-1}>
           {title}
@@ -94,7 +94,7 @@ export function ActRow({ act: { name, title, explanation, button, typed, call },
           {typed && <TypedField typed={typed} field={{ ...field(typed), name: `${id}-${typed}` }} email={user.email} />}
           <div class="choices">
             <Button
-              kind={typed === 'confirmation' ? 'danger' : 'secondary'}
+              kind={typed !== 'confirmation' ? 'secondary' : takes ? 'danger' : 'primary'}
               isBusy={isBusy}
               isAsking={isAsking}
               busy={button.busy}
@@ -103,7 +103,7 @@ export function ActRow({ act: { name, title, explanation, button, typed, call },
               {button.label}
             </Button>
             {typed && (
-              <Button kind="secondary" isBusy={isBusy} busy={text('common.cancel')} onClick={close}>
+              <Button kind="secondary" isBusy={isBusy} isAsking={isAsking} busy={text('common.cancel')} onClick={close}>
                 {text('common.cancel')}
               </Button>
             )}

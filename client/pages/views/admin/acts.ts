@@ -1,7 +1,10 @@
 import type { UsersShowOutput } from 'account-client';
+import { pagePaths } from '../../../../server/shared/page-paths.ts';
 import { api } from '../../api.ts';
 import { date, dateTime } from '../../language/in-readers-language.ts';
 import { text } from '../../language/texts.ts';
+import { dropDraft, noteActing } from '../../session/draft.ts';
+import { settings } from '../../settings.ts';
 
 /** The input of an action: the user's email to confirm a destructive action, or a client address. */
 export type Typed = 'confirmation' | 'address';
@@ -16,6 +19,8 @@ export interface Act {
   /** Undefined if there is nothing to do. */
   button?: { label: string; busy: string } | undefined;
   typed?: Typed;
+  /** Whether it takes something from the user: shown in red. */
+  takes?: boolean;
   /** Resolves to the success message. */
   call(typed: Record<Typed, string>): Promise<string>;
 }
@@ -25,6 +30,7 @@ export const actsOn = (shown: UsersShowOutput): Act[] => [
   reset(shown),
   unlock(shown),
   endSessions(shown),
+  ...(settings.impersonation && shown.user.role !== 'admin' ? [impersonate(shown)] : []),
   removeSecondFactor(shown),
   role(shown),
   block(shown),
@@ -56,6 +62,7 @@ const unlock = ({ user: { id } }: UsersShowOutput): Act => ({
 
 const endSessions = ({ user: { id }, sessions: { length: count } }: UsersShowOutput): Act => ({
   name: 'sessions',
+  takes: true,
   title: text('admin.sessions.title'),
   explanation: count === 0 ? text('admin.acts.endSessions.none') : text('admin.acts.endSessions.hint', { count }),
   button:
@@ -68,8 +75,25 @@ const endSessions = ({ user: { id }, sessions: { length: count } }: UsersShowOut
   },
 });
 
+const impersonate = ({ user: { id } }: UsersShowOutput): Act => ({
+  name: 'impersonate',
+  title: text('admin.acts.impersonate.title'),
+  explanation: text('admin.acts.impersonate.hint'),
+  button: { label: text('admin.acts.impersonate.button'), busy: text('admin.acts.impersonate.busy') },
+  typed: 'confirmation',
+  async call() {
+    await api.users.impersonate.mutate({ id });
+    dropDraft();
+    noteActing(true);
+    location.assign(pagePaths.dashboard);
+    // The browser navigates away from a page that the session may no longer read.
+    return new Promise<never>(() => undefined);
+  },
+});
+
 const removeSecondFactor = ({ user: { id }, hasSecondFactor }: UsersShowOutput): Act => ({
   name: 'second-factor',
+  takes: true,
   title: text('admin.logins.secondFactor'),
   explanation: text(hasSecondFactor ? 'admin.acts.removeSecondFactor.hint' : 'admin.acts.removeSecondFactor.none'),
   button: hasSecondFactor
@@ -86,6 +110,7 @@ const role = ({ user: { id, role: now } }: UsersShowOutput): Act => {
   const change = now === 'admin' ? 'take' : 'give';
   return {
     name: 'role',
+    takes: change === 'take',
     title: text('admin.account.role'),
     explanation: text(`admin.acts.role.${change}.hint`),
     button: { label: text(`admin.acts.role.${change}.button`), busy: text('admin.acts.role.changing') },
@@ -101,6 +126,7 @@ const block = ({ user: { id, blockedAt } }: UsersShowOutput): Act =>
   blockedAt === null
     ? {
         name: 'block',
+        takes: true,
         title: text('admin.acts.block.title'),
         explanation: text('admin.acts.block.hint'),
         button: { label: text('admin.acts.block.button'), busy: text('admin.acts.block.busy') },
@@ -123,6 +149,7 @@ const block = ({ user: { id, blockedAt } }: UsersShowOutput): Act =>
 
 const deletion = ({ user: { id, deletedAt, blockedAt } }: UsersShowOutput): Act => ({
   name: 'deletion',
+  takes: true,
   title: text('admin.acts.deletion.title'),
   explanation:
     deletedAt === null

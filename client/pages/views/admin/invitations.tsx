@@ -5,29 +5,29 @@ import { Button, Notice } from '../../form/form.tsx';
 import { useAction } from '../../form/use-action.ts';
 import { date } from '../../language/in-readers-language.ts';
 import { markup, text } from '../../language/texts.ts';
-import { settings } from '../../settings.ts';
 import { usePages } from '../../use-pages.ts';
 import { Outcome } from '../dashboard/outcome.tsx';
 import { useRecentCredential } from '../dashboard/security/recent-credential.tsx';
 import { ShowMore } from '../show-more.tsx';
 import { addressOf } from './address.ts';
+import './admin.css';
 
 type Invitation = UsersInvitationsOutput['data'][number];
 
 const A_PAGE = 20;
 
-/** The open invitations. Hidden if there are none and registration is closed. */
-export function Invitations() {
-  const { items, ...pages } = usePages((cursor) =>
-    api.users.invitations.query({ limit: A_PAGE, ...(cursor && { cursor }) }),
-  );
+export const readInvitations = (cursor?: string) =>
+  api.users.invitations.query({ limit: A_PAGE, ...(cursor && { cursor }) });
+
+/** The open invitations. Without `first` it loads them. */
+export function Invitations({ first }: { first: UsersInvitationsOutput | undefined }) {
+  const { items, ...pages } = usePages(readInvitations, first);
   /** The ids of the invitations revoked here. */
   const [revoked, setRevoked] = useState<string[]>([]);
   const [notice, setNotice] = useState('');
   const heading = useRef<HTMLHeadingElement>(null);
 
   const open = items.filter(({ id }) => !revoked.includes(id));
-  if (settings.registration.mode === 'closed' && items.length === 0 && !pages.refusal) return null;
   return (
     <section class="card" aria-labelledby="invitations">
       <h2 id="invitations" ref={heading} tabIndex={-1}>
@@ -35,10 +35,10 @@ export function Invitations() {
       </h2>
       <div class="stack">
         {notice && <Notice key={revoked.length}>{notice}</Notice>}
-        {open.length === 0 && !pages.hasMore && <p>{text('admin.invitations.none')}</p>}
+        {open.length === 0 && !pages.hasMore && <p class="hint">{text('admin.invitations.none')}</p>}
         <ul class="entries">
           {open.map((invitation) => (
-            <li key={invitation.id}>
+            <li key={invitation.id} class="takes">
               <Open
                 invitation={invitation}
                 onGone={(sentence) => {

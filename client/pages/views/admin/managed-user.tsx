@@ -2,6 +2,10 @@ import type { UsersShowOutput } from 'account-client';
 import { type ComponentChildren, Fragment } from 'preact';
 import { useState } from 'preact/hooks';
 import { api } from '../../api.ts';
+import { labelOf, ownFields, valueText } from '../../form/own-fields.tsx';
+import { deviceIcon } from '../../icons/device-icon.ts';
+import { Icon } from '../../icons/icon.tsx';
+import { ProviderLogo } from '../../icons/provider-logo.tsx';
 import { date, dateTime, number, size } from '../../language/in-readers-language.ts';
 import { providerLabelFirst } from '../../language/provider-label.ts';
 import { text } from '../../language/texts.ts';
@@ -11,6 +15,7 @@ import { Linked } from '../dashboard/security/linked-logins.tsx';
 import { ActRow } from './act-row.tsx';
 import { actsOn } from './acts.ts';
 import { AdminPage } from './admin-page.tsx';
+import { Standing } from './standing.tsx';
 
 /** One user: the facts about the account, and the actions of administrators. */
 export function ManagedUser({ id }: { id: string }) {
@@ -19,6 +24,9 @@ export function ManagedUser({ id }: { id: string }) {
     <AdminPage title={({ user }: UsersShowOutput) => user.name} read={() => api.users.show.query({ id })}>
       {(shown, reload) => (
         <>
+          <p class="badges">
+            <Standing user={shown.user} />
+          </p>
           <Account user={shown.user} />
           <Acts
             shown={shown}
@@ -31,7 +39,7 @@ export function ManagedUser({ id }: { id: string }) {
           <Sessions sessions={shown.sessions} />
           <Uploads uploads={shown.uploads} />
           <Card id="activity" title={text('admin.activity.title')}>
-            <Events key={changes} read={(page) => api.users.activity.query({ id, ...page })} />
+            <Events key={changes} day="h3" read={(page) => api.users.activity.query({ id, ...page })} />
           </Card>
         </>
       )}
@@ -65,6 +73,13 @@ function Facts({ facts }: { facts: [name: string, value: string][] }) {
   );
 }
 
+/** Fields that users may not read are shown by their names: the page's settings do not tell their labels. */
+const ownFacts = (values: UsersShowOutput['user']['fields'] = {}): [name: string, value: string][] =>
+  Object.entries(values).map(([name, value]) => {
+    const known = ownFields.find((field) => field.name === name);
+    return known ? [labelOf(known), valueText(known, value)] : [name, value === null ? '' : String(value)];
+  });
+
 function Account({ user }: Pick<UsersShowOutput, 'user'>) {
   const { email, emailVerified, role, blockedAt, deletedAt, provider } = user;
   const created = dateTime(user.createdAt);
@@ -95,6 +110,7 @@ function Account({ user }: Pick<UsersShowOutput, 'user'>) {
           [text('admin.account.bio'), user.bio],
           [text('admin.account.location'), user.location],
           [text('admin.account.website'), user.website],
+          ...ownFacts(user.fields),
         ]}
       />
     </Card>
@@ -127,9 +143,12 @@ function Logins({ shown: { hasPassword, hasSecondFactor, passkeys, identities } 
           ],
         ]}
       />
-      <ul class="entries">
+      <ul class="entries" hidden={identities.length === 0}>
         {identities.map((identity) => (
           <li key={identity.id}>
+            <span class="mark">
+              <ProviderLogo provider={identity.provider} />
+            </span>
             <Linked identity={identity} />
           </li>
         ))}
@@ -145,6 +164,9 @@ function Sessions({ sessions }: Pick<UsersShowOutput, 'sessions'>) {
       <ul class="entries">
         {sessions.map((session) => (
           <li key={session.id}>
+            <span class="mark">
+              <Icon name={deviceIcon(session.device)} />
+            </span>
             <Device session={session} />
           </li>
         ))}

@@ -75,7 +75,7 @@ export function AddApplication({ onAdded }: { onAdded(): Promise<void> }) {
       <h2 id="add-application">{text('apps.add.title')}</h2>
       <Form {...form}>
         <TextField field={field('name')} label={text('apps.add.name')} autocomplete="off" />
-        <SelectField field={field('kind')} label={text('apps.add.kind')} options={kindTexts()} />
+        <SelectField field={field('kind')} label={text('apps.add.kind')} options={Object.entries(kindTexts())} />
         <TextArea
           field={field('redirectUris')}
           label={text('apps.add.redirects')}

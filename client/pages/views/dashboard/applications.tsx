@@ -3,9 +3,11 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { api } from '../../api.ts';
 import { Button } from '../../form/form.tsx';
 import { useAction } from '../../form/use-action.ts';
+import { Icon } from '../../icons/icon.tsx';
 import { dateTime } from '../../language/in-readers-language.ts';
 import { scopeText } from '../../language/scope-text.ts';
 import { text } from '../../language/texts.ts';
+import { Skeleton } from '../skeleton.tsx';
 import { DashboardPage } from './dashboard-page.tsx';
 import { Outcome, unlessGone } from './outcome.tsx';
 
@@ -40,11 +42,14 @@ function Access() {
       </h2>
       <div class="stack">
         <Outcome refusal={refusal} notice={notice} />
-        {!grants && !refusal && <p aria-busy="true">{text('common.oneMoment')}</p>}
+        {!grants && !refusal && <Skeleton />}
         {grants?.length === 0 && <p>{text('dashboard.applications.none')}</p>}
         <ul class="entries">
           {grants?.map(({ id, name, scopes, createdAt, lastUsedAt }) => (
             <li key={id}>
+              <span class="mark">
+                <Icon name="app" />
+              </span>
               <div id={`application-${id}`}>
                 <strong>{name}</strong>
                 <p class="hint">{scopes.map(scopeText).join(' · ')}</p>

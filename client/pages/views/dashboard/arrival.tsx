@@ -1,8 +1,8 @@
 import { providerLabel } from '../../language/provider-label.ts';
 import { text } from '../../language/texts.ts';
+import { labelOfBegun } from '../../session/begun.ts';
 import { lastProvider } from '../../session/last-provider.ts';
 import { Arrival } from '../login/arrival.tsx';
-import { labelOfBegun } from './begun.ts';
 
 /** The result of a provider login that led to a page of the dashboard. */
 const errors = new Map<string | null, string>([

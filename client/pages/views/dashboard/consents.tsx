@@ -4,8 +4,10 @@ import { pagePaths } from '../../../../server/shared/page-paths.ts';
 import { api } from '../../api.ts';
 import { Button } from '../../form/form.tsx';
 import { useAction } from '../../form/use-action.ts';
+import { Icon } from '../../icons/icon.tsx';
 import { dateTime } from '../../language/in-readers-language.ts';
 import { markup, text } from '../../language/texts.ts';
+import { Skeleton } from '../skeleton.tsx';
 import { hasTerms, TermsLinks } from '../terms.tsx';
 import { Outcome } from './outcome.tsx';
 
@@ -34,7 +36,7 @@ export function Consents() {
       return text('dashboard.terms.accepted');
     });
 
-  if (!refusal && !consents?.data.length && toAccept === undefined) return null;
+  if (!hasTerms && !refusal && !consents?.data.length && toAccept === undefined) return null;
   return (
     <section class="card" aria-labelledby="terms">
       <h2 id="terms" ref={heading} tabIndex={-1}>
@@ -42,7 +44,8 @@ export function Consents() {
       </h2>
       <div class="stack">
         <Outcome refusal={refusal} notice={notice} />
-        {hasTerms && <p>{markup('dashboard.terms.documents', { links: <TermsLinks /> })}</p>}
+        {!consents && !refusal && <Skeleton />}
+        {hasTerms && consents && <p>{markup('dashboard.terms.documents', { links: <TermsLinks /> })}</p>}
         {consents && consents.data.length > 0 && (
           <ul class="entries">
             {consents.data.map(({ version, acceptedAt }) => (
@@ -68,20 +71,25 @@ export function Consents() {
   );
 }
 
-/** On other pages of the dashboard: a link to accept terms newer than the account. */
+/**
+ * Whether the page shows `TermsNotice`: not on that of the consents. Read together with the profile, so that the notice
+ * moves nothing.
+ */
+export async function hasTermsToAccept(): Promise<boolean> {
+  if (!hasTerms || location.pathname === pagePaths.data) return false;
+  // If it cannot be read now, the next page asks.
+  return api.consents.list.query().then(
+    (consents) => toAcceptOf(consents) !== undefined,
+    () => false,
+  );
+}
+
+/** A link to accept terms newer than the account. */
 export function TermsNotice() {
-  const [isShown, setShown] = useState(false);
-  useEffect(() => {
-    if (!hasTerms || location.pathname === pagePaths.data) return;
-    // If it cannot be read now, the next page asks.
-    api.consents.list.query().then(
-      (consents) => setShown(toAcceptOf(consents) !== undefined),
-      () => undefined,
-    );
-  }, []);
-  return isShown ? (
+  return (
     <div class="notice" role="status">
-      {markup('dashboard.terms.notice', { link: (label) => <a href={pagePaths.data}>{label}</a> })}
+      <Icon name="info" />
+      <div>{markup('dashboard.terms.notice', { link: (label) => <a href={pagePaths.data}>{label}</a> })}</div>
     </div>
-  ) : null;
+  );
 }

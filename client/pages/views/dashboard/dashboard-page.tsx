@@ -1,28 +1,19 @@
 import type { ComponentChildren } from 'preact';
-import { type PagePath, pagePaths } from '../../../../server/shared/page-paths.ts';
-import { api, type Profile } from '../../api.ts';
-import { text } from '../../language/texts.ts';
-import { Page } from '../../page.tsx';
+import { useState } from 'preact/hooks';
+import { pagePaths } from '../../../../server/shared/page-paths.ts';
+import { readProfile } from '../../account-menu/account-menu.tsx';
+import type { Profile } from '../../api.ts';
+import { ImpersonationBar } from '../../impersonation-bar.tsx';
 import { arrivalQuery } from '../../session/arrival-query.ts';
 import { useSessionData } from '../../session/use-session-data.ts';
-import { takeWayBack } from '../../session/way-back.ts';
-import { LogOut } from '../login/log-out.tsx';
+import { isOnlyPassedThrough, takeWayBack } from '../../session/way-back.ts';
+import { OneMoment } from '../one-moment.tsx';
+import { Skeleton } from '../skeleton.tsx';
 import { Unreachable } from '../unreachable.tsx';
 import { DashboardArrival } from './arrival.tsx';
-import { TermsNotice } from './consents.tsx';
-
-/** The pages of the dashboard, in the order of their links. */
-const parts: { path: PagePath; label: string }[] = [
-  { path: pagePaths.dashboard, label: text('dashboard.parts.profile') },
-  { path: pagePaths.security, label: text('dashboard.parts.security') },
-  { path: pagePaths.devices, label: text('dashboard.parts.devices') },
-  { path: pagePaths.activity, label: text('dashboard.parts.activity') },
-  { path: pagePaths.applications, label: text('dashboard.parts.applications') },
-  { path: pagePaths.data, label: text('dashboard.parts.data') },
-];
-
-/** On a phone the row of links scrolls. */
-const bringIntoSight = (link: HTMLElement | null) => link?.scrollIntoView({ block: 'nearest', inline: 'center' });
+import { BreachedPassword } from './breached-password.tsx';
+import { hasTermsToAccept, TermsNotice } from './consents.tsx';
+import { DashboardFrame } from './frame.tsx';
 
 interface Props {
   title: string;
@@ -32,36 +23,38 @@ interface Props {
 
 /** A page for logged-in users. */
 export function DashboardPage({ title, children }: Props) {
-  const {
-    data: profile,
-    setData: setProfile,
-    refusal,
-  } = useSessionData(async () => {
-    const { user } = await api.profile.get.query();
+  const { data, setData, refusal } = useSessionData(async () => {
+    const [profile, hasNewTerms] = await Promise.all([readProfile(), hasTermsToAccept()]);
+    const answer = { ...profile, hasNewTerms };
     const next = location.pathname === pagePaths.dashboard ? takeWayBack() : location.pathname;
     // The message for which the browser was sent here comes first.
-    if (next === location.pathname || arrivalQuery.has('notice')) return user;
+    if (next === location.pathname || arrivalQuery.has('notice')) return answer;
     location.replace(next);
     return undefined;
   });
 
+  // Read once: the way back is dropped when it is taken.
+  const [isPassedThrough] = useState(isOnlyPassedThrough);
   if (refusal) return <Unreachable refusal={refusal} />;
+  const { user: profile, impersonation } = data ?? {};
+  const setProfile = (user: Profile) => setData((known) => known && { ...known, user });
+  if (isPassedThrough && !profile) return <OneMoment isPassedThrough />;
   return (
-    <Page title={title} isWide actions={profile && <LogOut />}>
-      <nav class="parts" aria-label={text('dashboard.parts.label')}>
-        {parts.map(({ path, label }) => (
-          <a
-            key={path}
-            href={path}
-            {...(path === location.pathname && { 'aria-current': 'page', ref: bringIntoSight })}
-          >
-            {label}
-          </a>
-        ))}
-      </nav>
+    <DashboardFrame
+      title={title}
+      user={profile}
+      bar={profile && impersonation && <ImpersonationBar impersonation={impersonation} email={profile.email} />}
+    >
       <DashboardArrival />
-      {profile && <TermsNotice />}
-      {profile ? children(profile, setProfile) : <p aria-busy="true">{text('common.oneMoment')}</p>}
-    </Page>
+      {data?.hasBreachedPassword && <BreachedPassword />}
+      {data?.hasNewTerms && !impersonation && <TermsNotice />}
+      {profile ? (
+        children(profile, setProfile)
+      ) : (
+        <div class="card">
+          <Skeleton />
+        </div>
+      )}
+    </DashboardFrame>
   );
 }

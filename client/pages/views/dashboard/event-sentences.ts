@@ -42,7 +42,7 @@ function valuesOf(details: Details, write: Write): TextValues {
     provider: providerLabelFirst(provider, write),
     fields: fields
       .split(', ')
-      .map((field) => textIfAny(write, `dashboard.profileFields.${field}`) ?? field)
+      .map((field) => textIfAny(write, `dashboard.profileFields.${field}`) ?? field.replace(/^fields\./, ''))
       .join(', '),
     count: Number(left),
   };

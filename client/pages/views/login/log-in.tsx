@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact';
+import { useEffect } from 'preact/hooks';
 import { pagePaths } from '../../../../server/shared/page-paths.ts';
 import { api, type Refusal } from '../../api.ts';
 import { PasswordField, TextField } from '../../form/fields.tsx';
@@ -8,14 +9,16 @@ import { markup, text } from '../../language/texts.ts';
 import { Page } from '../../page.tsx';
 import { hasPasskeys } from '../../passkeys.ts';
 import { isOpenToNew, RegistrationClosed } from '../../registration.tsx';
-import { beforeLogin } from '../../session/draft.ts';
+import { beforeLogin, dropShownUser } from '../../session/draft.ts';
 import { enter } from '../../session/enter.ts';
+import { settings } from '../../settings.ts';
 import { Arrival } from './arrival.tsx';
 import { PasskeyLogin } from './passkey-login.tsx';
 import { ProviderLinks } from './provider-links.tsx';
 import { Restore, RestoreThroughProvider } from './restore.tsx';
 
 export function LogIn() {
+  useEffect(dropShownUser, []);
   const { values, field, isBusy, form } = useForm({
     initial: { email: '', password: '' },
     required: { email: text('entry.required.email'), password: text('entry.required.password') },
@@ -40,6 +43,11 @@ export function LogIn() {
           {text('entry.logIn.action')}
         </Button>
       </Form>
+      {settings.emailCodes && (
+        <p class="aside">
+          <a href={pagePaths.emailCode}>{text('entry.emailCode.offer')}</a>
+        </p>
+      )}
       <p class="aside">
         <a href={pagePaths.forgotPassword}>{text('entry.forgotPassword.title')}</a>
       </p>

@@ -1,13 +1,11 @@
-import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import { pagePaths } from '../../../../server/shared/page-paths.ts';
-import type { Refusal } from '../../api.ts';
 import { Alert, Button } from '../../form/form.tsx';
 import { useAction } from '../../form/use-action.ts';
 import { sentenceFor } from '../../form/use-form.ts';
-import { markup, text } from '../../language/texts.ts';
+import { text } from '../../language/texts.ts';
 import { canSuggestPasskeys, logInWith, passkeyFor } from '../../passkeys.ts';
 import { enter } from '../../session/enter.ts';
+import { RestoreByReset } from './restore.tsx';
 
 /** Renewed before the challenge expires (five minutes). */
 const RENEWED_AFTER_MS = 4 * 60_000;
@@ -44,9 +42,10 @@ export function PasskeyLogin() {
 
   return (
     <div class="ways">
-      {refusal && <Alert>{explain(refusal)}</Alert>}
+      {refusal && <Alert>{refusal.code === 'ACCOUNT_DELETED' ? <RestoreByReset /> : sentenceFor(refusal)}</Alert>}
       <Button
         kind="secondary"
+        icon="passkey"
         isBusy={busy !== ''}
         busy={text('entry.passkey.busy')}
         onClick={() => void logIn(() => passkeyFor('login'))}
@@ -64,14 +63,4 @@ async function suggestion() {
   } catch {
     return undefined;
   }
-}
-
-function explain(refusal: Refusal): ComponentChildren {
-  if (refusal.code !== 'ACCOUNT_DELETED') return sentenceFor(refusal);
-  return (
-    <>
-      {text('entry.restore.deleted')}{' '}
-      {markup('entry.passkey.restore', { link: (label) => <a href={pagePaths.forgotPassword}>{label}</a> })}
-    </>
-  );
 }

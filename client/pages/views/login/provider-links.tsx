@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact';
+import { ProviderLogo } from '../../icons/provider-logo.tsx';
 import { providerLabel } from '../../language/provider-label.ts';
 import { text } from '../../language/texts.ts';
 import { rememberProvider } from '../../session/last-provider.ts';
@@ -18,6 +19,7 @@ export function ProviderLinks({ children }: { children?: ComponentChildren }) {
           href={`/auth/${provider}`}
           onClick={() => rememberProvider(provider)}
         >
+          <ProviderLogo provider={provider} />
           {text('entry.providers.continue', { provider: providerLabel(provider) })}
         </a>
       ))}

@@ -4,7 +4,7 @@ import { Alert, Button } from '../../form/form.tsx';
 import { useAction } from '../../form/use-action.ts';
 import { sentenceFor } from '../../form/use-form.ts';
 import { providerLabel } from '../../language/provider-label.ts';
-import { text } from '../../language/texts.ts';
+import { markup, text } from '../../language/texts.ts';
 import { enter } from '../../session/enter.ts';
 import { lastProvider } from '../../session/last-provider.ts';
 import { settings } from '../../settings.ts';
@@ -44,3 +44,11 @@ export function RestoreThroughProvider() {
     </div>
   );
 }
+
+/** After a login without a password, which cannot restore the account. */
+export const RestoreByReset = () => (
+  <>
+    {text('entry.restore.deleted')}{' '}
+    {markup('entry.passkey.restore', { link: (label) => <a href={pagePaths.forgotPassword}>{label}</a> })}
+  </>
+);

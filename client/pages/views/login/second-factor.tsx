@@ -1,7 +1,8 @@
 import type { SecondFactorOutput } from 'account-client';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { pagePaths } from '../../../../server/shared/page-paths.ts';
 import { api, refusalIn } from '../../api.ts';
+import { CodeField } from '../../form/code-field.tsx';
 import { TextField } from '../../form/fields.tsx';
 import { Alert, Button, Form } from '../../form/form.tsx';
 import { useAction } from '../../form/use-action.ts';
@@ -17,21 +18,29 @@ export function SecondFactor() {
   const [kind, setKind] = useState<Kind>('code');
   const { busy, refusal, act } = useAction();
   const offered = offeredMethods();
+  /** The login is completed once: the answer to a second attempt would be that none is pending. */
+  const isCompleting = useRef(false);
+  const complete: Complete = async (step) => {
+    if (isCompleting.current) return;
+    isCompleting.current = true;
+    await completeBy(step).finally(() => {
+      isCompleting.current = false;
+    });
+  };
 
   const usePasskey = () =>
-    act('passkey', () =>
-      complete(async () => {
-        const passkey = await passkeyFor('second-factor');
-        return ifAccepted(api.auth.secondFactor.mutate({ passkey }));
-      }),
-    );
+    act('passkey', async () => {
+      const passkey = await passkeyFor('second-factor');
+      await complete(() => ifAccepted(api.auth.secondFactor.mutate({ passkey })));
+      return undefined;
+    });
 
-  const others = (Object.keys(kinds) as Kind[]).filter((other) => other !== kind && offered(kinds[other].method));
+  const others = (Object.keys(kinds) as Kind[]).filter((other) => other !== kind && offered(kinds[other]));
   return (
     <Page title={text('entry.secondFactor.title')}>
       {refusal && <Alert>{sentenceFor(refusal)}</Alert>}
       <p>{text(`entry.secondFactor.${kind}.instruction`)}</p>
-      <TypedFactor key={kind} kind={kind} />
+      <TypedFactor key={kind} kind={kind} complete={complete} />
       <div class="ways">
         {hasPasskeys && offered('passkey') && (
           <Button kind="secondary" isBusy={busy === 'passkey'} busy={text('entry.passkey.busy')} onClick={usePasskey}>
@@ -53,16 +62,13 @@ export function SecondFactor() {
 
 type Kind = 'code' | 'recoveryCode';
 
-const kinds = {
-  code: { method: 'totp', type: 'digits', autocomplete: 'one-time-code' },
-  recoveryCode: { method: 'recovery', type: 'letters', autocomplete: 'off' },
-} as const;
+/** Their names in the methods of the first step. */
+const kinds = { code: 'totp', recoveryCode: 'recovery' } as const;
 
-const isWhole = (code: string) => code.replace(/\s/g, '').length === 6;
+type Complete = (step: () => Promise<SecondFactorOutput>) => Promise<void>;
 
-function TypedFactor({ kind }: { kind: Kind }) {
-  const { type, autocomplete } = kinds[kind];
-  const { values, field, isBusy, form } = useForm({
+function TypedFactor({ kind, complete }: { kind: Kind; complete: Complete }) {
+  const { field, isBusy, form } = useForm({
     initial: { [kind]: '' } as Record<Kind, string>,
     required: { [kind]: text(`entry.secondFactor.${kind}.missing`) },
     async send({ [kind]: given }) {
@@ -79,19 +85,24 @@ function TypedFactor({ kind }: { kind: Kind }) {
   const { element } = form;
 
   useEffect(() => element.current?.querySelector('input')?.focus(), []);
-  useEffect(() => {
-    if (kind === 'code' && isWhole(values.code)) element.current?.requestSubmit();
-  }, [values.code]);
 
   return (
     <Form {...form}>
-      <TextField
-        field={field(kind)}
-        label={text(`entry.secondFactor.${kind}.label`)}
-        hint={text(`entry.secondFactor.${kind}.hint`)}
-        type={type}
-        autocomplete={autocomplete}
-      />
+      {kind === 'code' ? (
+        <CodeField
+          field={field(kind)}
+          label={text('entry.secondFactor.code.label')}
+          submit={() => element.current?.requestSubmit()}
+        />
+      ) : (
+        <TextField
+          field={field(kind)}
+          label={text('entry.secondFactor.recoveryCode.label')}
+          hint={text('entry.secondFactor.recoveryCode.hint')}
+          type="letters"
+          autocomplete="off"
+        />
+      )}
       <Button isBusy={isBusy} busy={text('entry.logIn.busy')}>
         {text('entry.logIn.action')}
       </Button>
@@ -100,7 +111,7 @@ function TypedFactor({ kind }: { kind: Kind }) {
 }
 
 /** Completes the login. If the login is no longer pending, returns to the login page. */
-async function complete(step: () => Promise<SecondFactorOutput>): Promise<undefined> {
+async function completeBy(step: () => Promise<SecondFactorOutput>): Promise<void> {
   try {
     const { user } = await step();
     await afterLogin(user);

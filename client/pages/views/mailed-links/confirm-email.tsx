@@ -8,6 +8,7 @@ import { Page } from '../../page.tsx';
 import { tellOfPasskeys } from '../../passkeys.ts';
 import { mailedLink, useMailedLink } from '../../session/mailed-link.ts';
 import { rememberPage } from '../../session/way-back.ts';
+import { Skeleton } from '../skeleton.tsx';
 import { Unreachable } from '../unreachable.tsx';
 import { LinkOutcome } from './link-outcome.tsx';
 
@@ -82,7 +83,7 @@ function Confirm({ isBusy, form, onLoggedOut }: ConfirmProps) {
   return (
     <Page title={text('entry.confirmEmail.title')}>
       {email === undefined ? (
-        <p aria-busy="true">{text('common.oneMoment')}</p>
+        <Skeleton />
       ) : (
         <>
           <p>{markup('entry.confirmEmail.explanation', { email: <strong>{email}</strong> })}</p>

@@ -42,7 +42,12 @@ export function ResetPassword() {
       <Form {...form}>
         {/* For password managers: the account that the password belongs to. */}
         <TextField field={field('email')} label={text('common.email')} type="email" autocomplete="username" readonly />
-        <PasswordField field={field('password')} label={text('entry.resetPassword.newPassword')} isNew />
+        <PasswordField
+          field={field('password')}
+          label={text('entry.resetPassword.newPassword')}
+          isNew
+          about={[email]}
+        />
         <Button isBusy={isBusy} busy={text('entry.resetPassword.busy')}>
           {text('entry.resetPassword.submit')}
         </Button>

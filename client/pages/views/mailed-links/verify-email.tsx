@@ -2,6 +2,7 @@ import type { VerifyEmailOutput } from 'account-client';
 import { useState } from 'preact/hooks';
 import { pagePaths } from '../../../../server/shared/page-paths.ts';
 import { api } from '../../api.ts';
+import { CodeField } from '../../form/code-field.tsx';
 import { TextField } from '../../form/fields.tsx';
 import { Button, Form, Notice } from '../../form/form.tsx';
 import { useForm } from '../../form/use-form.ts';
@@ -49,7 +50,8 @@ function Confirm() {
   );
 }
 
-function Verified({ token, unproven }: { token: string; unproven: Unproven }) {
+/** `token`: of the link, if there are unproven login methods. */
+function Verified({ token = '', unproven }: { token?: string; unproven: Unproven }) {
   const [isRemoved, setRemoved] = useState(false);
   if (isRemoved)
     return (
@@ -104,6 +106,8 @@ function NotMe({ token, unproven, onRemoved }: { token: string; unproven: Unprov
 
 function Wait() {
   const { email } = readDraft(beforeLogin);
+  const [isVerified, setVerified] = useState(false);
+  if (isVerified) return <Verified unproven={[]} />;
   return (
     <Page title={text('entry.checkInbox')}>
       <p>
@@ -112,6 +116,7 @@ function Wait() {
           : text('entry.verifyEmail.wait.sent')}
       </p>
       <MailboxHint />
+      <MailedCode onVerified={() => setVerified(true)} />
       <h2>{text('entry.verifyEmail.wait.nothingThere')}</h2>
       <p>{text('entry.verifyEmail.wait.again')}</p>
       <Resend />
@@ -119,6 +124,37 @@ function Wait() {
         {markup('entry.verifyEmail.wait.already', { link: (label) => <a href={pagePaths.logIn}>{label}</a> })}
       </p>
     </Page>
+  );
+}
+
+/** The code beside the link, for the browser that registered. */
+function MailedCode({ onVerified }: { onVerified(): void }) {
+  const { field, isBusy, form } = useForm({
+    initial: { code: '' },
+    required: { code: text('entry.verifyEmail.code.missing') },
+    async send({ code }) {
+      const verified = await api.auth.verifyEmail.mutate({ code });
+      rememberTarget(verified.returnTo);
+      onVerified();
+      return undefined;
+    },
+    explain(refusal) {
+      if (refusal.code !== 'INVALID_CODE') return undefined;
+      field('code').onInput('');
+      return { field: 'code', message: text('entry.verifyEmail.code.wrong') };
+    },
+  });
+  return (
+    <Form {...form}>
+      <CodeField
+        field={field('code')}
+        label={text('entry.verifyEmail.code.label')}
+        submit={() => form.element.current?.requestSubmit()}
+      />
+      <Button isBusy={isBusy} busy={text('entry.verifyEmail.busy')}>
+        {text('entry.verifyEmail.submit')}
+      </Button>
+    </Form>
   );
 }
 

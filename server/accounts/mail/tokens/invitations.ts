@@ -4,6 +4,7 @@ import { hashOf } from '../../../lib/random-token.ts';
 import { type AllTables, columnsOf, type Database, type ReadTables, sql } from '../../../parts/database/contract.ts';
 import type { Secrets } from '../../../secrets.ts';
 import { deleteInBatches } from '../../../workers/sweep.ts';
+import type { RegistrationPolicy } from '../../users/index.ts';
 import { mailKinds } from '../kinds.ts';
 import { createMailedTokens } from './derivation.ts';
 
@@ -121,3 +122,24 @@ export const createInvitationRows = ({ database, secrets }: { database: Database
 };
 
 export type InvitationRows = ReturnType<typeof createInvitationRows>;
+
+/** Whether a proven address may have a new account: freely, or by an open invitation. */
+export const mayEnter = async (
+  { invitations, registration }: { invitations: Pick<InvitationRows, 'findFor'>; registration: RegistrationPolicy },
+  tables: ReadTables,
+  email: string,
+): Promise<boolean> =>
+  registration.admits(email) ||
+  (registration.takesInvitations && (await invitations.findFor(tables, email)) !== undefined);
+
+/** How the user of a proven address is admitted: freely, or by an invitation, which is consumed. Undefined if refused. */
+export async function entryFor(
+  { invitations, registration }: { invitations: InvitationRows; registration: RegistrationPolicy },
+  tables: AllTables,
+  email: string,
+): Promise<{ invitedBy?: InvitedBy } | undefined> {
+  if (registration.admits(email)) return {};
+  const invitation = registration.takesInvitations ? await invitations.findFor(tables, email) : undefined;
+  const invitedBy = invitation && (await invitations.use(tables, invitation));
+  return invitedBy && { invitedBy };
+}

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
+import { unavailable } from '../../../errors.ts';
 import { hashOf } from '../../../lib/random-token.ts';
 import { type AllTables, type Database, type ReadTables, sql } from '../../../parts/database/contract.ts';
 import type { Secrets } from '../../../secrets.ts';
 import { deleteInBatches } from '../../../workers/sweep.ts';
 import type { LockedId } from '../../users/index.ts';
 import { mailKinds, type TokenPurpose } from '../kinds.ts';
-import { createMailedTokens } from './derivation.ts';
+import { createMailedTokens, isCodeOf } from './derivation.ts';
 import { createTokenReservations } from './reservations.ts';
 
 const KEPT_MS = 7 * 24 * 60 * 60_000;
@@ -28,6 +29,14 @@ export interface FoundToken {
   returnTo: string | null;
 }
 
+/** A token that stands for six digits in one browser. */
+export interface TokenOfBrowser {
+  id: string;
+  userId: string;
+  limitEpoch: number | null;
+  hash: string;
+}
+
 interface Issue {
   /** The time of the reported act (database clock). */
   coversFrom?: number | null;
@@ -41,7 +50,10 @@ export const createOneTimeTokens = ({ database, secrets }: { database: Database;
 
   const expiryOf = (purpose: TokenPurpose) => sql<number>`${database.now} + ${mailKinds[purpose].lifeMs}`;
 
-  /** Extends the unexpired, unused token of this purpose, if any, to cover an earlier act too. Resolves to its id. */
+  /**
+   * Extends the unexpired, unused token of this purpose, if any, to cover an earlier act too. Resolves to its id. If the
+   * secret of its former mails was removed, it follows from the current one, or no further mail could be sent.
+   */
   const renew = async (
     tables: AllTables,
     { id: userId }: LockedId,
@@ -50,7 +62,7 @@ export const createOneTimeTokens = ({ database, secrets }: { database: Database;
   ): Promise<string | undefined> => {
     const found = await tables
       .selectFrom('one_time_tokens')
-      .select('id')
+      .select(['id', 'token_hash as hash'])
       .where('user_id', '=', userId)
       .where('purpose', '=', purpose)
       .where('used', '=', 0)
@@ -58,7 +70,12 @@ export const createOneTimeTokens = ({ database, secrets }: { database: Database;
       .executeTakeFirst();
     if (!found) return undefined;
     const covers_from = sql<number>`case when covers_from > ${coversFrom} then ${coversFrom} else covers_from end`;
-    const renewal = { expires_at: expiryOf(purpose), covers_from };
+    const isLost = mailed.deriveStored(purpose, found) === 'otherKey';
+    const renewal = {
+      expires_at: expiryOf(purpose),
+      covers_from,
+      ...(isLost && { token_hash: hashOf(derive(purpose, found.id)) }),
+    };
     await tables.updateTable('one_time_tokens').set(renewal).where('id', '=', found.id).execute();
     return found.id;
   };
@@ -135,6 +152,33 @@ export const createOneTimeTokens = ({ database, secrets }: { database: Database;
       // The previous release did not store what the mails of its tokens report.
       const coversFrom = Math.max(Number(covers_from ?? 0), Number(expires_at) - 2 * mailKinds[purpose].lifeMs);
       return { ...found, purpose, coversFrom, used: row.used === 1, expired: row.expired === 1 };
+    },
+
+    /** The unexpired verification token of the latest account for which this browser registered. `browser` is its hash. */
+    async findInBrowser(tables: ReadTables, browser: string): Promise<TokenOfBrowser | undefined> {
+      const current = tables
+        .selectFrom('one_time_tokens as token')
+        .innerJoin('users as user', 'user.id', 'token.user_id')
+        .select(['token.id', 'token.user_id as userId', 'user.limit_epoch as limitEpoch', 'token.token_hash as hash'])
+        .where('token.purpose', '=', 'verify-email' satisfies TokenPurpose)
+        .where('token.expires_at', '>', database.now)
+        .orderBy('token.user_id', 'desc')
+        .limit(1);
+      const byPassword = await current.where('user.password_browser', '=', browser).executeTakeFirst();
+      const byProvider = await current
+        .innerJoin('identities as identity', 'identity.user_id', 'user.id')
+        .where('identity.browser', '=', browser)
+        .executeTakeFirst();
+      return byPassword && byProvider && byProvider.userId > byPassword.userId
+        ? byProvider
+        : (byPassword ?? byProvider);
+    },
+
+    /** The token for which a code stands. Undefined for a wrong code. SERVICE_UNAVAILABLE without the secret of the token. */
+    tokenByCode({ id, hash }: TokenOfBrowser, code: string): string | undefined {
+      const found = mailed.deriveStored('verify-email', { id, hash });
+      if (found === 'otherKey') throw unavailable(new Error('the mail of the code was made with another APP_SECRET'));
+      return isCodeOf(found.token, code) ? found.token : undefined;
     },
 
     /**

@@ -1,11 +1,12 @@
-import { useState } from 'preact/hooks';
-import { Button } from '../../../form/form.tsx';
+import { useRef } from 'preact/hooks';
+import { Picture } from '../../../account-menu/picture.tsx';
+import { Button, Notice } from '../../../form/form.tsx';
 import { text } from '../../../language/texts.ts';
-import { settings } from '../../../settings.ts';
 import { PictureDialog } from './picture-dialog.tsx';
 import { SendingProgress } from './sending-progress.tsx';
 import { type AvatarProps, useAvatar } from './use-avatar.ts';
 import { useGivenFile } from './use-given-file.ts';
+import '../../../styles/picture.css';
 
 /** The picture with its input. A chosen, dropped or pasted file is cropped in a dialog. */
 export function AvatarPicker({ profile, onChange, picture }: AvatarProps) {
@@ -15,27 +16,38 @@ export function AvatarPicker({ profile, onChange, picture }: AvatarProps) {
   });
   const isOver = useGivenFile((file) => void choose(file));
   const ownError = !opened && error;
+  const input = useRef<HTMLInputElement>(null);
+  const removeIt = async () => {
+    await remove();
+    // The pressed button is gone.
+    if (document.activeElement === document.body) input.current?.focus();
+  };
 
   return (
     <section class={isOver ? 'card picture over' : 'card picture'}>
-      <Picture name={profile.name} src={profile.avatar} />
+      <Picture class="avatar" size={96} name={profile.name} src={profile.avatar} />
       <div class="stack">
         <p class="name">{profile.name}</p>
         <div class="field">
-          <label for="avatar">{text('dashboard.avatar.label')}</label>
           <input
             id="avatar"
+            ref={input}
+            class="unseen"
             type="file"
             accept="image/*"
             aria-invalid={ownError ? 'true' : undefined}
             aria-describedby={ownError ? 'avatar-hint avatar-error' : 'avatar-hint'}
-            onChange={({ currentTarget: input }) => {
-              const [file] = input.files ?? [];
+            onChange={({ currentTarget: field }) => {
+              const [file] = field.files ?? [];
               if (file) void choose(file);
               // The same file can be chosen again.
-              input.value = '';
+              field.value = '';
             }}
           />
+          <label class="file" for="avatar">
+            {text('dashboard.avatar.label')}{' '}
+            <span class="button secondary small">{text('dashboard.avatar.choose')}</span>
+          </label>
           <p class="hint" id="avatar-hint">
             {text('dashboard.avatar.hint')}
           </p>
@@ -53,11 +65,14 @@ export function AvatarPicker({ profile, onChange, picture }: AvatarProps) {
             </button>
           </>
         )}
-        <p class="notice-line" role="status">
-          {message}
-        </p>
+        {message && <Notice>{message}</Notice>}
         {profile.avatar && !sending && (
-          <Button kind="secondary" isBusy={isRemoving} busy={text('dashboard.removing')} onClick={() => void remove()}>
+          <Button
+            kind="secondary"
+            isBusy={isRemoving}
+            busy={text('dashboard.removing')}
+            onClick={() => void removeIt()}
+          >
             {text('dashboard.avatar.remove')}
           </Button>
         )}
@@ -66,31 +81,3 @@ export function AvatarPicker({ profile, onChange, picture }: AvatarProps) {
     </section>
   );
 }
-
-/** The picture, or the first letter of the name if it cannot be shown. */
-function Picture({ name, src }: { name: string; src: string }) {
-  const [broken, setBroken] = useState<string>();
-  if (!src || src === broken) {
-    return (
-      <span class="avatar" aria-hidden="true">
-        {[...name][0]?.toLocaleUpperCase()}
-      </span>
-    );
-  }
-  return (
-    <img
-      class="avatar"
-      src={nearby(src)}
-      alt=""
-      width="96"
-      height="96"
-      // Otherwise the host of the picture, maybe a provider, would learn which user views which page.
-      referrerpolicy="no-referrer"
-      onError={() => setBroken(src)}
-    />
-  );
-}
-
-/** Files of the service are loaded from the host of this page, because the service may have several hosts. */
-const nearby = (address: string) =>
-  address.startsWith(`${settings.appUrl}/`) ? address.slice(settings.appUrl.length) : address;

@@ -3,6 +3,15 @@ import { useState } from 'preact/hooks';
 import { api, type Profile, type ProfileUpdateInput } from '../../../api.ts';
 import { TextArea, TextField } from '../../../form/fields.tsx';
 import { Button, Form, Notice } from '../../../form/form.tsx';
+import {
+  changedValues,
+  missingFields,
+  nameOf,
+  OwnField,
+  type OwnName,
+  textsOf,
+  writtenFields,
+} from '../../../form/own-fields.tsx';
 import { type FieldState, useForm } from '../../../form/use-form.ts';
 import { text } from '../../../language/texts.ts';
 import { tellOfPasskeys } from '../../../passkeys.ts';
@@ -11,9 +20,9 @@ import { sessionEnded } from '../../session-ended.tsx';
 
 const MAX_BIO = 500;
 
-type Name = Exclude<keyof ProfileUpdateInput, 'avatar' | 'language'>;
+type Name = Exclude<keyof ProfileUpdateInput, 'avatar' | 'language' | 'fields'>;
 
-/** All fields that users may change, in display order, except the avatar (AvatarPicker). */
+/** All documented fields that users may change, in display order, except the avatar (AvatarPicker). */
 const inputs: Record<Name, (props: { field: FieldState }) => JSX.Element> = {
   name: ({ field }) => <TextField field={field} label={text('dashboard.profile.name')} autocomplete="name" />,
   bio: ({ field }) => (
@@ -40,8 +49,16 @@ const inputs: Record<Name, (props: { field: FieldState }) => JSX.Element> = {
 
 const names = Object.keys(inputs) as Name[];
 
-const fieldsOf = (profile: Profile) =>
-  Object.fromEntries(names.map((name) => [name, profile[name]])) as Record<Name, string>;
+const fieldsOf = (profile: Profile): Record<Name | OwnName, string> => ({
+  ...(Object.fromEntries(names.map((name) => [name, profile[name]])) as Record<Name, string>),
+  ...textsOf(writtenFields, profile.fields),
+});
+
+/** Own fields that did not change are not sent. */
+const changeOf = (typed: Record<Name | OwnName, string>, profile: Profile): ProfileUpdateInput => ({
+  ...Object.fromEntries(names.map((name) => [name, typed[name]])),
+  ...(writtenFields.length > 0 && { fields: changedValues(writtenFields, typed, fieldsOf(profile)) }),
+});
 
 interface Props {
   profile: Profile;
@@ -54,12 +71,12 @@ export function ProfileForm({ profile, onChange, picture }: Props) {
   const draft = `profile:${profile.id}`;
   const { field, isBusy, form } = useForm({
     initial: fieldsOf(profile),
-    required: { name: text('dashboard.profile.nameMissing') },
-    draft: { key: draft, names },
+    required: { name: text('dashboard.profile.nameMissing'), ...missingFields() },
+    draft: { key: draft, names: [...names, ...writtenFields.map(nameOf)] },
     async send(typed) {
       setSaved(false);
       await picture.current;
-      const { user } = await api.profile.update.mutate(typed);
+      const { user } = await api.profile.update.mutate(changeOf(typed, profile));
       dropDraft(draft);
       onChange(user);
       if (user.name !== profile.name) void tellOfPasskeys(user);
@@ -75,6 +92,9 @@ export function ProfileForm({ profile, onChange, picture }: Props) {
           const Input = inputs[name];
           return <Input key={name} field={field(name)} />;
         })}
+        {writtenFields.map((own) => (
+          <OwnField key={own.name} of={own} field={field(nameOf(own))} marksRequired />
+        ))}
         <Button isBusy={isBusy} busy={text('dashboard.saving')}>
           {text('dashboard.profile.save')}
         </Button>

@@ -1,4 +1,7 @@
+import { Fragment } from 'preact';
 import { useRef } from 'preact/hooks';
+import type { Profile as ProfileOfUser } from '../../../api.ts';
+import { labelOf, ownFields, valueText } from '../../../form/own-fields.tsx';
 import { date } from '../../../language/in-readers-language.ts';
 import { markup, text } from '../../../language/texts.ts';
 import { DashboardPage } from '../dashboard-page.tsx';
@@ -15,12 +18,31 @@ export function Profile() {
           <AvatarPicker profile={profile} onChange={onChange} picture={picture} />
           <section class="card">
             <ProfileForm profile={profile} onChange={onChange} picture={picture} />
+            <ReadOnlyFields values={profile.fields} />
             <MemberSince createdAt={profile.createdAt} />
           </section>
         </>
       )}
     </DashboardPage>
   );
+}
+
+/** Fields that others write about the user. */
+function ReadOnlyFields({ values = {} }: { values: ProfileOfUser['fields'] }) {
+  const facts = ownFields
+    .filter(({ write }) => write !== 'owner')
+    .map((field) => ({ label: labelOf(field), value: valueText(field, values[field.name]) }))
+    .filter(({ value }) => value !== '');
+  return facts.length > 0 ? (
+    <dl class="facts">
+      {facts.map(({ label, value }) => (
+        <Fragment key={label}>
+          <dt>{label}</dt>
+          <dd>{value}</dd>
+        </Fragment>
+      ))}
+    </dl>
+  ) : null;
 }
 
 function MemberSince({ createdAt }: { createdAt: number }) {

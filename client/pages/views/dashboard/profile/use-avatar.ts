@@ -2,11 +2,12 @@ import { openPicture, type Picture } from 'account-client/editor';
 import type { ComponentChildren, RefObject } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 import { MAX_IMAGE_BYTES } from '../../../../../server/shared/image-limits.ts';
-import { api, type Profile, refusalIn, uploadAvatar } from '../../../api.ts';
+import { api, type Profile, refusalIn } from '../../../api.ts';
 import { sentenceFor } from '../../../form/use-form.ts';
 import { size } from '../../../language/in-readers-language.ts';
 import { text } from '../../../language/texts.ts';
 import { sessionEnded } from '../../session-ended.tsx';
+import { uploadAvatar } from './upload-avatar.ts';
 
 export interface AvatarProps {
   profile: Profile;

@@ -9,11 +9,14 @@ import { Outcome, unlessGone } from '../outcome.tsx';
 import { AppSetup } from './app-setup.tsx';
 import { useRecentCredential } from './recent-credential.tsx';
 import { RecoveryCodes } from './recovery-codes.tsx';
+import { Row } from './row.tsx';
+import type { RowState } from './use-open-row.ts';
 
 /** This many recovery codes or fewer trigger the hint. */
 const FEW = 3;
 
 interface Props {
+  row: RowState;
   status: TotpStatusOutput;
   email: string;
   /** Resolves once `status` is reloaded. */
@@ -21,18 +24,21 @@ interface Props {
 }
 
 /** The authenticator app and its recovery codes. */
-export function AppCard({ status, email, onChange }: Props) {
+export function AppCard({ row, status, email, onChange }: Props) {
   const { busy, act, ...outcome } = useAction();
   const [setup, setSetup] = useState<TotpBeginOutput>();
   const [codes, setCodes] = useState<string[]>();
+  /** Whether the codes are those of an app that was just set up. */
+  const [isNew, setNew] = useState(false);
   const heading = useRef<HTMLHeadingElement>(null);
-  const { withRecentCredential, question } = useRecentCredential();
+  const { withRecentCredential, question, isAsking } = useRecentCredential();
 
   const begin = () =>
     act('begin', () =>
       withRecentCredential(
         () => api.totp.begin.mutate(),
         (begun) => {
+          setNew(true);
           setSetup(begun);
           return undefined;
         },
@@ -50,7 +56,10 @@ export function AppCard({ status, email, onChange }: Props) {
     act('renew', () =>
       withRecentCredential(
         () => api.recoveryCodes.renew.mutate(),
-        ({ recoveryCodes }) => showCodes(recoveryCodes),
+        ({ recoveryCodes }) => {
+          setNew(false);
+          return showCodes(recoveryCodes);
+        },
       ),
     );
 
@@ -76,55 +85,57 @@ export function AppCard({ status, email, onChange }: Props) {
   };
 
   return (
-    <section class="card" aria-labelledby="authenticator-app">
-      <h2 id="authenticator-app" ref={heading} tabIndex={-1}>
-        {text('dashboard.app.title')}
-      </h2>
-      <div class="stack">
-        <Outcome {...outcome} />
-        <Status status={status} />
-        {!status.enabled && !setup && (
+    <Row
+      row={row}
+      icon="phone"
+      title={text('dashboard.app.title')}
+      state={<State status={status} />}
+      action={text(status.enabled ? 'dashboard.security.manage' : 'dashboard.security.setUp')}
+      heading={heading}
+    >
+      <Outcome {...outcome} />
+      {!setup && !codes && <p>{text(status.enabled ? 'dashboard.app.onExplained' : 'dashboard.app.offExplained')}</p>}
+      {!status.enabled && !setup && !codes && (
+        <Button
+          isBusy={busy === 'begin'}
+          isAsking={isAsking}
+          busy={text('common.oneMoment')}
+          onClick={() => void begin()}
+        >
+          {text('dashboard.app.setUp')}
+        </Button>
+      )}
+      {setup && <AppSetup setup={setup} onEnabled={showCodes} onCancel={close} />}
+      {codes && <RecoveryCodes codes={codes} email={email} step={isNew ? 3 : undefined} onClose={close} />}
+      {status.enabled && !codes && (
+        <div class="choices">
           <Button
             kind="secondary"
-            isBusy={busy === 'begin'}
-            busy={text('common.oneMoment')}
-            onClick={() => void begin()}
+            isBusy={busy === 'renew'}
+            isAsking={isAsking}
+            busy={text('dashboard.app.renewing')}
+            onClick={() => void renew()}
           >
-            {text('dashboard.app.setUp')}
+            {text('dashboard.app.renewCodes')}
           </Button>
-        )}
-        {setup && <AppSetup setup={setup} onEnabled={showCodes} onCancel={close} />}
-        {codes && <RecoveryCodes codes={codes} email={email} onClose={close} />}
-        {status.enabled && (
-          <div class="choices">
-            <Button
-              kind="secondary"
-              isBusy={busy === 'renew'}
-              busy={text('dashboard.app.renewing')}
-              onClick={() => void renew()}
-            >
-              {text('dashboard.app.renewCodes')}
-            </Button>
-            <Button
-              kind="secondary"
-              isBusy={busy === 'off'}
-              busy={text('dashboard.app.turningOff')}
-              onClick={() => void turnOff()}
-            >
-              {text('dashboard.app.turnOff')}
-            </Button>
-          </div>
-        )}
-        {question}
-      </div>
-    </section>
+          <Button
+            kind="secondary"
+            isBusy={busy === 'off'}
+            isAsking={isAsking}
+            busy={text('dashboard.app.turningOff')}
+            onClick={() => void turnOff()}
+          >
+            {text('dashboard.app.turnOff')}
+          </Button>
+        </div>
+      )}
+      {question}
+    </Row>
   );
 }
 
-function Status({ status: { enabled, enabledAt, recoveryCodesLeft: left } }: { status: TotpStatusOutput }) {
-  if (!enabled || enabledAt === undefined) {
-    return <p>{text('dashboard.app.off')}</p>;
-  }
+function State({ status: { enabled, enabledAt, recoveryCodesLeft: left } }: { status: TotpStatusOutput }) {
+  if (!enabled || enabledAt === undefined) return <>{text('dashboard.app.off')}</>;
   return (
     <>
       <p>{text('dashboard.app.on', { date: date(enabledAt) })}</p>

@@ -1,13 +1,14 @@
 import type { TotpBeginOutput } from 'account-client';
-import { useLayoutEffect, useRef } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { api } from '../../../api.ts';
-import { TextField } from '../../../form/fields.tsx';
+import { CodeField } from '../../../form/code-field.tsx';
 import { Button, Form } from '../../../form/form.tsx';
 import { useForm } from '../../../form/use-form.ts';
 import { markup, text } from '../../../language/texts.ts';
 import { sessionEnded } from '../../session-ended.tsx';
 import { useRecentCredential } from './recent-credential.tsx';
 import { CopyButton } from './recovery-codes.tsx';
+import { Step } from './step.tsx';
 
 interface Props {
   setup: TotpBeginOutput;
@@ -15,11 +16,39 @@ interface Props {
   onCancel(): void;
 }
 
-/** Shows the secret for the app, which the first code activates. */
-export function AppSetup({ setup: { secret, qr }, onEnabled, onCancel }: Props) {
-  const heading = useRef<HTMLHeadingElement>(null);
-  useLayoutEffect(() => heading.current?.focus(), []);
-  const { withRecentCredential, question } = useRecentCredential();
+/** Sets up an app in two steps, its secret and its first code. The third step are the recovery codes. */
+export function AppSetup(props: Props) {
+  const [step, setStep] = useState<'scan' | 'code'>('scan');
+  return step === 'scan' ? (
+    <Scan {...props} onNext={() => setStep('code')} />
+  ) : (
+    <FirstCode {...props} onBack={() => setStep('scan')} />
+  );
+}
+
+function Scan({ setup: { secret, qr }, onCancel, onNext }: Props & { onNext(): void }) {
+  return (
+    <Step number={1} title={text('dashboard.appSetup.title')}>
+      <p>{text('dashboard.appSetup.scan')}</p>
+      <img class="qr" src={`data:image/svg+xml,${encodeURIComponent(qr)}`} alt={text('dashboard.appSetup.qrCode')} />
+      <div id="app-secret">
+        {markup('dashboard.appSetup.secret', { secret: <code class="large">{inGroups(secret)}</code> })}
+      </div>
+      <CopyButton content={secret}>{text('dashboard.appSetup.copySecret')}</CopyButton>
+      <div class="choices">
+        <Button isBusy={false} busy="" onClick={onNext}>
+          {text('dashboard.appSetup.next')}
+        </Button>
+        <Button kind="quiet" isBusy={false} busy="" onClick={onCancel}>
+          {text('common.cancel')}
+        </Button>
+      </div>
+    </Step>
+  );
+}
+
+function FirstCode({ onEnabled, onBack }: Props & { onBack(): void }) {
+  const { withRecentCredential, question, isAsking } = useRecentCredential();
   const { field, isBusy, form } = useForm({
     initial: { code: '' },
     required: { code: text('dashboard.appSetup.codeMissing') },
@@ -30,42 +59,31 @@ export function AppSetup({ setup: { secret, qr }, onEnabled, onCancel }: Props) 
       );
       return undefined;
     },
-    explain: (refusal) =>
-      refusal.code === 'INVALID_CODE'
-        ? {
-            field: 'code',
-            message: text('dashboard.appSetup.codeWrong'),
-          }
-        : sessionEnded(refusal),
+    explain(refusal) {
+      if (refusal.code !== 'INVALID_CODE') return sessionEnded(refusal);
+      field('code').onInput('');
+      return { field: 'code', message: text('dashboard.appSetup.codeWrong') };
+    },
   });
   return (
-    <section class="question stack" aria-labelledby="app-setup">
-      <h3 id="app-setup" ref={heading} tabIndex={-1}>
-        {text('dashboard.appSetup.title')}
-      </h3>
-      <p>{text('dashboard.appSetup.scan')}</p>
-      <img class="qr" src={`data:image/svg+xml,${encodeURIComponent(qr)}`} alt={text('dashboard.appSetup.qrCode')} />
-      <p id="app-secret">{markup('dashboard.appSetup.secret', { secret: <code>{inGroups(secret)}</code> })}</p>
-      <CopyButton content={secret}>{text('dashboard.appSetup.copySecret')}</CopyButton>
+    <Step number={2} title={text('dashboard.appSetup.codeTitle')}>
       <Form {...form}>
-        <TextField
+        <CodeField
           field={field('code')}
           label={text('dashboard.appSetup.code')}
-          hint={text('dashboard.appSetup.codeHint')}
-          type="digits"
-          autocomplete="one-time-code"
+          submit={() => form.element.current?.requestSubmit()}
         />
         <div class="choices">
-          <Button isBusy={isBusy} busy={text('dashboard.appSetup.turningOn')}>
+          <Button isBusy={isBusy} isAsking={isAsking} busy={text('dashboard.appSetup.turningOn')}>
             {text('dashboard.appSetup.turnOn')}
           </Button>
-          <Button kind="secondary" isBusy={false} busy="" onClick={onCancel}>
-            {text('common.cancel')}
+          <Button kind="quiet" isBusy={false} busy="" onClick={onBack}>
+            {text('dashboard.appSetup.back')}
           </Button>
         </div>
       </Form>
       {question}
-    </section>
+    </Step>
   );
 }
 

@@ -4,11 +4,14 @@ import { deviceLabel } from '../../../../../server/shared/texts/device.ts';
 import { api, type Refusal, refusalIn } from '../../../api.ts';
 import { Alert, Button, Notice } from '../../../form/form.tsx';
 import { sentenceFor } from '../../../form/use-form.ts';
+import { deviceIcon } from '../../../icons/device-icon.ts';
+import { Icon } from '../../../icons/icon.tsx';
 import { dateTime } from '../../../language/in-readers-language.ts';
 import { wayIn } from '../../../language/provider-label.ts';
-import { markup, text } from '../../../language/texts.ts';
+import { text } from '../../../language/texts.ts';
 import { LogOut } from '../../login/log-out.tsx';
 import { sessionEnded } from '../../session-ended.tsx';
+import { Skeleton } from '../../skeleton.tsx';
 import { DashboardPage } from '../dashboard-page.tsx';
 import { unlessGone } from '../outcome.tsx';
 
@@ -72,10 +75,13 @@ function Sessions() {
       <div class="stack">
         {refusal && <Alert>{sessionEnded(refusal)?.message ?? sentenceFor(refusal)}</Alert>}
         {notice && <Notice>{notice}</Notice>}
-        {!sessions && !refusal && <p aria-busy="true">{text('common.oneMoment')}</p>}
+        {!sessions && !refusal && <Skeleton />}
         <ul class="entries">
           {sessions?.map((session) => (
             <li key={session.id}>
+              <span class="mark">
+                <Icon name={deviceIcon(session.device)} />
+              </span>
               <Device session={session} />
               {!session.current && (
                 <Button
@@ -115,7 +121,7 @@ export function Device({ session }: { session: Omit<Session, 'current'> & Partia
   const login = { way: wayIn(method), time: dateTime(createdAt), address };
   return (
     <div id={`device-${id}`}>
-      {current ? markup('dashboard.devices.thisDevice', { device: label }) : label}
+      {label} {current && <span class="badge success">{text('dashboard.devices.thisDevice')}</span>}
       <p class="hint">
         {isUsedSince
           ? text('dashboard.devices.loggedInAndUsed', { ...login, lastUsed: dateTime(lastUsedAt) })

@@ -3,14 +3,16 @@ import { api, type Profile } from '../../../api.ts';
 import { TextField } from '../../../form/fields.tsx';
 import { Button, Form, Notice } from '../../../form/form.tsx';
 import { useForm } from '../../../form/use-form.ts';
-import { markup, text } from '../../../language/texts.ts';
+import { text } from '../../../language/texts.ts';
 import { MailboxHint } from '../../../page.tsx';
 import { dropDraft } from '../../../session/draft.ts';
 import { sessionEnded } from '../../session-ended.tsx';
 import { useRecentCredential } from './recent-credential.tsx';
+import { Row } from './row.tsx';
+import type { RowState } from './use-open-row.ts';
 
 /** Requests an email change, which takes effect only by the mailed link. */
-export function EmailCard({ profile: { id, email } }: { profile: Profile }) {
+export function EmailCard({ row, profile: { id, email } }: { row: RowState; profile: Profile }) {
   const [isAsked, setAsked] = useState(false);
   const { withRecentCredential, question, isAsking } = useRecentCredential();
   const draft = `email:${id}`;
@@ -31,12 +33,12 @@ export function EmailCard({ profile: { id, email } }: { profile: Profile }) {
     },
     explain: sessionEnded,
   });
+  /** A name of its own: `email` is the id of the row. */
+  const own = { ...field('email'), name: 'new-email' };
   return (
-    <section class="card" aria-labelledby="email-card">
-      <h2 id="email-card">{text('common.email')}</h2>
-      <p>{markup('dashboard.email.current', { email: <strong>{email}</strong> })}</p>
+    <Row row={row} icon="mail" title={text('common.email')} state={email} action={text('dashboard.security.change')}>
       <Form {...form}>
-        <TextField field={field('email')} label={text('dashboard.email.new')} type="email" autocomplete="email" />
+        <TextField field={own} label={text('dashboard.email.new')} type="email" autocomplete="email" />
         <Button isBusy={isBusy} isAsking={isAsking} busy={text('common.sending')}>
           {text('dashboard.email.change')}
         </Button>
@@ -44,10 +46,10 @@ export function EmailCard({ profile: { id, email } }: { profile: Profile }) {
       {question}
       {isAsked && !isBusy && (
         <>
-          <Notice>{text('dashboard.email.asked')}</Notice>
+          <Notice stays>{text('dashboard.email.asked')}</Notice>
           <MailboxHint />
         </>
       )}
-    </section>
+    </Row>
   );
 }

@@ -3,21 +3,25 @@ import { useRef } from 'preact/hooks';
 import { api } from '../../../api.ts';
 import { Button } from '../../../form/form.tsx';
 import { useAction } from '../../../form/use-action.ts';
+import { Icon } from '../../../icons/icon.tsx';
 import { date, dateTime } from '../../../language/in-readers-language.ts';
 import { text } from '../../../language/texts.ts';
 import { Outcome, unlessGone } from '../outcome.tsx';
 import { NewKey } from './new-key.tsx';
+import { Row } from './row.tsx';
+import type { RowState } from './use-open-row.ts';
 
 type Key = KeysListOutput['data'][number];
 
 interface Props {
+  row: RowState;
   keys: Key[];
   /** Resolves once `keys` is reloaded. */
   onChange(): Promise<void>;
 }
 
 /** The user's access keys. */
-export function KeysCard({ keys, onChange }: Props) {
+export function KeysCard({ row, keys, onChange }: Props) {
   /** `busy` is the id being revoked. */
   const { busy, act, ...outcome } = useAction();
   const heading = useRef<HTMLHeadingElement>(null);
@@ -32,32 +36,37 @@ export function KeysCard({ keys, onChange }: Props) {
     });
 
   return (
-    <section class="card" aria-labelledby="keys">
-      <h2 id="keys" ref={heading} tabIndex={-1}>
-        {text('dashboard.keys.title')}
-      </h2>
-      <div class="stack">
-        <Outcome {...outcome} />
-        <p>{text('dashboard.keys.explanation')}</p>
-        <ul class="entries">
-          {keys.map((key) => (
-            <li key={key.id}>
-              <Listed listed={key} />
-              <Button
-                kind="secondary"
-                isBusy={busy === key.id}
-                busy={text('dashboard.keys.revoking')}
-                describedBy={`key-${key.id}`}
-                onClick={() => void revoke(key)}
-              >
-                {text('dashboard.keys.revoke')}
-              </Button>
-            </li>
-          ))}
-        </ul>
-        <NewKey onCreated={onChange} />
-      </div>
-    </section>
+    <Row
+      row={row}
+      icon="key"
+      title={text('dashboard.keys.title')}
+      state={keys.length > 0 ? text('dashboard.keys.count', { count: keys.length }) : text('dashboard.keys.none')}
+      action={text(keys.length > 0 ? 'dashboard.security.manage' : 'dashboard.security.add')}
+      heading={heading}
+    >
+      <Outcome {...outcome} />
+      <p>{text('dashboard.keys.explanation')}</p>
+      <ul class="entries">
+        {keys.map((key) => (
+          <li key={key.id}>
+            <span class="mark">
+              <Icon name="key" />
+            </span>
+            <Listed listed={key} />
+            <Button
+              kind="secondary"
+              isBusy={busy === key.id}
+              busy={text('dashboard.keys.revoking')}
+              describedBy={`key-${key.id}`}
+              onClick={() => void revoke(key)}
+            >
+              {text('dashboard.keys.revoke')}
+            </Button>
+          </li>
+        ))}
+      </ul>
+      <NewKey onCreated={onChange} />
+    </Row>
   );
 }
 

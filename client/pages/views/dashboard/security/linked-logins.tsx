@@ -4,6 +4,7 @@ import { useRef } from 'preact/hooks';
 import { api } from '../../../api.ts';
 import { Button } from '../../../form/form.tsx';
 import { useAction } from '../../../form/use-action.ts';
+import { ProviderLogo } from '../../../icons/provider-logo.tsx';
 import { date } from '../../../language/in-readers-language.ts';
 import { providerLabel, providerLabelFirst } from '../../../language/provider-label.ts';
 import { text } from '../../../language/texts.ts';
@@ -11,17 +12,20 @@ import { rememberProvider } from '../../../session/last-provider.ts';
 import { settings } from '../../../settings.ts';
 import { Outcome, unlessGone } from '../outcome.tsx';
 import { useRecentCredential } from './recent-credential.tsx';
+import { Row } from './row.tsx';
+import type { RowState } from './use-open-row.ts';
 
 type Identity = IdentitiesListOutput['data'][number];
 
 interface Props {
+  row: RowState;
   methods: IdentitiesListOutput;
   /** Resolves once `methods` is reloaded. */
   onChange(): Promise<void>;
 }
 
 /** The linked identities, each with a button to unlink it, and buttons to link more. */
-export function LinkedLogins({ methods: { data: identities, hasPassword }, onChange }: Props) {
+export function LinkedLogins({ row, methods: { data: identities }, onChange }: Props) {
   /** `busy` is the id being unlinked, or the name of the provider being linked. */
   const { busy, act, ...outcome } = useAction();
   const heading = useRef<HTMLHeadingElement>(null);
@@ -54,47 +58,52 @@ export function LinkedLogins({ methods: { data: identities, hasPassword }, onCha
 
   if (settings.providers.length === 0 && identities.length === 0) return null;
   return (
-    <section class="card" aria-labelledby="linked-logins">
-      <h2 id="linked-logins" ref={heading} tabIndex={-1}>
-        {text('dashboard.linkedLogins.title')}
-      </h2>
-      <div class="stack">
-        <Outcome {...outcome} />
-        {identities.length === 0 && hasPassword && <p>{text('dashboard.linkedLogins.passwordOnly')}</p>}
-        <ul class="entries">
-          {identities.map((identity) => (
-            <li key={identity.id}>
-              <Linked identity={identity} />
-              <Button
-                kind="secondary"
-                isBusy={busy === identity.id}
-                isAsking={isAsking}
-                busy={text('dashboard.linkedLogins.unlinking')}
-                describedBy={`identity-${identity.id}`}
-                onClick={() => void unlink(identity)}
-              >
-                {text('dashboard.linkedLogins.unlink')}
-              </Button>
-              {busy === identity.id && question}
-            </li>
-          ))}
-        </ul>
-        {settings.providers.map((provider) => (
-          <Fragment key={provider}>
+    <Row
+      row={row}
+      icon="link"
+      title={text('dashboard.linkedLogins.title')}
+      state={stateOf(identities)}
+      action={text(identities.length > 0 ? 'dashboard.security.manage' : 'dashboard.security.add')}
+      heading={heading}
+    >
+      <Outcome {...outcome} />
+      <ul class="entries">
+        {identities.map((identity) => (
+          <li key={identity.id}>
+            <span class="mark">
+              <ProviderLogo provider={identity.provider} />
+            </span>
+            <Linked identity={identity} />
             <Button
               kind="secondary"
-              isBusy={busy === provider}
+              isBusy={busy === identity.id}
               isAsking={isAsking}
-              busy={text('common.oneMoment')}
-              onClick={() => void link(provider)}
+              busy={text('dashboard.linkedLogins.unlinking')}
+              describedBy={`identity-${identity.id}`}
+              onClick={() => void unlink(identity)}
             >
-              {labelFor(provider, identities)}
+              {text('dashboard.linkedLogins.unlink')}
             </Button>
-            {busy === provider && question}
-          </Fragment>
+            {busy === identity.id && question}
+          </li>
         ))}
-      </div>
-    </section>
+      </ul>
+      {settings.providers.map((provider) => (
+        <Fragment key={provider}>
+          <Button
+            kind="secondary"
+            icon={<ProviderLogo provider={provider} />}
+            isBusy={busy === provider}
+            isAsking={isAsking}
+            busy={text('common.oneMoment')}
+            onClick={() => void link(provider)}
+          >
+            {labelFor(provider, identities)}
+          </Button>
+          {busy === provider && question}
+        </Fragment>
+      ))}
+    </Row>
   );
 }
 
@@ -107,6 +116,12 @@ export function Linked({ identity: { id, provider, email, createdAt } }: { ident
     </div>
   );
 }
+
+/** The providers, each once. */
+const stateOf = (identities: Identity[]): string => {
+  const names = new Set(identities.map(({ provider }) => providerLabelFirst(provider)));
+  return names.size > 0 ? [...names].join(', ') : text('dashboard.linkedLogins.none');
+};
 
 const labelFor = (provider: string, identities: Identity[]): string =>
   text(

@@ -69,14 +69,14 @@ export function NewKey({ onCreated }: { onCreated(): Promise<void> }) {
           autocomplete="off"
           hint={text('dashboard.keys.daysHint')}
         />
-        <Button kind="secondary" isBusy={isBusy} isAsking={isAsking} busy={text('dashboard.keys.creating')}>
+        <Button isBusy={isBusy} isAsking={isAsking} busy={text('dashboard.keys.creating')}>
           {text('dashboard.keys.create')}
         </Button>
       </Form>
       {question}
       {secret && !isBusy && (
         <>
-          <Notice>{text('dashboard.keys.created')}</Notice>
+          <Notice stays>{text('dashboard.keys.created')}</Notice>
           <p>
             {text('dashboard.keys.key')}: <code>{secret}</code>
           </p>

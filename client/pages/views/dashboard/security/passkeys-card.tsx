@@ -5,28 +5,32 @@ import { TextField } from '../../../form/fields.tsx';
 import { Button, Form } from '../../../form/form.tsx';
 import { useAction } from '../../../form/use-action.ts';
 import { useForm } from '../../../form/use-form.ts';
+import { Icon } from '../../../icons/icon.tsx';
 import { date, dateTime } from '../../../language/in-readers-language.ts';
 import { text } from '../../../language/texts.ts';
 import { addPasskey, hasPasskeys, tellOfPasskeys } from '../../../passkeys.ts';
 import { sessionEnded } from '../../session-ended.tsx';
 import { Outcome, unlessGone } from '../outcome.tsx';
 import { useRecentCredential } from './recent-credential.tsx';
+import { Row } from './row.tsx';
+import type { RowState } from './use-open-row.ts';
 
 type Passkey = PasskeysListOutput['data'][number];
 
 interface Props {
+  row: RowState;
   passkeys: Passkey[];
   /** Resolves once `passkeys` is reloaded. */
   onChange(): Promise<void>;
 }
 
 /** The user's passkeys. A new one is named after its authenticator and can be renamed. */
-export function PasskeysCard({ passkeys, onChange }: Props) {
+export function PasskeysCard({ row, passkeys, onChange }: Props) {
   /** `busy` is the id being removed, or `add`. */
   const { busy, act, ...outcome } = useAction();
   const [renaming, setRenaming] = useState('');
   const heading = useRef<HTMLHeadingElement>(null);
-  const { withRecentCredential, question } = useRecentCredential();
+  const { withRecentCredential, question, isAsking } = useRecentCredential();
 
   const changed = async () => {
     await onChange();
@@ -54,62 +58,79 @@ export function PasskeysCard({ passkeys, onChange }: Props) {
       ),
     );
 
+  const closeRename = () => {
+    setRenaming('');
+    // The pressed button is gone.
+    heading.current?.focus();
+  };
+
   if (!hasPasskeys && passkeys.length === 0) return null;
   return (
-    <section class="card" aria-labelledby="passkeys">
-      <h2 id="passkeys" ref={heading} tabIndex={-1}>
-        {text('dashboard.passkeys.title')}
-      </h2>
-      <div class="stack">
-        <Outcome {...outcome} />
-        <p>{text('dashboard.passkeys.explanation')}</p>
-        <ul class="entries">
-          {passkeys.map((passkey) => (
-            <li key={passkey.id}>
-              {renaming === passkey.id ? (
-                <Rename passkey={passkey} onChange={onChange} onClose={() => setRenaming('')} />
-              ) : (
-                <>
-                  <Listed passkey={passkey} />
-                  <div class="choices">
-                    <Button
-                      kind="secondary"
-                      isBusy={false}
-                      busy=""
-                      describedBy={`passkey-${passkey.id}`}
-                      onClick={() => setRenaming(passkey.id)}
-                    >
-                      {text('dashboard.passkeys.rename')}
-                    </Button>
-                    <Button
-                      kind="secondary"
-                      isBusy={busy === passkey.id}
-                      busy={text('dashboard.removing')}
-                      describedBy={`passkey-${passkey.id}`}
-                      onClick={() => void remove(passkey)}
-                    >
-                      {text('dashboard.passkeys.remove')}
-                    </Button>
-                  </div>
-                </>
-              )}
-              {busy === passkey.id && question}
-            </li>
-          ))}
-        </ul>
-        {hasPasskeys && (
-          <Button
-            kind="secondary"
-            isBusy={busy === 'add'}
-            busy={text('dashboard.passkeys.adding')}
-            onClick={() => void add()}
-          >
-            {text('dashboard.passkeys.add')}
-          </Button>
-        )}
-        {busy === 'add' && question}
-      </div>
-    </section>
+    <Row
+      row={row}
+      icon="passkey"
+      title={text('dashboard.passkeys.title')}
+      state={
+        passkeys.length > 0
+          ? text('dashboard.passkeys.count', { count: passkeys.length })
+          : text('dashboard.passkeys.none')
+      }
+      action={text(passkeys.length > 0 ? 'dashboard.security.manage' : 'dashboard.security.add')}
+      heading={heading}
+    >
+      <Outcome {...outcome} />
+      <p>{text('dashboard.passkeys.explanation')}</p>
+      <ul class="entries">
+        {passkeys.map((passkey) => (
+          <li key={passkey.id}>
+            {renaming === passkey.id ? (
+              <Rename passkey={passkey} onChange={onChange} onClose={closeRename} />
+            ) : (
+              <>
+                <span class="mark">
+                  <Icon name="passkey" />
+                </span>
+                <Listed passkey={passkey} />
+                <div class="choices">
+                  <Button
+                    kind="secondary"
+                    isBusy={false}
+                    busy=""
+                    describedBy={`passkey-${passkey.id}`}
+                    onClick={() => setRenaming(passkey.id)}
+                  >
+                    {text('dashboard.passkeys.rename')}
+                  </Button>
+                  <Button
+                    kind="secondary"
+                    isBusy={busy === passkey.id}
+                    isAsking={isAsking}
+                    busy={text('dashboard.removing')}
+                    describedBy={`passkey-${passkey.id}`}
+                    onClick={() => void remove(passkey)}
+                  >
+                    {text('dashboard.passkeys.remove')}
+                  </Button>
+                </div>
+              </>
+            )}
+            {busy === passkey.id && question}
+          </li>
+        ))}
+      </ul>
+      {hasPasskeys && (
+        <Button
+          icon="add"
+          isBusy={busy === 'add'}
+          isAsking={isAsking}
+          busy={text('dashboard.passkeys.adding')}
+          onClick={() => void add()}
+        >
+          {text('dashboard.passkeys.add')}
+        </Button>
+      )}
+      {busy === 'add' && question}
+    </Row>
   );
 }
 

@@ -7,11 +7,16 @@ import { unmetRules } from '../../../form/password-rules.ts';
 import { useForm } from '../../../form/use-form.ts';
 import { text } from '../../../language/texts.ts';
 import { sessionEnded } from '../../session-ended.tsx';
+import { passwordChanged } from '../breached-password.tsx';
 import { useRecentCredential } from './recent-credential.tsx';
+import { Row } from './row.tsx';
+import type { RowState } from './use-open-row.ts';
 
 const empty = { currentPassword: '', newPassword: '' };
 
 interface Props {
+  row: RowState;
+  name: string;
   email: string;
   hasPassword: boolean;
   /** Called after a change, including one made elsewhere. */
@@ -19,7 +24,7 @@ interface Props {
 }
 
 /** Changes the password, or sets the first one of a user of a provider. */
-export function PasswordCard({ email, hasPassword, onChange }: Props) {
+export function PasswordCard({ row, name, email, hasPassword, onChange }: Props) {
   const [isChanged, setChanged] = useState(false);
   const { withRecentCredential, question, isAsking } = useRecentCredential();
   const { field, isBusy, form } = useForm({
@@ -36,6 +41,8 @@ export function PasswordCard({ email, hasPassword, onChange }: Props) {
         () => api.account.changePassword.mutate(input),
         () => {
           setChanged(true);
+          row.close();
+          passwordChanged();
           onChange();
           return empty;
         },
@@ -50,8 +57,14 @@ export function PasswordCard({ email, hasPassword, onChange }: Props) {
     },
   });
   return (
-    <section class="card" aria-labelledby="password">
-      <h2 id="password">{text('common.password')}</h2>
+    <Row
+      row={row}
+      icon="password"
+      title={text('common.password')}
+      state={text(hasPassword ? 'dashboard.password.isSet' : 'dashboard.password.notSet')}
+      action={text(hasPassword ? 'dashboard.security.change' : 'dashboard.security.setUp')}
+      notice={isChanged && !isBusy && <Notice>{text('dashboard.password.changed')}</Notice>}
+    >
       <Form {...form}>
         {/* For password managers: the account that the password belongs to. */}
         <input
@@ -66,18 +79,22 @@ export function PasswordCard({ email, hasPassword, onChange }: Props) {
         {hasPassword && (
           <PasswordField field={field('currentPassword')} label={text('dashboard.password.current')} isNew={false} />
         )}
-        <PasswordField field={field('newPassword')} label={text('dashboard.password.new')} isNew />
+        <PasswordField
+          field={field('newPassword')}
+          label={text('dashboard.password.new')}
+          isNew
+          about={[name, email]}
+        />
         <Button isBusy={isBusy} isAsking={isAsking} busy={text('dashboard.password.changing')}>
           {text(hasPassword ? 'dashboard.password.change' : 'dashboard.password.set')}
         </Button>
       </Form>
       {question}
-      {isChanged && !isBusy && <Notice>{text('dashboard.password.changed')}</Notice>}
       {hasPassword && (
-        <p class="aside">
+        <p class="hint">
           <a href={pagePaths.forgotPassword}>{text('dashboard.password.forgot')}</a>
         </p>
       )}
-    </section>
+    </Row>
   );
 }

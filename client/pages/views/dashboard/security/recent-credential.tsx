@@ -1,15 +1,18 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { api, refusalIn } from '../../../api.ts';
-import { PasswordField, TextField } from '../../../form/fields.tsx';
+import { CodeField } from '../../../form/code-field.tsx';
+import { PasswordField } from '../../../form/fields.tsx';
 import { Button, Form } from '../../../form/form.tsx';
 import { useAction } from '../../../form/use-action.ts';
 import { useForm } from '../../../form/use-form.ts';
+import { ProviderLogo } from '../../../icons/provider-logo.tsx';
 import { providerLabel } from '../../../language/provider-label.ts';
 import { text } from '../../../language/texts.ts';
 import { ifAccepted, passkeyFor } from '../../../passkeys.ts';
+import { focusBegun, rememberBegun } from '../../../session/begun.ts';
+import { isActing } from '../../../session/draft.ts';
 import { sessionEnded } from '../../session-ended.tsx';
-import { focusBegun, rememberBegun } from '../begun.ts';
 import { Outcome } from '../outcome.tsx';
 import { isEmpty, readWaysToConfirm, type Typed, type WaysToConfirm } from './ways-to-confirm.ts';
 
@@ -54,7 +57,8 @@ export function useRecentCredential(): {
       try {
         return await then(await call());
       } catch (error) {
-        if (refusalIn(error).code !== 'REAUTHENTICATION_REQUIRED') throw error;
+        // An administrator who acts for the user can give no credential.
+        if (refusalIn(error).code !== 'REAUTHENTICATION_REQUIRED' || isActing()) throw error;
       }
       return (await ask()) ? then(await call()) : undefined;
     },
@@ -107,10 +111,11 @@ function Question({ ways, confirm, cancel }: Asked) {
             href={wayThrough(provider)}
             onClick={() => rememberBegun(section.current?.previousElementSibling)}
           >
+            <ProviderLogo provider={provider} />
             {text('dashboard.confirm.withProvider', { provider: providerLabel(provider) })}
           </a>
         ))}
-        <Button kind="secondary" isBusy={false} busy="" onClick={cancel}>
+        <Button kind="quiet" isBusy={false} busy="" onClick={cancel}>
           {text('common.cancel')}
         </Button>
       </div>
@@ -130,9 +135,9 @@ function TypedCredential({ kind, id, confirm }: { kind: Typed; id: string; confi
     explain(refusal) {
       const { code, message } = refusal;
       if (code === 'INVALID_CREDENTIALS') return { field: kind, message };
-      return code === 'INVALID_CODE'
-        ? { field: kind, message: text('dashboard.confirm.codeWrong') }
-        : sessionEnded(refusal);
+      if (code !== 'INVALID_CODE') return sessionEnded(refusal);
+      field(kind).onInput('');
+      return { field: kind, message: text('dashboard.confirm.codeWrong') };
     },
   });
   /** The name is part of the field's id, because two cards of a page may ask at the same time. */
@@ -142,7 +147,11 @@ function TypedCredential({ kind, id, confirm }: { kind: Typed; id: string; confi
       {kind === 'password' ? (
         <PasswordField field={own} label={text('dashboard.confirm.password')} isNew={false} />
       ) : (
-        <TextField field={own} label={text('dashboard.confirm.code')} type="digits" autocomplete="one-time-code" />
+        <CodeField
+          field={own}
+          label={text('dashboard.confirm.code')}
+          submit={() => form.element.current?.requestSubmit()}
+        />
       )}
       <Button isBusy={isBusy} busy={text('dashboard.confirm.confirming')}>
         {text('dashboard.confirm.submit')}

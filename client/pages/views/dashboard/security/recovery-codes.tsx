@@ -1,25 +1,25 @@
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { Button } from '../../../form/form.tsx';
+import { useEffect, useState } from 'preact/hooks';
+import { Button, SHOWN_MS } from '../../../form/form.tsx';
 import { markup, text } from '../../../language/texts.ts';
 import { saveFile } from '../../../save-file.ts';
+import { Step } from './step.tsx';
+import '../../../styles/print.css';
 
 interface Props {
   codes: string[];
   /** The email of the account, for the file and the print. */
   email: string;
+  /** The number of the step, while an app is set up. */
+  step?: number | undefined;
   onClose(): void;
 }
 
 /** New recovery codes, which are never shown again. */
-export function RecoveryCodes({ codes, email, onClose }: Props) {
-  const heading = useRef<HTMLHeadingElement>(null);
-  useLayoutEffect(() => heading.current?.focus(), []);
-  const title = text('dashboard.recoveryCodes.title', { email });
+export function RecoveryCodes({ codes, email, step, onClose }: Props) {
+  const title = text('dashboard.recoveryCodes.fileTitle', { email });
   return (
-    <section class="question stack printed" aria-labelledby="recovery-codes">
-      <h3 id="recovery-codes" ref={heading} tabIndex={-1}>
-        {title}
-      </h3>
+    <Step number={step} title={text('dashboard.recoveryCodes.title')} isPrinted>
+      <p class="on-paper">{title}</p>
       <p>{markup('dashboard.recoveryCodes.explanation', { strong: (label) => <strong>{label}</strong> })}</p>
       <ul class="codes">
         {codes.map((code) => (
@@ -32,6 +32,7 @@ export function RecoveryCodes({ codes, email, onClose }: Props) {
         <CopyButton content={codes.join('\n')}>{text('dashboard.recoveryCodes.copy')}</CopyButton>
         <Button
           kind="secondary"
+          icon="download"
           isBusy={false}
           busy=""
           onClick={() =>
@@ -40,29 +41,38 @@ export function RecoveryCodes({ codes, email, onClose }: Props) {
         >
           {text('dashboard.recoveryCodes.download')}
         </Button>
-        <Button kind="secondary" isBusy={false} busy="" onClick={() => print()}>
+        <Button kind="secondary" icon="print" isBusy={false} busy="" onClick={() => print()}>
           {text('dashboard.recoveryCodes.print')}
         </Button>
+      </div>
+      <div class="choices">
         <Button isBusy={false} busy="" onClick={onClose}>
           {text('dashboard.recoveryCodes.close')}
         </Button>
       </div>
-    </section>
+    </Step>
   );
 }
 
 /** Hidden if the browser does not let pages copy: then the text can be selected. */
 export function CopyButton({ content, children }: { content: string; children: string }) {
   const [isCopied, setCopied] = useState(false);
+  useEffect(() => {
+    const timer = isCopied ? setTimeout(() => setCopied(false), SHOWN_MS) : undefined;
+    return () => clearTimeout(timer);
+  }, [isCopied]);
   if (!isSecureContext) return null;
-  const copy = () =>
-    navigator.clipboard.writeText(content).then(
+  const copy = () => {
+    // Emptied first: a live region that does not change is not read again.
+    setCopied(false);
+    return navigator.clipboard.writeText(content).then(
       () => setCopied(true),
-      () => setCopied(false),
+      () => undefined,
     );
+  };
   return (
     <>
-      <Button kind="secondary" isBusy={false} busy="" onClick={() => void copy()}>
+      <Button kind="secondary" icon="copy" isBusy={false} busy="" onClick={() => void copy()}>
         {children}
       </Button>
       <span class="notice-line" role="status">

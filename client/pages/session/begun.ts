@@ -1,4 +1,4 @@
-import { dropDraft, keepDraft, readDraft } from '../../session/draft.ts';
+import { dropDraft, keepDraft, readDraft } from './draft.ts';
 
 /**
  * What the user started on a page before leaving for a provider: the label of the pressed button, and the id of the
@@ -6,15 +6,18 @@ import { dropDraft, keepDraft, readDraft } from '../../session/draft.ts';
  */
 const BEGUN = 'begun';
 
-/** `pressed` is the button or its form. */
+/** In a group the button that waits for the answer. */
+const PRESSED = '[type="submit"], [aria-disabled="true"]';
+
+/** `pressed` is the button, or the form or the group of buttons that has it. */
 export function rememberBegun(pressed: Element | null | undefined): void {
-  const button = pressed instanceof HTMLFormElement ? pressed.querySelector('[type="submit"]') : pressed;
+  const button = pressed instanceof HTMLButtonElement ? pressed : pressed?.querySelector(PRESSED);
   if (!button) return;
-  const { pathname: page, search: query } = location;
-  keepDraft(BEGUN, { page, query, label: button.textContent, describedBy: describedBy(button) });
+  const { pathname: page, search, hash } = location;
+  keepDraft(BEGUN, { page, query: search + hash, label: button.textContent, describedBy: describedBy(button) });
 }
 
-/** The query of this page when the user left, until `focusBegun`. */
+/** The query and the fragment of this page when the user left, until `focusBegun`. */
 export function queryOfBegun(): string {
   const { page, query = '' } = readDraft(BEGUN);
   return page === location.pathname ? query : '';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createFairQueue } from '../../../server/uploads/images/fair-queue.ts';
+import { createFairQueue } from '../../../server/lib/fair-queue.ts';
 
 /** Tasks that report their start and end on demand. */
 function tasks(atOnce: number) {

@@ -1,0 +1,29 @@
+import type { ProfileGetOutput } from 'account-client';
+import { useEffect, useState } from 'preact/hooks';
+import { readProfile } from './account-menu/account-menu.tsx';
+import { time } from './language/in-readers-language.ts';
+import { text } from './language/texts.ts';
+import { LogOut } from './views/login/log-out.tsx';
+
+interface Props {
+  impersonation: NonNullable<ProfileGetOutput['impersonation']>;
+  email: string;
+}
+
+/** Says on every page that an administrator acts for the user, and ends it. */
+export const ImpersonationBar = ({ impersonation: { expiresAt }, email }: Props) => (
+  <section class="impersonation" aria-label={text('common.impersonation.label')}>
+    <p>{text('common.impersonation.bar', { email, time: time(new Date(expiresAt * 1000)) })}</p>
+    <LogOut label={text('common.impersonation.end')} />
+  </section>
+);
+
+/** On pages that do not load the profile themselves, and before it is loaded. */
+export function OwnImpersonationBar() {
+  const [found, setFound] = useState<ProfileGetOutput>();
+  useEffect(() => {
+    readProfile().then(setFound, () => undefined);
+  }, []);
+  if (!found?.impersonation) return null;
+  return <ImpersonationBar impersonation={found.impersonation} email={found.user.email} />;
+}

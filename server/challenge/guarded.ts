@@ -1,0 +1,15 @@
+import type { LimitName } from '../limits/index.ts';
+
+/** The procedures that may demand a challenge, and the limit whose use decides it. They all work without a session. */
+export const guarded = {
+  'auth.register': 'register',
+  'auth.login': 'login',
+  'account.restore': 'login',
+  'auth.forgotPassword': 'mailRequest',
+  'auth.resendVerification': 'mailRequest',
+  'auth.beginEmailCode': 'mailRequest',
+} as const satisfies Record<string, LimitName>;
+
+export type Guarded = keyof typeof guarded;
+
+export const isGuarded = (procedure: string): procedure is Guarded => Object.hasOwn(guarded, procedure);
