@@ -9,10 +9,10 @@ import { images } from './cases/images.ts';
 import { isolation } from './cases/isolation.ts';
 import { memory } from './cases/memory.ts';
 import { oauth } from './cases/oauth.ts';
+import { fields, telemetry } from './cases/options.ts';
 import { login, register } from './cases/passwords.ts';
 import { list, profile, serial } from './cases/reads.ts';
 import { start } from './cases/start.ts';
-import { telemetry } from './cases/telemetry.ts';
 import { presign, update } from './cases/writes.ts';
 import { startMachine } from './parts.ts';
 import { describeMachine, table } from './report.ts';
@@ -44,6 +44,7 @@ const cases: Case[] = [
   events,
   oauth,
   telemetry,
+  fields,
   endurance,
 ];
 

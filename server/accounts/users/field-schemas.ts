@@ -16,10 +16,9 @@ import { rule, text, webAddress } from './text-schemas.ts';
 export const MAX_BYTES = 16 * 1024;
 export const tooLarge = rule('fields_too_large', 'The fields are too long in total');
 
-const isDate = (value: string): boolean => {
-  const date = /^\d{4}-\d\d-\d\d$/.test(value) ? new Date(`${value}T00:00:00Z`) : undefined;
-  return date !== undefined && !Number.isNaN(date.getTime()) && date.toISOString().startsWith(value);
-};
+const isDate = (value: string): boolean =>
+  // A day that the month does not have is a day of the next one.
+  /^\d{4}-\d\d-\d\d$/.test(value) && new Date(`${value}T00:00:00Z`).getUTCDate() === Number(value.slice(8));
 
 /** Texts are trimmed; an empty one is an unset field. */
 const schemaOf = ({ type, maxLength = 0, min, max, choices = [] }: ProfileField): z.ZodType<FieldValue> => {

@@ -10,6 +10,9 @@ const FAR_TOO_LONG = 8192;
 /** In code points. */
 export const lengthOf = (text: string) => (text.length > FAR_TOO_LONG ? text.length : [...text].length);
 
+/** Whether a text has at most this many code points. */
+export const isAtMost = (text: string, max: number) => text.length <= max || lengthOf(text) <= max;
+
 /** Whether a text has a visible character. A name of zero-width characters only is invalid. */
 export const hasVisible = (text: string) => /[^\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/u.test(text);
 
@@ -19,7 +22,7 @@ export const isOneLine = (text: string) => isStorable(text) && !/\p{Cc}/u.test(t
 
 /** Whether a trimmed text is a valid name. */
 export const isName = (text: string) =>
-  lengthOf(text) >= 2 && lengthOf(text) <= 100 && isOneLine(text) && hasVisible(text);
+  lengthOf(text) >= 2 && isAtMost(text, 100) && isOneLine(text) && hasVisible(text);
 
 /** A name for a user who has given only an address. `email` must be valid. */
 export function nameFromAddress(email: string): string {
@@ -35,7 +38,7 @@ export const inboxOf = (email: string): string => email.replace(/^([^+@]+)\+[^@]
 
 /** A web address that is safe to show as a link. */
 export function isWebAddress(value: string): boolean {
-  if (lengthOf(value) > 2048 || !value.isWellFormed() || !/^https?:\/\/[^\s\p{Cc}\\]+$/iu.test(value)) return false;
+  if (!isAtMost(value, 2048) || !value.isWellFormed() || !/^https?:\/\/[^\s\p{Cc}\\]+$/iu.test(value)) return false;
   const url = URL.parse(value);
   return url !== null && url.username === '' && url.password === '';
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isWebAddress, lengthOf } from './text-rules.ts';
+import { isAtMost, isWebAddress } from './text-rules.ts';
 
 /** One rule of a text, with its name in `details`. */
 export const rule = (name: string, error: string) => ({ error, params: { rule: name } });
@@ -7,7 +7,7 @@ export const rule = (name: string, error: string) => ({ error, params: { rule: n
 /** The first rule of each text: other rules never read a text that is too long. Lengths are in code points. */
 export const atMost = (max: number) =>
   [
-    (value: string) => lengthOf(value) <= max,
+    (value: string) => isAtMost(value, max),
     { ...rule('too_long', `Must have at most ${max} characters`), abort: true },
   ] as const;
 

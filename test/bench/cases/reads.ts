@@ -35,7 +35,7 @@ export const profile: Case = {
       const [ours, bare] = await Promise.all(
         [service, koa].map(({ url }) => call(url + path, { headers: { Cookie } })),
       );
-      strictEqual(bare?.body, ours?.body);
+      strictEqual(`${bare?.body}\n`, ours?.body);
     }
     const rounds = await inTurn(
       {
@@ -102,7 +102,7 @@ export const list: Case = {
     const { service, koa } = await servers();
     const path = '/api/users?limit=100';
     const [ours, bare] = await Promise.all([service, koa].map(({ url }) => call(url + path)));
-    strictEqual(bare?.body, ours?.body);
+    strictEqual(`${bare?.body}\n`, ours?.body);
     const ask = (): Ask => ({ path, isRight: (body) => body === ours?.body });
     const rounds = await inTurn({ ours: { ...service, ask }, koa: { ...koa, ask } }, extent(quick));
     return [
