@@ -7,7 +7,6 @@ import { Icon } from './icons/icon.tsx';
 import { OwnImpersonationBar } from './impersonation-bar.tsx';
 import { LanguagePicker } from './language/language-picker.tsx';
 import { markup, text } from './language/texts.ts';
-import { isActing } from './session/draft.ts';
 import { settings } from './settings.ts';
 
 const { name: siteName = text('common.page.siteName'), logo, home } = settings.brand;
@@ -37,7 +36,7 @@ export function Page({
   isLoading = false,
   actions,
   nav,
-  bar = isActing() && <OwnImpersonationBar />,
+  bar = settings.impersonation && <OwnImpersonationBar />,
   children,
 }: Props) {
   const heading = useRef<HTMLHeadingElement>(null);

@@ -80,6 +80,22 @@ inBrowser(
       );
     });
 
+    test('a tab that has not read the profile yet shows the bar', async () => {
+      const { call, visit } = scenario();
+      const admin = await administrator(scenario());
+      const { session } = await setUpApp(scenario(), admin);
+      const user = await verified(scenario());
+      const acting = sessionIn(await call('users.impersonate', { id: user.id }, { session }));
+      for (const path of ['/login', '/register', '/confirm-email', '/device', '/nowhere'])
+        await visit(
+          async (page) => {
+            await page.goto(path);
+            await page.getByText(`You are acting as ${user.email}`).waitFor();
+          },
+          { session: acting ?? '' },
+        );
+    });
+
     test('no bar is shown in the sessions of the user', async () => {
       const { visit } = scenario();
       const admin = await administrator(scenario());
