@@ -5,7 +5,7 @@ import { endurance } from './cases/endurance.ts';
 import { enumeration } from './cases/enumeration.ts';
 import { events } from './cases/events.ts';
 import { growth } from './cases/growth.ts';
-import { images } from './cases/images.ts';
+import { images, variants } from './cases/images.ts';
 import { isolation } from './cases/isolation.ts';
 import { memory } from './cases/memory.ts';
 import { oauth } from './cases/oauth.ts';
@@ -37,6 +37,7 @@ const cases: Case[] = [
   connections,
   processes,
   images,
+  variants,
   start,
   memory,
   growth,

@@ -5,8 +5,11 @@ import sharp from 'sharp';
 import { createImages, type SentImage } from '../../../server/uploads/images/images.ts';
 import { photograph, png } from '../../contract/uploads/corpus.ts';
 import type { Batch } from '../baselines/sharp.ts';
-import type { Case } from '../case.ts';
-import { duration, median } from '../measure.ts';
+import type { Case, Result } from '../case.ts';
+import { imageForm } from '../image-form.ts';
+import { cpuOfTree, duration, median } from '../measure.ts';
+import { addPeople } from '../people.ts';
+import { logIn } from '../servers.ts';
 
 interface Conversion {
   name: string;
@@ -88,5 +91,48 @@ export const images: Case = {
       others: { 'bare sharp': { perSecond: bare } },
       toLimit: { value: ratio, goal: { atLeast: 0.95 } },
     }));
+  },
+};
+
+/** The cost of the smaller pictures: whole uploads with the default IMAGE_SIZES, and with none. */
+export const variants: Case = {
+  name: 'variants',
+  async run({ parts, quick }) {
+    const { s3 } = await parts.startSinks();
+    const uploaderTo = async (env: Record<string, string>) => {
+      const limits = { LIMIT_UPLOAD: '1000000/3600', UPLOAD_QUOTA: String(2 ** 40) };
+      const { service, database } = await parts.startProduction({ ...s3.env, ...limits, ...env });
+      await addPeople(database, 1);
+      const person = await logIn(service.url, database, 0);
+      const { pid } = service;
+      if (pid === undefined) throw new Error('the service does not run');
+      /** CPU of one upload, in ms. */
+      return async (upload: Awaited<ReturnType<typeof imageForm>>, amount: number) => {
+        const before = cpuOfTree(pid);
+        for (let n = 0; n < amount; n++) await upload(service.url, person);
+        return (cpuOfTree(pid) - before) / amount;
+      };
+    };
+    const [withThem, without] = [await uploaderTo({}), await uploaderTo({ IMAGE_SIZES: 'off' })];
+    const results: Result[] = [];
+    for (const [width, height] of [
+      [1200, 900],
+      [2400, 1800],
+      [4000, 3000],
+    ] as const) {
+      const upload = await imageForm(await photograph(width, height, 90));
+      const measured: [ours: number, bare: number][] = [];
+      for (let round = -1; round < (quick ? 3 : 9); round++) {
+        const pair: [number, number] = [await withThem(upload, 5), await without(upload, 5)];
+        if (round >= 0) measured.push(pair);
+      }
+      results.push({
+        what: `POST /api/upload/image with its variants: ${(width * height) / 1e6} megapixels`,
+        ours: { cpu: median(measured.map(([ours]) => ours)) },
+        others: { 'IMAGE_SIZES=off': { cpu: median(measured.map(([, bare]) => bare)) } },
+        toLimit: { value: median(measured.map(([ours, bare]) => ours / bare)), goal: { atMost: 1.5 } },
+      });
+    }
+    return results;
   },
 };
