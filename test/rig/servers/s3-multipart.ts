@@ -40,13 +40,17 @@ export function multipartUploads(directory: string, bucket: string) {
   };
 
   const joinParts = async (ctx: Koa.Context, id: string, next: Koa.Next) => {
-    await joining.get(id);
     const parts = await partsOf(id);
     if (parts.length === 0) return refuse(ctx, 404, 'NoSuchUpload');
     if (parts.slice(0, -1).some(({ size }) => size < MIN_PART_BYTES)) return refuse(ctx, 400, 'EntityTooSmall');
-    const done = next();
+    await next();
+  };
+
+  /** One call after the other: s3rver joins twice what is joined at once. */
+  const inTurn = (id: string, work: () => Promise<unknown>): Promise<unknown> => {
+    const done = (joining.get(id) ?? Promise.resolve()).catch(() => undefined).then(work);
     joining.set(id, done);
-    await done;
+    return done;
   };
 
   const sendPart = async (ctx: Koa.Context, id: string, next: Koa.Next) => {
@@ -76,7 +80,7 @@ export function multipartUploads(directory: string, bucket: string) {
     else if (ctx.method === 'PUT') await sendPart(ctx, id, next);
     // The addresses of parts are for PUT only.
     else if ('X-Amz-Signature' in ctx.query) refuse(ctx, 403, 'SignatureDoesNotMatch');
-    else if (ctx.method === 'POST') await joinParts(ctx, id, next);
+    else if (ctx.method === 'POST') await inTurn(id, () => joinParts(ctx, id, next));
     else if (ctx.method === 'GET') {
       const elements = (await partsOf(id)).map(
         ({ part, etag, size }) =>
