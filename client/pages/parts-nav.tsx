@@ -1,5 +1,6 @@
 import type { PagePath } from '../../server/shared/page-paths.ts';
 import { Icon, type IconName } from './icons/icon.tsx';
+import './styles/lists.css';
 
 export interface Part {
   path: PagePath;

@@ -16,7 +16,7 @@ inBrowser(['embedded', 'real'], (scenario) => {
           await page.goto('/admin/applications');
           await heading(page, 'Applications');
           const add = page.getByRole('region', { name: 'Add an application' });
-          const submit = add.getByRole('button', { name: 'Add' });
+          const submit = add.getByRole('button', { name: 'Add application' });
           await add.getByLabel('Name').fill(name);
           await add.getByLabel('Redirect addresses', { exact: true }).fill('http://shop.example.com/callback');
           await submit.click();
@@ -24,6 +24,7 @@ inBrowser(['embedded', 'real'], (scenario) => {
           await add
             .getByLabel('Redirect addresses', { exact: true })
             .fill('https://shop.example.com/callback\nhttps://shop.example.com/b');
+          await add.getByText('Advanced').click();
           await add.getByLabel('Back-channel logout address').fill('https://10.0.0.1/logged-out');
           await submit.click();
           await add.getByText('This address cannot be used: it must be a public https:// address').waitFor();

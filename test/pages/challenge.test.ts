@@ -28,7 +28,7 @@ describe('CHALLENGE=always', () => {
             await page.keyboard.type(value);
           }
           await reachAndPress(page, 'Create account');
-          await page.waitForURL('**/verify-email');
+          await page.waitForURL('**/verify-email?sent');
           expect(workers).toHaveLength(1);
           expect(new URL(workers[0] ?? '').origin).toBe(new URL(page.url()).origin);
         });

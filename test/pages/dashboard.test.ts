@@ -15,7 +15,7 @@ inBrowser(['embedded', 'real'], (scenario) => {
           ['Security', 'Security', email],
           ['Devices', 'Devices', 'This device'],
           ['Activity', 'Activity', 'Logged in with a password'],
-          ['Profile', 'Your profile', 'Choose, drop or paste a picture'],
+          ['Profile', 'Your profile', 'Choose, drop or paste a JPEG'],
         ] as const) {
           await parts.getByRole('link', { name: label }).press('Enter');
           await heading(page, title);

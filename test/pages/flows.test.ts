@@ -112,7 +112,7 @@ inBrowser(['embedded', 'real'], (scenario) => {
         await devices.nth(3).waitFor({ state: 'detached' });
         expect(await other.count()).toBe(0);
         expect(await isAlive(call, phone ?? '')).toBe(false);
-        await press(page, 'End all others');
+        await press(page, 'End all other sessions');
         await said(page, 'status', 'The other sessions in this list have ended.');
         expect(await devices.count()).toBe(1);
         expect(await Promise.all(others.map((each) => isAlive(call, each)))).toEqual([false, false]);

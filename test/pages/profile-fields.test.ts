@@ -73,7 +73,7 @@ inBrowser(
         await page.getByLabel('Password').fill(PASSWORD);
         await page.getByLabel('Username').fill(`${taken}x`);
         await press(page, 'Create account');
-        await page.waitForURL('**/verify-email');
+        await page.waitForURL('**/verify-email?sent');
         expect(await page.evaluate('JSON.stringify(sessionStorage)')).not.toContain(taken);
       });
       const [user] = await stack.database('select fields from users where email = ?', [email]);

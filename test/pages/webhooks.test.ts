@@ -20,7 +20,7 @@ inBrowser(
           const add = page.getByRole('region', { name: 'Add a webhook' });
           await add.getByLabel('Address').fill(`${receiver.url}/hook`);
           await add.getByLabel('Description').fill('CRM');
-          await add.getByRole('button', { name: 'Add' }).click();
+          await add.getByRole('button', { name: 'Add webhook' }).click();
           await add.getByText('The webhook was added.').waitFor();
           expect(await add.locator('code').innerText()).toMatch(/^whsec_/);
           const entry = page.getByRole('listitem').filter({ hasText: receiver.url }).first();

@@ -172,6 +172,7 @@ export function PasswordField({ isNew, about = [], field, label }: PasswordProps
       <div class="password">
         <input
           {...describe(field, hint)}
+          {...(isMarked && { 'aria-invalid': 'true' as const })}
           {...(isShown ? inputTypes.text : ({ type: 'password' } as const))}
           autocomplete={isNew ? 'new-password' : 'current-password'}
           autocapitalize="none"

@@ -54,7 +54,15 @@ function CodeForm({ onAsked }: { onAsked(asked: AuthorizationsDeviceOutput): voi
     <Page title={text('entry.device.title')}>
       <p>{text('entry.device.instruction')}</p>
       <Form {...form}>
-        <TextField field={field('userCode')} label={text('entry.device.code')} type="letters" autocomplete="off" />
+        <div class="code">
+          <TextField
+            field={field('userCode')}
+            label={text('entry.device.code')}
+            placeholder="XXXX-XXXX"
+            type="letters"
+            autocomplete="off"
+          />
+        </div>
         <Button isBusy={isBusy} busy={text('common.oneMoment')}>
           {text('entry.device.continue')}
         </Button>

@@ -6,9 +6,9 @@ export function NotFound() {
   return (
     <Page title={text('common.notFound.title')}>
       <p>{text('common.notFound.explanation')}</p>
-      <p>
-        <a href={pagePaths.home}>{text('common.toStart')}</a>
-      </p>
+      <a class="primary button" href={pagePaths.home}>
+        {text('common.toStart')}
+      </a>
     </Page>
   );
 }

@@ -88,7 +88,7 @@ function Open() {
     async send(typed) {
       await api.auth.register.mutate({ ...personIn(typed), returnTo: wayBack() });
       dropFromDraft(beforeLogin, ownNames);
-      location.assign(pagePaths.verifyEmail);
+      location.assign(`${pagePaths.verifyEmail}?sent`);
       return undefined;
     },
     explain,

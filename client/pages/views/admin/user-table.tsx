@@ -17,7 +17,7 @@ interface Props {
 export const UserTable = ({ users, listing }: Props) => (
   <table class="users">
     <thead>
-      <tr>
+      <tr data-label={text('admin.columns.sortBy')}>
         <Column label={text('admin.columns.name')} up="name" down="-name" listing={listing} />
         <Column label={text('common.email')} up="email" down="-email" listing={listing} />
         <th scope="col">{text('admin.columns.standing')}</th>

@@ -19,6 +19,10 @@ const empty = {
   resources: '',
   trusted: '',
 };
+/** The kinds to which no browser comes back. */
+const unredirected = ['device', 'service'];
+const advanced = ['postLogoutRedirectUris', 'backchannelLogoutUri', 'resources'] as const;
+
 /** The service checks the entries. */
 const entriesIn = (list: string) => list.split(/\s+/).filter(Boolean);
 
@@ -44,9 +48,11 @@ export function AddApplication({ onAdded }: { onAdded(): Promise<void> }) {
       const given = {
         name,
         kind,
-        redirectUris: entriesIn(redirectUris),
-        postLogoutRedirectUris: entriesIn(postLogoutRedirectUris),
-        backchannelLogoutUri: backchannelLogoutUri || null,
+        ...(!unredirected.includes(kind) && {
+          redirectUris: entriesIn(redirectUris),
+          postLogoutRedirectUris: entriesIn(postLogoutRedirectUris),
+          backchannelLogoutUri: backchannelLogoutUri || null,
+        }),
         scopes: entriesIn(scopes),
         resources: entriesIn(resources),
         trusted: trusted !== '',
@@ -70,31 +76,22 @@ export function AddApplication({ onAdded }: { onAdded(): Promise<void> }) {
       return sessionEnded(refusal);
     },
   });
+  const isRedirected = !unredirected.includes(field('kind').value);
+  const hasAdvancedError = advanced.some((name) => field(name).error) || undefined;
   return (
     <section class="card" aria-labelledby="add-application">
       <h2 id="add-application">{text('apps.add.title')}</h2>
       <Form {...form}>
         <TextField field={field('name')} label={text('apps.add.name')} autocomplete="off" />
         <SelectField field={field('kind')} label={text('apps.add.kind')} options={Object.entries(kindTexts())} />
-        <TextArea
-          field={field('redirectUris')}
-          label={text('apps.add.redirects')}
-          hint={text('apps.add.redirectsHint')}
-          rows={2}
-        />
-        <TextArea
-          field={field('postLogoutRedirectUris')}
-          label={text('apps.add.postLogout')}
-          hint={text('apps.add.postLogoutHint')}
-          rows={1}
-        />
-        <TextField
-          field={field('backchannelLogoutUri')}
-          label={text('apps.add.backchannel')}
-          type="letters"
-          autocomplete="off"
-          hint={text('apps.add.backchannelHint')}
-        />
+        {isRedirected && (
+          <TextArea
+            field={field('redirectUris')}
+            label={text('apps.add.redirects')}
+            hint={text('apps.add.redirectsHint')}
+            rows={2}
+          />
+        )}
         <TextField
           field={field('scopes')}
           label={text('apps.add.scopes')}
@@ -102,16 +99,38 @@ export function AddApplication({ onAdded }: { onAdded(): Promise<void> }) {
           autocomplete="off"
           hint={text('apps.add.scopesHint')}
         />
-        <TextArea
-          field={field('resources')}
-          label={text('apps.add.resources')}
-          hint={text('apps.add.resourcesHint')}
-          rows={1}
-        />
-        <CheckBox field={field('trusted')} isOptional>
-          {text('apps.add.trusted')}
-        </CheckBox>
-        <Button kind="secondary" isBusy={isBusy} isAsking={isAsking} busy={text('apps.add.busy')}>
+        <details open={hasAdvancedError}>
+          <summary>{text('apps.add.advanced')}</summary>
+          <div class="stack">
+            {isRedirected && (
+              <>
+                <TextArea
+                  field={field('postLogoutRedirectUris')}
+                  label={text('apps.add.postLogout')}
+                  hint={text('apps.add.postLogoutHint')}
+                  rows={1}
+                />
+                <TextField
+                  field={field('backchannelLogoutUri')}
+                  label={text('apps.add.backchannel')}
+                  type="letters"
+                  autocomplete="off"
+                  hint={text('apps.add.backchannelHint')}
+                />
+              </>
+            )}
+            <TextArea
+              field={field('resources')}
+              label={text('apps.add.resources')}
+              hint={text('apps.add.resourcesHint')}
+              rows={1}
+            />
+            <CheckBox field={field('trusted')} isOptional>
+              {text('apps.add.trusted')}
+            </CheckBox>
+          </div>
+        </details>
+        <Button isBusy={isBusy} isAsking={isAsking} busy={text('apps.add.busy')}>
           {text('apps.add.submit')}
         </Button>
       </Form>

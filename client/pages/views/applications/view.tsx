@@ -22,7 +22,7 @@ function All({ list: { data }, reload }: { list: ApplicationsListOutput; reload(
   return (
     <>
       <section class="card" aria-labelledby="applications">
-        <h2 id="applications" ref={heading} tabIndex={-1}>
+        <h2 id="applications" class="unseen" ref={heading} tabIndex={-1}>
           {text('apps.title')}
         </h2>
         <div class="stack">

@@ -100,7 +100,7 @@ function Deletion({ id, email, onDeleted }: DeletionProps) {
     explain: sessionEnded,
   });
   return (
-    <section class="card" aria-labelledby="deletion">
+    <section class="card final" aria-labelledby="deletion">
       <h2 id="deletion">{text('dashboard.deletion.title')}</h2>
       <p>{text('dashboard.deletion.explanation')}</p>
       <Form {...form}>
@@ -125,11 +125,9 @@ function Farewell({ removedAfter }: { removedAfter: number }) {
   return (
     <Page title={text('dashboard.farewell.title')} isNews>
       <p>{markup('dashboard.farewell.explanation', { date: <strong>{date(removedAfter)}</strong> })}</p>
-      <p>
-        <a class="secondary button" href={pagePaths.logIn}>
-          {text('dashboard.farewell.logIn')}
-        </a>
-      </p>
+      <a class="secondary button" href={pagePaths.logIn}>
+        {text('dashboard.farewell.logIn')}
+      </a>
     </Page>
   );
 }

@@ -9,6 +9,7 @@ import { Row } from '../dashboard/security/row.tsx';
 import { Step } from '../dashboard/security/step.tsx';
 import { Group } from './group.tsx';
 import type { Scheme } from './schemes.ts';
+import '../../styles/lists.css';
 import '../../styles/picture.css';
 
 const nothing = () => undefined;

@@ -1,10 +1,13 @@
 import type { ComponentChildren } from 'preact';
 import { ProviderLogo } from '../../icons/provider-logo.tsx';
-import { providerLabel } from '../../language/provider-label.ts';
+import { providerLabel, providerLabelFirst } from '../../language/provider-label.ts';
 import { text } from '../../language/texts.ts';
 import { rememberProvider } from '../../session/last-provider.ts';
 import { settings } from '../../settings.ts';
 import { ByContinuing } from '../terms.tsx';
+
+/** As many stand in two columns, by their names. */
+const MANY = 3;
 
 /** A link to the login at each provider, then other logins that need no email, if any. */
 export function ProviderLinks({ children }: { children?: ComponentChildren }) {
@@ -12,17 +15,25 @@ export function ProviderLinks({ children }: { children?: ComponentChildren }) {
   if (providers.length === 0 && !children) return null;
   return (
     <>
-      {providers.map((provider) => (
-        <a
-          key={provider}
-          class="secondary button"
-          href={`/auth/${provider}`}
-          onClick={() => rememberProvider(provider)}
-        >
-          <ProviderLogo provider={provider} />
-          {text('entry.providers.continue', { provider: providerLabel(provider) })}
-        </a>
-      ))}
+      {providers.length > 0 && (
+        <div class="providers">
+          {providers.map((provider) => {
+            const label = text('entry.providers.continue', { provider: providerLabel(provider) });
+            return (
+              <a
+                key={provider}
+                class="secondary button"
+                href={`/auth/${provider}`}
+                aria-label={label}
+                onClick={() => rememberProvider(provider)}
+              >
+                <ProviderLogo provider={provider} />
+                {providers.length < MANY ? label : providerLabelFirst(provider)}
+              </a>
+            );
+          })}
+        </div>
+      )}
       {children}
       {providers.length > 0 && <ByContinuing />}
       <p class="or">{text('entry.providers.orEmail')}</p>

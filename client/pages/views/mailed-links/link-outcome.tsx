@@ -19,11 +19,9 @@ export function LinkOutcome({ title = text('entry.linkRefused'), explanation, ch
       <p>{explanation}</p>
       {children}
       {next ? (
-        <p>
-          <a class="primary button" href={next.href} onClick={next.onClick}>
-            {next.label}
-          </a>
-        </p>
+        <a class="primary button" href={next.href} onClick={next.onClick}>
+          {next.label}
+        </a>
       ) : (
         <p class="aside">
           <a href={pagePaths.home}>{text('common.toStart')}</a>

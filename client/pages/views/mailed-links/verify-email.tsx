@@ -63,11 +63,9 @@ function Verified({ token = '', unproven }: { token?: string; unproven: Unproven
   return (
     <Page title={text('entry.verifyEmail.verified')} isNews>
       <p>{text('entry.canLogIn')}</p>
-      <p>
-        <a class="primary button" href={pagePaths.logIn}>
-          {text('entry.logIn.action')}
-        </a>
-      </p>
+      <a class="primary button" href={pagePaths.logIn}>
+        {text('entry.logIn.action')}
+      </a>
       {unproven.length > 0 && <NotMe token={token} unproven={unproven} onRemoved={() => setRemoved(true)} />}
     </Page>
   );
@@ -117,9 +115,12 @@ function Wait() {
       </p>
       <MailboxHint />
       <MailedCode onVerified={() => setVerified(true)} />
-      <h2>{text('entry.verifyEmail.wait.nothingThere')}</h2>
-      <p>{text('entry.verifyEmail.wait.again')}</p>
-      <Resend />
+      {/* Who was not just registered has come for another mail. */}
+      <details open={!new URLSearchParams(location.search).has('sent')}>
+        <summary>{text('entry.verifyEmail.wait.nothingThere')}</summary>
+        <p>{text('entry.verifyEmail.wait.again')}</p>
+        <Resend />
+      </details>
       <p class="aside">
         {markup('entry.verifyEmail.wait.already', { link: (label) => <a href={pagePaths.logIn}>{label}</a> })}
       </p>

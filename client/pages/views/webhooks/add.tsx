@@ -69,7 +69,7 @@ export function AddWebhook({ onAdded }: { onAdded(): Promise<void> }) {
         <CheckBox field={field('user')} isOptional>
           {text('webhooks.add.user')}
         </CheckBox>
-        <Button kind="secondary" isBusy={isBusy} isAsking={isAsking} busy={text('webhooks.add.busy')}>
+        <Button isBusy={isBusy} isAsking={isAsking} busy={text('webhooks.add.busy')}>
           {text('webhooks.add.submit')}
         </Button>
       </Form>

@@ -22,7 +22,7 @@ function All({ list: { data }, reload }: { list: WebhooksListOutput; reload(): P
   return (
     <>
       <section class="card" aria-labelledby="webhooks">
-        <h2 id="webhooks" ref={heading} tabIndex={-1}>
+        <h2 id="webhooks" class="unseen" ref={heading} tabIndex={-1}>
           {text('webhooks.title')}
         </h2>
         <div class="stack">

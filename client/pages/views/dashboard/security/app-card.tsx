@@ -135,10 +135,10 @@ export function AppCard({ row, status, email, onChange }: Props) {
 }
 
 function State({ status: { enabled, enabledAt, recoveryCodesLeft: left } }: { status: TotpStatusOutput }) {
-  if (!enabled || enabledAt === undefined) return <>{text('dashboard.app.off')}</>;
+  if (!enabled || enabledAt === undefined) return <span class="badge">{text('dashboard.app.off')}</span>;
   return (
     <>
-      <p>{text('dashboard.app.on', { date: date(enabledAt) })}</p>
+      <span class="badge success">{text('dashboard.app.on', { date: date(enabledAt) })}</span>
       <p class={left <= FEW ? 'error' : undefined}>
         {text('dashboard.app.codesLeft', { count: left })}
         {left <= FEW && ` ${text('dashboard.app.fewCodesLeft')}`}

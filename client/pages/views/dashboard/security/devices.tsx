@@ -23,7 +23,8 @@ export function Devices() {
       {() => (
         <>
           <Sessions />
-          <section class="card">
+          <section class="card takes" aria-labelledby="everywhere">
+            <h2 id="everywhere">{text('common.logOut.everywhere')}</h2>
             <LogOut everywhere />
           </section>
         </>
@@ -68,7 +69,7 @@ function Sessions() {
 
   const others = sessions?.filter(({ current }) => !current).map(({ id }) => id) ?? [];
   return (
-    <section class="card" aria-labelledby="devices">
+    <section class="card takes" aria-labelledby="devices">
       <h2 id="devices" ref={heading} tabIndex={-1}>
         {text('dashboard.devices.title')}
       </h2>

@@ -61,7 +61,11 @@ export function PasswordCard({ row, name, email, hasPassword, onChange }: Props)
       row={row}
       icon="password"
       title={text('common.password')}
-      state={text(hasPassword ? 'dashboard.password.isSet' : 'dashboard.password.notSet')}
+      state={
+        <span class={hasPassword ? 'badge success' : 'badge'}>
+          {text(hasPassword ? 'dashboard.password.isSet' : 'dashboard.password.notSet')}
+        </span>
+      }
       action={text(hasPassword ? 'dashboard.security.change' : 'dashboard.security.setUp')}
       notice={isChanged && !isBusy && <Notice>{text('dashboard.password.changed')}</Notice>}
     >
