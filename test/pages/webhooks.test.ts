@@ -20,6 +20,11 @@ inBrowser(
           const add = page.getByRole('region', { name: 'Add a webhook' });
           await add.getByLabel('Address').fill(`${receiver.url}/hook`);
           await add.getByLabel('Description').fill('CRM');
+          await add.getByLabel('Send all events').uncheck();
+          await add.getByLabel('Event types').fill('user.created, user.found');
+          await add.getByRole('button', { name: 'Add webhook' }).click();
+          await add.getByText('Unknown event type').waitFor();
+          await add.getByLabel('Send all events').check();
           await add.getByRole('button', { name: 'Add webhook' }).click();
           await add.getByText('The webhook was added.').waitFor();
           expect(await add.locator('code').innerText()).toMatch(/^whsec_/);

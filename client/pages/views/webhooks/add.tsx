@@ -10,7 +10,7 @@ import { useRecentCredential } from '../dashboard/security/recent-credential.tsx
 import { sessionEnded } from '../session-ended.tsx';
 
 const EVERY_TYPE = '*';
-const empty = { url: '', types: EVERY_TYPE, description: '', user: '' };
+const empty = { url: '', all: 'ticked', types: '', description: '', user: '' };
 
 /** The service checks the names. */
 const typesIn = (list: string) =>
@@ -26,12 +26,12 @@ export function AddWebhook({ onAdded }: { onAdded(): Promise<void> }) {
   const { field, isBusy, form } = useForm({
     initial: empty,
     required: { url: text('webhooks.add.urlMissing') },
-    send({ url, types, description, user }) {
+    send({ url, all, types, description, user }) {
       setSecret('');
+      const chosen: WebhooksCreateInput['types'] = all ? [EVERY_TYPE] : typesIn(types);
       const include = user ? (['user'] as const) : [];
       return withRecentCredential(
-        () =>
-          api.webhooks.create.mutate({ url: url.trim(), types: typesIn(types), include: [...include], description }),
+        () => api.webhooks.create.mutate({ url: url.trim(), types: chosen, include: [...include], description }),
         async (created) => {
           setSecret(created.secret);
           await onAdded();
@@ -58,13 +58,18 @@ export function AddWebhook({ onAdded }: { onAdded(): Promise<void> }) {
           autocomplete="off"
           hint={text('webhooks.add.urlHint')}
         />
-        <TextField
-          field={field('types')}
-          label={text('webhooks.add.types')}
-          type="letters"
-          autocomplete="off"
-          hint={text('webhooks.add.typesHint')}
-        />
+        <CheckBox field={field('all')} isOptional>
+          {text('webhooks.add.allTypes')}
+        </CheckBox>
+        {!field('all').value && (
+          <TextField
+            field={field('types')}
+            label={text('webhooks.add.types')}
+            type="letters"
+            autocomplete="off"
+            hint={text('webhooks.add.typesHint')}
+          />
+        )}
         <TextField field={field('description')} label={text('webhooks.add.description')} autocomplete="off" />
         <CheckBox field={field('user')} isOptional>
           {text('webhooks.add.user')}

@@ -88,21 +88,23 @@ export function LinkedLogins({ row, methods: { data: identities }, onChange }: P
           </li>
         ))}
       </ul>
-      {settings.providers.map((provider) => (
-        <Fragment key={provider}>
-          <Button
-            kind="secondary"
-            icon={<ProviderLogo provider={provider} />}
-            isBusy={busy === provider}
-            isAsking={isAsking}
-            busy={text('common.oneMoment')}
-            onClick={() => void link(provider)}
-          >
-            {labelFor(provider, identities)}
-          </Button>
-          {busy === provider && question}
-        </Fragment>
-      ))}
+      <div class="ways">
+        {settings.providers.map((provider) => (
+          <Fragment key={provider}>
+            <Button
+              kind="secondary"
+              icon={<ProviderLogo provider={provider} />}
+              isBusy={busy === provider}
+              isAsking={isAsking}
+              busy={text('common.oneMoment')}
+              onClick={() => void link(provider)}
+            >
+              {labelFor(provider, identities)}
+            </Button>
+            {busy === provider && question}
+          </Fragment>
+        ))}
+      </div>
     </Row>
   );
 }

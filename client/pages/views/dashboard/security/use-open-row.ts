@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
 
 export type RowId = 'email' | 'password' | 'passkeys' | 'app' | 'logins' | 'keys';
 
@@ -16,7 +16,8 @@ const rowInUrl = () => location.hash.slice(1);
 /** The open row, one at most. It is in the URL: links, reloads and the way back from a provider open it again. */
 export function useOpenRow(): (id: RowId) => RowState {
   const [open, setOpen] = useState(rowInUrl);
-  useEffect(() => {
+  // With the first paint, so that no change of the URL is missed.
+  useLayoutEffect(() => {
     const follow = () => setOpen(rowInUrl());
     addEventListener('hashchange', follow);
     return () => removeEventListener('hashchange', follow);
