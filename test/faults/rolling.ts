@@ -1,3 +1,4 @@
+import { onTestFinished } from 'vitest';
 import type { Uploading } from '../contract/uploads/storage.ts';
 import type { Changes, Service } from '../rig/process/service.ts';
 import { type Load, type LoadOptions, startLoad } from './load.ts';
@@ -10,12 +11,15 @@ export interface Rolling {
   replace(service: Service, changes: Changes): Promise<void>;
 }
 
-/** A load, spread like a balancer's, on instances that are replaced one after another. */
+/** A load until the test ends, spread like a balancer's, on instances that are replaced one after another. */
 export function rollingLoad(uploading: Uploading, options?: LoadOptions): Rolling {
   const serving = [...uploading.stack.services];
   const behindBalancer = { ...uploading, stack: { ...uploading.stack, services: serving } };
+  const load = startLoad(behindBalancer, options);
+  // After a failure, too: the test may be repeated.
+  onTestFinished(() => load.finish());
   return {
-    load: startLoad(behindBalancer, options),
+    load,
     serving,
     async replace(service, changes) {
       serving.splice(serving.indexOf(service), 1);
