@@ -1,5 +1,11 @@
-import { describe, expect, test } from 'vitest';
-import { FIRST_CHECK_MS, isAddressValid, isLastCheck, msUntilNextCheck } from '../../../server/uploads/schedule.ts';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import {
+  FIRST_CHECK_MS,
+  isAddressValid,
+  isLastCheck,
+  msUntilNextCheck,
+  msUntilNextLook,
+} from '../../../server/uploads/schedule.ts';
 
 type Upload = Parameters<typeof isLastCheck>[0];
 
@@ -55,5 +61,23 @@ describe('an object stored by the service', () => {
     expect(isLastCheck(upload('post', 0))).toBe(true);
     for (const state of ['kept', 'replaced'] as const) expect(isLastCheck(upload('post', -1, state))).toBe(true);
     expect(isLastCheck(upload('post', -1, 'doomed'))).toBe(false);
+  });
+});
+
+describe('a file that waits for the scanner', () => {
+  afterEach(() => void vi.useRealTimers());
+
+  test.each([
+    ['just declared', 0, 5000],
+    ['younger than the first look', 4999, 5000],
+    ['of a minute', MINUTE, MINUTE],
+    ['older than the longest wait', 9 * MINUTE, 5 * MINUTE],
+  ])('%s is looked for after its own age, within bounds', (_, ageMs, untilNext) => {
+    vi.useFakeTimers({ now: 1_800_000_000_000, toFake: ['Date'] });
+    expect(msUntilNextLook({ ...upload('direct', -MINUTE), createdAt: Date.now() - ageMs })).toBe(untilNext);
+  });
+
+  test('is looked for as it is checked, once nothing new can be sent', () => {
+    expect(msUntilNextLook({ ...upload('direct', MINUTE), createdAt: 0 })).toBe(4 * MINUTE);
   });
 });
