@@ -78,6 +78,8 @@ export interface Context {
   /** Adds the user's id to the log line of the request. */
   setLogUser(userId: string): void;
   setLogService(name: string): void;
+  /** Whether the client has disconnected. */
+  isGone(): boolean;
   /** Aborted when the client goes away, or the process begins to stop: a call that waits ends. */
   ended(): AbortSignal;
   /** Rejects if the database does not respond. */

@@ -57,5 +57,6 @@ export const inProcessCaller = (
     setLogUser: () => undefined,
     setLogService: () => undefined,
     setStatus: () => undefined,
+    isGone: () => false,
     ended: () => new AbortController().signal,
   });

@@ -79,9 +79,12 @@ export const { router, mergeRouters, createCallerFactory } = t;
 export const publicProcedure = t.procedure;
 
 /** For logged-in callers, and for keys and tokens with the scope of the procedure. Runs before the input is read: a call without a session costs no more than this check. */
-export const sessionProcedure = t.procedure.use(async ({ ctx, meta, next }) => {
+export const sessionProcedure = t.procedure.use(async ({ ctx, meta, type, next }) => {
   const session = await currentSession(ctx, meta?.scope);
   if (!session) throw new ServiceError('UNAUTHENTICATED');
+  // A process that was frozen finds requests that their callers gave up, and perhaps sent elsewhere. One with a body ends
+  // when that is read.
+  if (type === 'mutation' && ctx.isGone()) throw new ServiceError('SERVICE_UNAVAILABLE');
   // Set, not merged: tRPC would copy the context, which takes longer than all other steps of a call.
   ctx.session = session;
   return next<{ session: Session }>({});

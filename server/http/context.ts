@@ -216,6 +216,10 @@ class RequestContext implements Context {
     this.#ctx.state['service'] = name;
   }
 
+  isGone() {
+    return this.#ctx.req.socket.destroyed;
+  }
+
   ended() {
     const gone = new AbortController();
     // At once if the client has gone already.

@@ -26,7 +26,7 @@ const killed = (server: PrivateServer, settled: () => Promise<void>): Fault => (
   },
 });
 
-export const serviceFaults: Record<string, Cause> = {
+export const serviceFaults = {
   'a service process killed': async ({ services, balanced }) => {
     const [service] = services;
     return {
@@ -57,7 +57,7 @@ export const serviceFaults: Record<string, Cause> = {
       }
     },
   }),
-};
+} satisfies Record<string, Cause>;
 
 export const databaseFaults: Record<string, Cause> = {
   'a database node killed': async ({ cluster }) => killed(await cluster.inUse(), cluster.settled),

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import { createSecrets } from '../../server/secrets.ts';
 import { databaseFaults, type Fault, redisFaults, serviceFaults } from '../cluster/faults.ts';
 import type { ClusterStack } from '../cluster/stack.ts';
@@ -111,13 +112,25 @@ const rotations: Record<string, Cause> = {
   }),
 };
 
-const { 'a service process killed': instanceKilled, 'a service process frozen': instanceFrozen } = serviceFaults;
-const { 'a rolling restart': rollingRestart } = serviceFaults;
+const { 'a service process killed': instanceKilled, 'a rolling restart': rollingRestart } = serviceFaults;
+
+/** Until callers have sent again, elsewhere, what the frozen instance will find when it goes on. */
+const FROZEN_MS = 12_000;
+const instanceFrozen: Cause = async (stack) => {
+  const fault = await serviceFaults['a service process frozen'](stack);
+  return {
+    ...fault,
+    async inject() {
+      await fault.inject();
+      await pause(FROZEN_MS);
+    },
+  };
+};
 
 /** In the order of a round. */
 export const faults: Record<string, Cause> = {
   'kill -9 of an instance': instanceKilled as Cause,
-  'freeze (SIGSTOP) of an instance': instanceFrozen as Cause,
+  'freeze (SIGSTOP) of an instance': instanceFrozen,
   ...databaseFaults,
   ...partitions,
   ...redisFaults,

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
-import { cpus, totalmem } from 'node:os';
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { cpus, tmpdir, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { releaseAt } from '../rig/process/release.ts';
@@ -87,7 +87,13 @@ async function prove(): Promise<boolean> {
   });
   writeFileSync(values.report, text);
   console.log(text);
-  return passes.every((pass) => countOf(pass.found) === 0) && planted.every((plant) => plant.found);
+  const contradicted = passes.filter((pass) => countOf(pass.found) > 0);
+  if (contradicted.length > 0) {
+    const file = join(mkdtempSync(join(tmpdir(), 'prove-')), 'evidence.json');
+    writeFileSync(file, JSON.stringify(contradicted.map(({ rows, evidence, found }) => ({ rows, found, evidence }))));
+    console.log(`Every call of the contradicted passes: ${file}`);
+  }
+  return contradicted.length === 0 && planted.every((plant) => plant.found);
 }
 
 const code = await prove().then(

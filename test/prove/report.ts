@@ -40,7 +40,7 @@ Written by \`npm run prove -- --minutes ${minutes}\` on ${date}; [how it works](
 | Set-up | two production instances behind HAProxy (the file of docs/deploy), three Galera nodes, ${passes.map(({ redis }) => redis).join('; then ')} |
 | Upgraded from | ${from} |
 | Duration | ${Math.round(ms / 60_000)} minutes under load, ${number(calls)} calls, ${Math.round(calls / (ms / 1000))} a second (modest: load, clusters and service share the machine) |
-| Result | ${failed.length === 0 ? '**nothing lost, doubled or left alive**' : `**${failed.length} contradictions**`} |
+| Result | ${failed.length === 0 ? '**nothing lost, doubled or left alive**' : `**${failed.length} ${failed.length === 1 ? 'contradiction' : 'contradictions'}**`} |
 
 ## What was acknowledged, and what was found
 

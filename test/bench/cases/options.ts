@@ -13,10 +13,10 @@ import { logIn, PEOPLE } from '../servers.ts';
 import { readAs } from './reads.ts';
 
 /** Many short rounds, because the machine's noise exceeds the difference. */
-const extent = (quick: boolean): Extent => ({ warmUp: 10, rounds: quick ? 10 : 50, amount: 500 });
+const extent = (quick: boolean): Extent => ({ warmUp: 10, rounds: quick ? 5 : 20, amount: 500 });
 
 /** Processes per kind: two of one kind differ by some percent, depending on what was compiled when. */
-const PROCESSES = 3;
+const PROCESSES = 8;
 
 const PATH = '/api/profile';
 
