@@ -55,7 +55,7 @@ export function createEvents({ serviceTokens }: Pick<Config, 'serviceTokens'>, {
     return { account_events_lag_seconds: lagMs / 1000, account_events_last_number: last };
   });
 
-  /** Like `page`, but waits for an event if there is none. The page is empty when the wait ends without one. */
+  /** Like `page`, but waits until the page has an event. After the wait it may be empty. */
   const waitAfter = async (after: number, { types, limit = 1, signal, ms }: WaitOptions): Promise<StreamPage> => {
     const end = AbortSignal.any([signal, AbortSignal.timeout(ms)]);
     let page = await stream.page({ after, limit, types });
@@ -78,7 +78,7 @@ export function createEvents({ serviceTokens }: Pick<Config, 'serviceTokens'>, {
     lastNumber: stream.lastNumber,
     waitAfter,
 
-    /** Events are numbered only while one of these says that somebody can read them. Register before `start`. */
+    /** Events are numbered only while one of these functions returns true: an event has a reader. Register before `start`. */
     enabledIf(hasReader: () => boolean | Promise<boolean>): void {
       readers.push(hasReader);
     },

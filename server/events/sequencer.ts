@@ -30,7 +30,7 @@ export type OnNumbered = (tables: AllTables, range: NumberRange) => Promise<void
 
 interface Parts {
   database: Database;
-  /** Whether somebody can read events. Asked at most once a second; until then events wait. */
+  /** Whether events have a reader. Called at most once a second; events wait for the call. */
   isEnabled(): Promise<boolean>;
   onNumbered: OnNumbered;
   log: Log;

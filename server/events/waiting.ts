@@ -4,7 +4,7 @@ const POLL_MS = 50;
 /** While the database does not respond. */
 const BACKOFF_MS = 1000;
 
-/** Waits for the stream to grow: one poller in this process, and only while somebody waits. */
+/** Waits for the stream to grow. One poller in this process, which runs only while a call waits. */
 export function createWaiting(lastNumber: () => Promise<number>) {
   const waiting = new Set<{ after: number; wake(): void }>();
   let isPolling = false;

@@ -35,7 +35,7 @@ export interface HashList {
   close(): void;
 }
 
-/** Opens a file that `buildHashList` has made. Throws if it is none. */
+/** Opens a file of `buildHashList`. Throws for any other file. */
 export function openHashList(path: string): HashList {
   const file = openSync(path, 'r');
   try {

@@ -14,7 +14,7 @@ const DAY_MS = 24 * 60 * 60_000;
 const LIFE_MS = 90 * DAY_MS;
 export const PUBLISHED_BEFORE_MS = DAY_MS;
 const PUBLISHED_AFTER_MS = DAY_MS;
-/** The row of `shared_locks` written by whoever makes a key. */
+/** The row of `shared_locks` that is locked while a key is made. */
 const LOCK = 'signing-keys';
 
 const privateJwk = z.object({

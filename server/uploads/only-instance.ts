@@ -59,7 +59,7 @@ export function createOnlyInstance({ database, log }: { database: Database; log:
         }
         await delay(POLLED_EVERY_MS, undefined, { signal: stopping }).catch(() => undefined);
       }
-      // A database that does not answer is reported by whoever needs it; the lease is renewed later.
+      // Requests report a database that does not answer; the lease is renewed later.
       renewal = setInterval(() => void renew().catch(() => undefined), RENEWED_EVERY_MS).unref();
     },
 

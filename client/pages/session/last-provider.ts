@@ -6,6 +6,6 @@ const GONE_TO = 'gone-to';
 
 export const rememberProvider = (name: string): void => keepDraft(GONE_TO, { name });
 
-/** Undefined if there is none, or storage is disabled. */
+/** Undefined before the first use of a provider, and if storage is disabled. */
 export const lastProvider = (): string | undefined =>
   settings.providers.find((name) => name === readDraft(GONE_TO)['name']);

@@ -218,7 +218,7 @@ export const createSessionRows = (
           await activity.record(tables, userId, { kind: 'logged-out', details: { session: id } }, caller);
       }, id),
 
-    /** Ends a session of the user by its id. Resolves to undefined if there is none. */
+    /** Ends a session of the user by its id. Resolves to undefined if the user has no such session. */
     endOf: (user: Account, id: string, caller: Caller): Promise<Pick<Session, 'tokenHash'> | undefined> =>
       database.change(async (tables) => {
         const session = tables.selectFrom('sessions').where('id', '=', id).where('user_id', '=', user.id);

@@ -13,7 +13,7 @@ export function createSeen() {
   const insert = database.prepare('insert into seen (key, line) values (?, ?)');
 
   return {
-    /** The first key that an earlier line has. If there is none, registers all of them for this line. */
+    /** The first key that an earlier line has. Without one, registers all keys for this line. */
     firstWith(keys: readonly string[], line: number): { key: string; line: number } | undefined {
       for (const key of keys) {
         const found = find.get(key);
