@@ -8,7 +8,7 @@ import {
   type ProfileField,
 } from '../../shared/profile-fields.ts';
 import { hasVisible, isOneLine, isStorable } from './text-rules.ts';
-import { rule, text, webAddress } from './text-schemas.ts';
+import { type Check, isUnsetOr, rule, textChecks, webAddressCheck } from './text-schemas.ts';
 
 /** The schemas of values, made from the configuration. */
 
@@ -20,47 +20,50 @@ const isDate = (value: string): boolean =>
   // A day that the month does not have is a day of the next one.
   /^\d{4}-\d\d-\d\d$/.test(value) && new Date(`${value}T00:00:00Z`).getUTCDate() === Number(value.slice(8));
 
-/** Texts are trimmed; an empty one is an unset field. */
-const schemaOf = ({ type, maxLength = 0, min, max, choices = [] }: ProfileField): z.ZodType<FieldValue> => {
-  const visible = [
-    (value: string) => value === '' || hasVisible(value),
-    rule('invisible', 'Must contain a visible character'),
-  ] as const;
+/** What a value must be beyond its type. An empty text is an unset field. */
+const checksOf = ({ type, maxLength = 0, min, max, choices = [] }: ProfileField): Check<never>[] => {
+  const visible: Check = [isUnsetOr(hasVisible), rule('invisible', 'Must contain a visible character')];
   switch (type) {
     case 'text':
-      return text(maxLength, isOneLine).refine(...visible);
+      return [...textChecks(maxLength, isOneLine), visible];
     case 'longText':
-      return text(maxLength, isStorable).refine(...visible);
+      return [...textChecks(maxLength, isStorable), visible];
     case 'url':
-      return z.string().trim().pipe(webAddress).pipe(text(maxLength, isOneLine));
+      return [webAddressCheck, ...textChecks(maxLength, isOneLine)];
     case 'date':
-      return z
-        .string()
-        .trim()
-        .refine((value) => value === '' || isDate(value), rule('invalid_date', 'Must be a date like 2026-11-24'));
+      return [[isUnsetOr(isDate), rule('invalid_date', 'Must be a date like 2026-11-24')]];
     case 'choice':
-      return z
-        .string()
-        .refine(
-          (value) => value === '' || choices.includes(value),
-          rule('unknown_choice', 'Must be one of the options'),
-        );
+      return [[isUnsetOr((value) => choices.includes(value)), rule('unknown_choice', 'Must be one of the options')]];
     case 'boolean':
-      return z.boolean();
+      return [];
     case 'number':
-      return z
-        .custom<number>(Number.isFinite, { ...rule('invalid_number', 'Must be a number'), abort: true })
-        .refine(
-          (value) => value >= (min ?? -Infinity) && value <= (max ?? Infinity),
+      return [
+        [
+          (value: number) => value >= (min ?? -Infinity) && value <= (max ?? Infinity),
           rule('out_of_range', `Must be ${rangeOf(min, max)}`),
-        );
+        ],
+      ];
   }
 };
 
-/** Whether a stored value is one that could be written. */
+const typeSchemaOf = ({ type }: ProfileField): z.ZodType<FieldValue> => {
+  switch (fieldTypes[type]) {
+    case 'string':
+      return type === 'choice' ? z.string() : z.string().trim();
+    case 'boolean':
+      return z.boolean();
+    case 'number':
+      return z.custom<number>(Number.isFinite, { ...rule('invalid_number', 'Must be a number'), abort: true });
+  }
+};
+
+const schemaOf = (field: ProfileField): z.ZodType<FieldValue> =>
+  checksOf(field).reduce((schema, [passes, broken]) => schema.refine(passes as never, broken), typeSchemaOf(field));
+
+/** Whether a stored value is one that could be written. Without zod, which takes four times as long in every profile read. */
 export const fitting = (field: ProfileField): ((value: unknown) => boolean) => {
-  const schema = schemaOf(field);
-  return (value) => schema.safeParse(value).success;
+  const checks = checksOf(field) as Check<unknown>[];
+  return (value) => typeof value === fieldTypes[field.type] && checks.every(([passes]) => passes(value));
 };
 
 const rangeOf = (min: number | undefined, max: number | undefined): string =>

@@ -4,23 +4,40 @@ import { isAtMost, isWebAddress } from './text-rules.ts';
 /** One rule of a text, with its name in `details`. */
 export const rule = (name: string, error: string) => ({ error, params: { rule: name } });
 
+/** A rule and who passes it, as the arguments of `refine`. With `abort`, the rules after a broken one are not checked. */
+export type Check<Value = string> = readonly [
+  passes: (value: Value) => boolean,
+  broken: ReturnType<typeof rule> & { abort?: boolean },
+];
+
 /** The first rule of each text: other rules never read a text that is too long. Lengths are in code points. */
-export const atMost = (max: number) =>
-  [
-    (value: string) => isAtMost(value, max),
-    { ...rule('too_long', `Must have at most ${max} characters`), abort: true },
-  ] as const;
+export const atMost = (max: number): Check => [
+  (value) => isAtMost(value, max),
+  { ...rule('too_long', `Must have at most ${max} characters`), abort: true },
+];
+
+export const textChecks = (max: number, isClean: (text: string) => boolean): Check[] => [
+  atMost(max),
+  [isClean, rule('invalid_characters', 'Contains characters that are not allowed')],
+];
 
 export const text = (max: number, isClean: (text: string) => boolean) =>
-  z
-    .string()
-    .trim()
-    .refine(...atMost(max))
-    .refine(isClean, rule('invalid_characters', 'Contains characters that are not allowed'))
+  textChecks(max, isClean)
+    .reduce((schema, check) => schema.refine(...check), z.string().trim())
     .meta({ maxLength: max });
+
+export const isUnsetOr =
+  (passes: (value: string) => boolean) =>
+  (value: string): boolean =>
+    value === '' || passes(value);
+
+export const webAddressCheck: Check = [
+  isUnsetOr(isWebAddress),
+  { ...rule('invalid_url', 'Must be an http or https URL'), abort: true },
+];
 
 /** A web address that is safe as a link; the empty string clears it. The server never fetches it. */
 export const webAddress = z
   .string()
-  .refine((value) => value === '' || isWebAddress(value), rule('invalid_url', 'Must be an http or https URL'))
+  .refine(...webAddressCheck)
   .meta({ maxLength: 2048, example: 'https://example.com/ada' });

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { createCustomFields } from '../../../server/accounts/users/index.ts';
+import type { FieldType, ProfileField } from '../../../server/shared/profile-fields.ts';
 
 const { uniqueIn } = createCustomFields([
   {
@@ -40,4 +41,54 @@ test.each([
 
 test.each(['AdaLovelace', 'Ada Lovelace1', 'Adá Lovelace', 'Ada-Lovelace'])('%s is another value', (other) => {
   expect(hashOf(other)).not.toBe(hashOf('Ada Lovelace'));
+});
+
+const field = (type: FieldType, bounds: Partial<ProfileField> = {}): ProfileField => ({
+  name: 'own',
+  type,
+  labels: { en: 'Own' },
+  read: 'owner',
+  write: 'owner',
+  required: false,
+  unique: false,
+  ...bounds,
+});
+const values = [
+  'Ada',
+  'Ada\nLovelace',
+  'Ada\0',
+  '\ud800',
+  '\u200b',
+  'much too long',
+  'https://a.test',
+  'ftp://a.test',
+  'https://u:p@a.test',
+  '1815-12-10',
+  '1815-02-30',
+  'pro',
+  'free',
+  12,
+  13,
+  -1,
+  true,
+  ['Ada'],
+  { a: 1 },
+];
+test.each([
+  field('text', { maxLength: 12 }),
+  field('longText', { maxLength: 12 }),
+  field('url', { maxLength: 18 }),
+  field('date'),
+  field('choice', { choices: ['pro', 'Ada'] }),
+  field('boolean'),
+  field('number', { min: 0, max: 12 }),
+])('a stored value of a $type is shown if it could be written', (own) => {
+  const { valuesFor, changeSchema } = createCustomFields([own]);
+  const schema = changeSchema('owner');
+  const writable = values.filter((value) => schema.safeParse({ own: value }).success);
+  expect(writable.length).toBeGreaterThan(0);
+  expect(writable.length).toBeLessThan(values.length);
+  expect(values.filter((value) => valuesFor('owner')?.(JSON.stringify({ own: value }))['own'] !== null)).toEqual(
+    writable,
+  );
 });
