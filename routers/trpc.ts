@@ -82,9 +82,8 @@ export const publicProcedure = t.procedure;
 export const sessionProcedure = t.procedure.use(async ({ ctx, meta, type, next }) => {
   const session = await currentSession(ctx, meta?.scope);
   if (!session) throw new ServiceError('UNAUTHENTICATED');
-  // A process that was frozen finds requests that their callers gave up, and perhaps sent elsewhere. One with a body ends
-  // when that is read.
-  if (type === 'mutation' && ctx.isGone()) throw new ServiceError('SERVICE_UNAVAILABLE');
+  // A process that was frozen finds requests that their callers have given up, and perhaps sent elsewhere.
+  if (type === 'mutation' && ctx.isGone()) throw new ServiceError('REQUEST_TIMEOUT');
   // Set, not merged: tRPC would copy the context, which takes longer than all other steps of a call.
   ctx.session = session;
   return next<{ session: Session }>({});

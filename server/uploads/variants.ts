@@ -220,7 +220,7 @@ export function createVariants(sizes: ImageSizes, { database, objects, usage, is
     );
   };
 
-  /** Deletes objects of images that the version before has deleted. A range of an index: mostly there is none. */
+  /** Deletes objects of images that the version before has deleted. Reads a range of an index, which is mostly empty. */
   const sweep = async (): Promise<void> => {
     const rows = await database.query((tables) =>
       tables

@@ -129,19 +129,19 @@ const instanceFrozen: Cause = async (stack) => {
 
 /** In the order of a round. */
 export const faults: Record<string, Cause> = {
-  'kill -9 of an instance': instanceKilled as Cause,
+  'kill -9 of an instance': instanceKilled,
   'freeze (SIGSTOP) of an instance': instanceFrozen,
   ...databaseFaults,
   ...partitions,
   ...redisFaults,
   ...clocks,
-  'rolling restart': rollingRestart as Cause,
+  'rolling restart': rollingRestart,
   ...rotations,
 };
 
 /** What another kind of Redis makes different. */
 export const faultsOfParts: Record<string, Cause> = {
-  'kill -9 of an instance': instanceKilled as Cause,
+  'kill -9 of an instance': instanceKilled,
   'a database node killed': databaseFaults['a database node killed'] as Cause,
   ...redisFaults,
 };

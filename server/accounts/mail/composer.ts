@@ -80,7 +80,7 @@ export const createMailComposer = ({
     });
   };
 
-  /** The six digits in a mail, if it has any. */
+  /** The six digits in a mail. Undefined in a mail without a code. */
   const codeIn = ({ id, kind, detail }: LeasedMail, token: string | undefined) => {
     if (kind !== 'email-code') return mailKinds[kind].code && token !== undefined ? { code: codeOf(token) } : undefined;
     return detail && hasCode(detail) ? emailCodes.derive(id, detail) : undefined;
@@ -125,7 +125,7 @@ interface Setting {
   message: Message;
   /** The login methods other than the password, if the mail lists them. */
   kept: LoginMethod[];
-  /** The six digits, if it has any. */
+  /** The six digits. Undefined in a mail without a code. */
   code: string | undefined;
 }
 

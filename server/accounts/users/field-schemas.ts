@@ -60,7 +60,7 @@ const typeSchemaOf = ({ type }: ProfileField): z.ZodType<FieldValue> => {
 const schemaOf = (field: ProfileField): z.ZodType<FieldValue> =>
   checksOf(field).reduce((schema, [passes, broken]) => schema.refine(passes as never, broken), typeSchemaOf(field));
 
-/** Whether a stored value is one that could be written. Without zod, which takes four times as long in every profile read. */
+/** Whether a stored value is one that could be written. Without zod, because every profile read does it. */
 export const fitting = (field: ProfileField): ((value: unknown) => boolean) => {
   const type = fieldTypes[field.type];
   const rules = (checksOf(field) as Check<unknown>[]).map(([passes]) => passes);

@@ -54,7 +54,7 @@ function remedyFor(error: unknown, variable: string): string {
 interface Place {
   /** True for a node of a Cluster. */
   node?: boolean;
-  /** True for one of several servers, any of which may become a replica. */
+  /** True for one of several servers. Each of them may become a replica. */
   inGroup?: boolean;
   mayBeReplica?: boolean;
 }

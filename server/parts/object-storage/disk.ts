@@ -71,7 +71,7 @@ export function diskStorage({ dataDir, appUrl, secrets }: Options): ObjectStorag
       const { size, bytes, version } = found;
       try {
         if (transfer && transfer.version !== version) return false;
-        // Of its own: somebody may be sending a file of this name.
+        // A name of its own, because another request may write a file of this name.
         return await store(to, bytes, size, { place: rename, name: `${basename(to)}.${randomUUID()}` });
       } finally {
         bytes.destroy();

@@ -28,7 +28,7 @@ export function clamdScanner({ hostname, port }: URL): Scanner {
   const withConnection = async <T>(signal: AbortSignal, work: (socket: Socket) => Promise<T>): Promise<T> => {
     signal.throwIfAborted();
     const socket = connect({ ...address, signal });
-    // Whoever reads or writes gets it.
+    // Reads and writes reject with the error.
     socket.on('error', () => undefined);
     try {
       return await work(socket);
@@ -118,7 +118,7 @@ const plain = (answer: string): string => answer.replaceAll('\0', '').trim();
 
 /** `stream: OK`, `stream: Eicar-Test-Signature FOUND`, or a sentence that ends with ERROR. */
 export function verdictIn(text: string): Verdict {
-  // Each answer ends so: a part of one is none.
+  // Each complete answer ends with NUL.
   if (!text.endsWith('\0')) throw new Error('clamd closed the connection without an answer');
   const answer = plain(text);
   if (answer === 'stream: OK') return { result: 'clean' };

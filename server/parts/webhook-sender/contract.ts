@@ -10,7 +10,7 @@ export interface WebhookRequest {
 export const sendErrors = ['timeout', 'unknown-host', 'forbidden-address', 'certificate', 'connection'] as const;
 export type SendError = (typeof sendErrors)[number];
 
-/** The response of a receiver, or why there is none. Redirects are responses. */
+/** The response of a receiver, or the reason why no response came. Redirects are responses. */
 export type WebhookResponse =
   | {
       status: number;
