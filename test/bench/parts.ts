@@ -36,7 +36,7 @@ export interface Parts {
    * of the database.
    */
   startProduction(env?: Record<string, string>, options?: { databaseDelayMs?: number }): Promise<Production>;
-  /** A single-file server that listens on PORT. */
+  /** A single-file server that listens on PORT, by default a free one. */
   startServer(file: string, env: Record<string, string>): Promise<{ url: string; pid: number }>;
   /** DATABASE_URL and REDIS_URL of a fresh database in each. */
   emptyStores(): Promise<{ DATABASE_URL: string; REDIS_URL: string }>;
@@ -135,11 +135,11 @@ function openParts(mysqlUrl: string, redisUrl: string): Parts {
     },
 
     async startServer(file, env) {
-      const port = await freePort();
+      const port = Number(env.PORT ?? (await freePort()));
       const group = spawnGroup({
         file: process.execPath,
         args: [file],
-        env: { NODE_ENV: 'production', PORT: String(port), ...env },
+        env: { NODE_ENV: 'production', ...env, PORT: String(port) },
       });
       closers.push(() => {
         group.signal('SIGTERM');

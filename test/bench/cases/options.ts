@@ -9,21 +9,28 @@ import type { Case, Result, Setting } from '../case.ts';
 import { type Contender, type Extent, figures, inTurn } from '../compare.ts';
 import type { Parts, Production } from '../parts.ts';
 import { addPeople } from '../people.ts';
-import { logIn, PEOPLE } from '../servers.ts';
+import { logIn, PEOPLE, type Server } from '../servers.ts';
 import { readAs } from './reads.ts';
 
 /** Many short rounds, because the machine's noise exceeds the difference. */
 const extent = (quick: boolean): Extent => ({ warmUp: 10, rounds: quick ? 5 : 20, amount: 500 });
 
-/** Processes per kind: two of one kind differ by some percent, depending on what was compiled when. */
-const PROCESSES = 8;
-
 const PATH = '/api/profile';
+
+interface Option {
+  what: string;
+  env: Record<string, string> | (() => Promise<Record<string, string>>);
+}
+
+/** Starts a service of each environment, on the data of the first one. */
+type Start = (parts: Parts, first: Production, environments: Record<string, string>[]) => Promise<Server[]>;
 
 /** The cost of options for a profile read: the same service with and without each of them, on the same data. */
 async function costs(
   { parts, quick }: Setting,
-  options: { what: string; env: Record<string, string> | (() => Promise<Record<string, string>>) }[],
+  options: Option[],
+  /** How often they are started: two processes of one kind differ by some percent, depending on what was compiled when. */
+  { start, times }: { start: Start; times: number },
   prepare: (database: DatabaseView) => Promise<unknown> = async () => undefined,
 ): Promise<Result[]> {
   const first = await parts.startProduction();
@@ -32,15 +39,18 @@ async function costs(
   const { url } = first.service;
   const people = await Promise.all(Array.from({ length: PEOPLE }, (_, n) => logIn(url, first.database, n)));
   // The control has no option: how far it is from 1 is the noise.
-  const measuredKinds = [...options, { what: 'no option (control)', env: {} }];
-  const kinds = [{ what: 'without', env: {} }, ...measuredKinds];
+  const measuredKinds: Option[] = [...options, { what: 'no option (control)', env: {} }];
+  const kinds: Option[] = [{ what: 'without', env: {} }, ...measuredKinds];
   const contenders: Record<string, Contender> = {};
-  for (let n = 0; n < PROCESSES; n++)
-    for (const { what, env } of kinds) {
-      const { url, pid } = await another(parts, first, typeof env === 'function' ? await env() : env);
-      if (pid === undefined) throw new Error('the service does not run');
-      contenders[`${n} ${what}`] = { url, pid, ask: await readAs(people, url, PATH) };
+  for (let n = 0; n < times; n++) {
+    const environments = await Promise.all(kinds.map(async ({ env }) => (typeof env === 'function' ? env() : env)));
+    const servers = await start(parts, first, environments);
+    for (const [k, { what }] of kinds.entries()) {
+      const server = servers[k];
+      if (!server) throw new Error(`no service with ${what} runs`);
+      contenders[`${n} ${what}`] = { ...server, ask: await readAs(people, server.url, PATH) };
     }
+  }
   const rounds = Object.entries(await inTurn(contenders, extent(quick)));
   const [without = [], ...measured] = kinds.map(({ what }) =>
     rounds.filter(([name]) => name.slice(2) === what).flatMap(([, ofProcess]) => ofProcess),
@@ -56,17 +66,52 @@ async function costs(
   }));
 }
 
+/** Each in a process of its own. */
+const apart: Start = (parts, first, environments) =>
+  Promise.all(
+    environments.map(async (env) => {
+      const { url, pid } = (await parts.startProduction({ ...sharedData(first), ...env })).service;
+      if (pid === undefined) throw new Error('the service does not run');
+      return { url, pid };
+    }),
+  );
+
+/** All in one process, which tells one percent. Not for options of a whole process, such as telemetry. */
+const together: Start = async (parts, first, environments) => {
+  const services = await Promise.all(
+    environments.map(async (env) => {
+      const PORT = String(await freePort());
+      return { ...first.service.env, PORT, APP_URL: `http://127.0.0.1:${PORT}`, ...env };
+    }),
+  );
+  const { pid } = await parts.startServer(join(import.meta.dirname, '../services-in-one.ts'), {
+    SERVICES: JSON.stringify(services),
+    // They start one after the other.
+    PORT: services.at(-1)?.PORT ?? '',
+  });
+  return services.map(({ PORT }) => ({ url: `http://127.0.0.1:${PORT}`, pid }));
+};
+
+const sharedData = ({ service: { env } }: Production) => {
+  const { DATABASE_URL = '', REDIS_URL = '', APP_SECRET = '' } = env;
+  return { DATABASE_URL, REDIS_URL, APP_SECRET };
+};
+
 export const telemetry: Case = {
   name: 'telemetry',
   async run(setting) {
     const collector = await startCollector();
-    const results = await costs(setting, [
-      { what: 'metrics', env: async () => ({ METRICS_PORT: String(await freePort()) }) },
-      {
-        what: 'traces, of which one in a hundred is kept',
-        env: { ...collector.env, OTEL_TRACES_SAMPLER: 'parentbased_traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.01' },
-      },
-    ]);
+    const results = await costs(
+      setting,
+      [
+        { what: 'metrics', env: async () => ({ METRICS_PORT: String(await freePort()) }) },
+        {
+          what: 'traces, of which one in a hundred is kept',
+          env: { ...collector.env, OTEL_TRACES_SAMPLER: 'parentbased_traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.01' },
+        },
+      ],
+      { start: apart, times: 8 },
+    );
     collector.stop();
     return results;
   },
@@ -101,8 +146,11 @@ export const fields: Case = {
     }));
     writeFileSync(file, JSON.stringify(definitions));
     const stored = JSON.stringify(Object.fromEntries(ownFields.map(([name, , value]) => [name, value])));
-    const results = await costs(setting, [{ what: 'ten own fields', env: { PROFILE_FIELDS: file } }], ({ query }) =>
-      query('update users set fields = ?', [stored]),
+    const results = await costs(
+      setting,
+      [{ what: 'ten own fields', env: { PROFILE_FIELDS: file } }],
+      { start: together, times: 4 },
+      ({ query }) => query('update users set fields = ?', [stored]),
     );
     rmSync(directory, { recursive: true });
     return results;
@@ -112,9 +160,3 @@ export const fields: Case = {
 type Rounds = Parameters<typeof figures>[0];
 
 const total = (rounds: Rounds): number => rounds.reduce((sum, { cpu }) => sum + cpu, 0);
-
-/** Another process on the same parts. */
-async function another(parts: Parts, { service: { env } }: Production, changes: Record<string, string>) {
-  const { DATABASE_URL = '', REDIS_URL = '', APP_SECRET = '' } = env;
-  return (await parts.startProduction({ DATABASE_URL, REDIS_URL, APP_SECRET, ...changes })).service;
-}

@@ -55,7 +55,7 @@ export const profile: Case = {
     });
     return [
       {
-        ...line('GET /api/profile', 'rest', 1.1),
+        ...line('GET /api/profile', 'rest', 0.75),
         others: { 'Koa by hand': figures(rounds.koa), 'better-auth, get-session': figures(rounds.peer) },
       },
       line('the same over /trpc', 'single', 1.25),
