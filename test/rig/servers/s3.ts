@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { rm } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import { createRequire } from 'node:module';
-import { matchesGlob } from 'node:path';
+import { join, matchesGlob, relative } from 'node:path';
 import { buffer, json } from 'node:stream/consumers';
 import type Koa from 'koa';
 import { Client } from 'minio';
@@ -80,6 +80,19 @@ const letsEveryoneRead = ({ Statement }: Policy, path: string): boolean =>
       Action.includes('s3:GetObject') &&
       Resource.some((pattern) => matchesGlob(path, pattern.replace('arn:aws:s3:::', ''))),
   );
+
+/** The end of the name of a file in which s3rver keeps an object. */
+const OBJECT = '._S3rver_object';
+
+async function filesIn(folder: string): Promise<string[]> {
+  // A folder goes with its last object.
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
+  const found = entries.map((entry) => {
+    const path = join(folder, entry.name);
+    return entry.isDirectory() ? filesIn(path) : [path];
+  });
+  return (await Promise.all(found)).flat();
+}
 
 const errorOf = (code: string) => `<Error><Code>${code}</Code></Error>`;
 
@@ -200,10 +213,11 @@ export async function startS3({
       S3_ACCESS_KEY: accessKey,
       S3_SECRET_KEY: secretKey,
     },
+    // Not by a listing of s3rver: that fails if an object goes meanwhile.
     async keys() {
-      const found: string[] = [];
-      for await (const { name } of client.listObjectsV2(bucket, '', true)) found.push(name);
-      return found;
+      const root = join(directory, bucket);
+      const objects = (await filesIn(root)).filter((file) => file.endsWith(OBJECT));
+      return objects.map((file) => relative(root, file).slice(0, -OBJECT.length));
     },
     unfinished: async () => (await multipart.uploads()).map(({ key }) => key),
     read: async (key) => buffer(await client.getObject(bucket, key)),
