@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { eventTypes, exampleOf, publicEvents } from '../server/events/catalogue.ts';
+import { exampleOf, publicEvents } from '../server/events/catalogue.ts';
+import { eventTypes } from '../server/shared/event-types.ts';
 import { generatedPage, table } from './generated-page.ts';
 
 /** `npm run docs:events`: the types of docs/events.md, from the catalogue. */

@@ -6,6 +6,8 @@ export interface Part {
   path: PagePath;
   icon: IconName;
   label: string;
+  /** With a space before it: it leads elsewhere. */
+  isApart?: true;
 }
 
 /** On a phone a row of links scrolls: the `ref` of the current one. */
@@ -15,8 +17,13 @@ export const bringIntoSight = (link: HTMLElement | null) =>
 /** The links between the pages of a wide page. */
 export const PartsNav = ({ label, parts }: { label: string; parts: readonly Part[] }) => (
   <nav class="parts" aria-label={label}>
-    {parts.map(({ path, icon, label: name }) => (
-      <a key={path} href={path} {...(path === location.pathname && { 'aria-current': 'page', ref: bringIntoSight })}>
+    {parts.map(({ path, icon, label: name, isApart }) => (
+      <a
+        key={path}
+        href={path}
+        class={isApart && 'apart'}
+        {...(path === location.pathname && { 'aria-current': 'page', ref: bringIntoSight })}
+      >
         <Icon name={icon} />
         {name}
       </a>

@@ -21,6 +21,8 @@ export interface Settings {
   emailCodes: boolean;
   /** Whether administrators may act for users. */
   impersonation: boolean;
+  /** How long a deleted account can be restored. */
+  restorableDays: number;
   /** The lowest score of a new password, 1 to 4. Unset: not estimated. */
   passwordStrength?: number;
   /** The version of the terms that the pages link to. */

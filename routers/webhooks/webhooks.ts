@@ -1,7 +1,7 @@
 import { validate as isUuid } from 'uuid';
 import { z } from 'zod';
 import { ServiceError } from '../../server/errors.ts';
-import { eventTypes } from '../../server/events/catalogue.ts';
+import { eventTypes } from '../../server/shared/event-types.ts';
 import { EVERY_TYPE, type ListedDelivery, type ListedWebhook, MAX_WEBHOOKS } from '../../server/webhooks/index.ts';
 import { administratorsMeta } from '../administrators-meta.ts';
 import { answer, done } from '../schemas/done.ts';

@@ -6,6 +6,7 @@
  */
 import { z } from 'zod';
 import { type DetailsOf, type EventKind, eventKinds } from '../activity/kinds.ts';
+import { type EventType, eventTypes } from '../shared/event-types.ts';
 
 interface Definition<Shape extends z.ZodRawShape> {
   /** For the documents. */
@@ -72,7 +73,7 @@ const listOf = (text: string): string[] => text.split(/, ?/);
 const removedIn = ({ methods }: { methods?: string }) =>
   methods === undefined ? {} : { removedMethods: listOf(methods) };
 
-/** By type, in the order of an account's life. */
+/** By type. */
 export const publicEvents = {
   'user.created': define({
     sentence: 'An account was created.',
@@ -297,9 +298,7 @@ export const publicEvents = {
     example: { ...byUser, key: 'uploads/0193b6e1-0c1a-7b1e-8f3e-5a2f6f0f9a10.webp' },
     kinds: { 'upload-removed': ({ key }) => ({ key }) },
   }),
-};
-
-export type EventType = keyof typeof publicEvents;
+} satisfies Record<EventType, unknown>;
 
 /** Everything that a public event says. */
 export type PublicEvent = {
@@ -311,8 +310,6 @@ export type PublicEvent = {
     data: z.output<(typeof publicEvents)[Type]['data']>;
   };
 }[EventType];
-
-export const eventTypes = Object.keys(publicEvents) as [EventType, ...EventType[]];
 
 /** `user.email_changed` → `UserEmailChangedEvent`. */
 export const schemaNameOf = (type: EventType): string =>

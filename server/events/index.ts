@@ -1,14 +1,15 @@
 import type { Config } from '../config/index.ts';
 import { ServiceError } from '../errors.ts';
 import type { Database } from '../parts/database/contract.ts';
+import type { EventType } from '../shared/event-types.ts';
 import type { Log } from '../telemetry/log.ts';
 import { gauges } from '../telemetry/metrics.ts';
-import type { EventType, PublicEvent } from './catalogue.ts';
+import type { PublicEvent } from './catalogue.ts';
 import { createSequencer, type OnNumbered } from './sequencer.ts';
 import { createStream, type StreamPage, type StreamQuery } from './stream.ts';
 import { createWaiting } from './waiting.ts';
 
-export type { EventType, PublicEvent } from './catalogue.ts';
+export type { PublicEvent } from './catalogue.ts';
 export type { NumberRange, OnNumbered } from './sequencer.ts';
 export type { StreamPage, StreamQuery } from './stream.ts';
 

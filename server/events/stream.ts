@@ -1,6 +1,7 @@
 import { ServiceError } from '../errors.ts';
 import { columnsOf, type Database, type ReadTables, sql } from '../parts/database/contract.ts';
-import { type EventType, kindsOf, type NumberedEvent, type PublicEvent, toPublicEvent } from './catalogue.ts';
+import type { EventType } from '../shared/event-types.ts';
+import { kindsOf, type NumberedEvent, type PublicEvent, toPublicEvent } from './catalogue.ts';
 
 /** A read by type looks at this many numbers at once, so that each statement meets its deadline. */
 const MAX_SPAN = 10_000;

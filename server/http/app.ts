@@ -163,7 +163,7 @@ const pageSettings = (
     termsVersion,
     profileFields,
   }: Config,
-  { providers }: Accounts,
+  { providers, lifecycle }: Accounts,
 ) => ({
   appUrl,
   brand,
@@ -174,6 +174,7 @@ const pageSettings = (
   registration,
   emailCodes,
   impersonation: impersonation !== 'off',
+  restorableDays: lifecycle.deletion.restorableDays,
   passwordStrength: passwordStrength || undefined,
   termsVersion,
   // Names of fields that users may not read are not told.

@@ -26,8 +26,49 @@ const within = [
   'device',
 ];
 
-/** What is opened on a page before its picture: the name of the picture, the page, and the buttons to press. */
-const opened: [name: string, path: string, steps: (page: Page) => Promise<unknown>][] = [
+/** What is done on a page before its picture. */
+type Opened = [name: string, path: string, steps: (page: Page) => Promise<unknown>];
+
+/** Of nobody: the pages answer the same for every address. */
+const STRANGER = 'grace@example.com';
+
+const openedBefore: Opened[] = [
+  [
+    'rules',
+    'register',
+    async (page) => {
+      await page.getByLabel('Password').fill('analytical');
+      await page.getByLabel('Name').focus();
+    },
+  ],
+  ['register-refused', 'register', (page) => page.getByRole('button', { name: 'Create account' }).click()],
+  [
+    'login-refused',
+    'login',
+    async (page) => {
+      await page.getByLabel('Email').fill(STRANGER);
+      await page.getByLabel('Password').fill('Analytical-1843');
+      await page.getByRole('button', { name: 'Log in', exact: true }).click();
+      await page.getByRole('alert').waitFor();
+    },
+  ],
+  [
+    'forgot-password-sent',
+    'forgot-password',
+    async (page) => {
+      await page.getByLabel('Email').fill(STRANGER);
+      await page.getByRole('button', { name: 'Send' }).click();
+      await page.getByRole('heading', { name: 'Check your inbox' }).waitFor();
+    },
+  ],
+  [
+    'reset-password-form',
+    `reset-password?token=AAAA&email=${STRANGER}`,
+    (page) => page.getByLabel('New password').fill('short'),
+  ],
+];
+
+const opened: Opened[] = [
   ['security-password', 'dashboard/security#password', (page) => page.getByLabel('New password').fill('short')],
   ['security-app', 'dashboard/security#app', (page) => page.getByRole('button', { name: 'Set up an app' }).click()],
   [
@@ -46,24 +87,37 @@ const opened: [name: string, path: string, steps: (page: Page) => Promise<unknow
   ['security-logins', 'dashboard/security#logins', async () => {}],
   ['security-keys', 'dashboard/security#keys', async () => {}],
   [
-    'rules',
-    'register',
+    'profile-saved',
+    'dashboard',
     async (page) => {
-      await page.getByLabel('Password').fill('analytical');
-      await page.getByLabel('Name').focus();
+      await page.getByLabel('Location').fill('London');
+      await page.getByRole('button', { name: 'Save' }).click();
+      await page.getByText('Your profile was saved.').waitFor();
+    },
+  ],
+  [
+    'webhook-types',
+    'admin/webhooks',
+    async (page) => {
+      await page.getByLabel('Send all events').uncheck();
+      await page.getByRole('button', { name: 'Add webhook' }).click();
     },
   ],
   ['menu', 'dashboard', (page) => page.getByRole('button', { name: 'Account menu' }).click()],
 ];
 
-/** Providers with logos, and one without. */
-export const providers = Object.fromEntries(
-  ['GOOGLE', 'GITHUB', 'MICROSOFT', 'ACME'].flatMap((name) => [
-    [`IDP_${name}_CLIENT_ID`, 'pictures'],
-    [`IDP_${name}_CLIENT_SECRET`, 'pictures'],
-    ...(name === 'ACME' ? [['IDP_ACME_ISSUER', 'https://login.acme.test']] : []),
-  ]),
-);
+/** Limits that the pictures do not reach; providers with logos, and one without. */
+export const everyPageEnv = {
+  LIMIT_LOGIN: '100/900',
+  LIMIT_MAIL: '100/3600',
+  ...Object.fromEntries(
+    ['GOOGLE', 'GITHUB', 'MICROSOFT', 'ACME'].flatMap((name) => [
+      [`IDP_${name}_CLIENT_ID`, 'pictures'],
+      [`IDP_${name}_CLIENT_SECRET`, 'pictures'],
+      ...(name === 'ACME' ? [['IDP_ACME_ISSUER', 'https://login.acme.test']] : []),
+    ]),
+  ),
+};
 
 /** Pictures of every page, in both colour schemes and on a phone and a desktop, in `folder`. */
 export async function takeEveryPage(browser: Browser, service: Service, { email, password }: Person, folder: string) {
@@ -86,10 +140,21 @@ export async function takeEveryPage(browser: Browser, service: Service, { email,
         const path = join(folder, `${name.replaceAll('/', '-')}-${size}-${colorScheme}.png`);
         await page.screenshot({ path, fullPage: true });
       };
+      const open = async (steps: Opened[]) => {
+        for (const [name, path, act] of steps) {
+          // Not only another fragment of the same page.
+          await page.goto('about:blank');
+          await page.goto(`/${path}`);
+          await page.waitForLoadState('networkidle');
+          await act(page);
+          await take(name);
+        }
+      };
       for (const name of before) {
         await page.goto(`/${name}`);
         await take(name);
       }
+      await open(openedBefore);
       await page.goto('/login');
       await page.getByLabel('Email').fill(email);
       await page.getByLabel('Password').fill(password);
@@ -99,14 +164,7 @@ export async function takeEveryPage(browser: Browser, service: Service, { email,
         await page.goto(`/${name}`);
         await take(name);
       }
-      for (const [name, path, steps] of opened) {
-        // Not only another fragment of the same page.
-        await page.goto('about:blank');
-        await page.goto(`/${path}`);
-        await page.waitForLoadState('networkidle');
-        await steps(page);
-        await take(name);
-      }
+      await open(opened);
       await context.close();
     }
   }

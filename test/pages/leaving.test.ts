@@ -70,6 +70,7 @@ inBrowser(
       await visit(
         async (page) => {
           await page.goto('/dashboard/data');
+          await page.getByText('You can restore your account for 14 days.').waitFor();
           const confirmation = page.getByLabel('Your email, to confirm');
           await confirmation.fill('somebody@else.test');
           await confirmation.press('Enter');

@@ -28,7 +28,12 @@ async function atProvider(page: Page, provider: typeof acme, claims: Claims): Pr
   await page.waitForURL('**/dashboard/**');
 }
 
-const entries = (page: Page) => page.getByRole('region', { name: 'Linked logins' }).getByRole('listitem');
+/** The linked ones. */
+const entries = (page: Page) =>
+  page
+    .getByRole('region', { name: 'Linked logins' })
+    .getByRole('listitem')
+    .filter({ has: page.getByRole('button', { name: /^Unlink/ }) });
 
 inBrowser(
   ['embedded', 'real'],

@@ -5,14 +5,16 @@ import sharp from 'sharp';
 import { startChromium } from '../rig/client/chromium.ts';
 import { type Service, startService } from '../rig/process/service.ts';
 import { until } from '../rig/until.ts';
-import { providers, takeEveryPage } from './every-page.ts';
+import { everyPageEnv, takeEveryPage } from './every-page.ts';
 
 /** Takes the screenshots of README and docs/front-ends.md; with a folder as argument, those of every page instead. */
 const everyPage = process.argv[2];
 const FOLDER = join(import.meta.dirname, '../../client/pages/screenshots');
+/** For the activity: another program would be named in it. */
+const CHROME = 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36';
 const ada = { name: 'Ada Lovelace', email: 'ada@example.com', password: 'Analytical-1843' };
 
-const service = await startService(everyPage ? { env: providers } : {});
+const service = await startService(everyPage ? { env: everyPageEnv } : {});
 const browser = await startChromium();
 try {
   if (everyPage) {
@@ -71,7 +73,7 @@ async function register({ url }: Service): Promise<void> {
   const post = (path: string, body: object, cookie = '') =>
     fetch(url + path, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', cookie },
+      headers: { 'content-type': 'application/json', cookie, 'user-agent': CHROME },
       body: JSON.stringify(body),
     });
   // Verified in the browser that registered: otherwise the password counts as another person's.

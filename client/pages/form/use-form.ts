@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { type Refusal, refusalIn } from '../api.ts';
 import { time } from '../language/in-readers-language.ts';
 import { text } from '../language/texts.ts';
@@ -17,6 +17,8 @@ export interface FormOptions<Name extends string> {
   required?: Partial<Record<NoInfer<Name>, string>>;
   /** The messages for invalid values, by field. */
   check?: (values: Record<NoInfer<Name>, string>) => Partial<Record<NoInfer<Name>, string>>;
+  /** True on a page for one field: it has the focus from the start. */
+  isFocused?: boolean;
   /** Keeps and restores the text of these fields. */
   draft?: { key: string; names: NoInfer<Name>[] };
   /** Resolves to new values of the fields, if they differ from the typed ones. */
@@ -33,13 +35,25 @@ export type FieldState = {
 };
 
 /** The state of a form: values, submission and errors. An error focuses the first wrong field. */
-export function useForm<Name extends string>({ initial, required, check, draft, send, explain }: FormOptions<Name>) {
+export function useForm<Name extends string>({
+  initial,
+  required,
+  check,
+  isFocused = false,
+  draft,
+  send,
+  explain,
+}: FormOptions<Name>) {
   const [values, setValues] = useState<Record<Name, string>>(() => ({ ...initial, ...kept(draft) }));
   const [errors, setErrors] = useState<Partial<Record<Name, ComponentChildren>>>({});
   const [problem, setProblem] = useState<ComponentChildren>();
   const [isBusy, setBusy] = useState(false);
   const [refusals, setRefusals] = useState(0);
   const element = useRef<HTMLFormElement>(null);
+
+  useEffect(() => {
+    if (isFocused) element.current?.querySelector('input')?.focus();
+  }, []);
 
   // Moves the focus once per failed attempt, not when an error disappears.
   useLayoutEffect(() => {

@@ -42,6 +42,7 @@ function CodeForm({ onAsked }: { onAsked(asked: AuthorizationsDeviceOutput): voi
   const { field, isBusy, form } = useForm({
     initial: { userCode: given },
     required: { userCode: text('entry.device.missing') },
+    isFocused: true,
     async send({ userCode }) {
       const next = await send(userCode);
       if (next) onAsked(next);

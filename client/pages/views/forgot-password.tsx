@@ -15,6 +15,7 @@ export function ForgotPassword() {
   const { field, isBusy, form } = useForm({
     initial: { email: '' },
     required: { email: text('entry.required.email') },
+    isFocused: true,
     // The service accepts any text, so as not to reveal accounts.
     check: wrongAddress,
     draft: { key: beforeLogin, names: ['email'] },

@@ -81,6 +81,9 @@ export const createDeletion = ({ database, emailChanges, outbox, record, tokens,
   };
 
   return {
+    /** How long a deleted account can be restored: at least as long as links work that undo another person's acts. */
+    restorableDays: graceMs / DAY_MS,
+
     requestDeletion,
 
     /**

@@ -1,5 +1,5 @@
 import { operator } from '../../activity/caller.ts';
-import { eventTypes } from '../../events/catalogue.ts';
+import { eventTypes } from '../../shared/event-types.ts';
 import { EVERY_TYPE, type ListedWebhook, type Webhooks } from '../../webhooks/index.ts';
 import { UsageError } from '../failure.ts';
 import { iso, plain, table } from '../user/output.ts';

@@ -1,4 +1,5 @@
-import { eventTypes, publicEvents, schemaNameOf } from '../../events/catalogue.ts';
+import { publicEvents, schemaNameOf } from '../../events/catalogue.ts';
+import { eventTypes } from '../../shared/event-types.ts';
 
 /** The public events as `webhooks` of OpenAPI 3.1. */
 export const webhookOperations = () =>

@@ -36,6 +36,8 @@ interface Settings {
   emailCodes: boolean;
   /** Whether administrators may act for users. */
   impersonation: boolean;
+  /** How long a deleted account can be restored. */
+  restorableDays: number;
   /** The lowest score of a new password, if it is estimated. */
   passwordStrength?: number | undefined;
   /** The version of the terms that the pages link to. */

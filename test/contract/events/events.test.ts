@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, describe, expect, test } from 'vitest';
-import { type EventType, eventSchemas, eventTypes, type PublicEvent } from '../../../server/events/catalogue.ts';
+import { eventSchemas, type PublicEvent } from '../../../server/events/catalogue.ts';
+import { type EventType, eventTypes } from '../../../server/shared/event-types.ts';
 import { loadClient } from '../../rig/client/client.ts';
 import { freshEmail } from '../../rig/servers/address.ts';
 import { startHttpScanner } from '../../rig/servers/scanner.ts';

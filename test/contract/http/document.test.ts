@@ -1,6 +1,7 @@
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { expect, test } from 'vitest';
-import { eventTypes, schemaNameOf } from '../../../server/events/catalogue.ts';
+import { schemaNameOf } from '../../../server/events/catalogue.ts';
+import { eventTypes } from '../../../server/shared/event-types.ts';
 import { paths } from '../rig/callers.ts';
 import { documentOf, expectDocumented } from '../rig/document.ts';
 import { onBothStacks } from '../rig/scenario.ts';

@@ -24,6 +24,7 @@ const settings = {
   reauthenticatingProviders: [],
   emailCodes: false,
   impersonation: false,
+  restorableDays: 14,
   registration: { mode: 'open' as const, domains: [] },
 };
 

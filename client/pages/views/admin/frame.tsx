@@ -11,7 +11,7 @@ const parts: Part[] = [
   { path: pagePaths.admin, icon: 'users', label: text('admin.nav.users') },
   { path: pagePaths.webhooks, icon: 'webhook', label: text('admin.nav.webhooks') },
   { path: pagePaths.adminApplications, icon: 'apps', label: text('admin.nav.applications') },
-  { path: pagePaths.dashboard, icon: 'user', label: text('admin.nav.yourAccount') },
+  { path: pagePaths.dashboard, icon: 'user', label: text('admin.nav.yourAccount'), isApart: true },
 ];
 
 /** Known before the data, except the name of a user. */

@@ -71,7 +71,7 @@ function Entry({ event }: { event: Event }) {
         <Icon name={icon} />
       </div>
       <div>
-        <strong>{sentenceOf(event, text)}</strong>
+        {look ? <strong>{sentenceOf(event, text)}</strong> : sentenceOf(event, text)}
         <p class="hint">{whenAndWhere(event)}</p>
       </div>
     </li>

@@ -5,10 +5,11 @@ import { downloadExport } from '../../download-export.ts';
 import { TextField } from '../../form/fields.tsx';
 import { Alert, Button, Form, Notice } from '../../form/form.tsx';
 import { sentenceFor, useForm } from '../../form/use-form.ts';
-import { date } from '../../language/in-readers-language.ts';
+import { date, number } from '../../language/in-readers-language.ts';
 import { markup, text } from '../../language/texts.ts';
 import { Page } from '../../page.tsx';
 import { dropDraft } from '../../session/draft.ts';
+import { settings } from '../../settings.ts';
 import { sessionEnded } from '../session-ended.tsx';
 import { Consents } from './consents.tsx';
 import { DashboardPage } from './dashboard-page.tsx';
@@ -102,7 +103,7 @@ function Deletion({ id, email, onDeleted }: DeletionProps) {
   return (
     <section class="card final" aria-labelledby="deletion">
       <h2 id="deletion">{text('dashboard.deletion.title')}</h2>
-      <p>{text('dashboard.deletion.explanation')}</p>
+      <p>{text('dashboard.deletion.explanation', { days: number(settings.restorableDays) })}</p>
       <Form {...form}>
         <TextField
           field={field('confirmation')}

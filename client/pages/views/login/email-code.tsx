@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { pagePaths } from '../../../../server/shared/page-paths.ts';
 import { api, refusalIn } from '../../api.ts';
 import { wrongAddress } from '../../form/address-rule.ts';
@@ -96,6 +96,7 @@ function Enter({ email, onAnother, onOver }: EnterProps) {
   const { field, isBusy, form } = useForm({
     initial: { code: '' },
     required: { code: text('entry.emailCode.missing') },
+    isFocused: true,
     async send({ code }) {
       await enter(async () => {
         try {
@@ -119,7 +120,6 @@ function Enter({ email, onAnother, onOver }: EnterProps) {
       return { field: 'code', message: text('entry.emailCode.wrong') };
     },
   });
-  useEffect(() => form.element.current?.querySelector('input')?.focus(), []);
 
   return (
     <Page title={text('entry.checkInbox')} isNews>

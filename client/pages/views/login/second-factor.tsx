@@ -1,5 +1,5 @@
 import type { SecondFactorOutput } from 'account-client';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { pagePaths } from '../../../../server/shared/page-paths.ts';
 import { api, refusalIn } from '../../api.ts';
 import { CodeField } from '../../form/code-field.tsx';
@@ -71,6 +71,7 @@ function TypedFactor({ kind, complete }: { kind: Kind; complete: Complete }) {
   const { field, isBusy, form } = useForm({
     initial: { [kind]: '' } as Record<Kind, string>,
     required: { [kind]: text(`entry.secondFactor.${kind}.missing`) },
+    isFocused: true,
     async send({ [kind]: given }) {
       await complete(() => api.auth.secondFactor.mutate({ [kind]: given }));
       return undefined;
@@ -83,9 +84,6 @@ function TypedFactor({ kind, complete }: { kind: Kind; complete: Complete }) {
     },
   });
   const { element } = form;
-
-  useEffect(() => element.current?.querySelector('input')?.focus(), []);
-
   return (
     <Form {...form}>
       {kind === 'code' ? (

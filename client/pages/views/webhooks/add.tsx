@@ -1,5 +1,5 @@
-import type { WebhooksCreateInput } from 'account-client';
 import { useState } from 'preact/hooks';
+import { type EventType, eventTypes } from '../../../../server/shared/event-types.ts';
 import { api } from '../../api.ts';
 import { CheckBox, TextField } from '../../form/fields.tsx';
 import { Button, Form, Notice } from '../../form/form.tsx';
@@ -9,15 +9,9 @@ import { Secret } from '../admin/secret.tsx';
 import { useRecentCredential } from '../dashboard/security/recent-credential.tsx';
 import { sessionEnded } from '../session-ended.tsx';
 
-const EVERY_TYPE = '*';
-const empty = { url: '', all: 'ticked', types: '', description: '', user: '' };
-
-/** The service checks the names. */
-const typesIn = (list: string) =>
-  list
-    .split(',')
-    .map((type) => type.trim())
-    .filter(Boolean) as WebhooksCreateInput['types'];
+const everyType = ['*'] as const;
+const noType = Object.fromEntries(eventTypes.map((type) => [type, ''])) as Record<EventType, string>;
+const empty = { url: '', all: 'ticked', description: '', user: '', ...noType };
 
 /** Creates a webhook and shows its secret once. */
 export function AddWebhook({ onAdded }: { onAdded(): Promise<void> }) {
@@ -26,12 +20,15 @@ export function AddWebhook({ onAdded }: { onAdded(): Promise<void> }) {
   const { field, isBusy, form } = useForm({
     initial: empty,
     required: { url: text('webhooks.add.urlMissing') },
-    send({ url, all, types, description, user }) {
+    // The message stands at the first box.
+    check: ({ all, ...ticked }): Partial<Record<EventType, string>> =>
+      all || eventTypes.some((type) => ticked[type]) ? {} : { [eventTypes[0]]: text('webhooks.add.typesMissing') },
+    send({ url, all, description, user, ...ticked }) {
       setSecret('');
-      const chosen: WebhooksCreateInput['types'] = all ? [EVERY_TYPE] : typesIn(types);
+      const types = all ? [...everyType] : eventTypes.filter((type) => ticked[type]);
       const include = user ? (['user'] as const) : [];
       return withRecentCredential(
-        () => api.webhooks.create.mutate({ url: url.trim(), types: chosen, include: [...include], description }),
+        () => api.webhooks.create.mutate({ url: url.trim(), types, include: [...include], description }),
         async (created) => {
           setSecret(created.secret);
           await onAdded();
@@ -40,11 +37,7 @@ export function AddWebhook({ onAdded }: { onAdded(): Promise<void> }) {
       );
     },
     explain(refusal) {
-      const [name = ''] = Object.keys(refusal.details);
-      if (name === 'url') return { field: 'url', message: text('webhooks.add.urlWrong') };
-      return name.startsWith('types')
-        ? { field: 'types', message: text('webhooks.add.typesWrong') }
-        : sessionEnded(refusal);
+      return refusal.details['url'] ? { field: 'url', message: text('webhooks.add.urlWrong') } : sessionEnded(refusal);
     },
   });
   return (
@@ -62,13 +55,14 @@ export function AddWebhook({ onAdded }: { onAdded(): Promise<void> }) {
           {text('webhooks.add.allTypes')}
         </CheckBox>
         {!field('all').value && (
-          <TextField
-            field={field('types')}
-            label={text('webhooks.add.types')}
-            type="letters"
-            autocomplete="off"
-            hint={text('webhooks.add.typesHint')}
-          />
+          <fieldset class="checks">
+            <legend>{text('webhooks.add.types')}</legend>
+            {eventTypes.map((type) => (
+              <CheckBox key={type} field={field(type)} isOptional>
+                {type}
+              </CheckBox>
+            ))}
+          </fieldset>
         )}
         <TextField field={field('description')} label={text('webhooks.add.description')} autocomplete="off" />
         <CheckBox field={field('user')} isOptional>

@@ -118,16 +118,13 @@ export function Device({ session }: { session: Omit<Session, 'current'> & Partia
   const { id, device, current, address, method, createdAt, lastUsedAt } = session;
   // The service stores only the hour of the last use, which may have begun before the login.
   const isUsedSince = lastUsedAt > createdAt;
-  const label = <strong>{deviceLabel(device, text)}</strong>;
   const login = { way: wayIn(method), time: dateTime(createdAt), address };
   return (
     <div id={`device-${id}`}>
-      {label} {current && <span class="badge success">{text('dashboard.devices.thisDevice')}</span>}
-      <p class="hint">
-        {isUsedSince
-          ? text('dashboard.devices.loggedInAndUsed', { ...login, lastUsed: dateTime(lastUsedAt) })
-          : text('dashboard.devices.loggedIn', login)}
-      </p>
+      <strong>{deviceLabel(device, text)}</strong>{' '}
+      {current && <span class="badge success">{text('dashboard.devices.thisDevice')}</span>}
+      <p class="hint">{text('dashboard.devices.loggedIn', login)}</p>
+      {isUsedSince && <p class="hint">{text('dashboard.devices.lastUsed', { time: dateTime(lastUsedAt) })}</p>}
     </div>
   );
 }

@@ -1,5 +1,5 @@
 import type { IdentitiesListOutput } from 'account-client';
-import { Fragment } from 'preact';
+import type { ComponentChildren } from 'preact';
 import { useRef } from 'preact/hooks';
 import { api } from '../../../api.ts';
 import { Button } from '../../../form/form.tsx';
@@ -56,6 +56,10 @@ export function LinkedLogins({ row, methods: { data: identities }, onChange }: P
       ),
     );
 
+  const isLinked = (provider: string) => identities.some((identity) => identity.provider === provider);
+  const isNotLinked = (provider: string) => !isLinked(provider);
+  const linking = { busy, isAsking, question, onLink: (provider: string) => void link(provider) };
+
   if (settings.providers.length === 0 && identities.length === 0) return null;
   return (
     <Row
@@ -87,25 +91,52 @@ export function LinkedLogins({ row, methods: { data: identities }, onChange }: P
             {busy === identity.id && question}
           </li>
         ))}
+        {settings.providers.filter(isNotLinked).map((provider) => (
+          <li key={provider}>
+            <span class="mark">
+              <ProviderLogo provider={provider} />
+            </span>
+            <div>
+              <strong>{providerLabelFirst(provider)}</strong>
+              <p class="hint">{text('dashboard.linkedLogins.notLinked')}</p>
+            </div>
+            <LinkButton {...linking} provider={provider} label="dashboard.linkedLogins.link" />
+          </li>
+        ))}
       </ul>
       <div class="ways">
-        {settings.providers.map((provider) => (
-          <Fragment key={provider}>
-            <Button
-              kind="secondary"
-              icon={<ProviderLogo provider={provider} />}
-              isBusy={busy === provider}
-              isAsking={isAsking}
-              busy={text('common.oneMoment')}
-              onClick={() => void link(provider)}
-            >
-              {labelFor(provider, identities)}
-            </Button>
-            {busy === provider && question}
-          </Fragment>
+        {settings.providers.filter(isLinked).map((provider) => (
+          <LinkButton key={provider} {...linking} provider={provider} label="dashboard.linkedLogins.linkAnother" />
         ))}
       </div>
     </Row>
+  );
+}
+
+interface LinkProps {
+  provider: string;
+  label: 'dashboard.linkedLogins.link' | 'dashboard.linkedLogins.linkAnother';
+  /** What is being linked or unlinked. */
+  busy: string;
+  isAsking: boolean;
+  question: ComponentChildren;
+  onLink(provider: string): void;
+}
+
+function LinkButton({ provider, label, busy, isAsking, question, onLink }: LinkProps) {
+  return (
+    <>
+      <Button
+        kind="secondary"
+        isBusy={busy === provider}
+        isAsking={isAsking}
+        busy={text('common.oneMoment')}
+        onClick={() => onLink(provider)}
+      >
+        {text(label, { provider: providerLabel(provider) })}
+      </Button>
+      {busy === provider && question}
+    </>
   );
 }
 
@@ -124,11 +155,3 @@ const stateOf = (identities: Identity[]): string => {
   const names = new Set(identities.map(({ provider }) => providerLabelFirst(provider)));
   return names.size > 0 ? [...names].join(', ') : text('dashboard.linkedLogins.none');
 };
-
-const labelFor = (provider: string, identities: Identity[]): string =>
-  text(
-    identities.some((identity) => identity.provider === provider)
-      ? 'dashboard.linkedLogins.linkAnother'
-      : 'dashboard.linkedLogins.link',
-    { provider: providerLabel(provider) },
-  );

@@ -1,0 +1,33 @@
+/** The types of public events, in the order of an account's life. */
+export const eventTypes = [
+  'user.created',
+  'user.verified',
+  'user.updated',
+  'user.email_changed',
+  'user.deletion_requested',
+  'user.restored',
+  'user.removed',
+  'user.blocked',
+  'user.unblocked',
+  'user.role_changed',
+  'user.password_changed',
+  'session.created',
+  'session.ended',
+  'sessions.ended',
+  'identity.linked',
+  'identity.unlinked',
+  'passkey.added',
+  'passkey.removed',
+  'key.created',
+  'key.revoked',
+  'second_factor.enabled',
+  'second_factor.disabled',
+  'grant.created',
+  'grant.revoked',
+  'login.refused',
+  'upload.stored',
+  'upload.quarantined',
+  'upload.removed',
+] as const;
+
+export type EventType = (typeof eventTypes)[number];
