@@ -5,7 +5,7 @@ import { findings } from './axe.ts';
 import { heading, inBrowser } from './browser.ts';
 
 /** The applications at `/admin/applications`. */
-inBrowser(['embedded', 'real'], (scenario) => {
+inBrowser(['real'], (scenario) => {
   test.each([320, 1280])(
     'an application is added, disabled and removed at %i px; its secret is shown once',
     async (width) => {

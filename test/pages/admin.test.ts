@@ -55,7 +55,7 @@ const actsOn = async ({ database }: Scenario['stack'], userId: string) =>
   ).map(({ kind, actor_id: by }) => [kind, by]);
 
 inBrowser(
-  ['embedded', 'real'],
+  ['real'],
   (scenario) => {
     test('users without the role see “Page not found”, and get no data', async () => {
       const { visit } = scenario();

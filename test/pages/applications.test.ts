@@ -29,7 +29,7 @@ const arrived = async (page: Page) => {
   return new URL(page.url());
 };
 
-inBrowser(['embedded', 'real'], (scenario) => {
+inBrowser(['real'], (scenario) => {
   const asked = async (given: object = {}) => {
     const party = await relyingParty(scenario(), { redirectUris: [CALLBACK], ...given });
     const verifier = client.randomPKCECodeVerifier();

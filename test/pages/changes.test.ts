@@ -11,7 +11,7 @@ const provider = await startHostileProvider();
 afterAll(() => provider.close());
 
 inBrowser(
-  ['embedded', 'real'],
+  ['real'],
   (scenario) => {
     test('a user changes the password by keyboard and stays logged in; other devices are logged out', async () => {
       const { stack, call, visit } = scenario();

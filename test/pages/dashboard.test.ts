@@ -3,7 +3,7 @@ import { loggedIn, logIn } from '../contract/rig/scenario.ts';
 import { focused, heading, inBrowser, press, said } from './browser.ts';
 
 /** The pages of the dashboard, and the activity. */
-inBrowser(['embedded', 'real'], (scenario) => {
+inBrowser(['real'], (scenario) => {
   test('each part is a page with a title, reachable by one Tab from the others', async () => {
     const { visit } = scenario();
     const { session, email } = await loggedIn(scenario());

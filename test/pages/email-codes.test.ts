@@ -7,7 +7,7 @@ import { focused, heading, inBrowser, press, said } from './browser.ts';
 
 /** Codes by mail, typed in the browser that asked for them. */
 inBrowser(
-  ['embedded', 'real'],
+  ['real'],
   (scenario) => {
     test('a code logs in a user, after a reload, and without pressing a button', async () => {
       const { stack, visit } = scenario();

@@ -33,7 +33,7 @@ async function expectHome(page: Page): Promise<void> {
 }
 
 inBrowser(
-  ['embedded', 'real'],
+  ['real'],
   (scenario) => {
     test('every page leads back to the product, by its logo and by a link, at 320 px too', async () => {
       const { session } = await loggedIn(scenario());

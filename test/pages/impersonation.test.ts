@@ -6,7 +6,7 @@ import { shifts } from './layout-shifts.ts';
 
 /** An administrator acts for a user, and every page says so. */
 inBrowser(
-  ['embedded', 'real'],
+  ['real'],
   (scenario) => {
     test('an administrator acts for a user from /admin, sees the bar on every page, and ends it there', async () => {
       const { visit } = scenario();

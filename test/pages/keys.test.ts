@@ -10,7 +10,7 @@ import { inBrowser, openRow, press, said } from './browser.ts';
 const card = (page: Page) => page.getByRole('region', { name: 'Access keys' });
 const entries = (page: Page) => card(page).getByRole('listitem');
 
-inBrowser(['embedded', 'real'], (scenario) => {
+inBrowser(['real'], (scenario) => {
   test.each([320, 1280])('a key is created at %i px, shown once, used and revoked', async (width) => {
     const { call, stack, visit } = scenario();
     const { session, id } = await loggedIn(scenario());

@@ -18,7 +18,7 @@ const deleteAccount = async (page: Page, email: string) => {
 };
 
 inBrowser(
-  ['embedded', 'real'],
+  ['real'],
   (scenario) => {
     test('after the password the data is downloaded as a file', async () => {
       const { stack, visit } = scenario();

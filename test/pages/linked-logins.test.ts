@@ -36,7 +36,7 @@ const entries = (page: Page) =>
     .filter({ has: page.getByRole('button', { name: /^Unlink/ }) });
 
 inBrowser(
-  ['embedded', 'real'],
+  ['real'],
   (scenario) => {
     test('a user links two logins and unlinks one, by keyboard, after confirming the password in place', async () => {
       const { stack, visit } = scenario();

@@ -19,7 +19,7 @@ function requestsOf(page: Page): Promise<{ url: string; referrer: string }>[] {
 
 const tokenIn = (link: string) => new URL(link).searchParams.get('token') ?? '';
 
-inBrowser(['embedded', 'real'], (scenario) => {
+inBrowser(['real'], (scenario) => {
   // checks: 39
   test('a mailed token leaves the URL before anything loads, is sent only in its own request, and survives a reload', async () => {
     const { stack, call, visit } = scenario();

@@ -51,7 +51,7 @@ async function play(page: Page, authenticator: Authenticator): Promise<{ signals
   return { signals, created };
 }
 
-inBrowser(['embedded', 'real'], (scenario) => {
+inBrowser(['real'], (scenario) => {
   test('a login by password adds a passkey, and the browser hears of each change', async () => {
     const { stack, visit } = scenario();
     const { id, email, password, name } = await loggedIn(scenario());

@@ -52,7 +52,7 @@ const observeRequests = (page: Page) =>
 const NOT_USED = 'No passkey was used';
 
 inBrowser(
-  ['embedded', 'real'],
+  ['real'],
   (scenario) => {
     test('a user adds and names a passkey by keyboard, logs in by autofill and by button, and removes it', async () => {
       const { stack, visit } = scenario();

@@ -33,7 +33,7 @@ function cancel({ searchParams }: URL): URL {
 }
 
 inBrowser(
-  ['embedded', 'real'],
+  ['real'],
   (scenario) => {
     test('after a provider login the dashboard loads, although the navigation carried no cookie', async () => {
       const { visit } = scenario();

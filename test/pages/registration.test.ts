@@ -8,7 +8,7 @@ import { heading, inBrowser, mailedLink, press, register, said } from './browser
 
 describe('by invitation', () => {
   inBrowser(
-    ['embedded', 'real'],
+    ['real'],
     (scenario) => {
       test('an invited user creates an account with the invited email, and logs in', async () => {
         const { call, stack, visit } = scenario();

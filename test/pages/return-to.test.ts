@@ -56,7 +56,7 @@ function cancel({ searchParams }: URL): URL {
 }
 
 inBrowser(
-  ['embedded', 'real'],
+  ['real'],
   (scenario) => {
     test('a login by password returns there, even after a wrong password, a reload and a visit to the registration', async () => {
       const { visit } = scenario();

@@ -32,7 +32,7 @@ async function logInAs(page: Page, { email }: { email: string }): Promise<void> 
 const codesShown = (page: Page) => page.locator('.codes li').allInnerTexts();
 
 inBrowser(
-  ['embedded', 'real'],
+  ['real'],
   (scenario) => {
     test('a user turns an app on by keyboard on a phone, with a code for the shown secret, and needs it from then on', async () => {
       const { stack, visit } = scenario();

@@ -8,7 +8,7 @@ import { heading, inBrowser } from './browser.ts';
 
 /** The webhooks at `/admin/webhooks`. */
 inBrowser(
-  ['embedded', 'real'],
+  ['real'],
   (scenario) => {
     test.each([320, 1280])('a webhook is added, tested and read at %i px; its secret is shown once', async (width) => {
       const receiver = await startReceiver();
