@@ -1,6 +1,7 @@
 import type { PagePath } from '../../server/shared/page-paths.ts';
 import { Icon, type IconName } from './icons/icon.tsx';
 import './styles/lists.css';
+import './styles/parts.css';
 
 export interface Part {
   path: PagePath;
