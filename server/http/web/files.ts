@@ -90,7 +90,7 @@ function describe(ctx: Context, key: string, { modifiedAt, download }: ServedFil
   ctx.etag = key;
   ctx.lastModified = modifiedAt;
   if (download !== undefined) ctx.set('Content-Disposition', attachmentOf(download));
-  else if (!isMedia(type)) ctx.attachment(key.slice(key.indexOf('/') + 1));
+  else if (!isMedia(type)) ctx.attachment(key);
   // After `attachment`, which derives a type from the name.
   ctx.type = type;
 }

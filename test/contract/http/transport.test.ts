@@ -300,14 +300,16 @@ onBothStacks((stack) => {
     }
   });
 
-  test('a list instead of an object is refused as such, and an undecodable path is 404', async () => {
+  test('a list instead of an object is refused as such; an undecodable path, and the pattern of a path, are 404', async () => {
     const list = await send('/auth/register', { method: 'POST', headers: json, body: '[]' });
     expect(await list.json()).toMatchObject({
       code: 'VALIDATION_FAILED',
       details: { body: { message: 'Must be a JSON object', rule: 'invalid_type' } },
     });
-    const path = await send('/api/users/%zz');
-    expect([path.status, await path.json()]).toEqual([404, { message: 'Not found', code: 'NOT_FOUND' }]);
+    for (const path of ['/api/users/%zz', '/api/users/*', '/api/users/*/activity']) {
+      const response = await send(path);
+      expect([response.status, await response.json()]).toEqual([404, { message: 'Not found', code: 'NOT_FOUND' }]);
+    }
   });
 
   test('a parameter of the path counts, not a field of the body with its name', async () => {

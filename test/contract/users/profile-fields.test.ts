@@ -143,11 +143,14 @@ everywhere(
           plan: { enum: ['free', 'pro', null] },
           born: { format: 'date' },
         });
+        const document = JSON.stringify({ components, paths });
         expect(JSON.stringify(paths['/auth/register'])).toContain('"required":["username"]');
+        for (const [, required = ''] of document.matchAll(/"required":(\[[^\]]*\])/g))
+          expect(new Set(JSON.parse(required)).size).toBe(JSON.parse(required).length);
         expect(paths).toHaveProperty(['/api/users/{id}/fields']);
-        expect(JSON.stringify({ components, paths })).not.toMatch(/x-profile-fields|tsType/);
+        expect(document).not.toMatch(/x-profile-fields|tsType/);
         // Users may not know of a field that only services read, and its names are no promise.
-        expect(JSON.stringify({ components, paths })).not.toContain('"score"');
+        expect(document).not.toContain('"score"');
         expect(JSON.stringify(paths['/api/users/{id}/fields'])).toContain('"level"');
       });
     });
