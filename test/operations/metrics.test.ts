@@ -170,6 +170,8 @@ test('counts what the scanner says, and shows whether it is there', async () => 
     expect(await metrics.value('account_uploads_pending', {})).toBe(1);
     await scanner.down();
     await until(async () => (await metrics.value('account_scanner_up', {})) === 0);
+    await person.sent();
+    await until(async () => ((await scans('failed')) ?? 0) > 0);
   } finally {
     await stack.stop();
     await scanner.stop();

@@ -5,9 +5,12 @@ import { parseConfig } from '../../../server/config/index.ts';
 import type { Database } from '../../../server/parts/database/contract.ts';
 import { openDatabase } from '../../../server/parts/database/index.ts';
 import type { ObjectStorage } from '../../../server/parts/object-storage/contract.ts';
+import type { Verdict } from '../../../server/parts/scanner/contract.ts';
 import { createLog } from '../../../server/telemetry/log.ts';
 import { createUploads } from '../../../server/uploads/index.ts';
+import { LEASE_MS } from '../../../server/uploads/leases.ts';
 import { temporaryDirectory } from '../../rig/servers/custodian.ts';
+import { until } from '../../rig/until.ts';
 import { emptyStorage } from './empty-storage.ts';
 
 const config = parseConfig({ DATA_DIR: temporaryDirectory('scans'), LOG_LEVEL: 'silent' });
@@ -20,6 +23,36 @@ afterAll(() => database.close());
 
 const BYTES = Buffer.from('%PDF-1.7');
 
+const rowOf = (key: string) =>
+  database.query((tables) =>
+    tables.selectFrom('uploads').select(['state', 'scan', 'due_at']).where('object_key', '=', key).executeTakeFirst(),
+  );
+
+/** A storage that has every file. */
+const fullStorage: ObjectStorage = {
+  ...emptyStorage,
+  async open() {
+    return { size: BYTES.length, bytes: Readable.from([BYTES]), version: '1' };
+  },
+  async find() {
+    return { size: BYTES.length, start: BYTES, version: '1' };
+  },
+};
+
+/** A service whose scanner has this verdict of every file. */
+const uploadsWith = async (objects: ObjectStorage, verdict: Verdict) =>
+  createUploads(config, {
+    database,
+    activity: createActivity(database, { keptDays: 1 }),
+    objects,
+    scanning: {
+      scanner: { scan: async () => verdict, ping: async () => undefined, takes: async () => true },
+      allowsWhenDown: false,
+      notices: { record: async () => undefined, wake: () => undefined },
+    },
+    log: await createLog(config),
+  });
+
 /** A process that was frozen beyond its lease goes on when another one has worked on the file. */
 test.each([
   ['has moved the file: it stays', { state: 'kept', scan: 'clean' } as const, [true, false]],
@@ -29,10 +62,6 @@ test.each([
 ])('another process %s', async (_name, change, expected) => {
   const stored = new Map<string, Buffer>();
   const copied = Promise.withResolvers<void>();
-  const rowOf = (key: string) =>
-    database.query((tables) =>
-      tables.selectFrom('uploads').select(['state', 'due_at']).where('object_key', '=', key).executeTakeFirst(),
-    );
   const objects: ObjectStorage = {
     ...emptyStorage,
     async copy(from, to) {
@@ -63,17 +92,7 @@ test.each([
       stored.delete(key);
     },
   };
-  const { presign, scans } = createUploads(config, {
-    database,
-    activity: createActivity(database, { keptDays: 1 }),
-    objects,
-    scanning: {
-      scanner: { scan: async () => ({ result: 'clean' }), ping: async () => undefined, takes: async () => true },
-      allowsWhenDown: false,
-      notices: { record: async () => undefined, wake: () => undefined },
-    },
-    log: await createLog(config),
-  });
+  const { presign, scans } = await uploadsWith(objects, { result: 'clean' });
   const { key, presignedUrl } = await presign('user', {
     contentType: 'application/pdf',
     size: BYTES.length,
@@ -86,5 +105,42 @@ test.each([
   await scans?.stop();
   expect([stored.has(key), stored.has(presignedUrl) && change?.state === 'kept']).toEqual(expected);
   expect((await rowOf(key))?.state).toBe(change?.state);
+  await database.write((tables) => tables.deleteFrom('uploads').execute());
+});
+
+/** It was sent to its pending key by one address, beside parts that were begun. */
+test.each([
+  ['clean', { result: 'clean' }, 'kept'],
+  ['infected', { result: 'infected', finding: 'Eicar' }, 'infected'],
+] as const)('%s: the parts at the pending key are deleted', async (_name, verdict, state) => {
+  const deleted: string[] = [];
+  const objects: ObjectStorage = {
+    ...fullStorage,
+    async deleteParts(key) {
+      deleted.push(key);
+    },
+  };
+  const { presign, scans } = await uploadsWith(objects, verdict);
+  const declare = () => presign('user', { contentType: 'application/pdf', size: BYTES.length, visibility: 'public' });
+  const [inParts, plain] = [await declare(), await declare()];
+  await database.write((tables) => tables.updateTable('uploads').set({ due_at: 1 }).execute());
+  await database.write((tables) =>
+    tables.updateTable('uploads').set({ multipart_id: 'x' }).where('object_key', '=', inParts.key).execute(),
+  );
+  scans?.start();
+  for (const { key } of [inParts, plain]) await until(async () => (await rowOf(key))?.state === state);
+  await scans?.stop();
+  expect(deleted).toEqual([inParts.presignedUrl]);
+  await database.write((tables) => tables.deleteFrom('uploads').execute());
+});
+
+test('a file that the scanner did not look at waits, and is due again for its user', async () => {
+  const { presign, scans } = await uploadsWith(fullStorage, { result: 'unknown', answer: 'too large' });
+  const { key } = await presign('user', { contentType: 'application/pdf', size: BYTES.length, visibility: 'public' });
+  await database.write((tables) => tables.updateTable('uploads').set({ due_at: 1 }).execute());
+  scans?.start();
+  await until(async () => Number((await rowOf(key))?.due_at) > Date.now() + LEASE_MS);
+  await scans?.stop();
+  expect(await rowOf(key)).toMatchObject({ state: 'pending', scan: 'due' });
   await database.write((tables) => tables.deleteFrom('uploads').execute());
 });
