@@ -74,7 +74,5 @@ function whenTooSlow(req: IncomingMessage, { windowMs, bytesPerSecond }: Pace, r
   return () => clearInterval(timer);
 }
 
-const cutOff = (cause: unknown) => {
-  const message = 'The body was cut off';
-  return new ServiceError('VALIDATION_FAILED', { message, details: { body: { message, rule: 'malformed' } }, cause });
-};
+/** Only the log shows it. */
+const cutOff = (cause: unknown) => new ServiceError('VALIDATION_FAILED', { message: 'The body was cut off', cause });

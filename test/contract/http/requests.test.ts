@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { cpuTime } from '../../bench/measure.ts';
@@ -26,8 +26,8 @@ onBothProcesses((stack, name) => {
     });
   const call = () => callerOf('rest', stack().url);
 
-  /** Sends raw bytes and disconnects, or resolves to everything received until the connection closes. */
-  const sendRaw = (bytes: string | Uint8Array, { leave = false } = {}) =>
+  /** Sends raw bytes and resolves to everything received until the connection closes; `then` runs once they are sent. */
+  const sendRaw = (bytes: string | Uint8Array, then = (_socket: Socket): unknown => undefined) =>
     inTime(
       new Promise<string>((resolve, reject) => {
         const socket = connect(service().port, '127.0.0.1');
@@ -35,7 +35,7 @@ onBothProcesses((stack, name) => {
         socket.on('data', (data) => {
           answer += data.toString();
         });
-        socket.write(bytes, () => leave && socket.destroy());
+        socket.write(bytes, () => then(socket));
         socket.once('close', () => resolve(answer)).once('error', reject);
       }),
       { within: 10_000, what: 'the end of the connection' },
@@ -255,12 +255,15 @@ onBothProcesses((stack, name) => {
     const drops = Array.from({ length: 100 }, () => kinds).flat();
     for (let i = 0; i < drops.length; i += 50) {
       await Promise.all(
-        drops.slice(i, i + 50).map(({ line, headers, body }) => {
+        drops.slice(i, i + 50).map(({ line, headers, body }, n) => {
           const head = [`${line} HTTP/1.1`, 'Host: x', `Cookie: auth_session=${session}`, ...headers];
-          const start = `${head.join('\r\n')}\r\nContent-Length: ${body.length}\r\n\r\n`;
-          return sendRaw(Buffer.concat([Buffer.from(start), body.subarray(0, randomInt(body.length))]), {
-            leave: true,
-          });
+          const start = `${head.join('\r\n')}\r\nContent-Length: ${body.length}\r\n`;
+          const part = body.subarray(0, randomInt(body.length));
+          if (n % 2) return sendRaw(Buffer.concat([Buffer.from(`${start}\r\n`), part]), (socket) => socket.destroy());
+          // A reset discards what has not been read: it comes once the headers have been.
+          return sendRaw(`${start}Expect: 100-continue\r\n\r\n`, (socket) =>
+            socket.once('data', () => socket.write(part, () => socket.resetAndDestroy())),
+          );
         }),
       );
     }
