@@ -164,6 +164,9 @@ test('while the store is down, harmful calls are refused, and merely limited one
   ] as const;
   for (const name of needed) await expect(limits.enforce(name, '192.0.2.1')).rejects.toThrow('down');
   for (const name of ['register', 'mailRequest', 'token', 'read'] as const) await limits.enforce(name, '192.0.2.1');
+  // No answer about the limit is no refusal by it.
+  await expect(limits.allows('login', '192.0.2.1')).rejects.toThrow('down');
+  expect(await limits.allows('mailRequest', '192.0.2.1')).toBe(true);
 });
 
 test('a wrong token counts, and past the limit gets the limit’s refusal', async () => {
