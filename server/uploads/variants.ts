@@ -108,6 +108,8 @@ export function createVariants(sizes: ImageSizes, { database, objects, usage, is
   };
 
   const leases: Leases<DueImage> = {
+    leaseMs: LEASE_MS,
+
     take: (most) =>
       database.change(async (tables) => {
         const images = (await due(tables)

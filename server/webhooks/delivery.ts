@@ -307,7 +307,7 @@ export const createDelivery = (needs: DeliveryNeeds) => {
   const worker = createWorker<Lease>({
     name: 'webhooks',
     atOnce: MAX_WEBHOOKS,
-    leases: { renew, take: async (most) => (hasWebhooks() ? take(most) : []) },
+    leases: { leaseMs: LEASE_MS, renew, take: async (most) => (hasWebhooks() ? take(most) : []) },
     work: (lease) => deliver(lease).finally(() => release(lease)),
     log,
   });

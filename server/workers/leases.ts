@@ -21,6 +21,7 @@ interface Source<Selected, Row> {
 }
 
 export interface Leases<Row> {
+  readonly leaseMs: number;
   /**
    * Takes up to `most` due rows, lowest turn first, then earliest first. Each belongs to one process until its lease
    * ends.
@@ -44,6 +45,8 @@ export const createLeases = <Selected, Row>(
   const count = counter === undefined ? sql`` : sql`, ${sql.ref(counter)} = ${sql.ref(counter)} + 1`;
 
   return {
+    leaseMs,
+
     take: (most) =>
       database.change(async (tables) => {
         const rowsInTurn = turns

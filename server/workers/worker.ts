@@ -14,8 +14,11 @@ interface Job<Row> {
   /** The maximum number of rows in work in this process. */
   atOnce: number;
   leases: Leases<Row>;
-  /** Must be idempotent. If it rejects, the row is retried once its lease has ended. */
-  work(row: Row): Promise<void>;
+  /**
+   * Must be idempotent. If it rejects, the row is retried once its lease has ended. `requireLease` throws if another process
+   * may have the row: call it right before what nothing takes back.
+   */
+  work(row: Row, requireLease: () => void): Promise<void>;
   log: Log;
 }
 
@@ -37,6 +40,11 @@ interface Worker<Row> {
 /** Leases rows and works on them until it is stopped. */
 export function createWorker<Row>({ name, atOnce, leases, work, log }: Job<Row>): Worker<Row> {
   const inWork = new Map<Row, Promise<void>>();
+  /** The ends of the leases by the clock of this process, which goes on while the process is frozen. */
+  const heldUntil = new Map<Row, number>();
+  // What the lease allows takes time too.
+  const heldMs = leases.leaseMs - RENEW_EVERY_MS;
+  const isHeld = (row: Row) => performance.now() < (heldUntil.get(row) ?? 0);
   const timers: NodeJS.Timeout[] = [];
   let wakeUp = Promise.withResolvers<void>();
   let stopping = false;
@@ -66,11 +74,16 @@ export function createWorker<Row>({ name, atOnce, leases, work, log }: Job<Row>)
     }
   };
 
-  const begin = (row: Row) => {
-    const done = work(row)
+  const begin = (row: Row, leasedAt = performance.now()) => {
+    heldUntil.set(row, leasedAt + heldMs);
+    const requireLease = () => {
+      if (!isHeld(row)) throw new Error('the lease has ended: another process may have the row');
+    };
+    const done = work(row, requireLease)
       .then(working.succeeded, working.failed)
       .finally(() => {
         inWork.delete(row);
+        heldUntil.delete(row);
         if (mayBeMore) wake();
       });
     inWork.set(row, done);
@@ -81,21 +94,31 @@ export function createWorker<Row>({ name, atOnce, leases, work, log }: Job<Row>)
     while (!stopping) {
       const free = atOnce - inWork.size - reserved;
       wakeUp = Promise.withResolvers();
+      const leasedAt = performance.now();
       const rows = free > 0 ? await take(free) : [];
-      rows?.forEach(begin);
+      for (const row of rows ?? []) begin(row, leasedAt);
       pause = rows ? POLL_MS : Math.min(pause * 2, MAX_BACKOFF_MS);
       mayBeMore = free <= 0 || rows?.length === free;
       if (free <= 0 || !mayBeMore) await Promise.race([wakeUp.promise, elapsed(pause)]);
     }
   };
 
-  const renew = () => {
-    if (inWork.size > 0) leases.renew([...inWork.keys()]).catch(leasing.failed);
+  const renew = async () => {
+    const rows = [...inWork.keys()].filter(isHeld);
+    if (rows.length === 0) return;
+    const renewedAt = performance.now();
+    try {
+      await leases.renew(rows);
+    } catch (error) {
+      return leasing.failed(error);
+    }
+    // By a late answer another process may have taken the row before.
+    for (const row of rows.filter(isHeld)) heldUntil.set(row, renewedAt + heldMs);
   };
 
   return {
     wake,
-    begin,
+    begin: (row) => begin(row),
 
     reserve() {
       if (loop === undefined || stopping || inWork.size + reserved >= atOnce) return undefined;
@@ -107,7 +130,7 @@ export function createWorker<Row>({ name, atOnce, leases, work, log }: Job<Row>)
 
     start(): void {
       loop = run();
-      timers.push(setInterval(renew, RENEW_EVERY_MS).unref());
+      timers.push(setInterval(() => void renew(), RENEW_EVERY_MS).unref());
     },
 
     async stop(): Promise<void> {

@@ -26,8 +26,8 @@ export interface Extent {
 }
 
 /**
- * Loads the servers alternately, A B C A B C …, so that a slow phase of the machine affects all. CPU and rate are per
- * call.
+ * Loads the servers one after the other, in rounds, so that a slow phase of the machine affects all. Each round has an order
+ * of its own: what runs right after its own process finds warm caches. CPU and rate are per call.
  */
 export async function inTurn<Name extends string>(
   contenders: Record<Name, Contender>,
@@ -36,7 +36,7 @@ export async function inTurn<Name extends string>(
   const entries = Object.entries<Contender>(contenders);
   const measured = Object.fromEntries(entries.map(([name]) => [name, [] as Round[]]));
   for (let round = -warmUp; round < rounds; round++) {
-    for (const [name, { url, pid, ask, calls = 1, settled }] of entries) {
+    for (const [name, { url, pid, ask, calls = 1, settled }] of inRandomOrder(entries)) {
       const before = cpuOfTree(pid);
       const { perSecond, ...latency } = await load(url, ask, { amount, connections, settled });
       const cpu = (cpuOfTree(pid) - before) / amount / calls;
@@ -45,6 +45,12 @@ export async function inTurn<Name extends string>(
   }
   return measured as Record<Name, Round[]>;
 }
+
+const inRandomOrder = <T>(list: T[]): T[] =>
+  list
+    .map((each) => ({ each, at: Math.random() }))
+    .sort((a, b) => a.at - b.at)
+    .map(({ each }) => each);
 
 /** The median of each figure. */
 export const figures = (rounds: Round[]): Figures => ({

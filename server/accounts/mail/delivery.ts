@@ -15,10 +15,15 @@ interface Parts {
 }
 
 /**
- * Attempts to deliver a mail. Resolves to its outcome, even if the mail server fails. Rejects only if the database is
- * unavailable.
+ * Attempts to deliver a mail. Resolves to its outcome, even if the mail server fails. Rejects if the database is
+ * unavailable, and with `requireLease`.
  */
-export function createMailDelivery({ admit, compose, mail, log }: Parts): (row: LeasedMail) => Promise<Outcome> {
+export function createMailDelivery({
+  admit,
+  compose,
+  mail,
+  log,
+}: Parts): (row: LeasedMail, requireLease: () => void) => Promise<Outcome> {
   // A wrong setting or an unavailable mail server: concerns all mails.
   const outage = createOutage({
     began: (error) =>
@@ -60,13 +65,14 @@ export function createMailDelivery({ admit, compose, mail, log }: Parts): (row: 
     return { retryInMs: backoff(attempts + 1) };
   };
 
-  return async (row) => {
+  return async (row, requireLease) => {
     if (row.expired) return drop(row);
     const admitted = await admit(row);
     if (admitted === 'unwanted') return 'unwanted';
     const message = admitted === 'limited' ? undefined : await compose(admitted);
     if (!message) return drop(row);
     if (message === 'otherKey') return leave(row);
+    requireLease();
     try {
       await mail.send({ id: row.id, ...message });
     } catch (error) {

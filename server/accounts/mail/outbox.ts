@@ -1,6 +1,7 @@
 /**
  * The mail queue. `enqueue` writes a mail in the transaction of the change that it reports; a worker in each process
- * delivers it. No mail is lost. After a crash a mail may be sent twice, with the same Message-ID and token.
+ * delivers it. No mail is lost. If a process fails between sending a mail and noting it, the mail is sent twice, with the same
+ * Message-ID and token.
  */
 import type { User } from '../../../entities/index.ts';
 import type { Rate } from '../../config/index.ts';
@@ -58,8 +59,8 @@ export function createOutbox({ database, rates, mail, admission, turns, compose,
   const countAttempt = (outcome: string, by?: number) => count('account_mail_attempts_total', { outcome }, by);
   for (const outcome of outcomes) countAttempt(outcome, 0);
 
-  const deliver = async (row: LeasedMail) => {
-    const outcome = await attempt(row);
+  const deliver = async (row: LeasedMail, requireLease: () => void) => {
+    const outcome = await attempt(row, requireLease);
     countAttempt(nameOf(outcome));
     await rows.settle(row, outcome);
   };
@@ -68,7 +69,7 @@ export function createOutbox({ database, rates, mail, admission, turns, compose,
     name: 'mails',
     atOnce: DELIVERIES_AT_ONCE,
     leases: rows.leases,
-    work: (row) => inSpan(`deliver ${row.kind}`, traceOf(row), () => deliver(row)),
+    work: (row, requireLease) => inSpan(`deliver ${row.kind}`, traceOf(row), () => deliver(row, requireLease)),
     log,
   });
 

@@ -17,6 +17,9 @@ import {
 } from '../../shared/profile-fields.ts';
 import { changeSchema, fitting, jsonSchemaOf, MAX_BYTES, tooLarge } from './field-schemas.ts';
 
+/** At most 16 MB: each has at most MAX_BYTES. */
+const MOST_RECENT = 1000;
+
 type StoredValues = Record<string, FieldValue>;
 
 export const storedFields = (stored: string | null | undefined): StoredValues =>
@@ -96,7 +99,7 @@ export const createCustomFields = (fields: readonly ProfileField[] = []) => {
     valuesFor(reader: FieldReader): ((stored: string | null | undefined) => FieldValues) | undefined {
       const shown = readBy(fields, reader).map((field) => [field.name, fitting(field)] as const);
       if (shown.length === 0) return undefined;
-      return (stored) => {
+      const valuesIn = (stored: string): FieldValues => {
         const values = storedFields(stored);
         const read: Record<string, FieldValue | null> = {};
         for (const [name, fits] of shown) {
@@ -104,7 +107,16 @@ export const createCustomFields = (fields: readonly ProfileField[] = []) => {
           // A value from before a change of the field: unset until it is written again.
           read[name] = value !== undefined && fits(value) ? value : null;
         }
-        return read;
+        return Object.freeze(read);
+      };
+      // Of one text always the same. Front ends read a profile again and again.
+      const recent = new Map<string, FieldValues>();
+      return (stored) => {
+        const text = stored ?? '';
+        const values = recent.get(text) ?? valuesIn(text);
+        if (recent.size >= MOST_RECENT) recent.clear();
+        recent.set(text, values);
+        return values;
       };
     },
 

@@ -13,7 +13,8 @@ import { logIn, PEOPLE, type Server } from '../servers.ts';
 import { readAs } from './reads.ts';
 
 /** Many short rounds, because the machine's noise exceeds the difference. */
-const extent = (quick: boolean): Extent => ({ warmUp: 10, rounds: quick ? 5 : 20, amount: 500 });
+const WARM_UP = 10;
+const QUICK_ROUNDS = 5;
 
 const PATH = '/api/profile';
 
@@ -30,7 +31,7 @@ async function costs(
   { parts, quick }: Setting,
   options: Option[],
   /** How often they are started: two processes of one kind differ by some percent, depending on what was compiled when. */
-  { start, times }: { start: Start; times: number },
+  { start, times, rounds, amount }: { start: Start; times: number } & Pick<Extent, 'rounds' | 'amount'>,
   prepare: (database: DatabaseView) => Promise<unknown> = async () => undefined,
 ): Promise<Result[]> {
   const first = await parts.startProduction();
@@ -51,9 +52,10 @@ async function costs(
       contenders[`${n} ${what}`] = { ...server, ask: await readAs(people, server.url, PATH) };
     }
   }
-  const rounds = Object.entries(await inTurn(contenders, extent(quick)));
+  const extent = { warmUp: WARM_UP, rounds: quick ? QUICK_ROUNDS : rounds, amount };
+  const results = Object.entries(await inTurn(contenders, extent));
   const [without = [], ...measured] = kinds.map(({ what }) =>
-    rounds.filter(([name]) => name.slice(2) === what).flatMap(([, ofProcess]) => ofProcess),
+    results.filter(([name]) => name.slice(2) === what).flatMap(([, ofProcess]) => ofProcess),
   );
   return measuredKinds.map(({ what }, n) => ({
     what: `GET ${PATH} with ${what}`,
@@ -110,7 +112,7 @@ export const telemetry: Case = {
           env: { ...collector.env, OTEL_TRACES_SAMPLER: 'parentbased_traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.01' },
         },
       ],
-      { start: apart, times: 8 },
+      { start: apart, times: 8, rounds: 20, amount: 500 },
     );
     collector.stop();
     return results;
@@ -149,7 +151,7 @@ export const fields: Case = {
     const results = await costs(
       setting,
       [{ what: 'ten own fields', env: { PROFILE_FIELDS: file } }],
-      { start: together, times: 4 },
+      { start: together, times: 4, rounds: 60, amount: 1000 },
       ({ query }) => query('update users set fields = ?', [stored]),
     );
     rmSync(directory, { recursive: true });

@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { createWorker } from '../../../server/workers/worker.ts';
 import { until } from '../../rig/until.ts';
 
@@ -12,6 +12,7 @@ async function started() {
     name: 'test',
     atOnce: 2,
     leases: {
+      leaseMs: 20_000,
       take: async (most) => {
         taken.push(most);
         return [];
@@ -53,4 +54,59 @@ test('a worker that does not run, or is ending, has no place', async () => {
   const { worker } = await started();
   await worker.stop();
   expect(worker.reserve()).toBeUndefined();
+});
+
+describe('a row in work', () => {
+  afterEach(() => vi.useRealTimers());
+
+  /** A worker with one row in work; `isHeld` says whether its lease allows a step. */
+  function working(renew: () => Promise<void>) {
+    vi.useFakeTimers({ toFake: ['setInterval', 'setTimeout', 'performance'] });
+    let isHeld = () => false;
+    const worker = createWorker<string>({
+      name: 'test',
+      atOnce: 1,
+      leases: { leaseMs: 20_000, take: async () => [], renew },
+      work: (_row, requireLease) => {
+        isHeld = () => {
+          try {
+            requireLease();
+            return true;
+          } catch {
+            return false;
+          }
+        };
+        return new Promise(() => undefined);
+      },
+      log,
+    });
+    worker.start();
+    worker.begin('a row');
+    return () => isHeld();
+  }
+
+  test('is held while its lease is renewed', async () => {
+    const isHeld = working(async () => undefined);
+    await vi.advanceTimersByTimeAsync(120_000);
+    expect(isHeld()).toBe(true);
+  });
+
+  test('is lost, and never held again, once its lease has not been renewed in time', async () => {
+    const renew = vi.fn().mockRejectedValue(new Error('the database is away'));
+    const isHeld = working(renew);
+    await vi.advanceTimersByTimeAsync(14_000);
+    expect(isHeld()).toBe(true);
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(isHeld()).toBe(false);
+    renew.mockResolvedValue(undefined);
+    await vi.advanceTimersByTimeAsync(30_000);
+    expect(isHeld()).toBe(false);
+  });
+
+  test('stays lost when a renewal succeeds that began before', async () => {
+    const late = () => new Promise<void>((resolve) => setTimeout(resolve, 8000));
+    const isHeld = working(vi.fn(late).mockRejectedValueOnce(new Error('the database is away')));
+    await vi.advanceTimersByTimeAsync(19_000);
+    expect(isHeld()).toBe(false);
+  });
 });

@@ -9,7 +9,9 @@ const message = { to: { address: row.email }, subject: 'Hello', text: 'Hello', h
 const admit = vi.fn();
 const compose = vi.fn();
 const send = vi.fn();
-const deliver = createMailDelivery({ admit, compose, mail: { send, close: () => undefined }, log });
+const requireLease = vi.fn();
+const attempt = createMailDelivery({ admit, compose, mail: { send, close: () => undefined }, log });
+const deliver = (mail: typeof row) => attempt(mail, requireLease);
 
 beforeEach(() => {
   vi.resetAllMocks();
@@ -32,6 +34,14 @@ test('expired, superseded and limited mails are dropped; requests for unknown em
   expect(compose).not.toHaveBeenCalled();
   compose.mockResolvedValueOnce(undefined);
   expect(await deliver(row)).toEqual({ state: 'dropped' });
+  expect(send).not.toHaveBeenCalled();
+});
+
+test('a mail whose lease has ended is left to the process that has it', async () => {
+  requireLease.mockImplementationOnce(() => {
+    throw new Error('the lease has ended');
+  });
+  await expect(deliver(row)).rejects.toThrow('the lease has ended');
   expect(send).not.toHaveBeenCalled();
 });
 
