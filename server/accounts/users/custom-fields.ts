@@ -17,7 +17,7 @@ import {
 } from '../../shared/profile-fields.ts';
 import { changeSchema, fitting, jsonSchemaOf, MAX_BYTES, tooLarge } from './field-schemas.ts';
 
-/** At most 16 MB: each has at most MAX_BYTES. */
+/** For each kind of reader. A text has some hundred bytes, and at most MAX_BYTES. */
 const MOST_RECENT = 1000;
 
 type StoredValues = Record<string, FieldValue>;
@@ -113,7 +113,9 @@ export const createCustomFields = (fields: readonly ProfileField[] = []) => {
       const recent = new Map<string, FieldValues>();
       return (stored) => {
         const text = stored ?? '';
-        const values = recent.get(text) ?? valuesIn(text);
+        const known = recent.get(text);
+        if (known) return known;
+        const values = valuesIn(text);
         if (recent.size >= MOST_RECENT) recent.clear();
         recent.set(text, values);
         return values;
