@@ -17,9 +17,9 @@ interface Conversion {
   ours: number;
   bare: number;
   /** Ours divided by bare sharp, the median of the rounds. */
-  /** The goal. */
-  atLeast: number;
   ratio: number;
+  /** The goal of `ratio`. */
+  atLeast: number;
 }
 
 /** The sizes of the pieces that a socket delivers. */

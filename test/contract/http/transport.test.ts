@@ -132,6 +132,10 @@ onBothStacks((stack) => {
     expect((await send('/api/health')).status).toBe(200);
   });
 
+  test('the refusal of what is no HTTP says so by the name of its status', async () => {
+    expect(await sendRaw('hello\r\n\r\n')).toContain('{"message":"Bad Request","code":"VALIDATION_FAILED"');
+  });
+
   /** The status of each answer on a connection. */
   const statusesOf = (answers: string) =>
     [...answers.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));

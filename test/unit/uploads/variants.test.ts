@@ -185,6 +185,30 @@ test('the version before deletes an image and its row: its variants are deleted 
   expect([objects.size, (await keys('upload_variants')).length]).toEqual([4, 3]);
 });
 
+test('an image that is deleted meanwhile gets no other pictures', async () => {
+  await clear();
+  const { url } = await sendImage(await instance('post:20,60'), 'ada');
+  const { variants } = await instance(SIZES);
+  const [image] = await variants.take(1);
+  if (!image) throw new Error('no image is due');
+  await database.write((tables) => tables.updateTable('uploads').set({ state: 'doomed' }).execute());
+  const before = [...objects.keys()];
+  await variants.make(image);
+  expect([...objects.keys()].sort()).toEqual(before.sort());
+  expect(before).toContain(url.slice('https://x.test/'.length));
+});
+
+test('a stored image that cannot be read is not tried again', async () => {
+  await clear();
+  const { url } = await sendImage(await instance('post:20,60'), 'ada');
+  objects.set(url.slice('https://x.test/'.length), Buffer.from('no picture'));
+  const after = await instance(SIZES);
+  await makeAll(after);
+  expect(await after.variants.waiting()).toBe(0);
+  const { uploads } = await after.list('ada', { limit: 1, after: undefined });
+  expect(uploads[0]?.variants?.map(({ width }) => width)).toEqual([20]);
+});
+
 /** Runs `work` in processes that die one step later each time, until one completes. */
 async function dieAtEachStep(prepare: () => Promise<void>, work: () => Promise<unknown>, check: () => Promise<void>) {
   for (let n = 1, completed = false; !completed; n++) {
