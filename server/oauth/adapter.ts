@@ -110,9 +110,8 @@ function artifactAdapter(
       if (kind === 'RefreshToken') state.replaced = token;
       else if (!(await artifacts.consume(token, state.sender))) await refuseUsed();
     },
-    destroy: artifacts.remove,
-    // They end with their grant.
-    revokeByGrantId: async () => undefined,
+    // Neither `destroy` nor `revokeByGrantId`: they end with their grant. The library destroys a used token while it ends the
+    // grant, which would be found by it no more if only the former succeeded.
   };
 }
 

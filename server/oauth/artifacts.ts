@@ -122,10 +122,6 @@ export const createArtifacts = (database: Database, kind: ArtifactKind) => {
     /** Resolves to false if it was used before: end its grant. */
     consume: (token: string, sender: string): Promise<boolean> =>
       database.change((tables) => use(tables, token, sender)),
-
-    async remove(token: string): Promise<void> {
-      await database.write((tables) => tables.deleteFrom('oauth_artifacts').where('id', '=', keyOf(token)).execute());
-    },
   };
 };
 

@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { type DatabaseView, viewMysql } from '../rig/observe/database-view.ts';
 import { spawnGroup, whenGone, whenReady } from '../rig/process/process-group.ts';
-import { type Service, startService } from '../rig/process/service.ts';
+import { root, type Service, startService } from '../rig/process/service.ts';
 import { createDatabase, dropDatabase, startMysql } from '../rig/servers/mysql.ts';
 import { accepts, freePort } from '../rig/servers/port.ts';
 import { startSlowProxy } from '../rig/servers/proxy.ts';
@@ -54,6 +56,12 @@ const DATABASE_ARGUMENTS = [
   '--loose-innodb-log-file-size=1G',
   '--loose-innodb-redo-log-capacity=1G',
 ];
+
+/** The variables with which the systemd unit and the image start the service. */
+const unit = readFileSync(join(root, 'docs/deploy/accounts@.service'), 'utf8');
+const deployed = Object.fromEntries(
+  Array.from(unit.matchAll(/\b(MALLOC_\w+)=(\d+)/g), ([, name, value]) => [name, value]),
+);
 
 /** Required in production; no case uses these servers. */
 const unused = {
@@ -122,6 +130,7 @@ function openParts(mysqlUrl: string, redisUrl: string): Parts {
       }
       const service = await started({
         ...unused,
+        ...deployed,
         NODE_ENV: 'production',
         LOG_LEVEL: 'info',
         APP_SECRET: randomBytes(32).toString('hex'),

@@ -1,7 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { createConnection } from 'mysql2/promise';
+import * as client from 'openid-client';
 import { expect, test } from 'vitest';
 import { callerOf } from '../contract/rig/callers.ts';
-import { onStack } from '../contract/rig/scenario.ts';
+import { refused, relyingParty } from '../contract/rig/relying-party.ts';
+import { loggedIn, onStack } from '../contract/rig/scenario.ts';
 import { unlimited } from './load.ts';
 import { startRefreshes } from './refresh-load.ts';
 
@@ -44,6 +47,37 @@ onStack(
       );
       expect(counts.repeated).toBeGreaterThan(0);
     }, 300_000);
+
+    // checks: F22
+    test.each(['a used token', 'a token that is revoked'])(
+      '%s whose grant could not be ended ends it when it comes again',
+      async (kind) => {
+        const scenario = { stack: stack(), call: callerOf('rest', stack().url) };
+        const party = await relyingParty(scenario);
+        const { session } = await loggedIn(scenario);
+        const { refresh_token: first = '' } = await party.logIn(session);
+        const refresh = (token: string) => client.refreshTokenGrant(party.config, token);
+        const { refresh_token: second = '' } = await refresh(first);
+        await stack().database('update oauth_artifacts set consumed_at = consumed_at - 11000');
+        const end = () =>
+          kind === 'a used token' ? refresh(first) : client.tokenRevocation(party.config, second).then(() => undefined);
+
+        const holder = await createConnection({ uri: String(stack().services[0]?.env['DATABASE_URL']) });
+        try {
+          await holder.query('begin');
+          await holder.query('select id from grants for update');
+          const failure = await refused(end());
+          expect(failure).toBeDefined();
+          expect(failure).not.toBe('invalid_grant');
+        } finally {
+          await holder.end();
+        }
+
+        expect(await refused(end())).toBe(kind === 'a used token' ? 'invalid_grant' : undefined);
+        expect(await refused(refresh(second))).toBe('invalid_grant');
+      },
+      60_000,
+    );
   },
   { instances: 2, inProcess: false, env: unlimited },
 );

@@ -13,6 +13,9 @@ import { parse } from 'yaml';
 import packageJson from '../../package.json' with { type: 'json' };
 import { parseConfig, variableNames } from '../../server/config/index.ts';
 
+/** Those of Node in `npm start`. */
+const flags = packageJson.scripts.start.match(/--\S+/g) ?? [];
+
 const textOf = (file: string) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
 
 describe('the Dockerfile', () => {
@@ -36,7 +39,7 @@ describe('the Dockerfile', () => {
   });
 
   test('starts Node directly, so that it gets signals, as a user other than root', () => {
-    expect(JSON.parse(last('CMD')?.getArgumentsContent() ?? '')).toEqual(['node', 'server/main.ts']);
+    expect(JSON.parse(last('CMD')?.getArgumentsContent() ?? '')).toEqual(['node', ...flags, 'server/main.ts']);
     expect(last('ENTRYPOINT')).toBeUndefined();
     expect(last('USER')?.getArgumentsContent()).toMatch(/^[1-9]\d*:[1-9]\d*$/);
   });
@@ -64,6 +67,11 @@ describe('the Dockerfile', () => {
       .map((argument) => argument.getValue());
     expect(variables).toContainEqual(expect.stringMatching(/^NODE_COMPILE_CACHE=/));
   });
+});
+
+test('the systemd unit starts Node like `npm start`', () => {
+  const [command = ''] = textOf('docs/deploy/accounts@.service').match(/^ExecStart=.*/m) ?? [];
+  expect(command.match(/--\S+/g)).toEqual(flags);
 });
 
 interface Compose {
