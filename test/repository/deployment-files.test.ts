@@ -20,5 +20,5 @@ test('the unit has the settings of the image, and starts Node directly', () => {
   const ofImage = dockerfile.match(/\bMALLOC_\S+=\d+/g) ?? [];
   expect(ofImage).not.toEqual([]);
   for (const setting of [...ofImage, 'NODE_COMPILE_CACHE=']) expect(unit).toContain(setting);
-  expect(unit).toMatch(/^ExecStart=\S+\/node_modules\/\.bin\/node server\/main\.ts$/m);
+  expect(unit).toMatch(/^ExecStart=\S+\/node_modules\/\.bin\/node (?:--\S+ )*server\/main\.ts$/m);
 });
