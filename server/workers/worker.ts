@@ -104,7 +104,7 @@ export function createWorker<Row>({ name, atOnce, leases, work, log }: Job<Row>)
   };
 
   const renew = async () => {
-    const rows = [...inWork.keys()].filter(isHeld);
+    const rows = [...inWork.keys()];
     if (rows.length === 0) return;
     const renewedAt = performance.now();
     try {
@@ -118,7 +118,7 @@ export function createWorker<Row>({ name, atOnce, leases, work, log }: Job<Row>)
 
   return {
     wake,
-    begin: (row) => begin(row),
+    begin,
 
     reserve() {
       if (loop === undefined || stopping || inWork.size + reserved >= atOnce) return undefined;
