@@ -1,11 +1,12 @@
 import type { Client, Configuration, JWK, KoaContextWithOIDC, Provider } from 'oidc-provider';
 import type { Users } from '../accounts/users/index.ts';
 import { assertionAlgorithms } from '../applications/index.ts';
+import { ServiceError } from '../errors.ts';
 import { proofAlgorithms } from '../lib/credential.ts';
 import { hashOf } from '../lib/random-token.ts';
 import { pagePaths } from '../shared/page-paths.ts';
 import { firstLanguage, LOCALES_PARAMETER, languages } from '../shared/texts/languages.ts';
-import type { Log } from '../telemetry/log.ts';
+import { type Log, sentenceOf } from '../telemetry/log.ts';
 import { type AdapterNeeds, createAdapter, type RequestState } from './adapter.ts';
 import { MULTI_FACTOR } from './authorizations.ts';
 import { compareSecret, extraMetadata, hasOpaqueTokens, resourceScopesOf, resourcesOf } from './clients.ts';
@@ -191,7 +192,13 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
   // Its URLs follow APP_URL, which the mount sets in each request.
   provider.proxy = true;
   provider.use(withoutCookies);
-  provider.on('server_error', (_ctx, error) => log.error({ err: error }, 'the OpenID provider failed'));
+  provider.on('server_error', (ctx, error) => {
+    if (!(error instanceof ServiceError)) return log.error({ err: error }, 'the OpenID provider failed');
+    // An outage, as the API answers it. The name of the error stays: OAuth has no other for these endpoints.
+    ctx.status = error.status;
+    if (error.retryAfter !== undefined) ctx.set('Retry-After', String(error.retryAfter));
+    log.warn({ cause: sentenceOf(error.cause ?? error) }, error.message);
+  });
   // Errors are already logged; Koa would write them to stderr as well.
   provider.silent = true;
   return provider;

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Call, callerOf } from '../contract/rig/callers.ts';
+import { relyingParty } from '../contract/rig/relying-party.ts';
 import { inBrowser, isAlive, loggedIn, logIn, mailedToken, PASSWORD } from '../contract/rig/scenario.ts';
 import { type Service, startService } from '../rig/process/service.ts';
 import { clientAddress, freshEmail } from '../rig/servers/address.ts';
@@ -121,6 +122,19 @@ const expectUnavailable = async (session: string, requests: [string, unknown][],
   }
 };
 
+/** An application that refreshes the token of a user. */
+const refreshing = async (session: string) => {
+  const party = await relyingParty({ stack, call });
+  const { refresh_token: token = '' } = await party.logIn(session);
+  const body = () => new URLSearchParams({ grant_type: 'refresh_token', client_id: party.id, refresh_token: token });
+  return () => fetch(party.at('/oauth/token'), { method: 'POST', body: body() });
+};
+
+const expectOutage = async (response: Response) => {
+  expect([response.status, response.headers.get('retry-after')]).toEqual([503, '1']);
+  await response.text();
+};
+
 const recovers = async (within: number) => {
   await until(async () => (await call('users.list')).status === 200 && (await call('health')).status === 200, {
     within,
@@ -152,8 +166,10 @@ describe('the database', () => {
   // checks: F4
   test('hung: every request is answered within five seconds, and the service recovers soon', async () => {
     const { session, ...person } = await loggedIn({ stack, call });
+    const refresh = await refreshing(session);
     const more = await slack();
     mysql.pause();
+    await expectOutage(await refresh());
     const flood = Array.from({ length: 100 }, () => call('profile.get', undefined, { session }));
     await expectUnavailable(session, databaseRequests(session), 5000 + more);
     for (const { status } of await Promise.all(flood)) expect(status).toBe(503);
@@ -220,8 +236,10 @@ describe('Redis', () => {
     await call('auth.forgotPassword', { email });
     const token = await mailedToken(stack, email, 'reset-password');
     const { undo, ...thief } = await changedAddress();
+    const refresh = await refreshing(other.session);
     const more = await slack();
     await down();
+    await expectOutage(await refresh());
     await expectUnavailable(session, [...protectedRequests, ...changes(session)], 1000 + more);
     expect((await call('users.list')).status).toBe(200);
     expect((await call('health')).status).toBe(200);
@@ -235,6 +253,7 @@ describe('Redis', () => {
       within: 2000 + more,
     });
     expect(await Promise.all(others.map((one) => isAlive(call, one)))).toEqual([true, true, true, true]);
+    expect((await refresh()).status).toBe(200);
     for (const one of [session, left, thief.session]) expect(await isAlive(call, one)).toBe(false);
     await logIn(call, { ...person, password });
   });

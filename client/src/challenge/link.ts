@@ -26,9 +26,7 @@ export const challengeLink =
           error(error) {
             const challenge = error.data?.code === 'CHALLENGE_REQUIRED' && error.data.details?.['challenge'];
             if (!challenge || challenges++ === MAX_CHALLENGES) return observer.error(error);
-            const solving = import('./solve.ts').then(({ solve }) =>
-              solve(challenge as unknown as Challenge, op.signal),
-            );
+            const solving = import('./solve.ts').then(({ solve }) => solve(challenge as Challenge, op.signal));
             onChallenge?.(solving.then(ignore, ignore));
             solving.then(
               (challengeSolution) => call({ ...op.context, challengeSolution }),
