@@ -15,9 +15,9 @@ import type { Log } from './telemetry/log.ts';
 import { gauges } from './telemetry/metrics.ts';
 import { textsOf } from './texts/index.ts';
 
-/** The time limit for all requests, then for the workers. */
+/** The time limits for all requests, and for the workers as well: less than `main.ts` allows. */
 const DRAIN_MS = 7000;
-const WORKERS_MS = 1500;
+const STOP_MS = 8500;
 const MAX_WAIT_MS = 2000;
 const STORAGE_RETRY_MS = 5000;
 
@@ -109,9 +109,10 @@ export async function createService(
 
     async stop({ lingerMs }) {
       stopping.abort();
+      const end = delay(STOP_MS);
       await server.drain({ lingerMs, withinMs: DRAIN_MS });
-      // Another process continues the work of a stopped worker when its lease ends.
-      await Promise.race([Promise.all(workers.map((worker) => worker.stop())), delay(WORKERS_MS)]);
+      // Another process continues the work of a stopped worker when its lease ends, and sends again a mail that is not noted.
+      await Promise.race([Promise.all(workers.map((worker) => worker.stop())), end]);
       await uploads.onlyInstance?.release();
       await parts.close();
     },

@@ -20,8 +20,9 @@ interface HttpServer {
   /** Rejects if the port is taken. */
   listen(port: number, host: string): Promise<void>;
   /**
-   * Listens for `lingerMs` more, then accepts no new connections. Resolves when every request has been answered, or
-   * after `withinMs`. Requests that arrive before the end of `lingerMs` are completed.
+   * Listens for `lingerMs` more, then until the requests in flight have been answered, for at most half of `withinMs`: a
+   * load balancer that finds nobody listening takes the instance for dead, and cuts them off. Resolves when every request
+   * has been answered, or after `withinMs`.
    */
   drain(options: { lingerMs: number; withinMs: number }): Promise<void>;
 }
@@ -40,6 +41,11 @@ export function createHttpServer(app: Koa, headers: Headers): HttpServer {
     handle,
   );
   server.setTimeout(STALLED_MS);
+  const connections = new Set<Socket>();
+  server.on('connection', (socket) => {
+    connections.add(socket);
+    socket.once('close', () => connections.delete(socket));
+  });
 
   const refused = new WeakSet<Socket>();
   /**
@@ -78,18 +84,20 @@ export function createHttpServer(app: Koa, headers: Headers): HttpServer {
     async drain({ lingerMs, withinMs }) {
       const end = setTimeout(() => server.closeAllConnections(), withinMs);
       await delay(lingerMs);
-      await caughtUp(server);
-      const closed = new Promise<void>((resolve) => {
-        server.close(() => resolve());
-      });
       // A request in flight keeps its connection, which becomes idle once the request has been answered.
       const idle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_EVERY_MS);
-      await closed;
+      await Promise.race([Promise.all([...connections].map(closed)), delay(withinMs / 2)]);
+      await caughtUp(server);
+      await new Promise<void>((resolve) => {
+        server.close(() => resolve());
+      });
       clearInterval(idle);
       clearTimeout(end);
     },
   };
 }
+
+const closed = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve));
 
 /**
  * Resolves after a turn of the event loop without a new connection or request. Closing the server earlier would reset

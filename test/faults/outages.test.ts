@@ -126,8 +126,9 @@ const expectUnavailable = async (session: string, requests: [string, unknown][],
 const refreshing = async (session: string) => {
   const party = await relyingParty({ stack, call });
   const { refresh_token: token = '' } = await party.logIn(session);
-  const body = () => new URLSearchParams({ grant_type: 'refresh_token', client_id: party.id, refresh_token: token });
-  return () => fetch(party.at('/oauth/token'), { method: 'POST', body: body() });
+  const client = { client_id: party.id, client_secret: party.secret ?? '' };
+  const body = new URLSearchParams({ grant_type: 'refresh_token', refresh_token: token, ...client });
+  return () => fetch(party.at('/oauth/token'), { method: 'POST', body });
 };
 
 const expectOutage = async (response: Response) => {

@@ -1,10 +1,14 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { describe, expect, test } from 'vitest';
-import { onBothStacks } from '../contract/rig/scenario.ts';
+import { createConnection } from 'mysql2/promise';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { callerOf } from '../contract/rig/callers.ts';
+import { mailsSettled, onBothStacks, onStack, registered } from '../contract/rig/scenario.ts';
 import { photograph } from '../contract/uploads/corpus.ts';
 import { onStorage, sendImage, uploader } from '../contract/uploads/storage.ts';
 import { type Service, startService } from '../rig/process/service.ts';
+import { freshEmail } from '../rig/servers/address.ts';
+import type { SmtpSink } from '../rig/servers/smtp.ts';
 import { inTime, until } from '../rig/until.ts';
 
 /** Less than any kernel's backlog. */
@@ -110,6 +114,62 @@ onBothStacks((stack) => {
     expect(answers.filter(saysClose)).toHaveLength(answers.length);
   });
 });
+
+onStack(
+  'real',
+  (stack) => {
+    const started = async () => {
+      const [service] = stack().services as [Service];
+      await service.restart();
+      return service;
+    };
+
+    // checks: F19
+    test('readiness is answered while a request is in flight: a balancer takes silence for a crash', async () => {
+      const service = await started();
+      const { socket, answer, closed } = await open(service);
+      const body = JSON.stringify({ email: freshEmail() });
+      socket.write(
+        `POST /auth/forgot-password HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n{`,
+      );
+      service.signal('SIGTERM');
+      const signalled = performance.now();
+      for (let ms = 0; ms < 3 * LINGER_MS; ms = performance.now() - signalled) {
+        const { status } = await fetch(`${service.url}/readyz`);
+        if (ms > LINGER_MS) expect(status).toBe(503);
+      }
+      socket.write(body.slice(1));
+      await closed;
+      expect(cutOff([answer()])).toEqual([]);
+      expect(await exitCode(service)).toBe(0);
+    });
+
+    // checks: F2, F19
+    test('a mail that was sent is noted, also if that takes some seconds', async () => {
+      const service = await started();
+      const call = callerOf('rest', service.url);
+      const holder = await createConnection({ uri: String(service.env['DATABASE_URL']) });
+      onTestFinished(() => holder.end());
+      await holder.query('begin');
+      const { email } = await registered({ stack: stack(), call });
+      await mailsSettled(stack(), email);
+      const smtp = stack().smtp as SmtpSink;
+      smtp.behave('hold');
+      await call('auth.forgotPassword', { email });
+      await smtp.waitForAttempts({ outcome: 'held' });
+      const outbox = "select state from outbox where kind = 'reset-password' and email = ?";
+      await holder.query(`${outbox} for update`, [email]);
+      service.signal('SIGTERM');
+      const signalled = performance.now();
+      smtp.behave('accept');
+      await until(() => performance.now() - signalled > 4 * LINGER_MS);
+      await holder.query('rollback');
+      expect(await exitCode(service)).toBe(0);
+      expect(await stack().database(outbox, [email])).toEqual([{ state: 'sent' }]);
+    });
+  },
+  { inProcess: false },
+);
 
 onStorage('S3', (uploading) => {
   // checks: F19
