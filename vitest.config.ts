@@ -70,8 +70,7 @@ export default defineConfig({
           name: 'faults',
           retry,
           include: faults,
-          // Some of them measure: at most as many as a small machine has cores.
-          maxWorkers: 2,
+          maxWorkers: 3,
           // After the others, not beside them.
           sequence: { shuffle, groupOrder: 2 },
         },

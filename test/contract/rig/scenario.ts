@@ -17,16 +17,16 @@ export const stackNames = (['embedded', 'real'] as const).filter((name) =>
   isMutationRun ? name === 'embedded' : TEST_STACK === undefined || TEST_STACK === name,
 );
 
-/**
- * The surfaces for a stack: that of TEST_SURFACE; with TEST_FORMS=all both, and in CI for the documented interface;
- * otherwise one each, so that every stack and surface is covered.
- */
-export const surfacesOn = (stack: StackName, { isDocumented = false } = {}): Surface[] =>
+/** Both stacks and both surfaces: with TEST_FORMS=all, and in CI for the documented interface. */
+const hasAllForms = ({ isDocumented }: { isDocumented: boolean }) =>
+  TEST_FORMS === 'all' || (CI !== undefined && isDocumented);
+
+/** The surfaces for a stack: that of TEST_SURFACE, or both, or one each, so that every stack and surface is covered. */
+export const surfacesOn = (stack: StackName, forms = { isDocumented: false }): Surface[] =>
   (['rest', 'trpc'] as const).filter((surface) => {
     if (isMutationRun) return surface === 'rest';
     if (TEST_SURFACE !== undefined) return TEST_SURFACE === surface;
-    const hasBoth = TEST_FORMS === 'all' || (CI !== undefined && isDocumented);
-    return hasBoth || (stack === 'real') === (surface === 'rest');
+    return hasAllForms(forms) || (stack === 'real') === (surface === 'rest');
   });
 
 export interface Scenario {
@@ -34,9 +34,9 @@ export interface Scenario {
   call: Call;
 }
 
-/** The stacks for the scenarios of the current file: in CI both; otherwise one, so that each has half of the files. */
-function stacksOfFile(): readonly StackName[] {
-  if (CI !== undefined || stackNames.length === 1) return stackNames;
+/** The stacks for the scenarios of the current file: both for all forms; otherwise one, so that each has half of the files. */
+function stacksOfFile(forms: { isDocumented: boolean }): readonly StackName[] {
+  if (hasAllForms(forms) || stackNames.length === 1) return stackNames;
   const { testPath = '' } = expect.getState();
   const first = createHash('sha256').update(basename(testPath)).digest()[0] ?? 0;
   return [stackNames[first % stackNames.length] as StackName];
@@ -73,14 +73,14 @@ export function onStack(
 
 type Define = (scenario: () => Scenario, surface: Surface) => void;
 
-/** Runs the same tests in CI on both stacks, each through another surface; otherwise in one of these two forms. */
+/** Runs the same tests in one form: on one stack, through one surface; with TEST_FORMS=all in all four. */
 export function everywhere(define: Define, options?: StackOptions, forms = { isDocumented: false }): void {
-  describe.each(stacksOfFile())('on %s parts', (name) =>
+  describe.each(stacksOfFile(forms))('on %s parts', (name) =>
     onStack(name, (stack) => overSurfaces(stack, name, define, forms), options),
   );
 }
 
-/** Of scenarios of docs/interface.md, which CI runs on both stacks, each through both surfaces. */
+/** Of scenarios of docs/interface.md, which CI runs in all four forms. */
 export const documented = { isDocumented: true };
 
 export const inEveryForm = (define: Define, options?: StackOptions): void => everywhere(define, options, documented);
