@@ -109,7 +109,7 @@ export async function createService(
 
     async stop({ lingerMs }) {
       stopping.abort();
-      const end = delay(STOP_MS);
+      const end = delay(STOP_MS, undefined, { ref: false });
       await server.drain({ lingerMs, withinMs: DRAIN_MS });
       // Another process continues the work of a stopped worker when its lease ends, and sends again a mail that is not noted.
       await Promise.race([Promise.all(workers.map((worker) => worker.stop())), end]);

@@ -4,16 +4,18 @@ import { callerOf } from '../contract/rig/callers.ts';
 import { isAlive, logIn, PASSWORD, sessionIn } from '../contract/rig/scenario.ts';
 import { png } from '../contract/uploads/corpus.ts';
 import { imageForm, keyOf, sendForm, startUploading, type Uploading, uploader } from '../contract/uploads/storage.ts';
+import { factor } from '../rig/client/random.ts';
 import { remainsOf } from '../rig/observe/remains.ts';
 import { until } from '../rig/until.ts';
 import { unlimited } from './load.ts';
 
 /** Removals of deleted accounts by two instances, which are killed, or race with restores. */
 
-const CYCLES = 12;
+/** Four times as many with FUZZ_FACTOR=4. */
+const CYCLES = Math.ceil(3 * factor);
 const USERS_A_CYCLE = 3;
 const EVENTS = 2500;
-const ROUNDS = 60;
+const ROUNDS = Math.ceil(15 * factor);
 
 let uploading: Uploading;
 beforeAll(async () => {

@@ -77,7 +77,7 @@ onBothStacks((stack) => {
   });
 });
 
-everywhere((scenario, surface) => {
+everywhere((scenario) => {
   const image = { filename: 'a.png', contentType: 'image/png', size: 10 };
 
   test('a key reads and changes what its scopes name', async () => {
@@ -162,12 +162,12 @@ everywhere((scenario, surface) => {
     expect((await call('profile.get', undefined, { session, headers })).code).toBeUndefined();
   });
 
-  if (surface === 'rest')
-    test('an upload that is refused for its scope has the ordinary error body', async () => {
-      const { secret: key } = await withKey(scenario(), { scopes: ['email'] });
-      const reply = await scenario().call('upload.confirm', { key: 'uploads/a.png' }, { key });
-      expectRefusal(reply, 403, 'INSUFFICIENT_SCOPE', 'The access key or token does not allow this');
-    });
+  test('over REST an upload that is refused for its scope has the ordinary error body', async () => {
+    const { secret: key } = await withKey(scenario(), { scopes: ['email'] });
+    const call = callerOf('rest', scenario().stack.url);
+    const reply = await call('upload.confirm', { key: 'uploads/a.png' }, { key });
+    expectRefusal(reply, 403, 'INSUFFICIENT_SCOPE', 'The access key or token does not allow this');
+  });
 });
 
 describe('limits', () => {

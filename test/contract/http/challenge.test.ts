@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest';
 import { loadClient, procedureOf } from '../../rig/client/client.ts';
 import { clientAddress, freshEmail } from '../../rig/servers/address.ts';
 import type { Stack } from '../../rig/stack.ts';
-import type { CallOptions, Reply } from '../rig/callers.ts';
+import { type CallOptions, callerOf, type Reply } from '../rig/callers.ts';
 import { type Challenge, solve } from '../rig/challenge.ts';
-import { everywhere, PASSWORD, type Scenario } from '../rig/scenario.ts';
+import { everywhere, onBothStacks, PASSWORD, type Scenario } from '../rig/scenario.ts';
 
 /** CHALLENGE: a proof of work before what costs a hash or a mail (docs/design/limits.md). */
 
@@ -40,10 +40,10 @@ async function solving({ call }: Scenario, procedure: string, input: unknown, op
   return { solution, reply: await call(procedure, input, withSolution(solution, options)) };
 }
 
-const flooded = {
-  rest: ['auth.register', person, undefined],
-  trpc: ['auth.login', () => ({ email: freshEmail(), password: PASSWORD }), 'INVALID_CREDENTIALS'],
-} as const;
+const flooded = [
+  ['auth.register', person, undefined],
+  ['auth.login', () => ({ email: freshEmail(), password: PASSWORD }), 'INVALID_CREDENTIALS'],
+] as const;
 
 describe('off, the default', () => {
   everywhere((scenario) => {
@@ -62,7 +62,7 @@ describe('off, the default', () => {
 
 describe('always', () => {
   everywhere(
-    (scenario, surface) => {
+    (scenario) => {
       test('a registration needs a solution; without one no user and no mail exists', async () => {
         const one = scenario();
         const input = person();
@@ -121,32 +121,29 @@ describe('always', () => {
         expect(isDemanded(await scenario().call('auth.register', person(), withSolution(text)))).toBe(true);
       });
 
-      test.runIf(surface === 'rest')(
-        'a front end of another origin may send the solution and read the refusal',
-        async () => {
-          const { stack } = scenario();
-          const origin = 'https://app.example.com';
-          const headers = { origin, 'x-forwarded-for': clientAddress() };
-          const preflight = await fetch(`${stack.url}/auth/register`, {
-            method: 'OPTIONS',
-            headers: {
-              ...headers,
-              'access-control-request-method': 'POST',
-              'access-control-request-headers': 'challenge-solution,content-type',
-            },
-          });
-          expect(preflight.status).toBe(204);
-          expect(preflight.headers.get('access-control-allow-headers')).toContain('challenge-solution');
-          const refusal = await fetch(`${stack.url}/auth/register`, {
-            method: 'POST',
-            headers: { ...headers, 'content-type': 'application/json' },
-            body: JSON.stringify(person()),
-          });
-          expect(refusal.status).toBe(403);
-          expect(refusal.headers.get('access-control-allow-origin')).toBe(origin);
-          expect(await refusal.json()).toMatchObject({ code: 'CHALLENGE_REQUIRED' });
-        },
-      );
+      test('a front end of another origin may send the solution and read the refusal', async () => {
+        const { stack } = scenario();
+        const origin = 'https://app.example.com';
+        const headers = { origin, 'x-forwarded-for': clientAddress() };
+        const preflight = await fetch(`${stack.url}/auth/register`, {
+          method: 'OPTIONS',
+          headers: {
+            ...headers,
+            'access-control-request-method': 'POST',
+            'access-control-request-headers': 'challenge-solution,content-type',
+          },
+        });
+        expect(preflight.status).toBe(204);
+        expect(preflight.headers.get('access-control-allow-headers')).toContain('challenge-solution');
+        const refusal = await fetch(`${stack.url}/auth/register`, {
+          method: 'POST',
+          headers: { ...headers, 'content-type': 'application/json' },
+          body: JSON.stringify(person()),
+        });
+        expect(refusal.status).toBe(403);
+        expect(refusal.headers.get('access-control-allow-origin')).toBe(origin);
+        expect(await refusal.json()).toMatchObject({ code: 'CHALLENGE_REQUIRED' });
+      });
     },
     { env: { CHALLENGE: 'always', EMAIL_CODES: 'on', ALLOWED_ORIGINS: 'https://app.example.com' } },
   );
@@ -222,27 +219,29 @@ describe('auto', () => {
     { env: { CHALLENGE: 'auto' } },
   );
 
-  everywhere(
-    (scenario, surface) => {
-      test('a flood from many addresses needs solutions from half of LIMIT_FLOOD on, and a solution is accepted', async () => {
-        const one = scenario();
-        // Both surfaces share the counts.
-        const [procedure, inputOf, done] = flooded[surface];
-        const replies = await Promise.all(Array.from({ length: 60 }, () => one.call(procedure, inputOf())));
-        expect(replies.filter(({ code }) => code === done)).toHaveLength(10);
-        expect(replies.filter(isDemanded)).toHaveLength(50);
-        expect((await solving(one, procedure, inputOf())).reply.code).toBe(done);
-        // What was refused made nothing harder, and other procedures have counts of their own.
-        expect(challengeIn(await one.call(procedure, inputOf())).maxnumber).toBe(100_000);
-        expect((await one.call('auth.forgotPassword', { email: freshEmail() })).status).toBe(200);
-      });
+  // Once on each stack: the count is of the whole service.
+  onBothStacks(
+    (stack) => {
+      test.each(flooded)(
+        'a flood of %s from many addresses needs solutions from half of LIMIT_FLOOD on, and a solution is accepted',
+        async (procedure, inputOf, done) => {
+          const one = { stack: stack(), call: callerOf('rest', stack().url) };
+          const replies = await Promise.all(Array.from({ length: 60 }, () => one.call(procedure, inputOf())));
+          expect(replies.filter(({ code }) => code === done)).toHaveLength(10);
+          expect(replies.filter(isDemanded)).toHaveLength(50);
+          expect((await solving(one, procedure, inputOf())).reply.code).toBe(done);
+          // What was refused made nothing harder, and other procedures have counts of their own.
+          expect(challengeIn(await one.call(procedure, inputOf())).maxnumber).toBe(100_000);
+          expect((await one.call('auth.forgotPassword', { email: freshEmail() })).status).toBe(200);
+        },
+      );
     },
     { env: { CHALLENGE: 'auto', LIMIT_FLOOD: '20/900' } },
   );
 
   everywhere(
-    (scenario, surface) => {
-      test.runIf(surface === 'trpc')('the typed client solves by itself and repeats the call', async () => {
+    (scenario) => {
+      test('the typed client solves by itself and repeats the call', async () => {
         const { stack } = scenario();
         const { createClient } = await loadClient();
         const waits: Promise<void>[] = [];
@@ -264,7 +263,7 @@ describe('auto', () => {
         });
       });
 
-      test.runIf(surface === 'trpc')('a call aborted while its challenge is solved ends', async () => {
+      test('a call aborted while its challenge is solved ends', async () => {
         const { stack } = scenario();
         const { createClient } = await loadClient();
         const aborting = new AbortController();

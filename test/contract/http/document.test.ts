@@ -41,6 +41,24 @@ onBothStacks((stack) => {
     );
   });
 
+  test('what creates something succeeds with 201', async () => {
+    const document = await load();
+    const created = Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.entries(methods)
+        .filter(([, { responses }]) => '201' in responses)
+        .map(([method]) => `${method.toUpperCase()} ${path}`),
+    );
+    const procedures = [
+      'auth.register',
+      'passkeys.finishRegistration',
+      'keys.create',
+      'users.invite',
+      'webhooks.create',
+      'applications.create',
+    ] as const;
+    expect(created.sort()).toEqual(procedures.map((procedure) => paths[procedure]?.join(' ')).sort());
+  });
+
   test.each(probes)('%s answers as documented, even to a malformed request', async (path) => {
     const { url } = stack();
     for (const [query, status] of [

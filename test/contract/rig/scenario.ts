@@ -71,25 +71,32 @@ export function onStack(
   }, name);
 }
 
-type Define = (scenario: () => Scenario, surface: Surface) => void;
+type Define = (scenario: () => Scenario) => void;
+type DefineForSurface = (scenario: () => Scenario, surface: Surface) => void;
 
-/** Runs the same tests in one form: on one stack, through one surface; with TEST_FORMS=all in all four. */
-export function everywhere(define: Define, options?: StackOptions, forms = { isDocumented: false }): void {
-  describe.each(stacksOfFile(forms))('on %s parts', (name) =>
-    onStack(name, (stack) => overSurfaces(stack, name, define, forms), options),
-  );
+/** Runs the same tests in one form: on one stack, through one surface, whichever; with TEST_FORMS=all in all four. */
+export function everywhere(define: Define, options?: StackOptions): void {
+  inForms(define, options, { isDocumented: false });
 }
 
 /** Of scenarios of docs/interface.md, which CI runs in all four forms. */
 export const documented = { isDocumented: true };
 
-export const inEveryForm = (define: Define, options?: StackOptions): void => everywhere(define, options, documented);
+/** As `everywhere`, but in CI in all four forms: for docs/interface.md, and for what depends on the surface. */
+export const inEveryForm = (define: DefineForSurface, options?: StackOptions): void =>
+  inForms(define, options, documented);
+
+function inForms(define: DefineForSurface, options: StackOptions | undefined, forms: { isDocumented: boolean }): void {
+  describe.each(stacksOfFile(forms))('on %s parts', (name) =>
+    onStack(name, (stack) => overSurfaces(stack, name, define, forms), options),
+  );
+}
 
 /** Runs the same tests through the surfaces of a stack that other tests share. */
 export function overSurfaces(
   stack: () => Stack,
   name: StackName,
-  define: Define,
+  define: DefineForSurface,
   forms?: { isDocumented: boolean },
 ): void {
   describe.each(surfacesOn(name, forms))('over %s', (surface) => {
@@ -97,7 +104,7 @@ export function overSurfaces(
   });
 }
 
-export const overEverySurface = (stack: () => Stack, name: StackName, define: Define): void =>
+export const overEverySurface = (stack: () => Stack, name: StackName, define: DefineForSurface): void =>
   overSurfaces(stack, name, define, documented);
 
 export interface Person {
