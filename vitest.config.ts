@@ -49,7 +49,7 @@ export default defineConfig({
           include: ['test/**/*.test.ts'],
           exclude: [...units, ...system, ...faults, ...apart, ...foreign],
           // More than cores: many tests wait, for a time-out or a process.
-          maxWorkers: 3,
+          maxWorkers: 4,
           sequence: { shuffle, groupOrder: 1 },
         },
       },
@@ -61,7 +61,7 @@ export default defineConfig({
           retry,
           include: system,
           maxWorkers: 3,
-          sequence: { shuffle, groupOrder: 1 },
+          sequence: { shuffle, groupOrder: 2 },
         },
       },
       {
@@ -72,7 +72,7 @@ export default defineConfig({
           include: faults,
           maxWorkers: 3,
           // After the others, not beside them.
-          sequence: { shuffle, groupOrder: 2 },
+          sequence: { shuffle, groupOrder: 3 },
         },
       },
     ],

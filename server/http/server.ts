@@ -86,7 +86,7 @@ export function createHttpServer(app: Koa, headers: Headers): HttpServer {
       await delay(lingerMs);
       // A request in flight keeps its connection, which becomes idle once the request has been answered.
       const idle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_EVERY_MS);
-      await Promise.race([Promise.all([...connections].map(closed)), delay(withinMs / 2)]);
+      await Promise.race([Promise.all([...connections].map(closed)), delay(withinMs / 2, undefined, { ref: false })]);
       await caughtUp(server);
       await new Promise<void>((resolve) => {
         server.close(() => resolve());

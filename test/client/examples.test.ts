@@ -67,7 +67,7 @@ async function logInThere(page: Page, email: string): Promise<void> {
   await press(page, 'Log in');
 }
 
-inBrowser(['embedded', 'real'], (scenario) => {
+inBrowser(['real'], (scenario) => {
   describe('react-vite', () => {
     const url = `http://localhost:${reactPort}`;
     beforeAll(async () => {
