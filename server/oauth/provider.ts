@@ -194,7 +194,7 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
   provider.use(withoutCookies);
   provider.on('server_error', (ctx, error) => {
     if (!(error instanceof ServiceError)) return log.error({ err: error }, 'the OpenID provider failed');
-    // An outage, as the API answers it. The name of the error stays: OAuth has no other for these endpoints.
+    // An outage: with the status of the API. The body keeps OAuth's name, server_error.
     ctx.status = error.status;
     if (error.retryAfter !== undefined) ctx.set('Retry-After', String(error.retryAfter));
     log.warn({ cause: sentenceOf(error.cause ?? error) }, error.message);

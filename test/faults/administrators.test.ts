@@ -3,10 +3,11 @@ import { callerOf } from '../contract/rig/callers.ts';
 import { administrator, logIn, PASSWORD, sessionIn, verified } from '../contract/rig/scenario.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
-import { AT_ONCE, allMailsSettled, inRounds, livesAt, ROUNDS, soon, tally } from './in-rounds.ts';
+import { AT_ONCE, allMailsSettled, inRounds, livesAt, soon, tally } from './in-rounds.ts';
 import { unlimited } from './load.ts';
 
 /** Administrators at two instances act on each other and on users who log in, in many rounds. */
+const ROUNDS = 200;
 vi.setConfig({ testTimeout: 240_000 });
 
 let stack: Stack;

@@ -1,11 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startUploading, type Uploading } from '../contract/uploads/storage.ts';
-import { factor } from '../rig/client/random.ts';
 import { violations } from '../rig/observe/history.ts';
 import { outcomeOf, startLoad, summary, unlimited } from './load.ts';
 
-/** FUZZ_FACTOR=4 makes them the 20 of F1. */
-const CYCLES = Math.ceil(5 * factor);
+const CYCLES = 20;
 
 let uploading: Uploading;
 beforeAll(async () => {

@@ -1,12 +1,9 @@
 import { expect } from 'vitest';
 import type { Call } from '../contract/rig/callers.ts';
-import { factor } from '../rig/client/random.ts';
 import type { Stack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 
-/** One race in many rounds. With FUZZ_FACTOR=4 they are the 200 and 500 of F14 and F15. */
-export const ROUNDS = Math.ceil(50 * factor);
-export const SESSION_ROUNDS = Math.ceil(125 * factor);
+/** One race in many rounds, to find faults that occur once in a hundred times. */
 
 /** Concurrent rounds: each waits for its mail. */
 export const AT_ONCE = 20;

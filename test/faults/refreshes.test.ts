@@ -5,13 +5,12 @@ import { expect, test } from 'vitest';
 import { callerOf } from '../contract/rig/callers.ts';
 import { refused, relyingParty } from '../contract/rig/relying-party.ts';
 import { loggedIn, onStack } from '../contract/rig/scenario.ts';
-import { factor } from '../rig/client/random.ts';
 import { unlimited } from './load.ts';
 import { startRefreshes } from './refresh-load.ts';
 
 /** Refreshes of tokens at two instances, each of which is killed again and again. */
 
-const KILLS = Math.ceil(6 * factor);
+const KILLS = 12;
 const USERS = 12;
 /** Of these users the access ends amid the kills. */
 const ENDED = 4;

@@ -4,18 +4,16 @@ import { callerOf } from '../contract/rig/callers.ts';
 import { isAlive, logIn, PASSWORD, sessionIn } from '../contract/rig/scenario.ts';
 import { png } from '../contract/uploads/corpus.ts';
 import { imageForm, keyOf, sendForm, startUploading, type Uploading, uploader } from '../contract/uploads/storage.ts';
-import { factor } from '../rig/client/random.ts';
 import { remainsOf } from '../rig/observe/remains.ts';
 import { until } from '../rig/until.ts';
 import { unlimited } from './load.ts';
 
 /** Removals of deleted accounts by two instances, which are killed, or race with restores. */
 
-/** Four times as many with FUZZ_FACTOR=4. */
-const CYCLES = Math.ceil(3 * factor);
+const CYCLES = 12;
 const USERS_A_CYCLE = 3;
 const EVENTS = 2500;
-const ROUNDS = Math.ceil(15 * factor);
+const ROUNDS = 60;
 
 let uploading: Uploading;
 beforeAll(async () => {

@@ -16,20 +16,12 @@ import { ageSession, type Entry, restoreEntries, sessionEntry } from '../rig/obs
 import { freshEmail } from '../rig/servers/address.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
-import {
-  AT_ONCE,
-  allMailsSettled,
-  inRounds,
-  livesAt,
-  ROUNDS,
-  SESSION_ROUNDS,
-  soon,
-  statuses,
-  tally,
-} from './in-rounds.ts';
+import { AT_ONCE, allMailsSettled, inRounds, livesAt, soon, statuses, tally } from './in-rounds.ts';
 import { unlimited } from './load.ts';
 
-/** One race in many rounds at two instances, to find faults that do not occur each time. */
+/** One race in many rounds at two instances, to find faults that occur once in a hundred times. */
+const ROUNDS = 200;
+const SESSION_ROUNDS = 500;
 const HALF_A_LIFE_MS = 3.6 * 24 * 60 * 60_000;
 // A bound for a busy machine: a minute is enough on a quiet one.
 vi.setConfig({ testTimeout: 240_000 });
