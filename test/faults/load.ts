@@ -129,8 +129,7 @@ export function startLoad({ stack }: Loaded, { users = 16, images = true, paceMs
 
   const mailed = async (user: string, subject: string, after: number) => {
     const mail = await until(
-      () =>
-        stack.smtp?.mails().find((one) => one.to.includes(user) && one.subject.startsWith(subject) && one.at > after),
+      () => stack.smtp?.mails(user).find((one) => one.subject.startsWith(subject) && one.at > after),
       { within: 60_000, what: `a mail "${subject}" to ${user}` },
     );
     return new URL(mail.text.match(/https?:\/\/\S+/)?.[0] ?? '').searchParams.get('token') ?? '';

@@ -69,7 +69,7 @@ class World {
   }
 
   #received = (to: string, kind: Mail['kind']) =>
-    smtp.mails().filter((mail) => mail.to.includes(to) && mail.subject.startsWith(subjects[kind]));
+    smtp.mails(to).filter((mail) => mail.subject.startsWith(subjects[kind]));
 
   /** Resolves once every mail that the model expects for the user has arrived, and no other. */
   async settle(user: number | undefined) {

@@ -149,7 +149,7 @@ async function realParts(options: StackOptions): Promise<Parts> {
       APP_SECRET: randomBytes(32).toString('hex'),
     },
     database: () => viewMysql(databaseUrl),
-    mailsTo: async (to) => smtp.mails().filter((mail) => matches(mail, { to })),
+    mailsTo: async (to) => [...smtp.mails(to)],
     redis,
     smtp,
     async release() {

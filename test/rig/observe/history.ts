@@ -44,7 +44,7 @@ export interface Outcome {
   /** Keys of declared or uploaded objects, and of those in the storage. */
   uploads: string[];
   objects: string[];
-  mails: Pick<ReceivedMail, 'to' | 'subject' | 'messageId' | 'text' | 'at'>[];
+  mails: readonly Pick<ReceivedMail, 'to' | 'subject' | 'messageId' | 'text' | 'at'>[];
   /** When a process was killed. */
   crashes: number[];
   /** Spans whose writes the session store has lost: sessions opened then are unknown to it. */

@@ -46,10 +46,10 @@ export interface Attempt {
 export interface SmtpSink {
   readonly url: string;
   readonly port: number;
-  /** The taken mails, oldest first. */
-  mails(): ReceivedMail[];
-  /** The first matching mail after `after`; waits at most `within` ms (10 s). */
-  waitFor(query: MailQuery & { after?: Mail; within?: number }): Promise<ReceivedMail>;
+  /** The taken mails, oldest first: all, or those to an address. */
+  mails(to?: string): readonly ReceivedMail[];
+  /** The first matching mail; waits at most `within` ms (30 s). */
+  waitFor(query: MailQuery & { within?: number }): Promise<ReceivedMail>;
   /** All actions so far, oldest first, including refused mails and hanging clients. */
   attempts(): Attempt[];
   /** Resolves once this many attempts had this outcome, at most `within` ms from now (10 s). */
@@ -79,6 +79,8 @@ const messageRefusal = { responseCode: 554, message: '5.6.0 Message refused' };
 export async function startSmtpSink(): Promise<SmtpSink> {
   const port = await freePort();
   const mails: ReceivedMail[] = [];
+  /** By recipient, because tests poll for their mails among thousands. */
+  const received = new Map<string, ReceivedMail[]>();
   const attempts: Attempt[] = [];
   const changes = new EventEmitter().setMaxListeners(0);
   let behaviour: Behaviour = 'accept';
@@ -88,6 +90,14 @@ export async function startSmtpSink(): Promise<SmtpSink> {
     attempts.push({ outcome, to, ...(messageId !== undefined && { messageId }) });
     changes.emit('change');
   };
+
+  const keep = (mail: ReceivedMail) => {
+    mails.push(mail);
+    for (const to of mail.to.map((address) => address.toLowerCase())) {
+      received.set(to, [...(received.get(to) ?? []), mail]);
+    }
+  };
+  const mailsTo = (address: string) => received.get(address.toLowerCase()) ?? [];
 
   const receive = async (stream: SMTPServerDataStream, session: SMTPServerSession, cut: () => void) => {
     const to = session.envelope.rcptTo.map(({ address }) => address);
@@ -106,7 +116,7 @@ export async function startSmtpSink(): Promise<SmtpSink> {
       await change.promise;
     }
     if (typeof behaviour === 'object' && 'slow' in behaviour) await pause(behaviour.slow);
-    mails.push(await parse(raw, to));
+    keep(await parse(raw, to));
     note('accepted', to);
   };
 
@@ -149,10 +159,9 @@ export async function startSmtpSink(): Promise<SmtpSink> {
   return {
     url: `smtp://127.0.0.1:${port}`,
     port,
-    mails: () => [...mails],
-    waitFor({ after, within = WAIT_MS, ...query }) {
-      const first = after === undefined ? 0 : mails.indexOf(after as ReceivedMail) + 1;
-      const find = () => mails.slice(first).find((mail) => matches(mail, query));
+    mails: (to) => (to === undefined ? [...mails] : mailsTo(to)),
+    waitFor({ within = WAIT_MS, ...query }) {
+      const find = () => mailsTo(query.to).find((mail) => matches(mail, query));
       return wait(find, within, `a mail to ${query.to}, subject ${query.subject ?? 'any'}`);
     },
     attempts: () => [...attempts],
