@@ -38,7 +38,15 @@ export default defineConfig({
     projects: [
       {
         // No servers, no built client: one file in two seconds.
-        test: { ...common, name: 'unit', include: units, maxWorkers: 2, sequence: { shuffle, groupOrder: 0 } },
+        test: {
+          ...common,
+          name: 'unit',
+          include: units,
+          // A file must leave its process as it was.
+          isolate: false,
+          maxWorkers: 2,
+          sequence: { shuffle, groupOrder: 0 },
+        },
       },
       {
         test: {

@@ -1,9 +1,10 @@
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { brotliCompress } from 'node:zlib';
+import zlib from 'node:zlib';
 import Koa from 'koa';
 import { afterEach, expect, test, vi } from 'vitest';
 import { memoryFile } from '../../../server/http/web/memory-file.ts';
@@ -12,17 +13,19 @@ import { createSecrets } from '../../../server/secrets.ts';
 import { openFiles } from '../../contract/uploads/storage.ts';
 import { temporaryDirectory } from '../../rig/servers/custodian.ts';
 
-vi.mock('node:zlib', async (load) => {
-  const zlib = await load<typeof import('node:zlib')>();
-  return { ...zlib, brotliCompress: vi.fn(zlib.brotliCompress) };
+const dataDir = temporaryDirectory('files');
+afterEach(() => {
+  vi.restoreAllMocks();
+  syncBuiltinESMExports();
 });
 
-const dataDir = temporaryDirectory('files');
-afterEach(() => vi.restoreAllMocks());
-
 test('a failed compression is retried at the next request', async () => {
-  vi.mocked(brotliCompress).mockImplementationOnce(((_content: unknown, _options: unknown, done: (e: Error) => void) =>
-    done(new Error('no memory'))) as never);
+  vi.spyOn(zlib, 'brotliCompress').mockImplementationOnce(((
+    _content: unknown,
+    _options: unknown,
+    done: (e: Error) => void,
+  ) => done(new Error('no memory'))) as never);
+  syncBuiltinESMExports();
   const send = memoryFile({ type: 'html', content: Buffer.from('<p>Ada</p>'), cacheControl: 'no-store' });
   const app = new Koa().use(send);
   app.silent = true;

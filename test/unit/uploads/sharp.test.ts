@@ -1,5 +1,8 @@
-import { beforeAll, expect, test } from 'vitest';
-import { loadSharp, loadSharpForStored } from '../../../server/uploads/images/sharp.ts';
+import { beforeAll, expect, test, vi } from 'vitest';
+
+// Loaded anew: which decoders are blocked is a state of the process, which another file may have changed.
+vi.resetModules();
+const { loadSharp, loadSharpForStored } = await import('../../../server/uploads/images/sharp.ts');
 
 type Format = 'jpeg' | 'png' | 'webp' | 'gif' | 'tiff' | 'svg';
 
