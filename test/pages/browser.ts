@@ -2,7 +2,7 @@ import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { type Call, callerOf } from '../contract/rig/callers.ts';
 import { PASSWORD } from '../contract/rig/scenario.ts';
-import { startChromium } from '../rig/client/chromium.ts';
+import { workersChromium } from '../rig/client/chromium.ts';
 import { clientAddress } from '../rig/servers/address.ts';
 import { type S3, startS3 } from '../rig/servers/s3.ts';
 import { type Stack, type StackName, startStack } from '../rig/stack.ts';
@@ -37,17 +37,16 @@ export function inBrowser(
   { env, files = FILES }: { env?: Record<string, string>; files?: string } = {},
 ): void {
   describe.each(names)('in Chromium, on %s parts', (name) => {
-    let browser: Browser | undefined;
     let s3: S3 | undefined;
     let scenario: Scenario | undefined;
     beforeAll(async () => {
-      browser = await startChromium();
+      const browser = await workersChromium();
       if (name === 'real') s3 = await startS3();
       const stack = await startStack(name, { env: { ...s3?.env, ...(s3 && { S3_PUBLIC_URL: files }), ...env } });
       scenario = { stack, call: callerOf('trpc', stack.url), visit: visitor(browser, stack, { s3, files }) };
     }, 120_000);
     afterAll(async () => {
-      await Promise.all([browser?.close(), scenario?.stack.stop()]);
+      await scenario?.stack.stop();
       await s3?.stop();
     });
     define(() => {

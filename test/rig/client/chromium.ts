@@ -22,3 +22,12 @@ export const startChromium = (): Promise<Browser> =>
     // Chromium's sandbox does not work for root, the user in containers.
     args: process.getuid?.() === 0 ? ['--no-sandbox', ...quiet] : quiet,
   });
+
+let kept: Promise<Browser> | undefined;
+
+/** The worker's Chromium, started once for all of its files. A test closes its own context; the browser ends with the worker. */
+export async function workersChromium(): Promise<Browser> {
+  const browser = await kept;
+  if (!browser?.isConnected()) kept = startChromium();
+  return kept as Promise<Browser>;
+}
