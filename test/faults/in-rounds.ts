@@ -3,8 +3,6 @@ import type { Call } from '../contract/rig/callers.ts';
 import type { Stack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 
-/** One race in many rounds, to find faults that occur once in a hundred times. */
-
 /** Concurrent rounds: each waits for its mail. */
 export const AT_ONCE = 20;
 

@@ -27,7 +27,8 @@ let kept: Promise<Browser> | undefined;
 
 /** The worker's Chromium, started once for all of its files. A test closes its own context; the browser ends with the worker. */
 export async function workersChromium(): Promise<Browser> {
-  const browser = await kept;
+  // After a failed start the next file tries again.
+  const browser = await kept?.catch(() => undefined);
   if (!browser?.isConnected()) kept = startChromium();
   return kept as Promise<Browser>;
 }
