@@ -3,6 +3,7 @@
  * long, and forever in a process that gets few requests.
  */
 
+import { performance } from 'node:perf_hooks';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
