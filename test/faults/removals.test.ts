@@ -6,6 +6,7 @@ import { png } from '../contract/uploads/corpus.ts';
 import { imageForm, keyOf, sendForm, startUploading, type Uploading, uploader } from '../contract/uploads/storage.ts';
 import { remainsOf } from '../rig/observe/remains.ts';
 import { until } from '../rig/until.ts';
+import { inRounds } from './in-rounds.ts';
 import { unlimited } from './load.ts';
 
 /** Removals of deleted accounts by two instances, which are killed, or race with restores. */
@@ -104,7 +105,7 @@ test(`${CYCLES} kill -9 of both instances during removals leave nothing of ${CYC
 
 test(`a restore that races with the removal: ${ROUNDS} rounds, one wins each`, async () => {
   const outcomes = { restored: 0, removed: 0 };
-  for (let round = 0; round < ROUNDS; round++) {
+  await inRounds(ROUNDS, async () => {
     const person = await uploader(uploading);
     const { id, email } = person;
     await leave(person.session);
@@ -126,7 +127,7 @@ test(`a restore that races with the removal: ${ROUNDS} rounds, one wins each`, a
       expect(won).toMatchObject({ status: 401, code: 'INVALID_CREDENTIALS' });
       expect(row).toBeUndefined();
     }
-  }
+  });
   expect(Math.min(outcomes.restored, outcomes.removed)).toBeGreaterThan(0);
   console.log(`restore beside removal: restored ${outcomes.restored}, removed ${outcomes.removed}, anything else 0`);
 }, 200_000);

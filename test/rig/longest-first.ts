@@ -1,12 +1,19 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** By their duration on two quiet cores: a browser or whole processes weigh more than the file size. */
+/** By their duration, which the reporter prints: a browser or whole processes weigh more than the file size. */
 const longest = [
-  'test/faults/rounds',
   'test/faults/uploads',
+  'test/faults/rounds',
+  'test/faults/procedures',
+  'test/faults/changes',
   'test/faults/crashes',
+  'test/faults/upgrade',
   'test/faults/enumeration',
+  'test/faults/floods',
   'test/faults/outages',
+  'test/faults/removals',
+  'test/client/examples',
+  'test/operations/users-import',
   'test/contract/credentials/login-methods',
   'test/contract/lifecycle/password-reset',
   'test/pages/flows',
