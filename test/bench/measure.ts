@@ -7,12 +7,10 @@ const MS_PER_TICK = 10;
 export const cpuTime = (pid: number): number => statOf(pid).cpu;
 
 /** The same for a process and its descendants, including those that have ended. */
-export function cpuOfTree(pid: number): number {
-  return treeOf(pid).reduce((sum, each) => sum + statOf(each).cpu + statOf(each).cpuOfEnded, 0);
-}
+export const cpuOfTree = (pid: number): number => sumOfTree(pid, (each) => statOf(each).cpu + statOf(each).cpuOfEnded);
 
 /** Resident memory in MB of a process with all processes below it. */
-export const memoryOfTree = (pid: number): number => treeOf(pid).reduce((sum, each) => sum + memory(each), 0);
+export const memoryOfTree = (pid: number): number => sumOfTree(pid, (each) => memory(each));
 
 /** The most that `memoryOfTree` was during the work, in MB, looked at ten times a second. */
 export async function peakOfTree(pid: number, work: () => Promise<unknown>): Promise<number> {
@@ -28,17 +26,27 @@ export async function peakOfTree(pid: number, work: () => Promise<unknown>): Pro
   return peak;
 }
 
+function sumOfTree(pid: number, measure: (pid: number) => number): number {
+  const [root = pid, ...others] = treeOf(pid);
+  return others.reduce((sum, each) => sum + (unlessEnded(() => measure(each)) ?? 0), measure(root));
+}
+
+/** A process may end while it is looked at. */
+function unlessEnded<T>(look: () => T): T | undefined {
+  try {
+    return look();
+  } catch {
+    return undefined;
+  }
+}
+
 function treeOf(pid: number): number[] {
   const children = new Map<number, number[]>();
   for (const each of readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .map(Number)) {
-    try {
-      const { parent } = statOf(each);
-      children.set(parent, [...(children.get(parent) ?? []), each]);
-    } catch {
-      // The process has ended.
-    }
+    const parent = unlessEnded(() => statOf(each).parent);
+    if (parent !== undefined) children.set(parent, [...(children.get(parent) ?? []), each]);
   }
   const below = (parent: number): number[] => [parent, ...(children.get(parent) ?? []).flatMap(below)];
   return below(pid);
