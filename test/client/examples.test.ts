@@ -35,6 +35,16 @@ async function example(name: string, { build }: { build?: Record<string, string>
   return project;
 }
 
+let react: ReturnType<typeof example> | undefined;
+
+/** One installation of react-vite for two services; each builds it with its own URL. */
+async function reactProject(accountsUrl: string) {
+  react ??= example('react-vite');
+  const project = await react;
+  await project.script('build', { VITE_ACCOUNTS_URL: accountsUrl });
+  return project;
+}
+
 /** The files that SKILL.md of the package lists for a front end. */
 function projectOfSkill(): string {
   const directory = temporaryDirectory('skill');
@@ -71,8 +81,7 @@ inBrowser(['real'], (scenario) => {
   describe('react-vite', () => {
     const url = `http://localhost:${reactPort}`;
     beforeAll(async () => {
-      const project = await example('react-vite');
-      await project.script('build', { VITE_ACCOUNTS_URL: scenario().stack.appUrl });
+      const project = await reactProject(scenario().stack.appUrl);
       const args = ['--port', String(reactPort), '--host', '127.0.0.1', '--strictPort'];
       stops.push(await project.serve('preview', { port: reactPort, args }));
     });
@@ -178,8 +187,7 @@ inBrowser(['embedded'], (scenario) => {
   describe('react-vite and the embedded provider', () => {
     const url = `http://localhost:${providerPort}`;
     beforeAll(async () => {
-      const project = await example('react-vite');
-      await project.script('build', { VITE_ACCOUNTS_URL: scenario().stack.appUrl });
+      const project = await reactProject(scenario().stack.appUrl);
       const args = ['--port', String(providerPort), '--host', '127.0.0.1', '--strictPort'];
       stops.push(await project.serve('preview', { port: providerPort, args }));
     });
