@@ -10,7 +10,7 @@ export const cpuTime = (pid: number): number => statOf(pid).cpu;
 export const cpuOfTree = (pid: number): number => sumOfTree(pid, (each) => statOf(each).cpu + statOf(each).cpuOfEnded);
 
 /** Resident memory in MB of a process with all processes below it. */
-export const memoryOfTree = (pid: number): number => sumOfTree(pid, (each) => memory(each));
+export const memoryOfTree = (pid: number): number => sumOfTree(pid, memory);
 
 /** The most that `memoryOfTree` was during the work, in MB, looked at ten times a second. */
 export async function peakOfTree(pid: number, work: () => Promise<unknown>): Promise<number> {
