@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { connect } from 'node:net';
 import { createConnection } from 'mysql2/promise';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { slowClock } from '../rig/process/clock.ts';
@@ -321,10 +322,38 @@ describe('Redis Sentinel', () => {
   const order = (i: number, ...command: string[]) =>
     withClient((rig.sentinels[i] as PrivateServer).url, (client) => client.call('SENTINEL', ...command));
 
+  const replicaPorts = async (i: number) => {
+    const replicas = (await order(i, 'REPLICAS', 'mymaster')) as string[][];
+    return replicas.map((facts) => Number(facts[facts.indexOf('port') + 1]));
+  };
+  const knowsAll = async (i: number) => {
+    const others = (await order(i, 'SENTINELS', 'mymaster')) as unknown[];
+    const replicas = (await replicaPorts(i)).filter((port) => port > 0);
+    return others.length === rig.sentinels.length - 1 && replicas.length === rig.nodes.length - 1;
+  };
+  const allKnown = () =>
+    until(async () => (await Promise.all([0, 1, 2].map(knowsAll))).every(Boolean), {
+      what: 'the Sentinels to know each other and the replicas',
+      within: 60_000,
+    });
+
   beforeAll(async () => {
     rig = await startRedisSentinels();
   });
   afterAll(() => rig?.stop());
+
+  test('a replica that has not told its port yet is not taken for a server', async () => {
+    const { port } = await rig.master();
+    const handshake = connect(port, '127.0.0.1', () => handshake.write('PSYNC ? -1\r\n'));
+    handshake.resume();
+    try {
+      // A Sentinel asks the master every ten seconds.
+      await until(async () => (await replicaPorts(0)).includes(0), { what: 'the Sentinel to see the replica' });
+    } finally {
+      handshake.destroy();
+    }
+    expect(faultsOf('key-value store', await diagnose({ env: env() }))).toEqual([]);
+  });
 
   test('is reported as ok', async () => {
     const lines = await diagnose({ env: env() });
@@ -385,15 +414,9 @@ describe('Redis Sentinel', () => {
         };
         const elsewhere = await startRedis();
         await monitor(elsewhere.port);
-        const knows = async (i: number) => {
-          const others = (await order(i, 'SENTINELS', 'mymaster')) as unknown[];
-          const replicas = (await order(i, 'REPLICAS', 'mymaster')) as unknown[];
-          return others.length === rig.sentinels.length - 1 && replicas.length === rig.nodes.length - 1;
-        };
-        const areBack = async () => (await Promise.all([0, 1, 2].map(knows))).every(Boolean);
         const undo = async () => {
           await Promise.all([monitor(port), elsewhere.stop()]);
-          await until(areBack, { what: 'the Sentinels to know each other and the replicas', within: 30_000 });
+          await allKnown();
         };
         return { env: env(), undo };
       },

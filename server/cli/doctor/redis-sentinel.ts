@@ -68,9 +68,11 @@ async function masterOf(redis: Redis, name: string): Promise<RedisNode | undefin
   return address ? { host: address[0], port: Number(address[1]) } : undefined;
 }
 
+/** Without those of port 0: a Sentinel never forgets a replica that it saw before the replica had told its port. */
 async function replicasOf(redis: Redis, name: string): Promise<RedisNode[]> {
   const replicas = (await redis.call('SENTINEL', 'REPLICAS', name)) as string[][];
-  return replicas.map(factsOf).map(({ ip = '', port }) => ({ host: ip, port: Number(port) }));
+  const nodes = replicas.map(factsOf).map(({ ip = '', port }) => ({ host: ip, port: Number(port) }));
+  return nodes.filter(({ port }) => port > 0);
 }
 
 /** A Sentinel's view of the master: without a login there it reports the master as down and starts failovers. */
