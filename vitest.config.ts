@@ -5,10 +5,10 @@ const { CI } = process.env;
 
 const common = {
   pool: 'forks' as const,
-  // Against hangs: on a loaded machine everything takes several times as long.
-  testTimeout: 120_000,
-  hookTimeout: 180_000,
-  expect: { poll: { timeout: 30_000, interval: 20 } },
+  // Against hangs only, also of the longest test: on a loaded machine everything takes several times as long.
+  testTimeout: 300_000,
+  hookTimeout: 300_000,
+  expect: { poll: { timeout: 60_000, interval: 20 } },
 };
 /** In CI other work may load the machine. The reporter names each test that needed its second try. */
 const retry = CI === undefined ? 0 : 1;
@@ -78,6 +78,7 @@ export default defineConfig({
           name: 'faults',
           retry,
           include: faults,
+          testTimeout: 900_000,
           maxWorkers: 3,
           // After the others, not beside them.
           sequence: { shuffle, groupOrder: 3 },

@@ -1,3 +1,4 @@
+import { tmpdir } from 'node:os';
 import { requireBinaries } from '../rig/servers/debian.ts';
 import type { Case, Result } from './case.ts';
 import { connections, processes, storm } from './cases/capacity.ts';
@@ -18,6 +19,9 @@ import { startMachine } from './parts.ts';
 import { describeMachine, table } from './report.ts';
 import { type Regression, regressions, writeResults } from './results.ts';
 import { type Servers, startServers } from './servers.ts';
+
+// Data on the disk, as in production.
+process.env.TMPDIR ??= tmpdir();
 
 /**
  * `npm run bench`, or `npm run bench -- profile login` for some cases, `--quick` for under three minutes: a report of

@@ -414,37 +414,33 @@ describe('a service', () => {
       ['CONFIG', 'SET', 'min-replicas-to-write', '1'],
       ['CONFIG', 'SET', 'min-replicas-to-write', '0'],
     ],
-  ])(
-    'whose Redis takes no writes for %s reports it on /readyz, and sessions still work',
-    async (_, begin, end) => {
-      const redis = await startRedisServer({});
-      const { PORT, DATA_DIR, APP_URL, ...env } = stack.services[0]?.env ?? {};
-      const service = await startService({ env: { ...env, REDIS_URL: redis.url } });
-      const client = redisClient(redis.url);
-      try {
-        const call = callerOf('rest', service.url);
-        const { session, ...person } = await loggedIn({ stack, call });
-        const readyz = async () => {
-          const response = await fetch(`${service.url}/readyz`);
-          return [response.status, ((await response.json()) as Record<string, string>)['keyValueStore']];
-        };
-        expect(await readyz()).toEqual([200, 'ok']);
-        await client.call(begin[0] ?? '', ...begin.slice(1));
-        await until(async () => (await readyz())[1] === 'read-only');
-        expect(await readyz()).toEqual([200, 'read-only']);
-        expect((await call('profile.get', undefined, { session })).status).toBe(200);
-        expect((await call('auth.login', person)).status).toBe(503);
-        await client.call(end[0] ?? '', ...end.slice(1));
-        await until(async () => (await readyz())[1] === 'ok');
-        expect((await call('auth.login', person)).status).toBe(200);
-      } finally {
-        client.disconnect();
-        await service.stop();
-        await redis.stop();
-      }
-    },
-    60_000,
-  );
+  ])('whose Redis takes no writes for %s reports it on /readyz, and sessions still work', async (_, begin, end) => {
+    const redis = await startRedisServer({});
+    const { PORT, DATA_DIR, APP_URL, ...env } = stack.services[0]?.env ?? {};
+    const service = await startService({ env: { ...env, REDIS_URL: redis.url } });
+    const client = redisClient(redis.url);
+    try {
+      const call = callerOf('rest', service.url);
+      const { session, ...person } = await loggedIn({ stack, call });
+      const readyz = async () => {
+        const response = await fetch(`${service.url}/readyz`);
+        return [response.status, ((await response.json()) as Record<string, string>)['keyValueStore']];
+      };
+      expect(await readyz()).toEqual([200, 'ok']);
+      await client.call(begin[0] ?? '', ...begin.slice(1));
+      await until(async () => (await readyz())[1] === 'read-only');
+      expect(await readyz()).toEqual([200, 'read-only']);
+      expect((await call('profile.get', undefined, { session })).status).toBe(200);
+      expect((await call('auth.login', person)).status).toBe(503);
+      await client.call(end[0] ?? '', ...end.slice(1));
+      await until(async () => (await readyz())[1] === 'ok');
+      expect((await call('auth.login', person)).status).toBe(200);
+    } finally {
+      client.disconnect();
+      await service.stop();
+      await redis.stop();
+    }
+  });
 
   test('whose Redis is a replica is not ready until a master exists', async () => {
     const redis = await startRedisServer({});

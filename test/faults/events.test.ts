@@ -111,7 +111,7 @@ test('while instances are killed, every change has its event once, and two reade
     expect(ofUser.length).toBeGreaterThanOrEqual(acknowledged.get(id) ?? 0);
   }
   console.log(`Events: ${one.length} changes, two kills; numbered again ${takenOver.join(' and ')} ms after a kill`);
-}, 120_000);
+});
 
 /** Waits of a service until one more is refused. `after` is the last number, so no event ends the waits. */
 async function waitInAllPlaces(service: Service, after: number, signal?: AbortSignal) {
@@ -142,7 +142,7 @@ test('each service has its own places to wait; a disconnected client frees its p
   gone.abort();
   await Promise.all(waits);
   await until(async () => (await ask(at(0), { after, waitSeconds: 0.1 })).status === 200, { within: 5000 });
-}, 60_000);
+});
 
 test('a stop ends waits at once, with an empty page', async () => {
   const after = await lastAtRest();
@@ -156,4 +156,4 @@ test('a stop ends waits at once, with an empty page', async () => {
   expect(await stopped).toBe(0);
   expect(performance.now() - began).toBeLessThan(15_000);
   await at(1).restart();
-}, 60_000);
+});

@@ -152,7 +152,7 @@ test('a file upload may take over a minute at 20 kB/s or more; slower uploads an
   expect(json.status).toBe(408);
   expect(json.seconds).toBeGreaterThan(55);
   expect(json.seconds).toBeLessThan(65);
-}, 180_000);
+});
 
 describe('an oversized request body', () => {
   /** Resolves to the peak growth of memory during the work, in MB. */

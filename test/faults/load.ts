@@ -49,7 +49,7 @@ interface UserState {
 }
 
 /** The maximum wait for an answer other than 503. */
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 180_000;
 /** The number of clients that use a reset token concurrently. */
 const AT_ONCE = 3;
 

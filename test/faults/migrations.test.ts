@@ -42,7 +42,7 @@ beforeAll(async () => {
     `insert into activity (id, user_id, kind, actor, address, device, request_id, created_at)
      select left(sha2(id, 256), 36), id, 'registered', 'user', '', '', '', ${now} from users where name = 'Many'`,
   );
-}, 240_000);
+});
 afterAll(async () => {
   await stack?.stop();
   await mysql?.stop();
@@ -156,7 +156,7 @@ test(`three instances that migrate ${USERS} rows and index three tables concurre
     'select count(*) as missing from users where search_name is null',
   );
   expect(Number(row?.missing)).toBe(0);
-}, 240_000);
+});
 
 /** Each of two transactions holds the row that the other wants next. */
 test('after a deadlock one transaction is retried, and both commit', async () => {

@@ -59,7 +59,7 @@ describe('with one Redis', () => {
     redis = await startRedisServer({ requirepass: PASSWORD, appendonly: 'yes', 'maxmemory-policy': 'noeviction' });
     deployment = await startDeployment({ REDIS_URL: redis.url });
     scenario = scenarioOf(deployment);
-  }, 180_000);
+  });
   afterAll(async () => {
     await deployment?.stop();
     await redis?.stop();
@@ -202,7 +202,7 @@ describe('with Redis Sentinel', () => {
     redis = await startRedisSentinels({ password: PASSWORD });
     deployment = await startDeployment({ REDIS_URL: redis.url, REDIS_SENTINEL: redis.sentinel });
     scenario = scenarioOf(deployment);
-  }, 180_000);
+  });
   afterAll(async () => {
     await deployment?.stop();
     await redis?.stop();
@@ -240,7 +240,7 @@ describe('with Redis Sentinel', () => {
     } finally {
       await added.down({ kill: true });
     }
-  }, 180_000);
+  });
 });
 
 describe('with a Redis Cluster', () => {
@@ -251,7 +251,7 @@ describe('with a Redis Cluster', () => {
     redis = await startRedisCluster({ password: PASSWORD });
     deployment = await startDeployment({ REDIS_URL: redis.url });
     scenario = scenarioOf(deployment);
-  }, 180_000);
+  });
   afterAll(async () => {
     await deployment?.stop();
     await redis?.stop();
@@ -284,5 +284,5 @@ describe('with a Redis Cluster', () => {
     } finally {
       await added.down({ kill: true });
     }
-  }, 180_000);
+  });
 });

@@ -11,11 +11,14 @@ export interface Rolling {
   replace(service: Service, changes: Changes): Promise<void>;
 }
 
-/** A load until the test ends, spread like a balancer's, on instances that are replaced one after another. */
+/**
+ * A load until the test ends, spread like a balancer's, on instances that are replaced one after another. Its users
+ * pause: a machine that is too slow for them would refuse calls without any replacement.
+ */
 export function rollingLoad(uploading: Uploading, options?: LoadOptions): Rolling {
   const serving = [...uploading.stack.services];
   const behindBalancer = { ...uploading, stack: { ...uploading.stack, services: serving } };
-  const load = startLoad(behindBalancer, options);
+  const load = startLoad(behindBalancer, { paceMs: 100, ...options });
   // After a failure, too: the test may be repeated.
   onTestFinished(() => load.finish());
   return {

@@ -94,7 +94,7 @@ test('rotating secrets on two running instances invalidates no link, session or 
   console.log(
     `Rotation: 4 restarts; ${summary(load.history)}; links ${late.length + ofOld.length + ofBoth.length}, calls of a service ${calls}: refused 0`,
   );
-}, 400_000);
+});
 
 onStack(
   'embedded',

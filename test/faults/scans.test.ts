@@ -224,4 +224,4 @@ test('the memory of the service does not depend on the size of the files', async
     await stop();
     await clamd.stop();
   }
-}, 240_000);
+});

@@ -89,4 +89,4 @@ test(`during a backup, ${EVENTS} events numbered meanwhile do not slow down the 
   await worker.stop();
   console.log(`Pages read by ${POLLS} polls: ${atRest} at rest, ${during} during a backup with ${EVENTS} events`);
   expect(during).toBeLessThan(atRest + 200 * POLLS);
-}, 180_000);
+});

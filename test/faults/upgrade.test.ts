@@ -30,7 +30,7 @@ const QUIET_MS = 3000;
 let release: Release;
 beforeAll(async () => {
   release = await (UPGRADE_FROM ? releaseAt(UPGRADE_FROM) : lastRelease());
-}, 300_000);
+});
 
 describe('a running pair', () => {
   let uploading: Uploading;
@@ -58,7 +58,7 @@ describe('a running pair', () => {
     expect(failures(load.history)).toEqual([]);
     expect(violations(load.history, await outcomeOf(uploading))).toEqual([]);
     console.log(`Upgrade: ${release.name} to this state and back; ${summary(load.history)}; failed 0`);
-  }, 180_000);
+  });
 });
 
 describe('migrations beside requests', () => {
@@ -73,7 +73,7 @@ describe('migrations beside requests', () => {
     const people = await Promise.all(Array.from({ length: PEOPLE }, () => loggedIn(scenario)));
     sessions = people.map(({ session }) => session);
     await addUsers(stack);
-  }, 300_000);
+  });
   afterAll(async () => {
     await stack?.stop();
     await mysql?.stop();
@@ -98,7 +98,7 @@ describe('migrations beside requests', () => {
     );
     expect(load.failures.slice(0, 5)).toEqual([]);
     expect(rows.map(({ name }) => name)).toEqual(migrationNames);
-  }, 600_000);
+  });
 });
 
 async function addUsers(stack: Stack): Promise<void> {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { cpuTime, memory, resetPeak } from '../bench/measure.ts';
-import { type Call, callerOf } from '../contract/rig/callers.ts';
+import { type Call, callerOf, type Reply } from '../contract/rig/callers.ts';
 import { emptyPng, photograph, png } from '../contract/uploads/corpus.ts';
 import {
   imageForm,
@@ -266,7 +266,6 @@ describe('during a storage failure', () => {
         );
         await until(async () => (await rows(uploading(), id)).filter(({ state }) => state === 'expected').length === 1);
       },
-      40_000,
     );
   });
 });
@@ -279,8 +278,15 @@ describe('two instances on one database', () => {
     const { stack } = uploading;
     try {
       const [first, second] = stack.services.map(({ url }) => callerOf('rest', url)) as [Call, Call];
-      const declare = (call: Call, session: string, size: number) =>
-        call('upload.presign', { filename: 'a', contentType: 'application/pdf', size }, { session });
+      // Fifty changes of one user in turn may take a busy machine longer than the database's deadline.
+      const declare = async (call: Call, session: string, size: number): Promise<Reply> => {
+        const reply = await call(
+          'upload.presign',
+          { filename: 'a', contentType: 'application/pdf', size },
+          { session },
+        );
+        return reply.status === 503 ? declare(call, session, size) : reply;
+      };
       for (let round = 0; round < 5; round++) {
         const { id, session } = await uploader(uploading);
         const replies = await Promise.all(

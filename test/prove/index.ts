@@ -14,6 +14,9 @@ import { type Faults, type PassPlan, runPass } from './run.ts';
 
 /** `npm run prove`: see README.md. */
 
+// Data on the disk, as in production.
+process.env.TMPDIR ??= tmpdir();
+
 const { values } = parseArgs({
   options: {
     minutes: { type: 'string', default: '60' },

@@ -7,7 +7,7 @@ import { type DatabaseView, type Query, viewMysql, viewSqlite } from './observe/
 import { type Mail, type MailQuery, matches } from './observe/mail.ts';
 import { outsideMutationRun } from './outside-mutation-run.ts';
 import { type Service, startService } from './process/service.ts';
-import { temporaryDirectory } from './servers/custodian.ts';
+import { dataDirectory } from './servers/custodian.ts';
 import { createDatabase, dropDatabase } from './servers/mysql.ts';
 import { flush, nextDatabase, redisClient } from './servers/redis.ts';
 import { copyToMysql, copyToSqlite } from './servers/schema.ts';
@@ -126,7 +126,7 @@ const schemaFor = ({ tree, mysqlUrl }: StackOptions) =>
   tree === undefined && mysqlUrl === undefined && !isMutationRun ? inject('schema') : undefined;
 
 async function embeddedParts(options: StackOptions): Promise<Parts> {
-  const DATA_DIR = temporaryDirectory('data');
+  const DATA_DIR = dataDirectory('data');
   const schema = schemaFor(options);
   if (schema) await copyToSqlite(schema, DATA_DIR);
   return { env: { DATA_DIR }, database: viewSqlite, mailsTo: readDevMail, release: async () => undefined };

@@ -22,7 +22,7 @@ export interface Entry {
   user: string;
   start: number;
   end: number;
-  /** The HTTP status; undefined without an answer, when the effect is unknown. */
+  /** The HTTP status; undefined without an answer. */
   status: number | undefined;
   /** The answer of a proxy: that of the service is unknown. */
   proxyStatus?: number;
@@ -52,7 +52,11 @@ export interface Outcome {
 }
 
 const isDone = ({ status }: Entry) => status !== undefined && status >= 200 && status < 300;
-const mayBeDone = (entry: Entry) => entry.status === undefined || isDone(entry);
+/** The database's deadline: one that passes during the commit is answered 503, and the change may be stored. */
+const DEADLINE_MS = 4000;
+const isUnknown = ({ status, start, end }: Entry) =>
+  status === undefined || (status === 503 && end - start >= DEADLINE_MS);
+const mayBeDone = (entry: Entry) => isUnknown(entry) || isDone(entry);
 
 /** The mails that an action promises, by the beginning of their subjects. */
 const promises: Partial<Record<Action, string>> = {

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { isMutationRun, runsInProcess } from '../mutation-run.ts';
-import { temporaryDirectory } from '../servers/custodian.ts';
+import { dataDirectory } from '../servers/custodian.ts';
 import { accepts, freePort } from '../servers/port.ts';
 import { START_MS } from '../until.ts';
 import { type ProcessGroup, signalIfThere, spawnGroup, whenGone, whenReady } from './process-group.ts';
@@ -157,7 +157,7 @@ async function environment(changes: Record<string, string | undefined>): Promise
     ...(changes.NODE_ENV !== 'production' && { PASSWORD_ITERATIONS: '1000' }),
     ...changes,
     PORT: port,
-    DATA_DIR: changes.DATA_DIR ?? temporaryDirectory('data'),
+    DATA_DIR: changes.DATA_DIR ?? dataDirectory('data'),
   };
   return Object.fromEntries(Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined));
 }

@@ -3,7 +3,7 @@ import { cp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createConnection, type RowDataPacket } from 'mysql2/promise';
 import { until } from '../until.ts';
-import { temporaryDirectory } from './custodian.ts';
+import { dataDirectory } from './custodian.ts';
 import { databaseAccount, type Flavour, initialData } from './mysql.ts';
 import { freePort } from './port.ts';
 import type { PrivateServer } from './private-server.ts';
@@ -83,7 +83,7 @@ export async function startCluster(flavour: Flavour, { startNode, inStep }: Clus
 }
 
 async function placeOf(number: number, initial: string): Promise<Place> {
-  const directory = temporaryDirectory('node');
+  const directory = dataDirectory('node');
   const data = join(directory, 'data');
   await cp(initial, data, { recursive: true, mode: constants.COPYFILE_FICLONE });
   // The identity of a MySQL server: each needs its own.

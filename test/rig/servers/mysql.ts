@@ -5,7 +5,7 @@ import { cp, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { createConnection } from 'mysql2/promise';
-import { temporaryDirectory } from './custodian.ts';
+import { dataDirectory, temporaryDirectory } from './custodian.ts';
 import { findBinary } from './debian.ts';
 import { freePort } from './port.ts';
 import { foreignServer, type PrivateServer, startPrivateServer } from './private-server.ts';
@@ -32,7 +32,7 @@ export interface Flavour {
  * `env` extends its environment.
  */
 export async function startMysql({
-  directory = temporaryDirectory('mysql'),
+  directory = dataDirectory('mysql'),
   args = [],
   env = {},
 }: {

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { until } from '../until.ts';
-import { temporaryDirectory } from './custodian.ts';
+import { dataDirectory } from './custodian.ts';
 import type { PrivateServer } from './private-server.ts';
 import { startRedisServer, withClient } from './redis.ts';
 import { reachable, stopAll } from './redis-cluster.ts';
@@ -77,7 +77,7 @@ const replicasInSync = async ({ url }: PrivateServer, count: number) => {
 
 /** Sentinels write their findings into their configuration. */
 async function startSentinel(masterPort: number, password?: string): Promise<PrivateServer> {
-  const directory = temporaryDirectory('sentinel');
+  const directory = dataDirectory('sentinel');
   const file = join(directory, 'sentinel.conf');
   const lines = [
     `sentinel monitor ${NAME} 127.0.0.1 ${masterPort} 2`,

@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { text as textOf } from 'node:stream/consumers';
 import { Cluster, Redis } from 'ioredis';
-import { temporaryDirectory } from './custodian.ts';
+import { dataDirectory } from './custodian.ts';
 import { findBinary } from './debian.ts';
 import { freePort } from './port.ts';
 import { foreignServer, type PrivateServer, startPrivateServer } from './private-server.ts';
@@ -38,7 +38,7 @@ export async function startRedis({
  */
 export async function startRedisServer(
   settings: Record<string, string | number>,
-  { directory = temporaryDirectory('redis'), file }: { directory?: string; file?: string[] } = {},
+  { directory = dataDirectory('redis'), file }: { directory?: string; file?: string[] } = {},
 ): Promise<PrivateServer> {
   const binary = findBinary(['redis-server']);
   if (binary === undefined) throw new Error('redis-server is not installed');

@@ -6,7 +6,7 @@ import { join, matchesGlob, relative } from 'node:path';
 import { buffer, json } from 'node:stream/consumers';
 import type Koa from 'koa';
 import { Client } from 'minio';
-import { temporaryDirectory } from './custodian.ts';
+import { dataDirectory } from './custodian.ts';
 import { freePort } from './port.ts';
 import { multipartUploads } from './s3-multipart.ts';
 
@@ -111,7 +111,7 @@ export async function startS3({
   hasCorsRules?: boolean;
 } = {}): Promise<S3> {
   const port = await freePort();
-  const directory = temporaryDirectory('s3');
+  const directory = dataDirectory('s3');
   const bucket = `uploads-${randomBytes(4).toString('hex')}`;
   const client = new Client({
     endPoint: '127.0.0.1',

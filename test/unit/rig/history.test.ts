@@ -176,6 +176,15 @@ test('a mail may arrive twice after a crash, and a cancelled call may have taken
   expect(violations(late, { ...outcome, users: stored ? [stored] : [] })).toEqual([]);
 });
 
+test('a call that was answered 503 at the deadline of the database may have taken effect, an earlier one may not', () => {
+  const answeredAfter = (ms: number) =>
+    history.map((one) => (one.action === 'forgot' ? { ...one, status: 503, end: one.start + ms } : one));
+  expect(violations(answeredAfter(4000), outcome)).toEqual([]);
+  expect(violations(answeredAfter(3999), outcome)).toEqual([
+    'a mail that nobody asked for: "Reset your password" to ada@example.test',
+  ]);
+});
+
 test('a session may be lost if it was opened while the store lost writes', () => {
   const refused = [
     entry(180, 'login', { password: 'two', session: 'f' }),
