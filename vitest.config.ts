@@ -7,7 +7,7 @@ const common = {
   pool: 'forks' as const,
   // Against hangs only, also of the longest test: on a loaded machine everything takes several times as long.
   testTimeout: 300_000,
-  hookTimeout: 300_000,
+  hookTimeout: 600_000,
   expect: { poll: { timeout: 60_000, interval: 20 } },
 };
 /** In CI other work may load the machine. The reporter names each test that needed its second try. */

@@ -1,24 +1,23 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { callerOf } from '../contract/rig/callers.ts';
 import { administrator, logIn, PASSWORD, sessionIn, verified } from '../contract/rig/scenario.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
-import { AT_ONCE, allMailsSettled, inRounds, livesAt, soon, tally } from './in-rounds.ts';
+import { AT_ONCE, allMailsSettled, inRounds, livesAt, patient, soon, tally } from './in-rounds.ts';
 import { unlimited } from './load.ts';
 
 /** Administrators at two instances act on each other and on users who log in, in many rounds. */
 const ROUNDS = 200;
-vi.setConfig({ testTimeout: 240_000 });
 
 let stack: Stack;
 let callers: ReturnType<typeof callerOf>[];
 
 beforeAll(async () => {
   stack = await startStack('real', { instances: 2, env: unlimited });
-  callers = stack.services.map(({ url }) => callerOf('rest', url));
+  callers = stack.services.map(({ url }) => patient(callerOf('rest', url)));
 });
 afterAll(() => stack?.stop());
-beforeEach(() => allMailsSettled(stack), 120_000);
+beforeEach(() => allMailsSettled(stack));
 
 const caller = (i: number) => callers[i % callers.length] ?? callerOf('rest', stack.url);
 const scenario = () => ({ stack, call: caller(0) });

@@ -1,17 +1,15 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Call, callerOf, type Reply } from '../contract/rig/callers.ts';
 import { inBrowser, loggedIn, logIn, mailedToken, PASSWORD, sessionIn, verified } from '../contract/rig/scenario.ts';
 import { freshEmail } from '../rig/servers/address.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
-import { AT_ONCE, allMailsSettled, inRounds, livesAt, soon, statuses, tally } from './in-rounds.ts';
+import { AT_ONCE, allMailsSettled, inRounds, livesAt, patient, soon, statuses, tally } from './in-rounds.ts';
 import { unlimited } from './load.ts';
 
 /** Concurrent changes of password and email at two instances, and concurrent requests that they affect. */
 const ROUNDS = 500;
 const MAILED_ROUNDS = 200;
-// A bound for a busy machine: a minute is enough on a quiet one.
-vi.setConfig({ testTimeout: 240_000 });
 
 let stack: Stack;
 let call: Call;
@@ -19,11 +17,11 @@ let callers: Call[];
 
 beforeAll(async () => {
   stack = await startStack('real', { instances: 2, env: unlimited });
-  callers = stack.services.map(({ url }) => callerOf('rest', url));
-  call = callerOf('rest', stack.url);
+  callers = stack.services.map(({ url }) => patient(callerOf('rest', url)));
+  call = patient(callerOf('rest', stack.url));
 });
 afterAll(() => stack?.stop());
-beforeEach(() => allMailsSettled(stack), 120_000);
+beforeEach(() => allMailsSettled(stack));
 
 const caller = (i: number) => callers[i % callers.length] ?? call;
 const aliveOf = async (sessions: (string | undefined)[]) =>

@@ -1,24 +1,22 @@
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { duration } from '../bench/measure.ts';
 import { type Call, callerOf } from '../contract/rig/callers.ts';
 import { deviceIn, loggedIn } from '../contract/rig/scenario.ts';
 import { freshEmail } from '../rig/servers/address.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
-import { tally } from './in-rounds.ts';
+import { patient, tally } from './in-rounds.ts';
 
 /** Guesses at one account, each from its own address, at two instances with the default limits. */
 const GUESSES = 10_000;
 const AT_ONCE = 50;
 const LIMIT_ACCOUNT = 100;
-// A bound for a busy machine.
-vi.setConfig({ testTimeout: 240_000 });
 
 let stack: Stack;
 let callers: Call[];
 
 beforeAll(async () => {
   stack = await startStack('real', { instances: 2 });
-  callers = stack.services.map(({ url }) => callerOf('rest', url));
+  callers = stack.services.map(({ url }) => patient(callerOf('rest', url)));
 });
 afterAll(() => stack?.stop());
 

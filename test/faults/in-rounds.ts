@@ -3,6 +3,22 @@ import type { Call } from '../contract/rig/callers.ts';
 import type { Stack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 
+/** The least deadline of a part: that of Redis. */
+const DEADLINE_MS = 500;
+
+/**
+ * A caller that calls again after a 503 at a deadline: that is a busy machine, and says nothing about a race. An earlier
+ * 503 is returned.
+ */
+export const patient =
+  (call: Call): Call =>
+  async (...request) => {
+    const began = performance.now();
+    const reply = await call(...request);
+    const isLate = reply.status === 503 && performance.now() - began >= DEADLINE_MS;
+    return isLate ? patient(call)(...request) : reply;
+  };
+
 /** Concurrent rounds: each waits for its mail. */
 export const AT_ONCE = 20;
 

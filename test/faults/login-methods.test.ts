@@ -4,6 +4,7 @@ import { expectRefusal, isAlive, logIn, mailedToken, registered, sessionIn } fro
 import { environmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { atInstance, begin, identitiesOf, loginsThrough, somebody, usersWith } from '../provider/login.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
+import { patient } from './in-rounds.ts';
 
 /** The owner of an inbox and an attacker, concurrently at two instances. */
 const provider = await startHostileProvider();
@@ -18,8 +19,8 @@ beforeAll(async () => {
     instances: 2,
     env: { ...environmentFor(provider), TERMS_URL: 'https://example.test/terms', TERMS_VERSION },
   });
-  callers = stack.services.map(({ url }) => callerOf('rest', url));
-  call = callerOf('rest', stack.url);
+  callers = stack.services.map(({ url }) => patient(callerOf('rest', url)));
+  call = patient(callerOf('rest', stack.url));
 });
 afterAll(() => Promise.all([stack.stop(), provider.close()]));
 

@@ -20,6 +20,7 @@ import { createDatabase, startMysql } from '../rig/servers/mysql.ts';
 import type { PrivateServer } from '../rig/servers/private-server.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
+import { patient } from './in-rounds.ts';
 
 /** Two instances on the same parts, with concurrent requests. */
 let stack: Stack;
@@ -28,8 +29,8 @@ let callers: Call[];
 
 beforeAll(async () => {
   stack = await startStack('real', { instances: 2 });
-  callers = stack.services.map(({ url }) => callerOf('rest', url));
-  call = callerOf('rest', stack.url);
+  callers = stack.services.map(({ url }) => patient(callerOf('rest', url)));
+  call = patient(callerOf('rest', stack.url));
 });
 afterAll(() => stack.stop());
 

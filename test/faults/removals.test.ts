@@ -6,7 +6,7 @@ import { png } from '../contract/uploads/corpus.ts';
 import { imageForm, keyOf, sendForm, startUploading, type Uploading, uploader } from '../contract/uploads/storage.ts';
 import { remainsOf } from '../rig/observe/remains.ts';
 import { until } from '../rig/until.ts';
-import { inRounds } from './in-rounds.ts';
+import { inRounds, patient } from './in-rounds.ts';
 import { unlimited } from './load.ts';
 
 /** Removals of deleted accounts by two instances, which are killed, or race with restores. */
@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => uploading?.stop());
 
-const caller = (n = 0) => callerOf('rest', uploading.stack.services[n % 2]?.url ?? '');
+const caller = (n = 0) => patient(callerOf('rest', uploading.stack.services[n % 2]?.url ?? ''));
 const database = (sql: string, parameters?: string[]) => uploading.stack.database(sql, parameters);
 
 /** A user with two sessions, an image, and more events than a batch deletes. */

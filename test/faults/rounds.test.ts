@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Call, callerOf, type Reply } from '../contract/rig/callers.ts';
 import {
   loggedIn,
@@ -16,15 +16,13 @@ import { ageSession, type Entry, restoreEntries, sessionEntry } from '../rig/obs
 import { freshEmail } from '../rig/servers/address.ts';
 import { type Stack, startStack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
-import { AT_ONCE, allMailsSettled, inRounds, livesAt, soon, statuses, tally } from './in-rounds.ts';
+import { AT_ONCE, allMailsSettled, inRounds, livesAt, patient, soon, statuses, tally } from './in-rounds.ts';
 import { unlimited } from './load.ts';
 
 /** One race in many rounds at two instances, to find faults that occur once in a hundred times. */
 const ROUNDS = 200;
 const SESSION_ROUNDS = 500;
 const HALF_A_LIFE_MS = 3.6 * 24 * 60 * 60_000;
-// A bound for a busy machine: a minute is enough on a quiet one.
-vi.setConfig({ testTimeout: 240_000 });
 
 const provider = await startHostileProvider();
 let stack: Stack;
@@ -33,11 +31,11 @@ let callers: Call[];
 
 beforeAll(async () => {
   stack = await startStack('real', { instances: 2, env: { ...unlimited, ...environmentFor(provider) } });
-  callers = stack.services.map(({ url }) => callerOf('rest', url));
-  call = callerOf('rest', stack.url);
+  callers = stack.services.map(({ url }) => patient(callerOf('rest', url)));
+  call = patient(callerOf('rest', stack.url));
 });
 afterAll(() => Promise.all([stack?.stop(), provider.close()]));
-beforeEach(() => allMailsSettled(stack), 120_000);
+beforeEach(() => allMailsSettled(stack));
 
 const caller = (i: number) => callers[i % callers.length] ?? call;
 

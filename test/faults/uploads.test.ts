@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { cpuTime, memory, resetPeak } from '../bench/measure.ts';
-import { type Call, callerOf, type Reply } from '../contract/rig/callers.ts';
+import { type Call, callerOf } from '../contract/rig/callers.ts';
 import { emptyPng, photograph, png } from '../contract/uploads/corpus.ts';
 import {
   imageForm,
@@ -22,6 +22,7 @@ import { childrenOf } from '../rig/process/process-tree.ts';
 import { startService } from '../rig/process/service.ts';
 import { startS3 } from '../rig/servers/s3.ts';
 import { until } from '../rig/until.ts';
+import { patient } from './in-rounds.ts';
 
 const MEGABYTE = 1024 * 1024;
 
@@ -277,16 +278,9 @@ describe('two instances on one database', () => {
     const uploading = await startUploading('S3', { UPLOAD_QUOTA: String(QUOTA) }, 2);
     const { stack } = uploading;
     try {
-      const [first, second] = stack.services.map(({ url }) => callerOf('rest', url)) as [Call, Call];
-      // Fifty changes of one user in turn may take a busy machine longer than the database's deadline.
-      const declare = async (call: Call, session: string, size: number): Promise<Reply> => {
-        const reply = await call(
-          'upload.presign',
-          { filename: 'a', contentType: 'application/pdf', size },
-          { session },
-        );
-        return reply.status === 503 ? declare(call, session, size) : reply;
-      };
+      const [first, second] = stack.services.map(({ url }) => patient(callerOf('rest', url))) as [Call, Call];
+      const declare = (call: Call, session: string, size: number) =>
+        call('upload.presign', { filename: 'a', contentType: 'application/pdf', size }, { session });
       for (let round = 0; round < 5; round++) {
         const { id, session } = await uploader(uploading);
         const replies = await Promise.all(

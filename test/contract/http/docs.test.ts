@@ -7,7 +7,7 @@ import { onStack, verified } from '../rig/scenario.ts';
 let browser: Browser;
 beforeAll(async () => {
   browser = await startChromium();
-}, 300_000);
+});
 afterAll(() => browser?.close());
 
 /** Opens an operation, fills its body if any, sends it, and returns the response that the page shows. */

@@ -7,7 +7,7 @@ import { onBothStorages, uploader } from './storage.ts';
 let browser: Browser;
 beforeAll(async () => {
   browser = await startChromium();
-}, 300_000);
+});
 afterAll(() => browser?.close());
 
 /** The storage's origin for the CSP, wherever the tests run it. */

@@ -95,7 +95,6 @@ onBothStorages(
           expect(await usage()).toMatchObject({ used: SIZE, files: 1 });
           expectRefusal(await of('upload.presignParts', { key, parts: [1] }), 400, 'VALIDATION_FAILED');
         },
-        60_000,
       );
 
       // checks: 55, 56
