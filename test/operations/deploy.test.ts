@@ -54,7 +54,7 @@ beforeAll(async () => {
   const nginx = await startDeployedProxy('nginx', { port: ports[0], instancePorts, certificate });
   const HAProxy = await startDeployedProxy('HAProxy', { port: ports[1], instancePorts, certificate });
   proxies = { nginx, HAProxy };
-}, 300_000);
+});
 afterAll(async () => {
   for (const proxy of Object.values(proxies ?? {})) await proxy.stop();
   await stack?.stop();

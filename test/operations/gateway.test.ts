@@ -79,7 +79,7 @@ onStack('embedded', (stack) => {
       },
       answers: () => accepts(port),
     });
-  }, 300_000);
+  });
   afterAll(async () => {
     await gateway?.stop();
     api?.close();

@@ -91,7 +91,7 @@ onStack(
         backchannelLogoutUri: `http://127.0.0.1:${port}/callback?logout=backchannel`,
       });
       apache = await startApache(port, { issuer: stack().appUrl, id: party.id, secret: party.secret ?? '' });
-    }, 300_000);
+    });
     afterAll(() => apache?.stop());
 
     const pageOf = () => `${apache.url}/orders.txt`;

@@ -31,7 +31,7 @@ beforeAll(async () => {
   done && rm "$1/.package-lock.json" && cp .package-lock.json "$1"`;
   await run('sh', ['-c', link, join(root, 'node_modules'), join(directory, 'node_modules')]);
   await run('npm', ['prune', '--omit=dev', '--offline', '--no-audit', '--no-fund'], { cwd: directory, env });
-}, 180_000);
+});
 
 /** The commands that docs/operations.md names for operators, each with exit code and a part of the output. */
 const commands: [name: string, args: string[], code: number, output: string | RegExp][] = [

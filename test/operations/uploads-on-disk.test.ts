@@ -17,7 +17,7 @@ const folder = temporaryDirectory('files');
 let stack: Stack;
 beforeAll(async () => {
   stack = await startStack('real', { env: { UPLOADS: 'disk', DATA_DIR: folder } });
-}, 60_000);
+});
 afterAll(() => stack?.stop());
 const service = () => {
   const [only] = stack.services;

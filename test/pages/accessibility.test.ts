@@ -137,38 +137,32 @@ const looks = [
 const longEmail = () => freshEmail('a'.repeat(44));
 
 inBrowser(['embedded'], (scenario) => {
-  test.each(looks)(
-    'no page has axe-core findings or overflows the screen: $colorScheme, $viewport',
-    async (look) => {
-      const { visit } = scenario();
-      const { session, ...person } = await loggedIn(scenario(), { email: longEmail() });
-      // More devices, one of which is ended.
-      for (let i = 0; i < 3; i++) await logIn(scenario().call, person);
-      // More events than fit on a page.
-      for (let i = 0; i < 20; i++) await scenario().call('profile.update', { bio: `${i}` }, { session });
-      await visit(
-        async (page) => {
-          // So that the page that waits for the mail names it.
-          await page.goto('/register');
-          await page.getByLabel('Email').fill(person.email);
-          for (const { path, steps, title } of states) {
-            await page.goto(path);
-            const heading = page.getByRole('heading', { level: 1 });
-            await heading.filter({ hasText: title }).waitFor();
-            await steps?.(page);
-            expect(await heading.count(), path).toBe(1);
-            expect(await page.title(), path).toContain(title);
-            expect(await findings(page), path).toEqual([]);
-            expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth'), path).toBeLessThanOrEqual(
-              0,
-            );
-          }
-        },
-        { ...look, session },
-      );
-    },
-    120_000,
-  );
+  test.each(looks)('no page has axe-core findings or overflows the screen: $colorScheme, $viewport', async (look) => {
+    const { visit } = scenario();
+    const { session, ...person } = await loggedIn(scenario(), { email: longEmail() });
+    // More devices, one of which is ended.
+    for (let i = 0; i < 3; i++) await logIn(scenario().call, person);
+    // More events than fit on a page.
+    for (let i = 0; i < 20; i++) await scenario().call('profile.update', { bio: `${i}` }, { session });
+    await visit(
+      async (page) => {
+        // So that the page that waits for the mail names it.
+        await page.goto('/register');
+        await page.getByLabel('Email').fill(person.email);
+        for (const { path, steps, title } of states) {
+          await page.goto(path);
+          const heading = page.getByRole('heading', { level: 1 });
+          await heading.filter({ hasText: title }).waitFor();
+          await steps?.(page);
+          expect(await heading.count(), path).toBe(1);
+          expect(await page.title(), path).toContain(title);
+          expect(await findings(page), path).toEqual([]);
+          expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth'), path).toBeLessThanOrEqual(0);
+        }
+      },
+      { ...look, session },
+    );
+  });
 
   test.each(looks)(
     'no page that applications lead to has axe-core findings or overflows the screen: $colorScheme, $viewport',
@@ -188,7 +182,6 @@ inBrowser(['embedded'], (scenario) => {
         { ...look, session: user.session },
       );
     },
-    120_000,
   );
 
   test.each(looks)(

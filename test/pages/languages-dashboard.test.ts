@@ -106,25 +106,21 @@ const expectIn = async (language: Language, page: Page) => expect(await faultsIn
 inBrowser(
   ['embedded'],
   (scenario) => {
-    test.each(languages)(
-      'every page is in $language and fits the screen',
-      async ({ language, locale }) => {
-        const { session } = await userWithAll(scenario());
-        const write = writer(texts, language);
-        await scenario().visit(
-          async (page) => {
-            for (const { path, title, steps } of states) {
-              await page.goto(path, { waitUntil: 'networkidle' });
-              await heading(page, write(title));
-              await steps?.(page, write);
-              await expectIn(language, page);
-            }
-          },
-          { session, locale, viewport: phone },
-        );
-      },
-      120_000,
-    );
+    test.each(languages)('every page is in $language and fits the screen', async ({ language, locale }) => {
+      const { session } = await userWithAll(scenario());
+      const write = writer(texts, language);
+      await scenario().visit(
+        async (page) => {
+          for (const { path, title, steps } of states) {
+            await page.goto(path, { waitUntil: 'networkidle' });
+            await heading(page, write(title));
+            await steps?.(page, write);
+            await expectIn(language, page);
+          }
+        },
+        { session, locale, viewport: phone },
+      );
+    });
 
     test.each(languages)(
       'setting up an app and deleting the account are in $language',

@@ -137,25 +137,21 @@ describe('every page before a login', () => {
   inBrowser(
     ['embedded'],
     (scenario) => {
-      test.each(languages)(
-        'is in %s only, and fits on a phone',
-        async (language) => {
-          const write = writer(texts, language);
-          await scenario().visit(
-            async (page) => {
-              for (const { path, title, steps, next } of states) {
-                await page.goto(path);
-                await heading(page, write(title));
-                await steps?.(page, write);
-                if (next) await heading(page, write(next));
-                expect(await faultsIn(page, language), path).toEqual([]);
-              }
-            },
-            { locale: locales[language], viewport: phone },
-          );
-        },
-        120_000,
-      );
+      test.each(languages)('is in %s only, and fits on a phone', async (language) => {
+        const write = writer(texts, language);
+        await scenario().visit(
+          async (page) => {
+            for (const { path, title, steps, next } of states) {
+              await page.goto(path);
+              await heading(page, write(title));
+              await steps?.(page, write);
+              if (next) await heading(page, write(next));
+              expect(await faultsIn(page, language), path).toEqual([]);
+            }
+          },
+          { locale: locales[language], viewport: phone },
+        );
+      });
     },
     {
       env: {

@@ -275,6 +275,6 @@ describe.each(stackNames)('on %s parts', (kind) => {
         expect((next[0] as PublicEvent).id < (seen[0] as PublicEvent).id).toBe(true);
         expect((next[0] as PublicEvent).timestamp <= (seen[0] as PublicEvent).timestamp).toBe(true);
       });
-    }, 30_000);
+    });
   }
 });

@@ -187,7 +187,7 @@ describe('the embedded database', () => {
     expect(await count(database)).toBe(1);
     await database.transaction((em) => em.insert(user()));
     expect(await count(database)).toBe(2);
-  }, 20_000);
+  });
 
   test('a file that is locked at opening can be migrated later', async () => {
     const before = await opened();

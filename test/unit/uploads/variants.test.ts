@@ -251,7 +251,7 @@ test('after a crash between any two steps of other widths, another process compl
       expect(await after.variants.waiting()).toBe(0);
     },
   );
-}, 60_000);
+});
 
 // checks: F1
 test('after a crash between any two steps of a deletion beside them, nothing stays', async () => {
@@ -282,4 +282,4 @@ test('after a crash between any two steps of a deletion beside them, nothing sta
       expect(await after.usage('ada')).toEqual({ used: 0, files: 0, quota: expect.any(Number) });
     },
   );
-}, 120_000);
+});
