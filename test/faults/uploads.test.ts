@@ -55,7 +55,7 @@ const partHeader =
 const asInProduction = { PASSWORD_ITERATIONS: '100000', LIMIT_LOGIN: '100000/900' };
 
 onBothStorages((uploading, storage) => {
-  const call: Call = (...request) => callerOf('rest', uploading().stack.url)(...request);
+  const call: Call = (...request) => patient(callerOf('rest', uploading().stack.url))(...request);
 
   // checks: F20
   test('during 16 concurrent uploads of 12 megapixels logins stay fast and memory stays bounded', async () => {
