@@ -541,7 +541,7 @@ onBothStacks(
           });
         expect(failed?.errorInstance).toBeUndefined();
       },
-      3 * timeLimit,
+      timeLimit,
     );
   },
   {
