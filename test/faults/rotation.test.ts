@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { callerOf } from '../contract/rig/callers.ts';
 import { loggedIn, mailedToken, onStack, registered } from '../contract/rig/scenario.ts';
@@ -11,6 +12,7 @@ import { violations } from '../rig/observe/history.ts';
 import type { Service } from '../rig/process/service.ts';
 import { freshEmail } from '../rig/servers/address.ts';
 import { until } from '../rig/until.ts';
+import { patient } from './in-rounds.ts';
 import { failures, outcomeOf, summary, unlimited } from './load.ts';
 import { rollingLoad } from './rolling.ts';
 
@@ -33,7 +35,7 @@ afterAll(() => uploading?.stop());
 test('rotating secrets on two running instances invalidates no link, session or service token', async () => {
   const { stack } = uploading;
   const [first, second] = stack.services as [Service, Service];
-  const at = ({ url }: Service) => ({ stack, call: callerOf('rest', url) });
+  const at = ({ url }: Service) => ({ stack, call: patient(callerOf('rest', url)) });
   const people = (service: Service) => Promise.all(Array.from({ length: HELD }, () => registered(at(service))));
   const refused: string[] = [];
   const verify = async (email: string, service: Service) => {
@@ -56,6 +58,7 @@ test('rotating secrets on two running instances invalidates no link, session or 
       await procedureOf(client, 'service.session')
         .mutate({ token: 'none' })
         .catch((error: unknown) => refused.push(`service.session: ${error}`));
+      await pause(50);
     }
   };
   const service = callAsService();
