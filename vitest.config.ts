@@ -16,6 +16,8 @@ const retry = CI === undefined ? 0 : 1;
 const shuffle = { files: false, tests: true };
 const units = ['test/unit/**/*.test.ts', 'test/repository/**/*.test.ts'];
 const faults = ['test/faults/**/*.test.ts'];
+/** No call may fail while instances start: other tests would take the cores, and Redis then answers too late. */
+const quiet = ['test/faults/{rotation,upgrade}.test.ts'];
 /** Browsers, commands, packages: each test starts processes. */
 const system = [
   'test/operations/**/*.test.ts',
@@ -78,10 +80,22 @@ export default defineConfig({
           name: 'faults',
           retry,
           include: faults,
+          exclude: quiet,
           testTimeout: 900_000,
           maxWorkers: 3,
           // After the others, not beside them.
           sequence: { shuffle, groupOrder: 3 },
+        },
+      },
+      {
+        test: {
+          ...common,
+          name: 'faults-alone',
+          retry,
+          include: quiet,
+          testTimeout: 900_000,
+          maxWorkers: 1,
+          sequence: { shuffle, groupOrder: 4 },
         },
       },
     ],

@@ -3,20 +3,20 @@ import type { Call } from '../contract/rig/callers.ts';
 import type { Stack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 
-/** The least deadline of a part: that of Redis. */
-const DEADLINE_MS = 500;
+/** Of Redis, and of a lock in the database. */
+const [REDIS_MS, LOCK_MS] = [500, 2000];
 
 /**
- * A caller that calls again after a 503 at a deadline: that is a busy machine, and says nothing about a race. An earlier
- * 503 is returned.
+ * A caller that calls again after a 503 at the deadline of Redis: that is a busy machine, and says nothing about a race. An
+ * earlier 503 is returned, and a later one: it may come from a lock.
  */
 export const patient =
   (call: Call): Call =>
   async (...request) => {
     const began = performance.now();
     const reply = await call(...request);
-    const isLate = reply.status === 503 && performance.now() - began >= DEADLINE_MS;
-    return isLate ? patient(call)(...request) : reply;
+    const ms = performance.now() - began;
+    return reply.status === 503 && ms >= REDIS_MS && ms < LOCK_MS ? patient(call)(...request) : reply;
   };
 
 /** Concurrent rounds: each waits for its mail. */

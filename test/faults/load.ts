@@ -318,21 +318,9 @@ export async function storedOutcome(
   };
 }
 
-/** The deadlines of Redis, and of a lock in the database. */
-const [REDIS_MS, LOCK_MS] = [500, 2000];
-/** The share of calls that a busy machine may let pass the deadline of Redis. */
-export const BUSY_SHARE = 0.03;
-
-const isBusy = ({ status, start, end }: Entry) => status === 503 && end - start >= REDIS_MS && end - start < LOCK_MS;
-
-/**
- * Failed calls while no instance was killed: without an answer, or refused without a reason. A few 503 at the deadline of
- * Redis are none: a start beside the load takes the cores of a small machine.
- */
-export const failures = (history: Entry[]): string[] => {
-  const mayBeBusy = history.filter(isBusy).length <= history.length * BUSY_SHARE;
-  return history
-    .filter((entry) => !(mayBeBusy && isBusy(entry)))
+/** Failed calls while no instance was killed: without an answer, or refused without a reason. */
+export const failures = (history: Entry[]): string[] =>
+  history
     .filter(({ action, status = 0, token, end }) => {
       // `violations` checks whether a session had ended.
       if ((status >= 200 && status < 300) || status === 401) return false;
@@ -344,7 +332,6 @@ export const failures = (history: Entry[]): string[] => {
     .map(({ action, user, status = 'none', start, end }) => {
       return `${action} of ${user}: ${status} after ${Math.round(end - start)} ms`;
     });
-};
 
 /** The numbers of acknowledged calls of each kind, and of those without an answer. */
 export function summary(history: Entry[]): string {

@@ -13,7 +13,7 @@ import type { Service } from '../rig/process/service.ts';
 import { freshEmail } from '../rig/servers/address.ts';
 import { until } from '../rig/until.ts';
 import { patient } from './in-rounds.ts';
-import { BUSY_SHARE, failures, outcomeOf, summary, unlimited } from './load.ts';
+import { failures, outcomeOf, summary, unlimited } from './load.ts';
 import { rollingLoad } from './rolling.ts';
 
 const [OLD, NEW] = [randomBytes(32).toString('base64'), randomBytes(32).toString('base64')];
@@ -50,7 +50,6 @@ test('rotating secrets on two running instances invalidates no link, session or 
   let serviceToken = tokens.old;
   let isOver = false;
   let calls = 0;
-  let busy = 0;
   const callAsService = async () => {
     const { createServiceClient } = await loadClient();
     while (!isOver) {
@@ -58,10 +57,7 @@ test('rotating secrets on two running instances invalidates no link, session or 
       const client = createServiceClient({ url, token: serviceToken });
       await procedureOf(client, 'service.session')
         .mutate({ token: 'none' })
-        .catch((error: unknown) => {
-          if ((error as { data?: { httpStatus?: number } }).data?.httpStatus === 503) busy++;
-          else refused.push(`service.session: ${error}`);
-        });
+        .catch((error: unknown) => refused.push(`service.session: ${error}`));
       await pause(50);
     }
   };
@@ -96,7 +92,6 @@ test('rotating secrets on two running instances invalidates no link, session or 
   const ofLoad = new Set(load.history.map(({ user }) => user));
   const mails = outcome.mails.filter(({ to: [to = ''] }) => ofLoad.has(to));
   expect(refused).toEqual([]);
-  expect(busy).toBeLessThanOrEqual(calls * BUSY_SHARE);
   expect(failures(load.history)).toEqual([]);
   expect(violations(load.history, { ...outcome, mails })).toEqual([]);
   console.log(
