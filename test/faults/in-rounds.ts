@@ -3,12 +3,12 @@ import type { Call } from '../contract/rig/callers.ts';
 import type { Stack } from '../rig/stack.ts';
 import { until } from '../rig/until.ts';
 
-/** Of Redis, and of a lock in the database. */
-const [REDIS_MS, LOCK_MS] = [500, 2000];
+/** The deadlines of Redis and of the database, which tries again after a deadlock or a wait for a lock until then. */
+const [REDIS_MS, DATABASE_MS] = [500, 4000];
 
 /**
  * A caller that calls again after a 503 at the deadline of Redis: that is a busy machine, and says nothing about a race. An
- * earlier 503 is returned, and a later one: it may come from a lock.
+ * earlier 503 is returned, and one at the deadline of the database: it may come from a lock.
  */
 export const patient =
   (call: Call): Call =>
@@ -16,7 +16,7 @@ export const patient =
     const began = performance.now();
     const reply = await call(...request);
     const ms = performance.now() - began;
-    return reply.status === 503 && ms >= REDIS_MS && ms < LOCK_MS ? patient(call)(...request) : reply;
+    return reply.status === 503 && ms >= REDIS_MS && ms < DATABASE_MS ? patient(call)(...request) : reply;
   };
 
 /** Concurrent rounds: each waits for its mail. */
