@@ -29,6 +29,9 @@ export const mailbox = (dataDir: string, { name, address }: Sender): MailTranspo
   close: () => undefined,
 });
 
+/** To whom a file's mail is: it never changes, and a mailbox has many. */
+const recipients = new Map<string, string>();
+
 /** The stored mails, newest first, at most `limit`; only those to the normalized address `to`, if given. */
 export async function readMailbox(dataDir: string, { to, limit }: { to?: string | undefined; limit: number }) {
   const names = await readdir(folder(dataDir)).catch(() => []);
@@ -37,7 +40,10 @@ export async function readMailbox(dataDir: string, { to, limit }: { to?: string 
   const mails: KeptMail[] = [];
   for (const name of newestFirst) {
     if (mails.length === limit) break;
-    const mail = JSON.parse(await readFile(join(folder(dataDir), name), 'utf8')) as KeptMail;
+    const file = join(folder(dataDir), name);
+    if (to !== undefined && (recipients.get(file) ?? to) !== to) continue;
+    const mail = JSON.parse(await readFile(file, 'utf8')) as KeptMail;
+    recipients.set(file, mail.to);
     if (to === undefined || mail.to === to) mails.push(mail);
   }
   return mails;

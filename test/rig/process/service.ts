@@ -28,7 +28,14 @@ export interface ServiceOptions {
 }
 
 /** Settings of a whole process: preloaded code, what main.ts does, the recorders of metrics and traces. */
-const ofProcess = ['NODE_OPTIONS', 'NODE_ENV', 'METRICS_PORT', 'OTEL_EXPORTER_OTLP_ENDPOINT', 'PROCESSES', 'CA_FILE'];
+export const ofProcess = [
+  'NODE_OPTIONS',
+  'NODE_ENV',
+  'METRICS_PORT',
+  'OTEL_EXPORTER_OTLP_ENDPOINT',
+  'PROCESSES',
+  'CA_FILE',
+];
 
 /** Changes at a restart: `env` overrides the environment from then on. */
 export type Changes = { env?: Record<string, string> } & Pick<ServiceOptions, 'tree'>;
