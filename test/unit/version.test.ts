@@ -4,11 +4,13 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { commitOf } from '../../server/version.ts';
 import { temporaryDirectory } from '../rig/servers/custodian.ts';
+import { requireBinary } from '../rig/servers/debian.ts';
 
 const directory = temporaryDirectory('version');
 const at = (name: string) => join(directory, name);
+const binary = requireBinary({ names: ['git'], debianPackage: 'git' });
 const git = (name: string, ...args: string[]) =>
-  execFileSync('git', ['-c', 'user.name=rig', '-c', 'user.email=rig@example.com', ...args], {
+  execFileSync(binary, ['-c', 'user.name=rig', '-c', 'user.email=rig@example.com', ...args], {
     cwd: at(name),
     encoding: 'utf8',
     stdio: 'pipe',
