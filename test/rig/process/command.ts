@@ -73,7 +73,7 @@ function inHost(run: Run): Promise<Ended> {
 
 /**
  * Runs a command, whatever its exit code. The first run of each command has a process of its own, and so has one beside
- * another or with settings of a whole process. All others share one, which takes a tenth of the CPU.
+ * another or with settings of a whole process. All others share one, which loads the modules once.
  */
 export function runToItsEnd(name: string, env: NodeJS.ProcessEnv, args: readonly string[] = []): Promise<Ended> {
   const run = { name, env, args };
