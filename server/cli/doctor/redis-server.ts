@@ -97,6 +97,8 @@ export async function* serverFindings(
     );
   }
 
+  if (inGroup && !node) yield* replicaFindings(info);
+
   const policy = info['maxmemory_policy'];
   yield policy === 'noeviction'
     ? ok('it evicts nothing')
@@ -121,6 +123,18 @@ function encryptionFinding({ options }: Redis): Finding {
   return isLoopback(isIPv6(host) ? `[${host}]` : host)
     ? ok('the connection stays on this machine')
     : warning('the connection is not encrypted', 'use rediss:// in REDIS_URL, and its authority in CA_FILE');
+}
+
+/** A replica that was refused the command with its port follows its master, but no Sentinel can name it as the next one. */
+function* replicaFindings(info: Record<string, string>): Generator<Finding> {
+  for (const [name, facts] of Object.entries(info)) {
+    const [, address] = (/^slave\d+$/.test(name) && /^ip=(.*),port=0,state=online,/.exec(facts)) || [];
+    if (address === undefined) continue;
+    yield warning(
+      `its replica at ${address} has told no port: the Sentinels do not know it, and it cannot take over`,
+      'on this master: CLIENT KILL TYPE replica; the replicas connect again at once',
+    );
+  }
 }
 
 /**

@@ -30,7 +30,7 @@ export async function startRedisSentinels({ password }: { password?: string } = 
   const first = await startRedisServer(settings);
   const replica = () => startRedisServer({ ...settings, replicaof: `127.0.0.1 ${first.port}` });
   const nodes = [first, ...(await Promise.all([replica(), replica()]))];
-  // A Sentinel never forgets a replica, and during its handshake a replica has the port 0.
+  // A Sentinel never forgets a replica, not even one that has told no port.
   await until(() => replicasInSync(first, 2), { within: 30_000, what: 'the replicas' });
   const sentinels = await Promise.all([1, 2, 3].map(() => startSentinel(first.port, password)));
 
@@ -70,9 +70,10 @@ export async function startRedisSentinels({ password }: { password?: string } = 
   return { url, sentinel, nodes, sentinels, master, settled, stop };
 }
 
+/** Only a replica that has told its port is known to the Sentinels. */
 const replicasInSync = async ({ url }: PrivateServer, count: number) => {
   const replication = await withClient(url, (client) => client.info('replication'));
-  return replication.includes('role:master') && replication.match(/state=online/g)?.length === count;
+  return replication.includes('role:master') && replication.match(/port=[1-9]\d*,state=online/g)?.length === count;
 };
 
 /** Sentinels write their findings into their configuration. */

@@ -42,6 +42,10 @@ interface S3rver extends Pick<Koa, 'middleware' | 'callback'> {
   run(): Promise<unknown>;
   close(): Promise<void>;
   httpServer: Server;
+  store: {
+    getResourcePath(bucket: string, key: string, kind: 'object' | 'object.md5' | 'metadata.json'): string;
+    deleteObject(bucket: string, key: string): Promise<unknown>;
+  };
 }
 const S3rver = createRequire(import.meta.url)('@20minutes/s3rver') as new (options: object) => S3rver;
 
@@ -194,6 +198,14 @@ export async function startS3({
       configureBuckets,
     });
     server.middleware.unshift(guard);
+    const { store } = server;
+    // s3rver's own also removes the folder of the last object: a second deletion fails then, and what arrives meanwhile is lost.
+    store.deleteObject = (...object) => {
+      const files = (['object', 'object.md5', 'metadata.json'] as const).map((kind) =>
+        store.getResourcePath(...object, kind),
+      );
+      return Promise.all(files.map((file) => rm(file, { force: true })));
+    };
     await server.run();
     return server;
   };
