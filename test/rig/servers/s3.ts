@@ -43,7 +43,7 @@ interface S3rver extends Pick<Koa, 'middleware' | 'callback'> {
   close(): Promise<void>;
   httpServer: Server;
   store: {
-    getResourcePath(bucket: string, key: string, kind: 'object' | 'object.md5' | 'metadata.json'): string;
+    getResourcePath(bucket: string, key: string, kind: string): string;
     deleteObject(bucket: string, key: string): Promise<unknown>;
   };
 }
@@ -200,10 +200,9 @@ export async function startS3({
     server.middleware.unshift(guard);
     const { store } = server;
     // s3rver's own also removes the folder of the last object: a second deletion fails then, and what arrives meanwhile is lost.
-    store.deleteObject = (...object) => {
-      const files = (['object', 'object.md5', 'metadata.json'] as const).map((kind) =>
-        store.getResourcePath(...object, kind),
-      );
+    store.deleteObject = (...named) => {
+      const object = store.getResourcePath(...named, 'object');
+      const files = [object, `${object}.md5`, store.getResourcePath(...named, 'metadata.json')];
       return Promise.all(files.map((file) => rm(file, { force: true })));
     };
     await server.run();
