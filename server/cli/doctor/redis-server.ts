@@ -127,8 +127,8 @@ function encryptionFinding({ options }: Redis): Finding {
 
 /** A replica that was refused the command with its port follows its master, but no Sentinel can name it as the next one. */
 function* replicaFindings(info: Record<string, string>): Generator<Finding> {
-  for (const [name, facts] of Object.entries(info)) {
-    const [, address] = (/^slave\d+$/.test(name) && /^ip=(.*),port=0,state=online,/.exec(facts)) || [];
+  for (const replica of Object.values(info)) {
+    const [, address] = /^ip=(.*),port=0,state=online,/.exec(replica) ?? [];
     if (address === undefined) continue;
     yield warning(
       `its replica at ${address} has told no port: the Sentinels do not know it, and it cannot take over`,

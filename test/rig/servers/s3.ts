@@ -89,7 +89,7 @@ const letsEveryoneRead = ({ Statement }: Policy, path: string): boolean =>
 const OBJECT = '._S3rver_object';
 
 async function filesIn(folder: string): Promise<string[]> {
-  // A folder goes with its last object.
+  // There may be no bucket yet, and the folder of an unfinished upload goes with it.
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
   const found = entries.map((entry) => {
     const path = join(folder, entry.name);
