@@ -208,6 +208,7 @@ everywhere(
       const pages = [];
       for (let cursor: string | undefined; pages.length < 4; ) {
         const page = await find({ q: prefix, limit: 1, ...(cursor && { cursor }) });
+        expect(page.data.length).toBeLessThanOrEqual(1);
         pages.push(...page.data);
         cursor = page.nextCursor;
       }
@@ -237,6 +238,7 @@ everywhere(
         for (let cursor: string | undefined = '-'; cursor !== undefined; ) {
           const input = { standing, limit, ...(cursor !== '-' && { cursor }) };
           const { data } = await call('users.find', input, { session });
+          expect(data.data.length).toBeLessThanOrEqual(limit);
           found.push(...data.data.map(({ id }: { id: string }) => id));
           cursor = data.nextCursor;
         }

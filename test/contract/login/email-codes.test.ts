@@ -171,13 +171,17 @@ everywhere(
 
     test('an address without an account gets a verified one, without a mail about its first login', async () => {
       const { call, stack } = scenario();
-      const email = `grace.${freshEmail()}`;
+      const email = `grace-hopper.${freshEmail()}`;
       const { pending, code } = await codeFor(scenario(), email);
       expect(await usersWith(scenario(), email)).toEqual([]);
       const reply = await call('auth.finishEmailCode', { code }, { pending });
       expect(reply.status).toBe(200);
       const [user] = await usersWith(scenario(), email);
       expect(user).toMatchObject({ id: reply.data.user.id, email_verified: 1, password_hash: null });
+      const words = await stack.database<{ word: string }>('select word from name_words where user_id = ?', [
+        reply.data.user.id,
+      ]);
+      expect(words.map(({ word }) => word)).toContainEqual(expect.stringMatching(/^hopper\./));
       expect(await kindsOf(stack, user?.id ?? '')).toEqual(['registered', 'verified', 'logged-in']);
       expect(await eventsOf(stack, user?.id ?? '', 'registered')).toEqual([{ method: 'email-code' }]);
       await mailsSettled(stack, email);
