@@ -1,6 +1,7 @@
 import { appendFileSync } from 'node:fs';
 import { strykerPlugins as ofVitest, strykerValidationSchema } from '@stryker-mutator/vitest-runner';
 import { keptThread } from './kept-thread.ts';
+import { nearness } from './nearness.ts';
 import { isSample, isSampled } from './sampling.ts';
 
 export { strykerValidationSchema };
@@ -16,7 +17,7 @@ interface Injector {
 interface Runner {
   ctx: { config: Bail; projects: { config: Bail }[] };
   dryRun(options: object): Promise<{ tests?: { status: number }[] }>;
-  mutantRun(options: { activeMutant: { id: string }; testFilter?: string[] }): Promise<object>;
+  mutantRun(options: { activeMutant: { id: string; fileName: string }; testFilter?: string[] }): Promise<object>;
 }
 
 interface Bail {
@@ -29,6 +30,9 @@ const FAILED = 1;
 /** All test names become one regular expression, which must not become too large. */
 const MAX_NAME = 1000;
 
+/** The tests whose paths are nearest to a mutant's. Some mutants concern 3,000 tests; farther ones notice few and take minutes. */
+const NEAREST = 400;
+
 /** Stryker's Vitest runner, on the kept thread. */
 function keptRunner(injector: Injector) {
   const options = injector.resolve('options');
@@ -38,10 +42,17 @@ function keptRunner(injector: Injector) {
   if (isSample) withoutFailing(runner);
   const mutantRun: Runner['mutantRun'] = runner.mutantRun.bind(runner);
   runner.mutantRun = async ({ testFilter, ...run }) => {
-    if (!isSampled(run.activeMutant.id)) return { status: 'error', errorMessage: 'not in the sample' };
+    const { id, fileName } = run.activeMutant;
+    if (!isSampled(id)) return { status: 'error', errorMessage: 'not in the sample' };
+    process.env['MUTATED_FILE'] = fileName;
     const result = await mutantRun({
       ...run,
-      ...(testFilter && { testFilter: testFilter.filter((id) => id.length <= MAX_NAME) }),
+      ...(testFilter && {
+        testFilter: testFilter
+          .filter((test) => test.length <= MAX_NAME)
+          .sort((a, b) => nearness(b, fileName) - nearness(a, fileName))
+          .slice(0, NEAREST),
+      }),
     });
     const file = process.env['MUTATION_RESULTS'];
     if (file)

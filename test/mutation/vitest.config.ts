@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { mutatedFile, nearness } from './nearness.ts';
 import { isSample } from './sampling.ts';
 
 /**
@@ -35,12 +36,13 @@ const elsewhere = [
 ];
 const onServers = ['integration/data/users-import', 'integration/request-costs', 'integration/rows-read'];
 
-/** The first failure ends a run, so unit tests come first, then the smaller files. */
-class CheapestFirst extends BaseSequencer {
+/** The first failure ends a run, so the nearest tests come first; among these the unit tests, then the smaller files. */
+class NearestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const distance = ({ moduleId }: TestSpecification) => -nearness(moduleId, mutatedFile());
     const cost = ({ moduleId }: TestSpecification) =>
       /\/(?:unit|integration)\//.test(moduleId) ? 0 : statSync(moduleId).size;
-    return files.sort((a, b) => cost(a) - cost(b));
+    return files.sort((a, b) => distance(a) - distance(b) || cost(a) - cost(b));
   }
 }
 
@@ -52,6 +54,6 @@ export default defineConfig({
     testTimeout: isSample ? 120_000 : 30_000,
     hookTimeout: isSample ? 240_000 : 60_000,
     isolate: false,
-    sequence: { sequencer: CheapestFirst },
+    sequence: { sequencer: NearestFirst },
   },
 });

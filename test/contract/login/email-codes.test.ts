@@ -315,6 +315,15 @@ everywhere(
       expectRefusal(await call('auth.finishEmailCode', { code }, { pending }), 403, 'ACCOUNT_DELETED');
     });
 
+    test('a code for an account that has another address by now makes no second account', async () => {
+      const { call, stack } = scenario();
+      const { id, email } = await verified(scenario());
+      const { pending, code } = await codeFor(scenario(), email);
+      await stack.database('update users set email = ? where id = ?', [freshEmail(), id]);
+      expectRefusal(await call('auth.finishEmailCode', { code }, { pending }), 401, 'UNAUTHENTICATED');
+      expect(await usersWith(scenario(), email)).toEqual([]);
+    });
+
     test('past the limit of the inbox the answer is the same, and no code works', async () => {
       const { call, stack } = scenario();
       const email = freshEmail();

@@ -254,5 +254,7 @@ function reply(response: Response | undefined, data: unknown, refusal: Partial<R
   if (!response) throw new Error('nothing was sent');
   const { message, code, details } = refusal;
   const setCookies = response.headers.getSetCookie();
+  const told = message ?? (data as { message?: unknown } | null | undefined)?.message;
+  if (told !== undefined) expect(told).toMatch(/\w+ \w+/);
   return { status: response.status, headers: response.headers, setCookies, message, code, details, data };
 }

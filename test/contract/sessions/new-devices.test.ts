@@ -24,7 +24,7 @@ import {
   verified,
 } from '../rig/scenario.ts';
 import { storedUser } from '../rig/stored-user.ts';
-import { setUpApp } from '../rig/totp-scenario.ts';
+import { codeOf, firstStep, setUpApp } from '../rig/totp-scenario.ts';
 
 /** The device cookie, the logins that are reported by mail, and the effect of the link in that mail. */
 const provider = await startHostileProvider();
@@ -344,6 +344,22 @@ everywhere(
       expect(Math.abs(reply.data.kept[0].addedAt * 1000 - Date.now() + 15 * DAY_MS)).toBeLessThan(2 * HOUR_MS);
       const mail = await stack.waitForMail({ to: person.email, subject: 'Reset your password' });
       expect(mail.text).toContain('You can still log in through Acme. This was added earlier');
+    });
+
+    test('an app from before stays, and is listed without its recovery codes', async () => {
+      const { call, stack } = scenario();
+      const person = await loggedIn(scenario());
+      const { secret } = await setUpApp(scenario(), person);
+      for (const table of ['totps', 'recovery_codes'])
+        await stack.database(`update ${table} set created_at = created_at - ? where user_id = ?`, [
+          10 * DAY_MS,
+          person.id,
+        ]);
+      await passDays(stack, person.id, 10);
+      const pending = await firstStep(call, person);
+      expect((await call('auth.secondFactor', { code: codeOf(secret) }, { pending })).code).toBeUndefined();
+      const { data } = await call('account.notMe', { token: await mailedToken(stack, person.email, 'not-me') });
+      expect(data.kept).toEqual([{ method: 'totp', addedAt: expect.any(Number) }]);
     });
 
     test('a link covers logins of at most seven days before its last login', async () => {
