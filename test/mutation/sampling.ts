@@ -3,11 +3,13 @@ import { hash } from 'node:crypto';
 export const isSample = process.env['MUTATION_SAMPLE'] !== undefined;
 
 /**
- * Whether a mutant is in the sample that MUTATION_SAMPLE=SHARE,SEED names: a random share of all. Without it every one is.
- * Stryker gives the same ids to the same code.
+ * Whether a mutant is in the sample that MUTATION_SAMPLE=SHARE,SEED names: a random share of all, such as 0.05, or 0.25-0.5 for
+ * the second quarter. Without it every one is. Stryker gives the same ids to the same code.
  */
 export function isSampled(id: string, sample = process.env['MUTATION_SAMPLE']): boolean {
   if (sample === undefined) return true;
   const [share, seed] = sample.split(',');
-  return hash('sha256', `${seed} ${id}`, 'buffer').readUInt32BE() / 2 ** 32 < Number(share);
+  const [to, from = 0] = String(share).split('-').reverse().map(Number);
+  const position = hash('sha256', `${seed} ${id}`, 'buffer').readUInt32BE() / 2 ** 32;
+  return from <= position && position < Number(to);
 }
