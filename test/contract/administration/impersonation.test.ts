@@ -1,4 +1,6 @@
+import { hash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { loadClient, procedureOf } from '../../rig/client/client.ts';
 import { entriesOf } from '../../rig/observe/key-value-view.ts';
 import { clientAddress } from '../../rig/servers/address.ts';
 import {
@@ -22,6 +24,8 @@ import {
 import { codeOf, forgetLastCode, pendingIn, setUpApp } from '../rig/totp-scenario.ts';
 
 /** Administrators who act for users: IMPERSONATION. */
+
+const SERVICE_TOKEN = 'token-of-the-billing-service';
 
 /** An administrator whose session has a second factor. */
 async function strongAdministrator(scenario: Scenario) {
@@ -77,6 +81,10 @@ everywhere(
       const [row] = await rowsOf(scenario(), user.id);
       expect(Number(row?.expires_at) - Number(row?.created_at)).toBe(30 * 60_000);
       expect(await isAlive(call, admin.session)).toBe(false);
+      const { createServiceClient } = await loadClient();
+      const service = createServiceClient({ url: scenario().stack.url, token: SERVICE_TOKEN });
+      const seen = await procedureOf(service, 'service.session').mutate({ token: session });
+      expect(seen).toMatchObject({ user: { id: user.id }, impersonation: { by: admin.id } });
     });
 
     test('the user reads it in devices, activity and mail, but not who it is or where', async () => {
@@ -309,7 +317,7 @@ everywhere(
       expect(rows).toEqual([{ actor: 'administrator' }]);
     });
   },
-  { env: { IMPERSONATION: 'on' } },
+  { env: { IMPERSONATION: 'on', SERVICE_TOKENS: `billing:${hash('sha256', SERVICE_TOKEN)}` } },
 );
 
 describe('quiet', () => {
