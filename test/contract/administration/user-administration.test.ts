@@ -239,6 +239,8 @@ everywhere(
           const input = { standing, limit, ...(cursor !== '-' && { cursor }) };
           const { data } = await call('users.find', input, { session });
           expect(data.data.length).toBeLessThanOrEqual(limit);
+          // A cursor leads to somebody.
+          if (cursor !== '-') expect(data.data).not.toEqual([]);
           found.push(...data.data.map(({ id }: { id: string }) => id));
           cursor = data.nextCursor;
         }

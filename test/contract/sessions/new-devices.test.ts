@@ -346,11 +346,12 @@ everywhere(
       expect(mail.text).toContain('You can still log in through Acme. This was added earlier');
     });
 
-    test('an app from before stays, and is listed without its recovery codes', async () => {
+    test('an app and a passkey from before stay, and are listed without the recovery codes of the app', async () => {
       const { call, stack } = scenario();
       const person = await loggedIn(scenario());
+      await addPasskey(call, person.session, authenticatorFor(stack));
       const { secret } = await setUpApp(scenario(), person);
-      for (const table of ['totps', 'recovery_codes'])
+      for (const table of ['passkeys', 'totps', 'recovery_codes'])
         await stack.database(`update ${table} set created_at = created_at - ? where user_id = ?`, [
           10 * DAY_MS,
           person.id,
@@ -359,7 +360,9 @@ everywhere(
       const pending = await firstStep(call, person);
       expect((await call('auth.secondFactor', { code: codeOf(secret) }, { pending })).code).toBeUndefined();
       const { data } = await call('account.notMe', { token: await mailedToken(stack, person.email, 'not-me') });
-      expect(data.kept).toEqual([{ method: 'totp', addedAt: expect.any(Number) }]);
+      expect(data.kept).toEqual(['passkey', 'totp'].map((method) => ({ method, addedAt: expect.any(Number) })));
+      const { text } = await stack.waitForMail({ to: person.email, subject: 'Reset your password' });
+      expect(text).toContain('You can still log in with a passkey and with codes from an authenticator app.');
     });
 
     test('a link covers logins of at most seven days before its last login', async () => {
