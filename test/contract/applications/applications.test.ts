@@ -162,6 +162,7 @@ everywhere((scenario) => {
     ['an unknown kind', { kind: 'desktop' }, 'kind'],
     ['a scope with a space', { scopes: ['a b'] }, 'scopes.0'],
     ['a relative resource', { resources: ['/api'] }, 'resources.0'],
+    ['a resource with a space', { resources: ['https://api.example.com/a b'] }, 'resources.0'],
     ['a script as logo', { logoUrl: 'javascript:alert(1)' }, 'logoUrl'],
   ])('an application with %s is refused', async (_, given, field) => {
     const { session } = await administrator(scenario());

@@ -10,6 +10,7 @@ import {
   eventsOf,
   everywhere,
   expectRefusal,
+  inBrowser,
   isAlive,
   kindsOf,
   loggedIn,
@@ -321,6 +322,18 @@ everywhere(
       const { pending, code } = await codeFor(scenario(), email);
       await stack.database('update users set email = ? where id = ?', [freshEmail(), id]);
       expectRefusal(await call('auth.finishEmailCode', { code }, { pending }), 401, 'UNAUTHENTICATED');
+      expect(await usersWith(scenario(), email)).toEqual([]);
+    });
+
+    test('a code makes no account of an address that was given up after its mail', async () => {
+      const { call, stack } = scenario();
+      const [email, next] = [freshEmail(), freshEmail()];
+      const { pending, code } = await codeFor(scenario(), email);
+      const { session } = await loggedIn(scenario(), { email });
+      await call('account.changeEmail', { email: next }, inBrowser(session));
+      const token = await mailedToken(stack, next, 'confirm-email');
+      expect((await call('account.confirmEmail', { token }, inBrowser(session))).code).toBeUndefined();
+      expectRefusal(await call('auth.finishEmailCode', { code }, { pending }), 409, 'EMAIL_TAKEN');
       expect(await usersWith(scenario(), email)).toEqual([]);
     });
 
