@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { clientAddress, freshEmail } from '../../rig/servers/address.ts';
 import { until } from '../../rig/until.ts';
+import { addPasskey, authenticatorFor } from '../rig/passkey-scenario.ts';
 import {
   deviceIn,
   eventsOf,
@@ -123,9 +124,10 @@ everywhere((scenario) => {
     expect(await kindsOf(stack, first.id)).toContain('totp-enabled');
   });
 
-  test('turning the app off removes the recovery codes; new codes replace the former ones', async () => {
+  test('turning the app off removes the recovery codes, and no passkey; new codes replace the former ones', async () => {
     const { call, stack } = scenario();
     const { session, recoveryCodes, ...person } = await withApp(scenario());
+    await addPasskey(call, session, authenticatorFor(stack));
     const { data } = await call('recoveryCodes.renew', undefined, { session });
     expect(new Set([...data.recoveryCodes, ...recoveryCodes]).size).toBe(20);
     const pending = await firstStep(call, person);
@@ -138,6 +140,7 @@ everywhere((scenario) => {
     expect((await call('totp.disable', undefined, { session })).status).toBe(200);
     expect(await statusOf(session)).toEqual({ enabled: false, recoveryCodesLeft: 0 });
     expect(await stack.database('select id from recovery_codes where user_id = ?', [person.id])).toEqual([]);
+    expect(await stack.database('select id from passkeys where user_id = ?', [person.id])).toHaveLength(1);
     expect(await eventsOf(stack, person.id, 'totp-disabled')).toEqual([null]);
     await stack.waitForMail({ to: person.email, subject: 'no longer requires a code' });
     await logIn(call, person);
