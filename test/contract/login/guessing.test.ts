@@ -278,6 +278,9 @@ everywhere(
         }
       }
       expect(statuses).toEqual([...Array(OF_KNOWN_CODES).fill(401), ...Array(OF_KNOWN_CODES).fill(429)]);
+      // Unknown devices have their own limit.
+      const pending = await firstStep(call, person);
+      expect((await call('auth.secondFactor', { code: wrongCode(secret) }, { pending })).status).toBe(401);
     });
 
     test('“This was not me” makes all devices unknown', async () => {
