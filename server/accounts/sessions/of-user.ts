@@ -139,6 +139,6 @@ export async function deleteSessionsThrough(
     .deleteFrom('sessions')
     .where('user_id', '=', id)
     .where('method', '=', method)
-    .$if(but !== undefined, (sessions) => sessions.where('id', '!=', but as string))
+    .where('id', '!=', but ?? '')
     .execute();
 }
