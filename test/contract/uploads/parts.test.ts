@@ -93,7 +93,9 @@ onBothStorages(
           await expire(uploading(), key, HOUR);
           await until(async () => (await rowOf(uploading(), key))?.state === 'kept');
           expect(await usage()).toMatchObject({ used: SIZE, files: 1 });
-          expectRefusal(await of('upload.presignParts', { key, parts: [1] }), 400, 'VALIDATION_FAILED');
+          const late = await of('upload.presignParts', { key, parts: [1] });
+          expectRefusal(late, 400, 'VALIDATION_FAILED');
+          expect(late.details).toEqual({ key: { rule: 'complete', message: 'This file is complete' } });
         },
       );
 
@@ -154,7 +156,7 @@ onBothStorages(
             'VALIDATION_FAILED',
           );
         }
-        for (const parts of [[], [0], [1.5], [COUNT + 1], Array(101).fill(1), ['1'], undefined])
+        for (const parts of [[], [0], [1.5], [1, COUNT + 1], Array(101).fill(1), ['1'], undefined])
           expectRefusal(await of('upload.presignParts', { key, parts }), 400, 'VALIDATION_FAILED');
         expect(await unfinished(key)).toBe(false);
       });
