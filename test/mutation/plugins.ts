@@ -1,7 +1,7 @@
 import { appendFileSync } from 'node:fs';
 import { strykerPlugins as ofVitest, strykerValidationSchema } from '@stryker-mutator/vitest-runner';
 import { keptThread } from './kept-thread.ts';
-import { nearness } from './nearness.ts';
+import { nearestTests } from './nearness.ts';
 import { isSample, isSampled } from './sampling.ts';
 
 export { strykerValidationSchema };
@@ -30,7 +30,7 @@ const FAILED = 1;
 /** All test names become one regular expression, which must not become too large. */
 const MAX_NAME = 1000;
 
-/** The tests whose paths are nearest to a mutant's. Some mutants concern 3,000 tests; farther ones notice few and take minutes. */
+/** The tests of a mutant. */
 const NEAREST = 400;
 
 /** Stryker's Vitest runner, on the kept thread. */
@@ -48,10 +48,11 @@ function keptRunner(injector: Injector) {
     const result = await mutantRun({
       ...run,
       ...(testFilter && {
-        testFilter: testFilter
-          .filter((test) => test.length <= MAX_NAME)
-          .sort((a, b) => nearness(b, fileName) - nearness(a, fileName))
-          .slice(0, NEAREST),
+        testFilter: nearestTests(
+          testFilter.filter((test) => test.length <= MAX_NAME),
+          fileName,
+          NEAREST,
+        ),
       }),
     });
     const file = process.env['MUTATION_RESULTS'];

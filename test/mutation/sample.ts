@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { isSampled } from './sampling.ts';
 
 /**
- * `node test/mutation/sample.ts COMMIT [SHARE] [SEED] [FOLDERS] [TEST_FILES]`: plants a random share (0.05) of the faults that
+ * `node test/mutation/sample.ts COMMIT [SHARE] [SEED] [FOLDERS] [TEST_FILES]`: plants a random share (0.05, or a part of all, such as 0.25-0.5) of the faults that
  * Stryker knows for the lines added or changed since a commit. Folders, and patterns of test files, have commas between them.
  */
 const FOLDERS = 'server/accounts/,server/limits/,server/uploads/,server/http/,routers/';

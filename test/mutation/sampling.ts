@@ -8,8 +8,8 @@ export const isSample = process.env['MUTATION_SAMPLE'] !== undefined;
  */
 export function isSampled(id: string, sample = process.env['MUTATION_SAMPLE']): boolean {
   if (sample === undefined) return true;
-  const [share, seed] = sample.split(',');
-  const [to, from = 0] = String(share).split('-').reverse().map(Number);
+  const [share = '', seed] = sample.split(',');
+  const [to, from = 0] = share.split('-').reverse().map(Number);
   const position = hash('sha256', `${seed} ${id}`, 'buffer').readUInt32BE() / 2 ** 32;
   return from <= position && position < Number(to);
 }
