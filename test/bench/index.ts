@@ -64,7 +64,7 @@ async function bench(names: string[], quick: boolean): Promise<void> {
     names.length > 0
       ? cases.filter(({ name }) => names.includes(name))
       : cases.filter(({ isLong, isApart }) => !isApart && !(quick && isLong));
-  requireBinaries();
+  await requireBinaries();
   const machine = await startMachine();
   const shared = machine.open();
   try {

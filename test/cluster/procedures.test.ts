@@ -18,7 +18,7 @@ let cluster: GaleraCluster;
 let added: PrivateServer;
 let deployment: Deployment;
 beforeAll(async () => {
-  requireBinary({ names: ['mariadbd'], debianPackage: 'mariadb-server' });
+  await requireBinary({ names: ['mariadbd'], debianPackage: 'mariadb-server' });
   redis = await startRedis();
   deployment = await startDeployment(
     { REDIS_URL: redis.url },

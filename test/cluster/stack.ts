@@ -59,7 +59,7 @@ export interface ClusterStack {
 
 /** The first server on the PATH. */
 export async function startDatabaseCluster(): Promise<DatabaseCluster> {
-  requireBinaries();
+  await requireBinaries();
   const flavour = await findFlavour();
   return flavour.isMysql ? startGroupReplication(flavour) : startGalera(flavour);
 }

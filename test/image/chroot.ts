@@ -24,14 +24,14 @@ const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
  * a chroot there. Only on Debian, as root. Returns the last stage. An instruction that this Dockerfile has not used so
  * far is an error.
  */
-export function buildImage(workspace: string): Image {
+export async function buildImage(workspace: string): Promise<Image> {
   const dockerfile = DockerfileParser.parse(readFileSync(join(repository, 'Dockerfile'), 'utf8'));
   const stages = new Map<string, Image>();
   let image: Image | undefined;
   for (const instruction of dockerfile.getInstructions()) {
     if (instruction instanceof From) {
       const name = instruction.getBuildStage() ?? 'last';
-      image = baseImage(instruction.getImage() ?? '', join(workspace, name));
+      image = await baseImage(instruction.getImage() ?? '', join(workspace, name));
       stages.set(name, image);
     } else if (image) carryOut(instruction, image, stages);
   }
@@ -134,10 +134,10 @@ function isInContext(path: string): boolean {
 }
 
 /** Both base images: Debian's minimal system, one of them with Node and npm in /usr/local. */
-function baseImage(name: string, root: string): Image {
+async function baseImage(name: string, root: string): Promise<Image> {
   rmSync(root, { recursive: true, force: true });
   mkdirSync(dirname(root), { recursive: true });
-  execFileSync('cp', ['-a', debian(), root]);
+  execFileSync('cp', ['-a', await debian(), root]);
   const image: Image = { root, env: {}, workdir: '/', user: '0:0', command: [], healthcheck: [] };
   if (name === 'debian:bookworm-slim') return image;
   if (name !== `node:${process.versions.node}-bookworm-slim`) throw new Error(`${name} cannot be made here`);
@@ -158,10 +158,10 @@ const registryAccess = ({ root }: Image): Record<string, string> =>
   existsSync(join(root, CERTIFICATES)) ? { NODE_EXTRA_CA_CERTS: CERTIFICATES } : {};
 
 /** Debian's minimal system without documentation, like its slim image. Built once. */
-function debian(): string {
+async function debian(): Promise<string> {
   const root = join(repository, 'node_modules/.cache/image/bookworm');
   if (existsSync(root)) return root;
-  const debootstrap = requireBinary({ names: ['debootstrap'], debianPackage: 'debootstrap' });
+  const debootstrap = await requireBinary({ names: ['debootstrap'], debianPackage: 'debootstrap' });
   const unfinished = `${root}.${process.pid}`;
   mkdirSync(dirname(root), { recursive: true });
   execFileSync(debootstrap, ['--variant=minbase', 'bookworm', unfinished], { stdio: ['ignore', 'ignore', 'inherit'] });

@@ -15,8 +15,8 @@ import { buildImage, containerCommand, type Image } from './chroot.ts';
 const MAX_MEGABYTES = 300;
 
 let image: Image;
-beforeAll(() => {
-  image = buildImage(temporaryDirectory('image'));
+beforeAll(async () => {
+  image = await buildImage(temporaryDirectory('image'));
 });
 
 const filesIn = (pattern: string) => globSync(pattern, { cwd: image.root });

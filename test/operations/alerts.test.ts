@@ -219,11 +219,8 @@ const cases: Record<string, Case[]> = {
   ],
 };
 
-const promtool = (...args: string[]): string =>
-  execFileSync(requireBinary({ names: ['promtool'], debianPackage: 'prometheus' }), args, {
-    encoding: 'utf8',
-    stdio: 'pipe',
-  });
+const binary = await requireBinary({ names: ['promtool'], debianPackage: 'prometheus' });
+const promtool = (...args: string[]): string => execFileSync(binary, args, { encoding: 'utf8', stdio: 'pipe' });
 
 test('Prometheus takes the file', () => {
   expect(promtool('check', 'rules', file)).toContain(`SUCCESS: ${rules.length} rules found`);

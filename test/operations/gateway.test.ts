@@ -73,7 +73,7 @@ onStack('embedded', (stack) => {
       port,
       directory,
       command: {
-        file: requireBinary({ names: ['haproxy'], debianPackage: 'haproxy' }),
+        file: await requireBinary({ names: ['haproxy'], debianPackage: 'haproxy' }),
         args: ['-db', '-f', configuration],
         env: {},
       },

@@ -17,8 +17,8 @@ import { until } from '../rig/until.ts';
 const MODULES = '/usr/lib/apache2/modules';
 
 async function startApache(port: number, { issuer, id, secret }: { issuer: string; id: string; secret: string }) {
-  const file = requireBinary({ names: ['apache2'], debianPackage: 'apache2' });
-  requireFile({ path: `${MODULES}/mod_auth_openidc.so`, debianPackage: 'libapache2-mod-auth-openidc' });
+  const file = await requireBinary({ names: ['apache2'], debianPackage: 'apache2' });
+  await requireFile({ path: `${MODULES}/mod_auth_openidc.so`, debianPackage: 'libapache2-mod-auth-openidc' });
   const directory = temporaryDirectory('apache');
   // Its workers are of another user.
   chmodSync(directory, 0o755);

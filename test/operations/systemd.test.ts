@@ -21,10 +21,8 @@ import { until } from '../rig/until.ts';
 /** What docs/deploy/accounts@.service requires of systemd and of the service. systemd itself does not run here. */
 
 const unit = join(root, 'docs/deploy/accounts@.service');
-const analyze = (...args: string[]) =>
-  execFileSync(requireBinary({ names: ['systemd-analyze'], debianPackage: 'systemd' }), ['--no-pager', ...args], {
-    encoding: 'utf8',
-  });
+const analyzer = await requireBinary({ names: ['systemd-analyze'], debianPackage: 'systemd' });
+const analyze = (...args: string[]) => execFileSync(analyzer, ['--no-pager', ...args], { encoding: 'utf8' });
 /** All values of a setting in the unit. */
 const settings = (name: string): string[] =>
   [...readFileSync(unit, 'utf8').matchAll(new RegExp(`^${name}=(.*)$`, 'gm'))].map(([, value = '']) => value);
@@ -42,7 +40,7 @@ test('the unit allows every system call of a login and an image, on real parts',
     await createDatabase(inject('mysqlUrl')),
   ];
   const counts = join(temporaryDirectory('strace'), 'counts');
-  const strace = requireBinary({ names: ['strace'], debianPackage: 'strace' });
+  const strace = await requireBinary({ names: ['strace'], debianPackage: 'strace' });
   const service = await startService({
     wrapper: [strace, '-f', '-c', '-o', counts],
     env: {
@@ -91,7 +89,7 @@ const PERIOD_MS = 2000;
 /** systemd's end of NOTIFY_SOCKET. */
 async function startSupervisor() {
   const socket = join(temporaryDirectory('notify'), 'socket');
-  const file = requireBinary({ names: ['socat'], debianPackage: 'socat' });
+  const file = await requireBinary({ names: ['socat'], debianPackage: 'socat' });
   const env = { PATH: process.env['PATH'] ?? '' };
   // Each message ends with a line break.
   const group = spawnGroup({ file, args: ['-u', `UNIX-RECV:${socket}`, 'STDOUT'], env });
@@ -115,7 +113,7 @@ async function startSupervisor() {
 }
 
 test('a service with a running event loop notifies systemd, a hung one does not', async () => {
-  requireBinary({ names: ['systemd-notify'], debianPackage: 'systemd' });
+  await requireBinary({ names: ['systemd-notify'], debianPackage: 'systemd' });
   const supervisor = await startSupervisor();
   const service = await startService({ env: supervisor.env });
   try {

@@ -31,14 +31,14 @@ const versionOf = (file: string, ...args: string[]) =>
   /\d+\.\d+(?:\.\d+)?/.exec(execFileSync(file, args, { encoding: 'utf8' }))?.[0];
 
 /** Programs that a run needs; the paths of some. */
-function requirePrograms() {
-  requireBinaries();
-  requireFile({ path: '/usr/lib/galera/libgalera_smm.so', debianPackage: 'galera-4' });
-  requireBinary({ names: ['rsync'], debianPackage: 'rsync' });
+async function requirePrograms() {
+  await requireBinaries();
+  await requireFile({ path: '/usr/lib/galera/libgalera_smm.so', debianPackage: 'galera-4' });
+  await requireBinary({ names: ['rsync'], debianPackage: 'rsync' });
   return {
-    MariaDB: requireBinary({ names: ['mariadbd'], debianPackage: 'mariadb-server' }),
-    Redis: requireBinary({ names: ['redis-server'], debianPackage: 'redis-server' }),
-    HAProxy: requireBinary({ names: ['haproxy'], debianPackage: 'haproxy' }),
+    MariaDB: await requireBinary({ names: ['mariadbd'], debianPackage: 'mariadb-server' }),
+    Redis: await requireBinary({ names: ['redis-server'], debianPackage: 'redis-server' }),
+    HAProxy: await requireBinary({ names: ['haproxy'], debianPackage: 'haproxy' }),
   };
 }
 
@@ -49,7 +49,7 @@ const chosen = (all: Faults): Faults =>
   Object.fromEntries(Object.entries(all).filter(([name]) => name.includes(values.only)));
 
 async function prove(): Promise<boolean> {
-  const programs = requirePrograms();
+  const programs = await requirePrograms();
   const versions = Object.entries(programs).map(
     ([name, file]) => `${name} ${versionOf(file, name === 'HAProxy' ? '-v' : '--version')}`,
   );

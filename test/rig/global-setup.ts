@@ -21,7 +21,7 @@ const onCluster = process.env.TEST_REDIS === 'cluster';
 /** Nothing for units alone. Otherwise builds the client and starts one MySQL and one Redis for the run: each stack has its own database in both. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   if (project.vitest.projects.every(({ name }) => name === 'unit')) return async () => undefined;
-  requireBinaries();
+  await requireBinaries();
   await buildClient();
   const started = await Promise.allSettled([startMysql(), onCluster ? startRedisCluster() : startRedis()]);
   const teardown = async () => {

@@ -8,7 +8,7 @@ import { requireBinary } from '../rig/servers/debian.ts';
 
 const directory = temporaryDirectory('version');
 const at = (name: string) => join(directory, name);
-const binary = requireBinary({ names: ['git'], debianPackage: 'git' });
+const binary = await requireBinary({ names: ['git'], debianPackage: 'git' });
 const git = (name: string, ...args: string[]) =>
   execFileSync(binary, ['-c', 'user.name=rig', '-c', 'user.email=rig@example.com', ...args], {
     cwd: at(name),

@@ -16,9 +16,9 @@ const quiet = [
  * A headless Chromium or Chrome from the PATH, preferably its headless shell, which takes half the CPU. On Debian, as
  * root, it is installed if missing. Close it after the last test.
  */
-export const startChromium = (): Promise<Browser> =>
+export const startChromium = async (): Promise<Browser> =>
   chromium.launch({
-    executablePath: requireBinary({ names, debianPackage: 'chromium-headless-shell' }),
+    executablePath: await requireBinary({ names, debianPackage: 'chromium-headless-shell' }),
     // Chromium's sandbox does not work for root, the user in containers.
     args: process.getuid?.() === 0 ? ['--no-sandbox', ...quiet] : quiet,
   });

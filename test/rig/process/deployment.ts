@@ -138,8 +138,8 @@ export async function startDeployment(
       writeFileSync(join(directory, '.my.cnf'), `[client]\n${linesOf({ host, port, user, password })}`);
     askDatabaseAt(new URL(database.url.split(',')[0] ?? ''));
     const links = {
-      mariadb: requireBinary({ names: ['mariadb', 'mysql'], debianPackage: 'mariadb-client' }),
-      'mariadb-dump': requireBinary({ names: ['mariadb-dump', 'mysqldump'], debianPackage: 'mariadb-client' }),
+      mariadb: await requireBinary({ names: ['mariadb', 'mysql'], debianPackage: 'mariadb-client' }),
+      'mariadb-dump': await requireBinary({ names: ['mariadb-dump', 'mysqldump'], debianPackage: 'mariadb-client' }),
     };
     const shell = await started(startOperatorShell({ home: directory, commands, links }));
 

@@ -10,7 +10,7 @@ const architecture = { x64: 'x86_64', arm64: 'aarch64' }[process.arch as string]
 /** A private database server with a clock that can be moved at run time. The server's timers are not affected. */
 export async function startMysqlWithMovableClock(): Promise<PrivateServer & { moveClock(ms: number): Promise<void> }> {
   const path = `/usr/lib/${architecture}-linux-gnu/faketime/libfaketimeMT.so.1`;
-  const library = requireFile({ path, debianPackage: 'libfaketime' });
+  const library = await requireFile({ path, debianPackage: 'libfaketime' });
   const file = join(temporaryDirectory('clock'), 'offset');
   /** Ahead of the machine's clock. */
   const moveClock = (ms: number) => writeFile(file, `${ms < 0 ? '' : '+'}${ms / 1000}s\n`);

@@ -16,7 +16,7 @@ export interface Authority {
 }
 
 export async function createAuthority(): Promise<Authority> {
-  const openssl = requireBinary({ names: ['openssl'], debianPackage: 'openssl' });
+  const openssl = await requireBinary({ names: ['openssl'], debianPackage: 'openssl' });
   const directory = temporaryDirectory('certificates');
   const at = (file: string) => join(directory, file);
   const [ca, caKey] = [at('ca.pem'), at('ca.key')];

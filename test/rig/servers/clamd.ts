@@ -23,7 +23,7 @@ const signatures = [
 
 /** ClamAV's clamd with signatures of our own, on 127.0.0.1. Debian's package is installed if it is missing. */
 export async function startClamd({ streamMaxLength = '100M' } = {}): Promise<PrivateServer> {
-  const file = requireBinary({ names: ['clamd'], debianPackage: 'clamav-daemon' });
+  const file = await requireBinary({ names: ['clamd'], debianPackage: 'clamav-daemon' });
   const directory = temporaryDirectory('clamd');
   const port = await freePort();
   writeFileSync(join(directory, 'rig.ndb'), `${signatures}\n`);

@@ -39,7 +39,7 @@ export const proxyNames = ['nginx', 'HAProxy'] as const;
 export async function startDeployedProxy(name: (typeof proxyNames)[number], place: Place): Promise<DeployedProxy> {
   const directory = temporaryDirectory(name);
   const plainPort = await freePort();
-  const { file, args, text, logFile, instances } = { nginx, HAProxy }[name]({ ...place, plainPort, directory });
+  const { file, args, text, logFile, instances } = await { nginx, HAProxy }[name]({ ...place, plainPort, directory });
   const configuration = join(directory, 'proxy.cfg');
   writeFileSync(configuration, text);
   const server = await startPrivateServer({
@@ -76,11 +76,11 @@ const childrenOf = (pid: number): string[] =>
 
 type Installation = Place & { plainPort: number; directory: string };
 
-function nginx({ port, plainPort, instancePorts, certificate, directory }: Installation) {
+async function nginx({ port, plainPort, instancePorts, certificate, directory }: Installation) {
   const logFile = join(directory, 'access.log');
   const certificates = '/etc/letsencrypt/live/accounts.example.com';
   return {
-    file: requireBinary({ names: ['nginx'], debianPackage: 'nginx' }),
+    file: await requireBinary({ names: ['nginx'], debianPackage: 'nginx' }),
     args: ['-c', 'proxy.cfg', '-p', directory, '-e', 'stderr', '-g', `daemon off; pid ${join(directory, 'pid')};`],
     logFile,
     instances: async () => undefined,
@@ -101,12 +101,12 @@ function nginx({ port, plainPort, instancePorts, certificate, directory }: Insta
   };
 }
 
-function HAProxy({ port, plainPort, instancePorts, certificate, directory }: Installation) {
+async function HAProxy({ port, plainPort, instancePorts, certificate, directory }: Installation) {
   const both = join(directory, 'accounts.pem');
   const control = join(directory, 'admin.sock');
   writeFileSync(both, readFileSync(certificate.cert, 'utf8') + readFileSync(certificate.key, 'utf8'));
   return {
-    file: requireBinary({ names: ['haproxy'], debianPackage: 'haproxy' }),
+    file: await requireBinary({ names: ['haproxy'], debianPackage: 'haproxy' }),
     args: ['-db', '-f', join(directory, 'proxy.cfg')],
     logFile: undefined,
     instances: async () => {

@@ -18,8 +18,8 @@ export interface GaleraCluster extends DatabaseCluster {
 
 /** Three private MariaDB nodes, with Galera's default timeouts. */
 export async function startGalera(flavour: Flavour): Promise<GaleraCluster> {
-  const provider = requireFile({ path: '/usr/lib/galera/libgalera_smm.so', debianPackage: 'galera-4' });
-  requireBinary({ names: ['rsync'], debianPackage: 'rsync' });
+  const provider = await requireFile({ path: '/usr/lib/galera/libgalera_smm.so', debianPackage: 'galera-4' });
+  await requireBinary({ names: ['rsync'], debianPackage: 'rsync' });
 
   const startWith = async (place: Place, options: string[], first = flavour.first) => {
     const { number, directory, socket, url, port } = place;

@@ -23,7 +23,7 @@ export interface RedisCluster {
 
 /** Six private nodes: three masters with a replica each. `password`: of all of them. */
 export async function startRedisCluster({ password }: { password?: string } = {}): Promise<RedisCluster> {
-  const cli = requireBinary({ names: ['redis-cli'], debianPackage: 'redis-tools' });
+  const cli = await requireBinary({ names: ['redis-cli'], debianPackage: 'redis-tools' });
   const secrets = password && { requirepass: password, masterauth: password };
   const nodes = await Promise.all(Array.from({ length: 2 * MASTERS }, () => startClusterNode({ ...secrets })));
   const hosts = nodes.map(({ port }) => `127.0.0.1:${port}`);
