@@ -5,7 +5,7 @@
 import { v7 as uuidv7 } from 'uuid';
 import { z } from 'zod';
 import type { Application, ApplicationKind } from '../../entities/index.ts';
-import { requireStillAdministrator } from '../accounts/sessions/index.ts';
+import { lockStillAdministrator } from '../accounts/sessions/index.ts';
 import type { Caller } from '../activity/caller.ts';
 import type { Activity } from '../activity/index.ts';
 import { ServiceError } from '../errors.ts';
@@ -131,8 +131,8 @@ export const createApplicationActs = (needs: ApplicationNeeds) => {
   ): Promise<Result & { name: string }> => {
     const { actor, actorId } = caller;
     if (actor === 'administrator') await limits.enforce('administration', actorId ?? '');
-    return database.change(async (tables) => {
-      await requireStillAdministrator(tables, caller);
+    return database.transaction(async (em, tables) => {
+      await lockStillAdministrator(em, caller);
       const done = await act(tables);
       if (actorId) await recordUnmailed(tables, actorId, { kind: event, details: { name: done.name } }, caller);
       return done;
@@ -195,7 +195,8 @@ export const createApplicationActs = (needs: ApplicationNeeds) => {
     return application;
   };
 
-  const enable = ({ actorId }: Caller) => ({ disabled_by: null, administrator_id: actorId ?? null });
+  /** The application ends with the role of the administrator who changed it last. */
+  const changedBy = ({ actorId }: Caller) => ({ administrator_id: actorId ?? null });
 
   return {
     /** All of them, oldest first. */
@@ -228,7 +229,7 @@ export const createApplicationActs = (needs: ApplicationNeeds) => {
           .values({
             secret_hash: secret === undefined ? null : hashOf(secret),
             ...columnsFrom(fields),
-            ...enable(caller),
+            ...changedBy(caller),
             id,
             kind: fields.kind,
             created_at: now,
@@ -249,10 +250,14 @@ export const createApplicationActs = (needs: ApplicationNeeds) => {
         const former = await get(tables, id);
         check(fields, former.kind, former);
         const isChanged = enabled !== undefined && enabled === (former.disabledBy !== null);
-        const state = isChanged ? (enabled ? enable(caller) : { disabled_by: 'administrator' as const }) : {};
+        const state = isChanged && { disabled_by: enabled ? null : ('administrator' as const) };
         const values = { ...columnsFrom(fields), ...state };
         if (Object.keys(values).length > 0)
-          await tables.updateTable('applications').set(values).where('id', '=', id).execute();
+          await tables
+            .updateTable('applications')
+            .set({ ...values, ...changedBy(caller) })
+            .where('id', '=', id)
+            .execute();
         return withLogoutAddress(tables, id);
       }),
 
@@ -277,7 +282,7 @@ export const createApplicationActs = (needs: ApplicationNeeds) => {
         const formerUntil = (await nowOf(database, tables)) + ROTATION_MS;
         const rotated = tables.updateTable('applications').where('id', '=', id);
         await rotated.set({ former_hash: sql`secret_hash`, former_until: formerUntil }).execute();
-        await rotated.set({ secret_hash: hashOf(secret) }).execute();
+        await rotated.set({ secret_hash: hashOf(secret), ...changedBy(caller) }).execute();
         return { ...application, formerUntil };
       });
       return { secret, formerUntil };

@@ -4,7 +4,7 @@
  */
 import { v7 as uuidv7 } from 'uuid';
 import type { Webhook } from '../../entities/index.ts';
-import { requireStillAdministrator } from '../accounts/sessions/index.ts';
+import { lockStillAdministrator } from '../accounts/sessions/index.ts';
 import type { Caller } from '../activity/caller.ts';
 import type { Activity } from '../activity/index.ts';
 import { ServiceError } from '../errors.ts';
@@ -97,8 +97,8 @@ export const createWebhookActs = ({ database, limits, recordUnmailed, sender, se
     const { actor, actorId } = caller;
     if (actor === 'administrator') await limits.enforce('administration', actorId ?? '');
     const result = await database.transaction(async (em, tables) => {
+      await lockStillAdministrator(em, caller);
       if (event === 'webhook-added') await lockShared(em, 'webhooks');
-      await requireStillAdministrator(tables, caller);
       const done = await act(tables);
       if (event && actorId) {
         const details = { url: shortened(done.url) };
@@ -117,12 +117,9 @@ export const createWebhookActs = ({ database, limits, recordUnmailed, sender, se
     ...(include && { include: [...new Set(include)].join(',') }),
   });
 
-  const enable = ({ actorId }: Caller) => ({
-    disabled_by: null,
-    failing_since: null,
-    enabled_at: sql<number>`${now}`,
-    administrator_id: actorId ?? null,
-  });
+  /** The webhook ends with the role of the administrator who changed it last. */
+  const changedBy = ({ actorId }: Caller) => ({ administrator_id: actorId ?? null });
+  const enabling = { disabled_by: null, failing_since: null, enabled_at: sql<number>`${now}` };
 
   return {
     /** All of them, oldest first. */
@@ -148,7 +145,8 @@ export const createWebhookActs = ({ database, limits, recordUnmailed, sender, se
           .insertInto('webhooks')
           .values({
             ...columnsFrom(fields),
-            ...enable(caller),
+            ...enabling,
+            ...changedBy(caller),
             id,
             secret: secrets.seal('webhook', id, secret),
             due_at: 0,
@@ -170,10 +168,14 @@ export const createWebhookActs = ({ database, limits, recordUnmailed, sender, se
       return perform(caller, 'webhook-changed', async (tables) => {
         const { disabledBy } = await get(tables, id);
         const isChanged = enabled !== undefined && enabled === (disabledBy !== null);
-        const state = isChanged ? (enabled ? enable(caller) : { disabled_by: 'administrator' as const }) : {};
+        const state = isChanged ? (enabled ? enabling : { disabled_by: 'administrator' as const }) : {};
         const values = { ...columnsFrom(fields), ...state };
         if (Object.keys(values).length > 0)
-          await tables.updateTable('webhooks').set(values).where('id', '=', id).execute();
+          await tables
+            .updateTable('webhooks')
+            .set({ ...values, ...changedBy(caller) })
+            .where('id', '=', id)
+            .execute();
         return get(tables, id);
       });
     },
@@ -200,7 +202,7 @@ export const createWebhookActs = ({ database, limits, recordUnmailed, sender, se
           .execute();
         await tables
           .updateTable('webhooks')
-          .set({ secret: secrets.seal('webhook', id, secret) })
+          .set({ secret: secrets.seal('webhook', id, secret), ...changedBy(caller) })
           .where('id', '=', id)
           .execute();
         return { ...webhook, formerUntil };

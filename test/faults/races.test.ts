@@ -100,8 +100,8 @@ test('forty concurrent uses of one reset token set one password', async () => {
   expect(await stack.database('select session_epoch from users where id = ?', [id])).toEqual([{ session_epoch: 1 }]);
 });
 
-/** A reset by another instance that holds the user's row until this many of our requests wait for it. */
-async function resetMeanwhile<T>(id: string, passwordHash: string, ask: () => Promise<T>): Promise<T> {
+/** A change by another instance that holds the user's row until a request of ours waits for it. */
+async function whileChanging<T>(id: string, changes: string, values: string[], ask: () => Promise<T>): Promise<T> {
   const holder = await createConnection({ uri: String(stack.services[0]?.env['DATABASE_URL']) });
   try {
     await holder.query('begin');
@@ -113,16 +113,16 @@ async function resetMeanwhile<T>(id: string, passwordHash: string, ask: () => Pr
          where db = database() and command <> 'Sleep' and id <> connection_id() and info like '%users%'`,
       );
     await until(async () => (await waiting()).length > 0, { what: 'a request that waits for the row' });
-    await holder.query('update users set password_hash = ?, session_epoch = session_epoch + 1 where id = ?', [
-      passwordHash,
-      id,
-    ]);
+    await holder.query(`update users set ${changes} where id = ?`, [...values, id]);
     await holder.query('commit');
     return await response;
   } finally {
     await holder.end();
   }
 }
+
+const resetMeanwhile = <T>(id: string, passwordHash: string, ask: () => Promise<T>): Promise<T> =>
+  whileChanging(id, 'password_hash = ?, session_epoch = session_epoch + 1', [passwordHash], ask);
 
 const hashOf = (password: string, rounds: number) => {
   const salt = randomBytes(16);
@@ -154,6 +154,17 @@ test('a login that checked the old password before a reset keeps the new hash an
   const rows = await stack.database('select password_hash from users where id = ?', [person.id]);
   expect(rows).toEqual([{ password_hash: hash }]);
   expect(await isAlive(call, await logIn(call, { ...person, password }))).toBe(true);
+});
+
+// checks: 73
+test.each([
+  ['webhook', { url: 'https://hooks.example.com/accounts', types: ['user.removed'] }],
+  ['application', { name: 'Shop', kind: 'service', redirectUris: [], scopes: ['orders:read'] }],
+])('a %s that an administrator creates while the role ends is refused', async (what, fields) => {
+  const { id, session } = await administrator({ stack, call });
+  const reply = await whileChanging(id, "role = 'user'", [], () => call(`${what}s.create`, fields, { session }));
+  expect(reply).toMatchObject({ status: 403, code: 'FORBIDDEN' });
+  expect(await stack.database(`select id from ${what}s where administrator_id = ?`, [id])).toEqual([]);
 });
 
 // checks: 21

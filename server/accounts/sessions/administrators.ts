@@ -13,7 +13,7 @@ import {
   sql,
 } from '../../parts/database/contract.ts';
 import type { Outbox } from '../mail/index.ts';
-import type { LockedUser } from '../users/index.ts';
+import { type LockedUser, lockUser } from '../users/index.ts';
 import { changeAsOwner } from './of-user.ts';
 import type { Session } from './sessions.ts';
 
@@ -29,7 +29,8 @@ export const activeAdministrators = (tables: ReadTables) =>
 
 /**
  * Runs before an active administrator loses that state: LAST_ADMINISTRATOR if no other is left. Deletes the user's
- * invitations and disables the user's webhooks and applications, because another person may have made them.
+ * invitations, and disables the webhooks and applications that this user changed last, because another person may have
+ * done that.
  */
 export async function endAdministrator(em: EntityManager, tables: AllTables, user: LockedUser): Promise<void> {
   if (!user.isActiveAdministrator) return;
@@ -37,6 +38,9 @@ export async function endAdministrator(em: EntityManager, tables: AllTables, use
   const other = await activeAdministrators(tables).where('id', '<>', user.id).limit(1).executeTakeFirst();
   if (!other) throw new ServiceError('LAST_ADMINISTRATOR');
   await tables.deleteFrom('invitations').where('invited_by', '=', user.id).execute();
+  const ended = tables.selectFrom('applications').select('id').where('administrator_id', '=', user.id);
+  // A disabled application is told of no logout.
+  await tables.deleteFrom('webhooks').where('id', 'in', ended).execute();
   for (const table of ['webhooks', 'applications'] as const)
     await tables
       .updateTable(table)
@@ -52,6 +56,13 @@ export async function requireStillAdministrator(tables: ReadTables, { actor, act
     .where('id', '=', actorId ?? '')
     .executeTakeFirst();
   if (!found) throw new ServiceError('FORBIDDEN');
+}
+
+/** The same. The role ends only after the transaction: what depends on it is then stored. */
+export async function lockStillAdministrator(em: EntityManager, { actor, actorId }: Caller): Promise<void> {
+  if (actor !== 'administrator') return;
+  const user = await lockUser(em, { id: actorId ?? '' });
+  if (!user?.isActiveAdministrator) throw new ServiceError('FORBIDDEN');
 }
 
 /** A change by an administrator that touches no other user's row. Locks the administrator's row: FORBIDDEN as above. */

@@ -13,6 +13,7 @@ export {
   activeAdministrators,
   asAdministrator,
   endAdministrator,
+  lockStillAdministrator,
   requireStillAdministrator,
 } from './administrators.ts';
 export { type DeviceRequest, isDeviceCookie, type KnownDevices } from './known-devices.ts';

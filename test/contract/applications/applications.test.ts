@@ -107,6 +107,26 @@ everywhere((scenario) => {
     expect(enabled.data.application).toEqual(application);
   });
 
+  // checks: 73
+  test.each([
+    ['changed', 'applications.update', { trusted: true }],
+    ['given a new secret', 'applications.rotateSecret', {}],
+  ])('an application that another administrator has %s is disabled with that role', async (_, change, input) => {
+    const { application, call } = await created({ backchannelLogoutUri: 'https://shop.example.com/logout' });
+    const isTold = async () =>
+      (await scenario().stack.database('select id from webhooks where id = ?', [application.id])).length === 1;
+    expect(await isTold()).toBe(true);
+    const other = await administrator(scenario());
+    const changed = await scenario().call(change, { id: application.id, ...input }, { session: other.session });
+    expect(changed.code).toBeUndefined();
+    expect((await call('users.setRole', { id: other.id, role: 'user' })).code).toBeUndefined();
+    expect((await call('applications.get')).data.application.enabled).toBe(false);
+    // Not even of logouts.
+    expect(await isTold()).toBe(false);
+    await call('applications.update', { enabled: true });
+    expect(await isTold()).toBe(true);
+  });
+
   test('after a rotation two secrets are stored, the former one for 24 hours', async () => {
     const { application, secret, adminId, call } = await created();
     const { data } = await call('applications.rotateSecret');

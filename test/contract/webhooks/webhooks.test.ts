@@ -100,6 +100,19 @@ everywhere((scenario) => {
     expect((await act('webhooks.get', { id: webhook.id })).data.webhook).toEqual(webhook);
   });
 
+  // checks: 73
+  test.each([
+    ['changed', 'webhooks.update', { url: `${URL}/elsewhere` }],
+    ['given a new secret', 'webhooks.rotateSecret', {}],
+  ])('a webhook that another administrator has %s is disabled with the role of that one', async (_, change, input) => {
+    const { webhook, call } = await created({ types: ['user.removed'] });
+    const other = await administrator(scenario());
+    const changed = await scenario().call(change, { id: webhook.id, ...input }, { session: other.session });
+    expect(changed.code).toBeUndefined();
+    expect((await call('users.setRole', { id: other.id, role: 'user' })).code).toBeUndefined();
+    expect((await call('webhooks.get')).data.webhook).toMatchObject({ enabled: false, disabledBy: 'administrator' });
+  });
+
   test('a new secret is another one', async () => {
     const { secret, call } = await created();
     const { data } = await call('webhooks.rotateSecret');
