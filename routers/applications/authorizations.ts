@@ -28,7 +28,7 @@ export const authorizations = router({
           'For the page `/authorize`, in the browser that began the request. `allow` and `userId` answer the step `consent`; `second-factor` asks the user to add one, or to log in with a passkey; `continue` names the address that ends the request. It takes no access key or token.',
         tags: ['Applications'],
         protect: false,
-        errors: ['VALIDATION_FAILED', 'UNAUTHENTICATED', 'INSUFFICIENT_SCOPE', 'NOT_FOUND'],
+        errors: ['VALIDATION_FAILED', 'UNAUTHENTICATED', 'INSUFFICIENT_SCOPE', 'NOT_FOUND', 'RATE_LIMITED'],
       },
     })
     .input(

@@ -18,6 +18,7 @@ const limits = {
   administration: rate(100, 60 * 60),
   idpStart: rate(100, 15 * 60),
   authorizationStart: rate(300, 15 * 60),
+  refresh: rate(120, 60 * 60),
   passkeyStart: rate(100, 15 * 60),
   totpStart: rate(20, 60 * 60),
   uniqueField: rate(20, 60 * 60),

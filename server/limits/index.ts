@@ -37,6 +37,8 @@ const limits = {
   idpStart: { per: 'address', whenDown: 'refuse' },
   /** Authorization requests of applications: each occupies the store for half an hour. */
   authorizationStart: { per: 'address', whenDown: 'refuse' },
+  /** Refreshes of an application's grant: each used token stays for a month, so that its second use is noticed. */
+  refresh: { per: 'grant', whenDown: 'refuse' },
   /** Passkey challenges: each occupies the store for five minutes. */
   passkeyStart: { per: 'address', whenDown: 'refuse' },
   /** Secrets for an authenticator app: each is drawn as a QR code and occupies the store for ten minutes. */
@@ -45,7 +47,10 @@ const limits = {
   uniqueField: { per: 'user', whenDown: 'refuse' },
   /** Public reads of users. Off unless configured. */
   read: { per: 'address', whenDown: 'allow' },
-} as const satisfies Record<string, { per: 'address' | 'user' | 'account' | 'device'; whenDown: 'refuse' | 'allow' }>;
+} as const satisfies Record<
+  string,
+  { per: 'address' | 'user' | 'account' | 'device' | 'grant'; whenDown: 'refuse' | 'allow' }
+>;
 
 /**
  * Prefix lengths of IPv6 networks, and the multiple of the allowance that a network shares. A customer gets a /64, /56

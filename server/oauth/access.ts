@@ -4,7 +4,7 @@ import type { Caller } from '../activity/caller.ts';
 import type { Activity } from '../activity/index.ts';
 import { ServiceError } from '../errors.ts';
 import type { Database } from '../parts/database/contract.ts';
-import { recordGrant, validGrants, wordsIn } from './grants.ts';
+import { recordEnd, validGrants, wordsIn } from './grants.ts';
 
 /** An application with access to an account. Times in milliseconds since 1970. */
 export interface ListedGrant {
@@ -59,12 +59,6 @@ export const createAccess = ({ database, activity }: { database: Database; activ
         .where('application_id', '=', applicationId)
         .executeTakeFirst();
       if (numDeletedRows === 0n) throw noAccess();
-      await recordGrant(
-        activity,
-        tables,
-        'grant-revoked',
-        { userId, applicationId, name: application?.name ?? '' },
-        caller,
-      );
+      await recordEnd(activity, tables, { userId, applicationId, name: application?.name ?? '' }, caller);
     }, userId),
 });

@@ -1,5 +1,6 @@
 import type { Adapter, AdapterPayload } from 'oidc-provider';
 import { backgroundJob } from '../activity/caller.ts';
+import type { Limits } from '../limits/index.ts';
 import type { Database } from '../parts/database/contract.ts';
 import type { KeyValueStore } from '../parts/key-value/contract.ts';
 import { type ArtifactKind, createArtifacts } from './artifacts.ts';
@@ -28,11 +29,17 @@ export interface AdapterNeeds {
   database: Database;
   store: KeyValueStore;
   grants: Grants;
+  limits: Pick<Limits, 'enforce'>;
   /** Of the request under way. */
   request(): RequestState;
   /** The error of the library for a used code or token. */
   invalidGrant(message: string): Error;
+  /** The error of the library for a request that it cannot accept. */
+  invalidRequest(message: string): Error;
 }
+
+/** Of a pending request, which occupies the store: it has the parameters as they were sent. */
+const MAX_REQUEST_LENGTH = 8192;
 
 const unsupported = async (): Promise<never> => {
   throw new Error('the library must not store this model');
@@ -76,7 +83,7 @@ export function createAdapter(model: string, needs: AdapterNeeds): Adapter {
 
 function artifactAdapter(
   kind: ArtifactKind,
-  { database, store, grants, request, invalidGrant }: AdapterNeeds,
+  { database, grants, limits, request, invalidGrant }: AdapterNeeds,
 ): Adapter {
   const artifacts = createArtifacts(database, kind);
   /** RFC 9700 section 4.14.2. */
@@ -90,8 +97,8 @@ function artifactAdapter(
     async upsert(token, payload, expiresIn = 0) {
       const { sender, replaced, grant } = request();
       const use = { sender, replaced, isUseDue: grant?.isUseDue };
-      // The access token is stored there next. Without it the application would not get the new refresh token.
-      if (replaced !== undefined) await store.ping();
+      // In the store, where the library puts the access token next: if the store fails, the former token stays valid.
+      if (replaced !== undefined) await limits.enforce('refresh', grant?.id ?? '');
       const outcome = await artifacts.insert(token, payload, expiresIn * SECOND_MS, use);
       if (outcome === 'already used') await refuseUsed();
       if (outcome === 'grant ended') throw invalidGrant('the grant has ended');
@@ -115,11 +122,18 @@ function artifactAdapter(
   };
 }
 
-function deviceCodeAdapter({ store, grants, invalidGrant }: AdapterNeeds): Adapter {
+function requireShort(payload: AdapterPayload, invalidRequest: AdapterNeeds['invalidRequest']): void {
+  if (JSON.stringify(payload).length > MAX_REQUEST_LENGTH) throw invalidRequest('the parameters are too long');
+}
+
+function deviceCodeAdapter({ store, grants, invalidGrant, invalidRequest }: AdapterNeeds): Adapter {
   const codes = createDeviceCodes(store);
   return {
     ...none,
-    upsert: (code, payload, expiresIn = 0) => codes.insert(code, payload, expiresIn * SECOND_MS),
+    async upsert(code, payload, expiresIn = 0) {
+      requireShort(payload, invalidRequest);
+      await codes.insert(code, payload, expiresIn * SECOND_MS);
+    },
     async find(code) {
       const payload = await codes.find(code);
       if (payload?.grantId === undefined || wordsIn(payload.scope).includes(OFFLINE)) return payload;
@@ -135,11 +149,14 @@ function deviceCodeAdapter({ store, grants, invalidGrant }: AdapterNeeds): Adapt
   };
 }
 
-function shortLivedAdapter(model: string, { store, request, invalidGrant }: AdapterNeeds): Adapter {
+function shortLivedAdapter(model: string, { store, request, invalidGrant, invalidRequest }: AdapterNeeds): Adapter {
   const shortLived = createShortLived(store, model);
   return {
     ...none,
-    upsert: (token, payload, expiresIn = 0) => shortLived.insert(token, payload, expiresIn * SECOND_MS),
+    async upsert(token, payload, expiresIn = 0) {
+      requireShort(payload, invalidRequest);
+      await shortLived.insert(token, payload, expiresIn * SECOND_MS);
+    },
     find(token) {
       const found = shortLived.find(token);
       if (model === 'AccessToken') request().accessToken = found;

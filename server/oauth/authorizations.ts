@@ -97,8 +97,9 @@ export const createAuthorizations = ({ provider, grants, sessions, findApplicati
   const find = async (id: string, browser: string) => {
     const interaction = await (await provider()).Interaction.find(id);
     if (!interaction) return undefined;
-    const details = requestDetails.parse(interaction.prompt.details);
-    return details.browser === hashOf(browser) ? { interaction, details } : undefined;
+    // The library asks again, without these details, if a grant has ended since the answer.
+    const { data: details } = requestDetails.safeParse(interaction.prompt.details);
+    return details?.browser === hashOf(browser) ? { interaction, details } : undefined;
   };
   type Found = NonNullable<Awaited<ReturnType<typeof find>>>;
 
@@ -120,6 +121,9 @@ export const createAuthorizations = ({ provider, grants, sessions, findApplicati
     ): Promise<NextStep> {
       const found = await find(id, browser);
       if (!found) throw new ServiceError('NOT_FOUND', { message: 'This login request has expired' });
+      const { returnTo, result } = found.interaction;
+      // One request makes one grant.
+      if (result !== undefined) return { step: 'continue', location: returnTo };
       const { isSilent, subject } = found.details;
       const params = requestParameters.parse(found.interaction.params);
       const isWantedUser = session !== null && (subject === undefined || subject === session.user.id);

@@ -59,7 +59,9 @@ const union = (granted: string, asked: readonly string[]): string =>
 interface Parts {
   database: Database;
   activity: Activity;
-  mails: Pick<Accounts['mails'], 'enqueue' | 'wake'>;
+  /** Inserts an event with its mail, within the limit of acts that mail. */
+  record: Accounts['mail']['record'];
+  mails: Pick<Accounts['mails'], 'wake'>;
 }
 
 /** The rows of `grants` whose user and application still want them. */
@@ -99,16 +101,16 @@ export const toFound = ({ hasSession, isUseDue, ...grant }: GrantRow): FoundGran
   isUseDue: isUseDue === 1,
 });
 
-/** Inserts the event that a grant began or ended. */
-export const recordGrant = (
+/** Inserts the event that grants ended. */
+export const recordEnd = (
   activity: Pick<Activity, 'record'>,
   tables: AllTables,
-  kind: 'grant-created' | 'grant-revoked',
   { userId, name, ...details }: { userId: string; name: string; applicationId: string; grant?: string },
   caller: Caller,
-): Promise<void> => activity.record(tables, userId, { kind, details: { application: name, ...details } }, caller);
+): Promise<void> =>
+  activity.record(tables, userId, { kind: 'grant-revoked', details: { application: name, ...details } }, caller);
 
-export const createGrants = ({ database, activity, mails }: Parts) => {
+export const createGrants = ({ database, activity, record, mails }: Parts) => {
   const { now } = database;
   const rowsById = prepared<GrantRow>();
 
@@ -134,10 +136,10 @@ export const createGrants = ({ database, activity, mails }: Parts) => {
 
   /** Records the access in the user's activity, and mails it unless the application is trusted. */
   const tell = async (tables: AllTables, { user, application, isDevice }: Request, caller: Caller): Promise<void> => {
-    const { id: userId, email } = user;
     const { id: applicationId, name, trusted } = application;
-    await recordGrant(activity, tables, 'grant-created', { userId, applicationId, name }, caller);
-    if (!trusted || isDevice) await mails.enqueue(tables, { kind: 'application-allowed', email, userId }, caller);
+    const event = { kind: 'grant-created', details: { application: name, applicationId } } as const;
+    if (trusted && !isDevice) await activity.record(tables, user.id, event, caller);
+    else await record(tables, user, event, caller);
   };
 
   return {
@@ -165,7 +167,7 @@ export const createGrants = ({ database, activity, mails }: Parts) => {
 
     /**
      * The grant of the session to the application, with what is asked for now. Resolves to its id. UNAUTHENTICATED if
-     * the session has ended.
+     * the session has ended. RATE_LIMITED past the limit of acts that mail.
      */
     async save(request: Request, caller: Caller): Promise<string> {
       const { user, sessionId, application, scopes, resources, isDevice = false } = request;
@@ -232,8 +234,7 @@ export const createGrants = ({ database, activity, mails }: Parts) => {
           .where('grants.id', '=', id)
           .executeTakeFirst();
         const { numDeletedRows } = await tables.deleteFrom('grants').where('id', '=', id).executeTakeFirst();
-        if (row && numDeletedRows === 1n)
-          await recordGrant(activity, tables, 'grant-revoked', { ...row, grant: id }, caller);
+        if (row && numDeletedRows === 1n) await recordEnd(activity, tables, { ...row, grant: id }, caller);
       }),
   };
 };

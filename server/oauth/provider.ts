@@ -24,7 +24,7 @@ export interface Sender {
   clientAddress: string;
 }
 
-interface Parts extends Pick<AdapterNeeds, 'database' | 'store' | 'grants'> {
+interface Parts extends Pick<AdapterNeeds, 'database' | 'store' | 'grants' | 'limits'> {
   /** APP_URL. */
   issuer: string;
   keys: JWK[];
@@ -47,6 +47,7 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
       return state;
     },
     invalidGrant: (message) => new errors.InvalidGrant(message),
+    invalidRequest: (message) => new errors.InvalidRequest(message),
   };
 
   /** What an access token for a resource is: the API of this service gets opaque ones, which end at once. */

@@ -24,6 +24,7 @@ export const unlimited = {
   LIMIT_REGISTER: '100000/900',
   LIMIT_CHANGE: '100000/3600',
   LIMIT_ADMINISTRATION: '100000/3600',
+  LIMIT_REFRESH: '100000/3600',
 };
 
 export interface Load {

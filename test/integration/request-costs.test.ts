@@ -231,7 +231,7 @@ describe('an application', () => {
         'SELECT grants',
         'UPDATE oauth_artifacts',
       ],
-      redis: ['PING', 'SET'],
+      redis: ['EVALSHA', 'SET'],
       hashes: 0,
     });
   });

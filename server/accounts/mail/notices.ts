@@ -46,6 +46,8 @@ const rules: { [K in EventKind]?: Rule<DetailsOf<K>> } = {
     mail: ({ deletedAfter }) => ({ kind: 'file-quarantined', detail: deletedAfter }),
     isLimited: false,
   },
+  // To a trusted application it is recorded without a mail and a limit.
+  'grant-created': { mail: () => ({ kind: 'application-allowed' }), isLimited: true },
   'deletion-undone': { mail: () => ({ kind: 'account-restored' }), isLimited: false },
   impersonated: { mail: () => ({ kind: 'impersonated' }), isLimited: false },
   blocked: { mail: () => ({ kind: 'account-blocked' }), isLimited: false },

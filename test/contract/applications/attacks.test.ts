@@ -137,6 +137,24 @@ onBothStacks((stack, name) => {
     }
   });
 
+  test.each(['state', 'nonce', 'ui_locales'])(
+    'a long %s is refused, and occupies no place in the store',
+    async (name) => {
+      const party = await relyingParty(scenario());
+      const parameters = await party.parameters(VERIFIER, { [name]: 'x'.repeat(9000) });
+      const body = new URLSearchParams({ client_id: party.id, response_type: 'code', ...parameters });
+      const headers = { authorization: `Basic ${btoa(`${party.id}:${party.secret}`)}` };
+      const pushed = await fetch(party.at('/oauth/par'), { method: 'POST', body, headers });
+      expect([pushed.status, await pushed.json()]).toEqual([
+        400,
+        { error: 'invalid_request', error_description: 'the parameters are too long' },
+      ]);
+      const { status, url } = await party.begin(new Visitor(), parameters);
+      expect([status, url?.pathname]).not.toEqual([303, '/authorize']);
+      expect(status).toBeLessThan(500);
+    },
+  );
+
   test('the pending requests of one address, pushed or not, occupy a bounded place in the store', async () => {
     const party = await relyingParty(scenario());
     const visitor = new Visitor();

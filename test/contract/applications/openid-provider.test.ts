@@ -3,7 +3,7 @@ import * as client from 'openid-client';
 import { describe, expect, test } from 'vitest';
 import { until } from '../../rig/until.ts';
 import { callerOf } from '../rig/callers.ts';
-import { CALLBACK, refused, relyingParty, Visitor } from '../rig/relying-party.ts';
+import { CALLBACK, type RelyingParty, refused, relyingParty, Visitor } from '../rig/relying-party.ts';
 import { eventsOf, expectRefusal, growOld, loggedIn, logIn, onBothStacks } from '../rig/scenario.ts';
 
 /** Other applications log in here; openid-client is the relying party. */
@@ -657,6 +657,45 @@ onBothStacks((stack) => {
     const statuses = new Set<number>();
     for (let i = 0; i < 310 && !statuses.has(429); i++) statuses.add((await visitor.go(url)).status);
     expect([...statuses]).toEqual([303, 429]);
+  });
+
+  test('an answered request makes one grant; after the end of the grant it has expired', async () => {
+    const party = await relyingParty(scenario());
+    const { session, id: userId } = await loggedIn(scenario());
+    const visitor = new Visitor();
+    const { id } = await party.begin(visitor, await party.parameters('v'.repeat(43)));
+    const proceed = (input: object) => call('authorizations.proceed', input, { session, browser: visitor.browser });
+    const allowed = await proceed({ id, allow: true, userId });
+    expect(allowed.data.step).toBe('continue');
+    expect((await call('grants.revoke', { id: party.id }, { session })).status).toBe(200);
+    expect((await proceed({ id, allow: true, userId })).data).toEqual(allowed.data);
+    expect(await eventsOf(stack(), userId, 'grant-created')).toHaveLength(1);
+    const again = await party.visit(visitor, allowed.data.location);
+    expect(again.id).toEqual(expect.any(String));
+    const refusal = await proceed({ id: again.id, allow: true, userId });
+    expectRefusal(refusal, 404, 'NOT_FOUND', 'This login request has expired');
+  });
+
+  // checks: 72
+  test('access that is mailed is limited for a user, but that of trusted applications is not', async () => {
+    const { session, id, email } = await loggedIn(scenario());
+    const accessAgain = async (party: RelyingParty) => {
+      const { steps } = await party.authorize(session);
+      await call('grants.revoke', { id: party.id }, { session });
+      return steps.at(-1);
+    };
+    const party = await relyingParty(scenario());
+    for (let i = 0; i < 10; i++) expect(await accessAgain(party)).toBe('continue');
+    const visitor = new Visitor();
+    const { id: request } = await party.begin(visitor, await party.parameters('v'.repeat(43)));
+    const input = { id: request, allow: true, userId: id };
+    const refusal = await call('authorizations.proceed', input, { session, browser: visitor.browser });
+    expectRefusal(refusal, 429, 'RATE_LIMITED');
+    expect(await accessAgain(await relyingParty(scenario(), { trusted: true }))).toBe('continue');
+    const mails = await stack().database("select id from outbox where email = ? and kind = 'application-allowed'", [
+      email,
+    ]);
+    expect(mails).toHaveLength(10);
   });
 
   test('users list and end the access of applications', async () => {

@@ -1,4 +1,4 @@
-import { refreshTokenGrant } from 'openid-client';
+import { type ResponseBodyError, refreshTokenGrant } from 'openid-client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { callerOf } from '../../contract/rig/callers.ts';
 import { relyingParty } from '../../contract/rig/relying-party.ts';
@@ -7,7 +7,7 @@ import { type Stack, startStack } from '../../rig/stack.ts';
 
 let stack: Stack;
 beforeAll(async () => {
-  stack = await startStack('real');
+  stack = await startStack('real', { env: { LIMIT_REFRESH: '3/3600' } });
 });
 afterAll(() => stack?.stop());
 
@@ -27,4 +27,24 @@ test('a refresh token whose successor cannot be stored is not used', async () =>
   // The code.
   expect(await stack.database('select consumed_at from oauth_artifacts where consumed_at is not null')).toHaveLength(1);
   await refreshTokenGrant(party.config, token);
+});
+
+// checks: 72
+test('the refreshes of a grant are limited, and a refused one uses no token', async () => {
+  const scenario = { stack, call: callerOf('rest', stack.url) };
+  const party = await relyingParty(scenario);
+  const { session } = await loggedIn(scenario);
+  let { refresh_token: token = '' } = await party.logIn(session);
+  const refresh = () => refreshTokenGrant(party.config, token);
+  for (let i = 0; i < 3; i++) ({ refresh_token: token = '' } = await refresh());
+  const refusal = (await refresh().catch((error: unknown) => error)) as ResponseBodyError;
+  expect(refusal.status).toBe(429);
+  expect(Number(refusal.response.headers.get('retry-after'))).toBeGreaterThan(0);
+  const unused = await stack.database(
+    'select a.id from oauth_artifacts a join grants g on g.id = a.grant_id where g.application_id = ? and consumed_at is null',
+    [party.id],
+  );
+  expect(unused).toHaveLength(1);
+  // Another grant has its own count.
+  expect(await party.logIn((await loggedIn(scenario)).session)).toMatchObject({ refresh_token: expect.any(String) });
 });

@@ -56,6 +56,7 @@ const granted = async () => {
   const grants = createGrants({
     database: parts.database,
     activity: createActivity(parts.database, { keptDays: 1 }),
+    record: rules.accounts.mail.record,
     mails: rules.accounts.mails,
   });
   const asked = { user, application, scopes: ['profile:read'], resources: [config.appUrl] };

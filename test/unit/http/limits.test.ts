@@ -17,6 +17,7 @@ const rates = {
   administration: rate,
   passkeyStart: rate,
   authorizationStart: rate,
+  refresh: rate,
   totpStart: rate,
   uniqueField: rate,
   read: rate,
@@ -159,6 +160,7 @@ test('while the store is down, harmful calls are refused, and merely limited one
     'idpStart',
     'passkeyStart',
     'authorizationStart',
+    'refresh',
     'totpStart',
     'uniqueField',
   ] as const;

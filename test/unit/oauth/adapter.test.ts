@@ -6,7 +6,7 @@ test('a refresh token is not replaced while the store, which the access token ne
   const change = vi.fn();
   const adapter = createAdapter('RefreshToken', {
     database: { change },
-    store: { ping: () => Promise.reject(new Error('the store is down')) },
+    limits: { enforce: () => Promise.reject(new Error('the store is down')) },
     request: () => ({ sender: '192.0.2.1', replaced: 'the former token' }),
   } as never);
   await expect(adapter.upsert('the new token', { grantId: 'grant' }, 60)).rejects.toThrow('the store is down');
