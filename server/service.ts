@@ -89,7 +89,7 @@ export async function createService(
     log,
     stopping: stopping.signal,
   });
-  const server = createHttpServer(app, securityHeaders(config));
+  const server = createHttpServer(app, securityHeaders(config), log);
 
   return {
     providers: accounts.providers.names,
@@ -102,7 +102,7 @@ export async function createService(
 
     async work() {
       if (!(await migrateWhenReachable(database, stopping.signal, log))) return false;
-      await uploads.onlyInstance?.claim(stopping.signal);
+      if ((await uploads.onlyInstance?.claim(stopping.signal)) === false) return false;
       for (const worker of workers) worker.start();
       return true;
     },
@@ -112,7 +112,7 @@ export async function createService(
       const end = delay(STOP_MS, undefined, { ref: false });
       await server.drain({ lingerMs, withinMs: DRAIN_MS });
       // Another process continues the work of a stopped worker when its lease ends, and sends again a mail that is not noted.
-      await Promise.race([Promise.all(workers.map((worker) => worker.stop())), end]);
+      await Promise.race([Promise.allSettled(workers.map((worker) => worker.stop())), end]);
       await uploads.onlyInstance?.release();
       await parts.close();
     },

@@ -61,5 +61,7 @@ function refusalIn(json: unknown): Refusal | undefined {
 
 function retryAfterIn(response: Response | undefined): { retryAfter?: number } {
   const header = response?.headers.get('Retry-After');
-  return header ? { retryAfter: Number(header) } : {};
+  const seconds = Number(header);
+  // A proxy may send a date instead.
+  return header && seconds >= 0 ? { retryAfter: seconds } : {};
 }

@@ -137,9 +137,11 @@ export const pageLimit = z.coerce
   .optional()
   .meta({ description: `The maximum, 1 to ${MAX_PAGE}; default ${MAX_PAGE}` });
 
+export const invalidCursor = rule('invalid_cursor', 'Must be a cursor from an earlier page');
+
 /** The cursor of a list ordered by UUID. */
 export const uuidCursor = z
   .string()
-  .refine(isUuid, rule('invalid_cursor', 'Must be a cursor from an earlier page'))
+  .refine(isUuid, invalidCursor)
   .optional()
   .meta({ description: 'nextCursor of the previous page' });

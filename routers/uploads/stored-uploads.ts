@@ -152,7 +152,7 @@ export const storedUploadProcedures = {
           limit: fields.pageLimit,
           cursor: z
             .string()
-            .regex(cursorPattern, { error: 'Must be a cursor from an earlier page' })
+            .refine((text) => cursorPattern.test(text), fields.invalidCursor)
             .optional()
             .meta({ description: 'nextCursor of the previous page' }),
         })

@@ -88,7 +88,7 @@ const findInput = z
     ({ cursor, q, ...list }) =>
       cursor === undefined ||
       (q ? isSearchCursor(cursor, q) : listOf(list).by === 'id' ? isUserId(cursor) : isListCursor(cursor, list)),
-    { path: ['cursor'], error: 'Must be a cursor from an earlier page', params: { rule: 'invalid_cursor' } },
+    { path: ['cursor'], ...fields.invalidCursor },
   )
   .optional();
 

@@ -57,8 +57,7 @@ export const listInput = z
   .object(listFields)
   .refine(({ cursor, q }) => cursor === undefined || (q ? isSearchCursor(cursor, q) : isUserId(cursor)), {
     path: ['cursor'],
-    error: 'Must be a cursor from an earlier page',
-    params: { rule: 'invalid_cursor' },
+    ...fields.invalidCursor,
   })
   .optional();
 

@@ -1,5 +1,5 @@
 import { TRPCError } from '@trpc/server';
-import { type Context, HttpError, type Middleware } from 'koa';
+import type { Context, Middleware } from 'koa';
 import { serviceErrorOf } from '../../routers/trpc.ts';
 import { type ErrorCode, ServiceError } from '../errors.ts';
 import { type Log, sentenceOf } from '../telemetry/log.ts';
@@ -28,12 +28,12 @@ export const withoutAccess = new Set<ErrorCode>([
   'ORIGIN_MISMATCH',
 ]);
 
-/** Routes with `errorField` get a field `error`: one sentence about the first problem (`only`: nothing else). */
+/** Routes with `errorField` get a field `error`: one sentence about the first problem (`only`: in a 400 nothing else). */
 function bodyOf(error: ServiceError, errorField: unknown): object {
   if (errorField === undefined || withoutAccess.has(error.code)) return error.toJSON();
   const [first] = Object.values(error.details ?? {});
   const sentence = { error: first?.message ?? error.message };
-  return errorField === 'only' ? sentence : { ...error.toJSON(), ...sentence };
+  return errorField === 'only' && error.status === 400 ? sentence : { ...error.toJSON(), ...sentence };
 }
 
 /** Sets the headers of an error. Logs its cause if it is not the caller's fault. */
@@ -67,6 +67,6 @@ export function toServiceError(thrown: unknown): ServiceError {
   if (thrown instanceof ServiceError) return thrown;
   if (thrown instanceof TRPCError) return serviceErrorOf(thrown);
   // Koa and the body parser set a status on errors that are the caller's fault.
-  const status = thrown instanceof HttpError || thrown instanceof Error ? (thrown as { status?: unknown }).status : 0;
+  const status = thrown instanceof Error ? (thrown as { status?: unknown }).status : 0;
   return new ServiceError(codeOfStatus[Number(status)] ?? 'INTERNAL', { cause: thrown });
 }

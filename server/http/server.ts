@@ -1,8 +1,10 @@
+import { once } from 'node:events';
 import { createServer, type Server, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import type Koa from 'koa';
 import { ServiceError } from '../errors.ts';
+import type { Log } from '../telemetry/log.ts';
 import { breakBody, MAX_BODY_MS } from './bodies/body.ts';
 import { oneByOne } from './bodies/one-by-one.ts';
 import { closeAndLinger } from './bodies/unread-body.ts';
@@ -28,7 +30,7 @@ interface HttpServer {
 }
 
 /** Node's HTTP server with time limits for slow clients. It refuses malformed requests with our headers. */
-export function createHttpServer(app: Koa, headers: Headers): HttpServer {
+export function createHttpServer(app: Koa, headers: Headers, log: Pick<Log, 'error'>): HttpServer {
   const { handle, lastOf } = oneByOne(app.callback());
   const server: Server = createServer(
     {
@@ -76,10 +78,12 @@ export function createHttpServer(app: Koa, headers: Headers): HttpServer {
   });
 
   return {
-    listen: (port, host) =>
-      new Promise((resolve, reject) => {
-        server.on('error', reject).listen(port, host, () => resolve());
-      }),
+    async listen(port, host) {
+      const listening = once(server, 'listening');
+      server.listen(port, host);
+      await listening;
+      server.on('error', (err) => log.error({ err }, 'connections cannot be accepted'));
+    },
 
     async drain({ lingerMs, withinMs }) {
       const end = setTimeout(() => server.closeAllConnections(), withinMs);

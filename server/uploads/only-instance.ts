@@ -48,10 +48,14 @@ export function createOnlyInstance({ database, log }: { database: Database; log:
   };
 
   return {
-    /** Rejects with ConfigError if another instance is alive: it renews its lease. Waits for the lease of a dead one. */
-    async claim(stopping: AbortSignal): Promise<void> {
+    /**
+     * Rejects with ConfigError if another instance is alive: it renews its lease. Waits for the lease of a dead one.
+     * Resolves to false if stopped before.
+     */
+    async claim(stopping: AbortSignal): Promise<boolean> {
       const first = await take();
-      for (let end = first; end !== undefined && !stopping.aborted; end = await take()) {
+      for (let end = first; end !== undefined; end = await take()) {
+        if (stopping.aborted) return false;
         if (end !== first) {
           throw new ConfigError([
             'UPLOADS=disk supports one instance, and another one runs on this database: stop it first, or store files in S3 (S3_ENDPOINT)',
@@ -61,6 +65,7 @@ export function createOnlyInstance({ database, log }: { database: Database; log:
       }
       // Requests report a database that does not answer; the lease is renewed later.
       renewal = setInterval(() => void renew().catch(() => undefined), RENEWED_EVERY_MS).unref();
+      return true;
     },
 
     /** The next start need not wait. */

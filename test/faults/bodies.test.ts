@@ -43,7 +43,7 @@ app.silent = true;
 let port = 0;
 beforeAll(async () => {
   port = await freePort();
-  await createHttpServer(app, {}).listen(port, '127.0.0.1');
+  await createHttpServer(app, {}, console).listen(port, '127.0.0.1');
 });
 
 /** Sends the first `length` bytes of the body and disconnects. */

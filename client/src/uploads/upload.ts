@@ -1,4 +1,5 @@
 import { isServiceError } from '../errors.ts';
+import { untilAborted } from '../until-aborted.ts';
 import { sendInParts, type UploadClient, type UploadedFile, type UploadOptions } from './parts.ts';
 import { send } from './send.ts';
 
@@ -11,10 +12,17 @@ export { UploadError } from './send.ts';
  * service refuses (no session, type or size not allowed), UploadError if the storage does, and NetworkError or TimeoutError
  * if no response arrives.
  */
-export async function uploadFile(client: UploadClient, file: File, options: UploadOptions = {}): Promise<UploadedFile> {
+export const uploadFile = (client: UploadClient, file: File, options: UploadOptions = {}): Promise<UploadedFile> =>
+  untilAborted(options.signal, (call) => upload(client, file, options, call));
+
+async function upload(
+  client: UploadClient,
+  file: File,
+  options: UploadOptions,
+  call: { signal?: AbortSignal },
+): Promise<UploadedFile> {
   const { signal, onProgress, onStart, fetch, visibility = 'public' } = options;
-  const call = signal ? { signal } : {};
-  const resumed = await resume(client, file, options);
+  const resumed = await resume(client, file, options, call);
   if (resumed) return resumed;
   const { name, type, size: total, lastModified } = file;
   const { presignedUrl, publicUrl, key, expiresIn, parts } = await client.upload.presign.mutate(
@@ -35,14 +43,18 @@ export async function uploadFile(client: UploadClient, file: File, options: Uplo
 }
 
 /** Undefined if there is nothing to resume. An upload that was completed before the page knew is complete. */
-async function resume(client: UploadClient, file: File, options: UploadOptions): Promise<UploadedFile | undefined> {
-  const { resume: unfinished, signal } = options;
+async function resume(
+  client: UploadClient,
+  file: File,
+  options: UploadOptions,
+  call: { signal?: AbortSignal },
+): Promise<UploadedFile | undefined> {
+  const { resume: unfinished } = options;
   const isSame = (['name', 'type', 'size', 'lastModified'] as const).every(
     (field) => unfinished?.[field] === file[field],
   );
   if (!unfinished || !isSame) return undefined;
   const { key, url } = unfinished;
-  const call = signal ? { signal } : {};
   const completed = await orRefused(client.upload.complete.mutate({ key }, call));
   if (completed) return { key, url, contentType: completed.contentType, size: completed.size };
   const parts = await orRefused(client.upload.parts.query({ key }, call));

@@ -153,8 +153,8 @@ export const createAccountActs = ({
         takesAway: role !== 'admin',
         async act({ em, tables, user, tell }) {
           if (user.role === role) return;
-          const isProven = user.emailVerified && (await hasOnlyProvenMethods(em, user));
-          if (role === 'admin' && !isProven) throw new ServiceError('UNPROVEN_ACCOUNT');
+          if (role === 'admin' && !(user.emailVerified && (await hasOnlyProvenMethods(em, user))))
+            throw new ServiceError('UNPROVEN_ACCOUNT');
           user.role = role;
           if (role === 'admin') await endSessionsOf(tables, user);
           await tell({ kind: 'role-changed', details: { to: role } });

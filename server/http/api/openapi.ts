@@ -179,7 +179,10 @@ function responsesOf(openapi: NonNullable<Meta['openapi']>, operation: Operation
 }
 
 const errorResponses = (codes: Iterable<ErrorCode>, errorField?: 'only' | 'beside') =>
-  [...Map.groupBy(codes, statusOf)].map(([status, group]) => [status, errorResponse(group, errorField)] as const);
+  [...Map.groupBy(codes, statusOf)].map(
+    ([status, group]) =>
+      [status, errorResponse(group, errorField === 'only' && status !== 400 ? 'beside' : errorField)] as const,
+  );
 
 const cookie = {
   description: 'The session cookie `auth_session`; with Max-Age=0 it is cleared',

@@ -118,6 +118,7 @@ onBothStorages(
         const { list } = acts(uploading(), session, surface);
         for (const input of [{ limit: 0 }, { limit: 101 }, { cursor: 'x' }, { cursor: "1.a' or 1=1.b" }])
           expect([input, await list(input)]).toMatchObject([input, { status: 400, code: 'VALIDATION_FAILED' }]);
+        expect((await list({ cursor: 'x' })).details).toMatchObject({ cursor: { rule: 'invalid_cursor' } });
       });
 
       test('a deleted upload disappears immediately; its bytes are free once its URL cannot be used', async () => {

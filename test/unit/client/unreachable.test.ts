@@ -1,4 +1,4 @@
-import { createClient, NetworkError } from 'account-client';
+import { createClient, NetworkError, uploadFile } from 'account-client';
 import { afterEach, expect, test, vi } from 'vitest';
 
 afterEach(() => vi.unstubAllGlobals());
@@ -19,3 +19,49 @@ test.each([
   expect(String(error)).toContain(`The service could not be reached (offline${hint}`);
   if (hint === '') expect(String(error)).toMatch(/\(offline\)$/);
 });
+
+test.each([
+  ['7', 7],
+  ['0', 0],
+  ['Wed, 21 Oct 2026 07:28:00 GMT', undefined],
+  ['-1', undefined],
+])('Retry-After: %s of a refusal is %s seconds', async (header, retryAfter) => {
+  const refusal = { message: 'Busy', code: 'SERVICE_UNAVAILABLE' };
+  const fetch = async () => Response.json(refusal, { status: 503, headers: { 'Retry-After': header } });
+  const error: unknown = await createClient({ url: 'https://accounts.example.com', fetch })
+    .profile.get.query()
+    .catch((rejected: unknown) => rejected);
+  expect(error).toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
+  expect((error as { retryAfter?: number }).retryAfter).toBe(retryAfter);
+});
+
+test.each(['upload.presign', 'upload.confirm'])(
+  'a file whose upload is aborted in %s rejects with the reason',
+  async (at) => {
+    const stopping = new AbortController();
+    const { promise: asked, resolve } = Promise.withResolvers<void>();
+    const declared = {
+      success: true,
+      presignedUrl: 'https://files.example.com/x',
+      publicUrl: '',
+      key: 'x',
+      expiresIn: 300,
+    };
+    const fetch = (async (input: string | URL | Request, init?: RequestInit) => {
+      const url = String(input instanceof Request ? input.url : input);
+      if (url.startsWith('https://files')) return new Response();
+      if (!url.includes(at)) return Response.json({ result: { data: declared } });
+      resolve();
+      return new Promise<Response>((_, reject) => {
+        init?.signal?.addEventListener('abort', () => reject(new DOMException('aborted', 'AbortError')));
+      });
+    }) as typeof globalThis.fetch;
+    const client = createClient({ url: 'https://accounts.example.com', fetch });
+    const file = new File(['%PDF-'], 'a.pdf', { type: 'application/pdf' });
+    const uploaded = uploadFile(client, file, { signal: stopping.signal, fetch });
+    await asked;
+    const reason = new Error('the page was closed');
+    stopping.abort(reason);
+    await expect(uploaded).rejects.toBe(reason);
+  },
+);

@@ -23,7 +23,7 @@ app.silent = true;
 let port = 0;
 beforeAll(async () => {
   port = await freePort();
-  await createHttpServer(app, {}).listen(port, '127.0.0.1');
+  await createHttpServer(app, {}, console).listen(port, '127.0.0.1');
 });
 
 const start = '--b\r\nContent-Disposition: form-data; name="file"; filename="a.png"\r\nContent-Type: image/png\r\n\r\n';

@@ -20,7 +20,7 @@ app.silent = true;
 
 test('requests of one connection are handled one by one, in order', async () => {
   const port = await freePort();
-  await createHttpServer(app, {}).listen(port, '127.0.0.1');
+  await createHttpServer(app, {}, console).listen(port, '127.0.0.1');
   const socket = connect(port, '127.0.0.1');
   let answers = '';
   socket.on('data', (data) => {
