@@ -20,7 +20,7 @@ import { createNewUploads } from './new-uploads.ts';
 import { createOnlyInstance } from './only-instance.ts';
 import { createParts } from './parts.ts';
 import { createRecords, type UploadCursor, type UploadRecord } from './records.ts';
-import { createScans, type QuarantineNotices } from './scans.ts';
+import { createScans, MAX_OF_USER, type QuarantineNotices } from './scans.ts';
 import { createUsage, type Usage } from './usage.ts';
 import { createVariants } from './variants.ts';
 
@@ -79,7 +79,7 @@ export function createUploads(
       objects,
       records,
       deletions,
-      leases: createUploadLeases(database, 'pending'),
+      leases: createUploadLeases(database, 'pending', MAX_OF_USER),
       examination,
       log,
     });

@@ -8,8 +8,10 @@ export const LEASE_MS = 60_000;
 /** Schedules and leases the rows of `uploads` for inspection: the column `due_at` holds both. */
 export const createUploadLeases = (
   database: Database,
-  /** Which uploads `take` leases; by default all. With a scanner its job takes the pending ones, and only these. */
-  taken: 'all' | 'pending' | 'others' = 'all',
+  /** Which uploads `take` leases. With a scanner its job takes the pending ones, and only these. */
+  taken: 'all' | 'pending' | 'others',
+  /** The maximum number of one user's files in work in a process. */
+  maxOfUser?: number,
 ) => ({
   ...createLeases(database, {
     table: 'uploads',
@@ -21,6 +23,7 @@ export const createUploadLeases = (
         uploads.where('state', taken === 'pending' ? '=' : '<>', 'pending'),
       ),
     toRow: toRecord,
+    ...(maxOfUser && { shares: { column: 'user_id', valueOf: ({ userId }: UploadRecord) => userId, max: maxOfUser } }),
   }),
 
   /** The number of due rows that are not leased. */

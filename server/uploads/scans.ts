@@ -19,6 +19,8 @@ import type { Records, UploadRecord } from './records.ts';
 import { isLastCheck, msUntilNextLook } from './schedule.ts';
 
 const AT_ONCE = 4;
+/** The others are for other users: the scanner may take half a minute for each file of one. */
+export const MAX_OF_USER = 2;
 /** After it the sweep deletes the file. */
 const QUARANTINE_DAYS = 30;
 const QUARANTINE_MS = QUARANTINE_DAYS * 24 * 60 * 60_000;

@@ -15,6 +15,8 @@ interface Source<Selected, Row> {
   counter?: string;
   /** Due rows with the lowest value of this column come first; `values` lists all possible values. */
   turns?: { column: string; values: readonly number[] };
+  /** A process works on at most `max` rows with the same value of this column, so that others get a place. */
+  shares?: { column: string; valueOf(row: Row): string; max: number };
   /** Selects the rows that may be taken once they are due. */
   select(tables: AllTables): SelectQueryBuilder<Tables, WorkTable, Selected>;
   toRow(selected: Selected): Row;
@@ -22,11 +24,13 @@ interface Source<Selected, Row> {
 
 export interface Leases<Row> {
   readonly leaseMs: number;
+  /** The maximum number of rows that `take` takes at once, if there is one. */
+  readonly batch?: number | undefined;
   /**
    * Takes up to `most` due rows, lowest turn first, then earliest first. Each belongs to one process until its lease
-   * ends.
+   * ends. `inWork`: the rows that this process has already.
    */
-  take(most: number): Promise<Row[]>;
+  take(most: number, inWork?: Row[]): Promise<Row[]>;
   /** Extends leases. Skips rows that were completed, or postponed for longer than a lease. */
   renew(rows: Row[]): Promise<void>;
 }
@@ -37,17 +41,27 @@ export interface Leases<Row> {
  */
 export const createLeases = <Selected, Row>(
   database: Database,
-  { table, key, keyOf, leaseMs, counter, turns, select, toRow }: Source<Selected, Row>,
+  { table, key, keyOf, leaseMs, counter, turns, shares, select, toRow }: Source<Selected, Row>,
 ): Leases<Row> => {
   const end = sql<number>`${database.now} + ${leaseMs}`;
   const column = sql.ref(key);
   const among = (rows: Row[]) => sql<boolean>`${column} in (${sql.join(rows.map(keyOf))})`;
   const count = counter === undefined ? sql`` : sql`, ${sql.ref(counter)} = ${sql.ref(counter)} + 1`;
 
+  /** Excludes values of `shares.column` that have no place left. */
+  const exceptFull = (inWork: Row[]) => {
+    const found = shares ? [...Map.groupBy(inWork, shares.valueOf)] : [];
+    const full = found.filter(([, rows]) => rows.length >= (shares?.max ?? Number.POSITIVE_INFINITY));
+    return full.length > 0
+      ? sql<boolean>`${sql.ref(shares?.column ?? '')} not in (${sql.join(full.map(([value]) => value))})`
+      : sql<boolean>`1 = 1`;
+  };
+
   return {
     leaseMs,
+    batch: shares?.max,
 
-    take: (most) =>
+    take: (most, inWork = []) =>
       database.change(async (tables) => {
         const rowsInTurn = turns
           ? select(tables)
@@ -56,8 +70,9 @@ export const createLeases = <Selected, Row>(
           : select(tables);
         const selected = await rowsInTurn
           .where('due_at', '<=', database.now)
+          .$if(shares !== undefined, (rows) => rows.where(exceptFull(inWork)))
           .orderBy('due_at')
-          .limit(most)
+          .limit(Math.min(most, shares?.max ?? most))
           .modifyEnd(database.skipLocked)
           .execute();
         const rows = selected.map(toRow);

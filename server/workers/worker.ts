@@ -65,7 +65,7 @@ export function createWorker<Row>({ name, atOnce, leases, work, log }: Job<Row>)
 
   const take = async (most: number): Promise<Row[] | undefined> => {
     try {
-      const rows = await leases.take(most);
+      const rows = await leases.take(most, [...inWork.keys()]);
       leasing.succeeded();
       return rows;
     } catch (error) {
@@ -98,7 +98,7 @@ export function createWorker<Row>({ name, atOnce, leases, work, log }: Job<Row>)
       const rows = free > 0 ? await take(free) : [];
       for (const row of rows ?? []) begin(row, leasedAt);
       pause = rows ? POLL_MS : Math.min(pause * 2, MAX_BACKOFF_MS);
-      mayBeMore = free <= 0 || rows?.length === free;
+      mayBeMore = free <= 0 || rows?.length === Math.min(free, leases.batch ?? free);
       if (free <= 0 || !mayBeMore) await Promise.race([wakeUp.promise, elapsed(pause)]);
     }
   };

@@ -5,7 +5,7 @@ import { parseConfig } from '../../../server/config/index.ts';
 import type { Database } from '../../../server/parts/database/contract.ts';
 import { openDatabase } from '../../../server/parts/database/index.ts';
 import type { ObjectStorage } from '../../../server/parts/object-storage/contract.ts';
-import type { Verdict } from '../../../server/parts/scanner/contract.ts';
+import type { Scanner, Verdict } from '../../../server/parts/scanner/contract.ts';
 import { createLog } from '../../../server/telemetry/log.ts';
 import { createUploads } from '../../../server/uploads/index.ts';
 import { LEASE_MS } from '../../../server/uploads/leases.ts';
@@ -40,13 +40,17 @@ const fullStorage: ObjectStorage = {
 };
 
 /** A service whose scanner has this verdict of every file. */
-const uploadsWith = async (objects: ObjectStorage, verdict: Verdict) =>
+const uploadsWith = async (objects: ObjectStorage, verdict: Verdict | Scanner['scan']) =>
   createUploads(config, {
     database,
     activity: createActivity(database, { keptDays: 1 }),
     objects,
     scanning: {
-      scanner: { scan: async () => verdict, ping: async () => undefined, takes: async () => true },
+      scanner: {
+        scan: typeof verdict === 'function' ? verdict : async () => verdict,
+        ping: async () => undefined,
+        takes: async () => true,
+      },
       allowsWhenDown: false,
       notices: { record: async () => undefined, wake: () => undefined },
     },
@@ -131,6 +135,39 @@ test.each([
   for (const { key } of [inParts, plain]) await until(async () => (await rowOf(key))?.state === state);
   await scans?.stop();
   expect(deleted).toEqual([inParts.presignedUrl]);
+  await database.write((tables) => tables.deleteFrom('uploads').execute());
+});
+
+test('slow files of one user leave places to others', async () => {
+  const slow = new Set<Readable>();
+  const keys: string[] = [];
+  const objects: ObjectStorage = {
+    ...fullStorage,
+    async open(key) {
+      const isSlow = keys.some((each) => key.includes(each));
+      const bytes = isSlow ? new Readable({ read: () => undefined }) : Readable.from([BYTES]);
+      if (isSlow) slow.add(bytes);
+      return { size: BYTES.length, bytes, version: '1' };
+    },
+    copy: async () => true,
+  };
+  const { presign, scans } = await uploadsWith(objects, async ({ bytes }) => {
+    for await (const _ of bytes);
+    return { result: 'clean' };
+  });
+  const declare = (user: string) =>
+    presign(user, { contentType: 'application/pdf', size: BYTES.length, visibility: 'public' });
+  for (let i = 0; i < 8; i++) keys.push((await declare('mallory')).key.replace('uploads/', ''));
+  const { key } = await declare('ada');
+  await database.write((tables) => tables.updateTable('uploads').set({ due_at: 1 }).execute());
+  await database.write((tables) =>
+    tables.updateTable('uploads').set({ due_at: 2 }).where('object_key', '=', key).execute(),
+  );
+  scans?.start();
+  await until(async () => (await rowOf(key))?.state === 'kept');
+  expect(slow.size).toBe(2);
+  for (const bytes of slow) bytes.destroy();
+  await scans?.stop();
   await database.write((tables) => tables.deleteFrom('uploads').execute());
 });
 
