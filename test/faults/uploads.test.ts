@@ -103,7 +103,7 @@ onBothStorages((uploading, storage) => {
     expect(refused.length).toBeGreaterThan(0);
     expect(replies.filter(({ status }) => status === 200)).toHaveLength(100 - refused.length);
     for (const { body, headers } of refused) {
-      expect(body).toEqual({ error: expect.any(String) });
+      expect(body).toEqual({ code: 'SERVICE_UNAVAILABLE', message: expect.any(String), error: expect.any(String) });
       expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
     }
   });
@@ -135,7 +135,10 @@ onBothStorages((uploading, storage) => {
     await until(() => cpuTime(conversions) > before + 50, { every: 1 });
     process.kill(conversions, 'SIGKILL');
     const { status, body, headers } = await reply;
-    expect({ status, body }).toEqual({ status: 503, body: { error: expect.any(String) } });
+    expect({ status, body }).toEqual({
+      status: 503,
+      body: { code: 'SERVICE_UNAVAILABLE', message: expect.any(String), error: expect.any(String) },
+    });
     expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
     expect((await sendImage(uploading(), session, small)).status).toBe(200);
   });
@@ -239,7 +242,7 @@ describe('during a storage failure', () => {
           expect(performance.now() - started).toBeLessThan(15_000);
           expect({ status: reply.status, body: reply.body }).toEqual({
             status: 503,
-            body: { error: expect.any(String) },
+            body: { code: 'SERVICE_UNAVAILABLE', message: expect.any(String), error: expect.any(String) },
           });
           expect(reply.headers.get('retry-after')).toBeTruthy();
 
@@ -252,7 +255,7 @@ describe('during a storage failure', () => {
           const confirmed = await call('upload.confirm', { key: presigned.data.key }, { session });
           expect({ status: confirmed.status, data: confirmed.data }).toEqual({
             status: 503,
-            data: { error: expect.any(String) },
+            data: { code: 'SERVICE_UNAVAILABLE', message: expect.any(String), error: expect.any(String) },
           });
         } finally {
           await s3().up();

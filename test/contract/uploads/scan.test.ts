@@ -295,7 +295,7 @@ onBothStorages(
         });
         expect({ status: reply.status, body: reply.body }).toEqual({
           status: 503,
-          body: { error: expect.any(String) },
+          body: { code: 'SERVICE_UNAVAILABLE', message: expect.any(String), error: reply.body.message },
         });
         expect(Number(reply.headers.get('retry-after'))).toBeGreaterThan(0);
         expect(await rowsOf(id)).toEqual([]);
