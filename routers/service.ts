@@ -33,7 +33,7 @@ const credential = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('token'), applicationId: z.string(), grantId: z.string() }),
 ]);
 
-/** For other services, with a service token. Over /trpc only, except the events. No rate limits apply. */
+/** For other services, with a service token. Over /trpc only, except the events. Only waiting is limited. */
 export const service = router({
   // A mutation, so that no log or proxy records the name of a file of a user.
   fileAddress: serviceProcedure

@@ -81,7 +81,7 @@ export const createKeyRows = (database: Database, { columns }: Pick<CustomFields
     /** Undefined for a key that is unknown, expired or void, or of a user who may not log in. */
     find: inBatches(readAll, { most: MAX_IDS }),
 
-    /** After the response. A later use retries a failed or skipped record. */
+    /** Does not wait. A later use retries a failed or skipped record. */
     recordUse(id: string): void {
       if (inRecord.has(id) || inRecord.size >= MAX_RECORDED) return;
       inRecord.add(id);

@@ -37,7 +37,9 @@ const who = {
 };
 const byUser = { userId: USER, actor: 'user' };
 
-const method = z.string().meta({ description: '`password`, `passkey`, or the name of the identity provider' });
+const method = z
+  .string()
+  .meta({ description: '`password`, `passkey`, `email-code`, or the name of the identity provider' });
 const provider = z.string().meta({ description: 'The name of the identity provider' });
 const fields = z.array(z.string()).meta({
   description:
@@ -79,7 +81,9 @@ export const publicEvents = {
     sentence: 'An account was created.',
     data: {
       ...who,
-      method: z.string().meta({ description: '`password`, `import`, or the name of the identity provider' }),
+      method: z
+        .string()
+        .meta({ description: '`password`, `email-code`, `import`, or the name of the identity provider' }),
       invitedBy: z.string().optional().meta({ description: '`administrator` or `operator`, for an invited user' }),
     },
     example: { ...byUser, method: 'password' },

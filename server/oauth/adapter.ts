@@ -117,8 +117,8 @@ function artifactAdapter(
       if (kind === 'RefreshToken') state.replaced = token;
       else if (!(await artifacts.consume(token, state.sender))) await refuseUsed();
     },
-    // Neither `destroy` nor `revokeByGrantId`: they end with their grant. The library destroys a used token while it ends the
-    // grant, which would be found by it no more if only the former succeeded.
+    // No `destroy` and no `revokeByGrantId`: rows end with their grant. The library destroys a used token while it ends
+    // the grant; if only the former succeeded, the token would no longer lead to the grant.
   };
 }
 

@@ -1,6 +1,6 @@
 /**
- * Authorization codes and refresh tokens: rows that belong to a grant. A conditional update decides who uses one, so that
- * it is used once on all instances; a second use ends the grant (RFC 9700 sections 2.1.1 and 4.14.2).
+ * Authorization codes and refresh tokens: rows of a grant. A conditional update decides who uses one, so that it is used
+ * once on all instances; a second use ends the grant (RFC 9700 sections 2.1.1 and 4.14.2).
  */
 import type { AdapterPayload } from 'oidc-provider';
 import { z } from 'zod';

@@ -1,6 +1,6 @@
 /**
- * Device codes (RFC 8628) in the key-value store, under their hash. Two more keys are taken, so that one answer of a user
- * and one request of the device count, also on two instances: that of the user code, and that of the unused device code.
+ * Device codes (RFC 8628) in the key-value store, under their hash. The keys of the user code and of the unused device
+ * code are taken, so that one answer of a user and one request of the device count, also on two instances.
  */
 import type { AdapterPayload } from 'oidc-provider';
 import { z } from 'zod';

@@ -20,9 +20,9 @@ import {
   sql,
 } from '../parts/database/contract.ts';
 
-/** A grant ends this long after the user last came by way of the application, however often it is refreshed. */
+/** A grant ends this long after the last authorization by the user; refreshes do not extend it. */
 const LIFE_MS = 365 * 24 * 60 * 60_000;
-/** The newest grants of a user to one application: one for each of the user's browsers. */
+/** The maximum of grants of a user to one application, one a browser. The oldest are deleted. */
 const MAX_OF_APPLICATION = 50;
 export const OFFLINE = 'offline_access';
 
@@ -44,7 +44,7 @@ export interface Request {
   application: { id: string; name: string; trusted: boolean };
   scopes: readonly string[];
   resources: readonly string[];
-  /** A device asks: each one is told, since a stranger may have sent its code. */
+  /** A device asks. Each one is mailed to the user, since a stranger may have sent its code. */
   isDevice?: boolean;
 }
 
@@ -64,7 +64,7 @@ interface Parts {
   mails: Pick<Accounts['mails'], 'wake'>;
 }
 
-/** The rows of `grants` whose user and application still want them. */
+/** Unexpired grants of the current epoch of a user who may log in, to an enabled application. */
 export const validGrants = (tables: ReadTables, { now }: Pick<Database, 'now'>) =>
   tables
     .selectFrom('grants')
@@ -224,7 +224,7 @@ export const createGrants = ({ database, activity, record, mails }: Parts) => {
       return saved;
     },
 
-    /** Ends one grant and all its tokens: a code or refresh token was used twice, or the application gave it back. */
+    /** Ends a grant and all its tokens: a code or refresh token was used twice, or revoked by the application (RFC 7009). */
     end: (id: string, caller: Caller): Promise<void> =>
       database.change(async (tables) => {
         const row = await tables

@@ -64,7 +64,7 @@ export function createOAuth({ appUrl: issuer }: Pick<Config, 'appUrl'>, parts: P
   const grants = createGrants({ database, activity, record: accounts.mail.record, mails: accounts.mails });
   let current: { made: number; keyIds: string; provider: Provider } | undefined;
 
-  /** One for each set of keys: the library takes them when it is made. */
+  /** One for each set of keys: the library reads them only when it is made. */
   const make = async (): Promise<Provider> => {
     const published = await keys.published();
     const keyIds = published.map(({ kid }) => kid).join(' ');

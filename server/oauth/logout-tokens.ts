@@ -88,7 +88,7 @@ export const createLogoutTokens = ({ database, keys, issuer }: Parts) => {
                 .updateTable('grants')
                 .set({ logout_told_at: database.now })
                 .where('id', '=', id)
-                // Another one: the user has allowed it again.
+                // Another epoch: the user has allowed the application again.
                 .where('epoch', '=', epoch)
                 .execute(),
             );

@@ -34,8 +34,8 @@ function withState(uri: string, state: string | undefined): string {
 }
 
 /**
- * Resolves to neither user nor location unless everything in the request fits: an ID token that we signed for the
- * application, also an expired one, and an address that is registered for it.
+ * An ID token that we signed for the application, expired or not, gives the user. A registered address gives the
+ * location. An invalid ID token voids both.
  */
 export async function checkLogout(
   provider: Provider,

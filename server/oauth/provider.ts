@@ -33,7 +33,7 @@ interface Parts extends Pick<AdapterNeeds, 'database' | 'store' | 'grants' | 'li
   log: Log;
 }
 
-/** The certified library on our accounts. It is loaded here, for the first application. */
+/** The certified library, configured for our accounts. It is loaded here, at the first use. */
 export async function createProvider({ issuer, keys, users, senderOf, log, ...needs }: Parts): Promise<Provider> {
   const { default: OidcProvider, errors, interactionPolicy } = await import('oidc-provider');
 
@@ -85,7 +85,7 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
     async assertJwtClientAuthClaimsAndHeader(_ctx, { aud, exp }) {
       // Another server could pass on an assertion that names it too.
       if (aud !== issuer) throw new errors.InvalidClientAuth('the audience (aud) must be the issuer');
-      // It is known to be used for no longer than that.
+      // Its use is remembered for no longer than that.
       if (Number(exp) > Date.now() / 1000 + MAX_ASSERTION_SECONDS)
         throw new errors.InvalidClientAuth('the assertion must expire within five minutes');
     },
@@ -107,7 +107,7 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
     },
     features: {
       devInteractions: { enabled: false },
-      // It needs a session of the library: see logouts.ts.
+      // It needs a session of the library. Logouts are in logouts.ts.
       rpInitiatedLogout: { enabled: false },
       clientCredentials: { enabled: true },
       deviceFlow: { enabled: true, deviceInfo: () => ({}) },

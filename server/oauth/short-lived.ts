@@ -8,20 +8,16 @@ export const shortLivedModels = ['AccessToken', 'ClientCredentials', 'Interactio
 
 /** The longest time until a client assertion expires: five minutes, and one for the difference of clocks. */
 export const MAX_ASSERTION_SECONDS = 6 * 60;
-/**
- * Longer than a client assertion is accepted, and a DPoP proof: the library takes those from five minutes ago to five
- * minutes ahead.
- */
+/** Longer than client assertions and DPoP proofs are accepted: the library takes five minutes before and after. */
 const REPLAY_SECONDS = 2 * MAX_ASSERTION_SECONDS;
 
 const isPayload = (value: unknown) => typeof value === 'object' && value !== null;
 /** As the key-value store has it. */
 export const stored = z.object({ payload: z.custom<AdapterPayload>(isPayload) });
 
-/** For what an instance decides and stores anew of something that has not expired, if its clock is ahead. */
+/** The remaining life that the library sees at least: an instance whose clock is ahead must accept what the store returns. */
 const MIN_LIFE_SECONDS = 60;
 
-/** What a storage returns has not expired: it judges by one clock, and that of an instance may be ahead. */
 export const unexpired = ({ exp, ...payload }: AdapterPayload): AdapterPayload => ({
   ...payload,
   ...(exp !== undefined && { exp: Math.max(exp, Math.floor(Date.now() / 1000) + MIN_LIFE_SECONDS) }),

@@ -10,9 +10,9 @@ import { KEPT_MS } from './schedule.ts';
 /** The maximum number of rows that are read at once to find deliveries that may be tried. */
 const WINDOW = 64;
 const BATCH = 1000;
-/** The events of one statement of `queueSince`. */
+/** The maximum number of events in one statement of `queueSince`. */
 const EVENTS_AT_ONCE = 5000;
-/** The id of an event contains the time of a process, `created_at` is the database's. */
+/** How far the clock of a process, which ids of events contain, may be from that of the database (`created_at`). */
 const MAX_SKEW_MS = 5 * 60_000;
 
 const every = sql<boolean>`1 = 1`;

@@ -4,7 +4,7 @@ import type { Log } from '../telemetry/log.ts';
 const SWEEP_EVERY_MS = 10 * 60_000;
 
 interface Housekeeping {
-  /** Each deletes rows that are no longer needed. Idempotent. */
+  /** Each is idempotent: most delete rows that are no longer needed. */
   sweeps: (() => Promise<void>)[];
   log: Log;
 }
@@ -12,7 +12,7 @@ interface Housekeeping {
 /** Runs the sweeps one after the other in each process, about every ten minutes. */
 export function createHousekeeping({ sweeps, log }: Housekeeping) {
   const outage = createOutage({
-    began: (error) => log.warn({ job: 'housekeeping', err: error }, 'old rows could not be deleted; this is retried'),
+    began: (error) => log.warn({ job: 'housekeeping', err: error }, 'housekeeping failed: it is retried'),
   });
   let timer: NodeJS.Timeout | undefined;
   let running = Promise.resolve();

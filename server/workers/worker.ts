@@ -42,7 +42,7 @@ export function createWorker<Row>({ name, atOnce, leases, work, log }: Job<Row>)
   const inWork = new Map<Row, Promise<void>>();
   /** The ends of the leases by the clock of this process, which goes on while the process is frozen. */
   const heldUntil = new Map<Row, number>();
-  // What the lease allows takes time too.
+  // Leaves time for what follows the last check.
   const heldMs = leases.leaseMs - RENEW_EVERY_MS;
   const isHeld = (row: Row) => performance.now() < (heldUntil.get(row) ?? 0);
   const timers: NodeJS.Timeout[] = [];
@@ -112,7 +112,7 @@ export function createWorker<Row>({ name, atOnce, leases, work, log }: Job<Row>)
     } catch (error) {
       return leasing.failed(error);
     }
-    // By a late answer another process may have taken the row before.
+    // If the renewal was answered late, another process may already have the row.
     for (const row of rows.filter(isHeld)) heldUntil.set(row, renewedAt + heldMs);
   };
 

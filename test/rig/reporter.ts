@@ -39,7 +39,7 @@ export default class LastLineReporter implements Reporter {
   }
 }
 
-/** Seconds per file: tests, hooks, and loading. */
+/** Seconds of all tests and of loading, and of the slowest files. */
 function whereTheTimeWent(modules: readonly TestModule[]): string {
   const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
   const sum = (ms: readonly number[]) => ms.reduce((all, each) => all + each, 0);

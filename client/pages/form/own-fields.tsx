@@ -41,7 +41,7 @@ export function valueText({ type }: ProfileField, value: FieldValue | null | und
 const numberIn = (typed: string): number =>
   Number(decimalSign !== '.' && typed.includes('.') ? Number.NaN : typed.replace(decimalSign, '.'));
 
-/** What the service gets. It refuses a text that is not a number, so that text is sent unchanged. */
+/** The value to send. It refuses a text that is not a number, so that text is sent unchanged. */
 function asValue({ type }: ProfileField, typed: string): FieldValue | null {
   if (type === 'boolean') return typed !== '';
   if (typed.trim() === '') return null;
@@ -61,7 +61,7 @@ export const changedValues = (
       .map((field) => [field.name, asValue(field, typed[nameOf(field)] ?? '')]),
   );
 
-/** The values of a new user; a required box is answered by leaving it empty too. */
+/** The values of a new user; an unchecked required box is an answer too. */
 export const newValues = (typed: Record<OwnName, string>): FieldValues =>
   Object.fromEntries(requiredFields.map((field) => [field.name, asValue(field, typed[nameOf(field)] ?? '')]));
 
@@ -73,7 +73,7 @@ export const missingFields = (): Record<OwnName, string> =>
       .map((field) => [nameOf(field), text('common.rules.missing')]),
   );
 
-/** In the form in which they can be typed. */
+/** The allowed range, as it can be typed. */
 function rangeOf({ min, max }: ProfileField): string | undefined {
   if (min === undefined) return max === undefined ? undefined : text('common.range.to', { max: asText(max) });
   if (max === undefined) return text('common.range.from', { min: asText(min) });

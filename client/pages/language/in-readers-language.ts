@@ -5,7 +5,7 @@ import { locale } from './texts.ts';
 export const date = (unixSeconds: number): string =>
   new Intl.DateTimeFormat(locale, { dateStyle: 'long' }).format(unixSeconds * 1000);
 
-/** For a column: as short as the language has it. */
+/** Shorter, for the columns of tables. */
 export const day = (unixSeconds: number): string =>
   new Intl.DateTimeFormat(locale, { dateStyle: 'medium' }).format(unixSeconds * 1000);
 
@@ -33,7 +33,6 @@ export function time(moment: Date): string {
   );
 }
 
-/** The sign between the whole number and its fraction. */
 export const decimalSign: string =
   new Intl.NumberFormat(locale).formatToParts(0.5).find(({ type }) => type === 'decimal')?.value ?? '.';
 

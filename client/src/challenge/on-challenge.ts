@@ -1,5 +1,5 @@
 /**
- * Called when a call must wait for a proof of work, with the promise of its end. A file of its own: that of the link
- * would bring the types of tRPC's server into the projects of adopters.
+ * Called when a call must wait for a proof of work; `solving` ends with it. A separate file: the one of the link would
+ * bring the types of tRPC's server into the projects of users.
  */
 export type OnChallenge = (solving: Promise<void>) => void;

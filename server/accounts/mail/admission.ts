@@ -1,8 +1,8 @@
 /**
  * Limits of requested mails. The limit per address is exact, because the user is locked. The limit per inbox may be
  * exceeded by one mail for each further process, because each process serializes only its own mails to an inbox
- * (inbox-turns.ts). A proven address counts only towards its own limit: strangers cannot prove an address, so they
- * cannot exhaust the inbox limit with tagged addresses and block its owner's password reset.
+ * (inbox-turns.ts). A mail to a proven address is checked only against the limit per address: otherwise strangers could
+ * exhaust the limit per inbox with tagged addresses, and block a password reset.
  */
 import pLimit from 'p-limit';
 import type { User } from '../../../entities/index.ts';

@@ -8,7 +8,7 @@ import type { Language } from '../../shared/texts/languages.ts';
 
 type Scheme = keyof typeof pageColors;
 
-/** Those of the pages. */
+/** The same colours as the pages. */
 export type MailColors = Record<Scheme, Record<keyof (typeof pageColors)[Scheme], string>>;
 
 interface HtmlMail {

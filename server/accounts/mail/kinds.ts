@@ -52,7 +52,7 @@ export type ChangePurpose = 'confirm-email' | 'email-changed';
 /** The link of a mail: which room of `tokens/` stores its token, and the path that it opens. */
 export type Link =
   | {
-      /** tokens/one-time.ts. Any caller may request the mail for any address. */
+      /** tokens/one-time.ts */
       source: 'one-time';
       purpose: TokenPurpose;
       page(token: string, email: string): string;
@@ -83,7 +83,7 @@ interface About<Detail> {
 interface Kind {
   /** How long the mail is useful and its token valid. */
   lifeMs: number;
-  /** Mails about acts that a session can repeat. Links that users wait for, and warnings, are sent first. */
+  /** Sent after links that users wait for, and after warnings. */
   isNotice?: true;
   message: Message | ((about: About<never>) => Message);
   /** Text values besides `site`, in the language of the mail. */

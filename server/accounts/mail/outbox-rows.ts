@@ -60,7 +60,7 @@ export const createOutboxRows = (
   { countedMs, turnOf = createMailTurns() }: { countedMs: number; turnOf?: MailTurns },
 ) => ({
   /**
-   * Must be the only statement of a `write`, or part of a transaction: with `returnTo` there are two. With `isLeased`, this process holds the lease
+   * With `returnTo` it needs a transaction, because it has two statements. With `isLeased` this process holds the lease
    * from the commit on.
    */
   async insert(

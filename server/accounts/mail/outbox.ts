@@ -1,7 +1,6 @@
 /**
  * The mail queue. `enqueue` writes a mail in the transaction of the change that it reports; a worker in each process
- * delivers it. No mail is lost. If a process fails between sending a mail and noting it, the mail is sent twice, with the same
- * Message-ID and token.
+ * delivers it. A crash loses no mail; between sending and recording it sends one twice, with the same Message-ID and token.
  */
 import type { User } from '../../../entities/index.ts';
 import type { Rate } from '../../config/index.ts';

@@ -25,12 +25,12 @@ export type FlowOutcome =
     }
   /** The registration policy allows no account with the address. */
   | { result: 'registration-closed' }
-  /** The identity belongs to another account, or not to the session's user. */
+  /** The identity is linked to another account, or is not one of the session's user. */
   | { result: 'identity-taken' | 'identity-mismatch' }
   /** The provider does not prove a login since the flow began. */
   | { result: 'not-fresh' }
   /** The session in which the flow began has ended. */
   | { result: 'session-ended' };
 
-/** `page`, and after success `returnTo`: where the browser goes instead of the pages of the purpose. */
+/** `page` and, after success, `returnTo` replace the pages of the purpose. */
 export type FlowEnd = FlowOutcome & Pick<Flow, 'purpose' | 'page' | 'returnTo'>;

@@ -9,13 +9,13 @@ const run = promisify(execFile);
 const git = async (...args: string[]) => (await run('git', args, { cwd: root, maxBuffer: 1e8 })).stdout;
 
 export interface Release {
-  /** The version in the commit: v1.2.3. */
+  /** v1.2.3, or the commit. */
   name: string;
   /** Its files with its production packages. */
   tree: string;
 }
 
-/** The newest release before this commit, or the first one itself, in a directory that is removed when this process ends. */
+/** The newest release before HEAD, or HEAD if it is the first one. The directory is removed when this process ends. */
 export async function lastRelease(): Promise<Release> {
   return treeOf(await newest());
 }

@@ -40,7 +40,7 @@ export interface Place {
 export interface ClusterKind {
   /** Starts a node and joins it; resolves once it answers. `peers` are the `host:groupPort` of all nodes, comma-separated. */
   startNode(place: Place, peers: string): Promise<PrivateServer>;
-  /** A query without rows unless the node is a member and sees this many others. */
+  /** A query that has a row if the node is a member of a cluster of `size` nodes. */
   inStep(size: number): string;
 }
 

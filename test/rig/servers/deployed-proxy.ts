@@ -19,7 +19,7 @@ export interface DeployedProxy extends PrivateServer {
   instances(): Promise<Map<string, number> | undefined>;
   /** The content of its log file. Undefined if it logs to the system. */
   log(): string | undefined;
-  /** Removes an instance before it stops, as docs/deploy/README.md says; undefined: uses both. Resolves once it holds. */
+  /** nginx removes an instance before it stops, HAProxy does so by itself; undefined: both use both again. */
   useWithout(instancePort: number | undefined): Promise<unknown>;
 }
 

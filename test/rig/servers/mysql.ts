@@ -11,7 +11,7 @@ import { freePort } from './port.ts';
 import { foreignServer, type PrivateServer, startPrivateServer } from './private-server.ts';
 
 const run = promisify(execFile);
-/** Options of every private server. */
+/** The account of the tests on every private server. */
 export const databaseAccount = { user: 'rig', password: 'rig-password' };
 const { user, password } = databaseAccount;
 

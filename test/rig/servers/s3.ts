@@ -31,7 +31,7 @@ export interface S3 {
   requests(): string[];
   /** `only` for signed requests that match, as in `requests`. */
   behave(behaviour: S3Behaviour, only?: RegExp): void;
-  /** Refuses connections until start(). Stored objects stay. */
+  /** Refuses connections until up(). Stored objects stay. */
   down(): Promise<void>;
   up(): Promise<void>;
   stop(): Promise<void>;

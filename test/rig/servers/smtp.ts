@@ -9,7 +9,7 @@ import { inTime, WAIT_MS } from '../until.ts';
 import { freePort } from './port.ts';
 
 /**
- * The sink's behaviour: take every mail; answer 550 or 451 to each recipient; answer 550 to the sender, to the message, or,
+ * The sink's behaviour: take every mail; answer 550 or 451 to each recipient; answer 550 to the sender, 554 to the message, or,
  * like a relay that does not know the client, 550 5.7.1 to the recipient; answer 535 to credentials; accept a connection
  * and never greet; read a whole mail, then cut the connection without an answer and without keeping the mail; read a whole
  * mail, and take it at the next call of behave(); take every mail, but delay each answer by this many ms; or answer a given
@@ -52,7 +52,7 @@ export interface SmtpSink {
   waitFor(query: MailQuery & { within?: number }): Promise<ReceivedMail>;
   /** All actions so far, oldest first, including refused mails and hanging clients. */
   attempts(): Attempt[];
-  /** Resolves once this many attempts had this outcome, at most `within` ms from now (10 s). */
+  /** Resolves once this many attempts had this outcome, at most `within` ms from now (30 s). */
   waitForAttempts(query: { outcome: Attempt['outcome']; count?: number; within?: number }): Promise<Attempt[]>;
   behave(behaviour: Behaviour): void;
   /** Refuses connections from now on and cuts open ones. Mails and behaviour stay. */

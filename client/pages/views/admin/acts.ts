@@ -6,7 +6,7 @@ import { text } from '../../language/texts.ts';
 import { dropDraft, noteActing } from '../../session/draft.ts';
 import { settings } from '../../settings.ts';
 
-/** The input of an action: the user's email to confirm a destructive action, or a client address. */
+/** The input of an action: the user's email as a confirmation, or a client address. */
 export type Typed = 'confirmation' | 'address';
 
 /** What an administrator can do to a user. */
@@ -86,7 +86,7 @@ const impersonate = ({ user: { id } }: UsersShowOutput): Act => ({
     dropDraft();
     noteActing(true);
     location.assign(pagePaths.dashboard);
-    // The browser navigates away from a page that the session may no longer read.
+    // Stays pending: the browser leaves this page, which the new session may not read.
     return new Promise<never>(() => undefined);
   },
 });

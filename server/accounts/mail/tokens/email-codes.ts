@@ -41,7 +41,7 @@ export const createEmailCodes = (secrets: Secrets) => {
 
     /**
      * The code of a mail. Undefined unless it was admitted: past the limits an address is mailed nothing.
-     * SERVICE_UNAVAILABLE if this process does not have its secret: that of a rotation has another instance.
+     * SERVICE_UNAVAILABLE without its secret: during a rotation another instance has it.
      */
     async find(tables: ReadTables, id: string): Promise<MailedCode | undefined> {
       const row = await tables

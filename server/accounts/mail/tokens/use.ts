@@ -29,8 +29,8 @@ interface Presented {
 }
 
 /**
- * Runs under the lock on the token's user, and reads the token again there. INVALID_TOKEN, counted as a guess, if it is
- * unusable.
+ * Runs under the lock on the token's user, and reads the token again there. INVALID_TOKEN if it is unusable: counted as
+ * a guess, unless it has become so just now.
  */
 export async function withToken<Result>(
   { database, tokens, limits }: Needs,
