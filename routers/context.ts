@@ -86,5 +86,4 @@ export interface Context {
   pingDatabase(): Promise<void>;
   /** Sets another status for this response over REST; over /trpc only the output tells it. */
   setStatus(status: number): void;
-  version: string;
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { version } from '../server/version.ts';
 import { publicProcedure } from './trpc.ts';
 
 export const health = publicProcedure
@@ -32,6 +33,6 @@ export const health = publicProcedure
       status: connected ? ('ok' as const) : ('error' as const),
       db: connected ? ('connected' as const) : ('disconnected' as const),
       timestamp: new Date().toISOString(),
-      version: ctx.version,
+      version: version,
     };
   });

@@ -10,16 +10,7 @@ export const inProcessCaller = (
   name: string,
   parts: Pick<
     Context,
-    | 'accounts'
-    | 'access'
-    | 'applications'
-    | 'oauth'
-    | 'events'
-    | 'limits'
-    | 'uploads'
-    | 'webhooks'
-    | 'pingDatabase'
-    | 'version'
+    'accounts' | 'access' | 'applications' | 'oauth' | 'events' | 'limits' | 'uploads' | 'webhooks' | 'pingDatabase'
   >,
 ) =>
   createCaller({

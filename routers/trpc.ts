@@ -110,7 +110,7 @@ export const recentProcedure = sessionProcedure.use(async ({ ctx, next }) => {
 });
 
 /** Rejects with REAUTHENTICATION_REQUIRED. */
-export async function requireRecent(ctx: Context & { session: Session }): Promise<void> {
+async function requireRecent(ctx: Context & { session: Session }): Promise<void> {
   if (!(await isRecent(ctx, ctx.session))) throw new ServiceError('REAUTHENTICATION_REQUIRED');
 }
 

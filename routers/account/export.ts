@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { type AccountExport, type ColumnKind, storedData } from '../../server/accounts/data/index.ts';
 import { ServiceError } from '../../server/errors.ts';
+import { isPages, type Pages } from '../../server/lib/pages.ts';
 import { unixSeconds } from '../schemas/unix-seconds.ts';
 import { variant } from '../schemas/variant.ts';
 import { recentProcedure } from '../trpc.ts';
@@ -26,13 +27,10 @@ type ShapeOf<Fields extends Readonly<Record<string, ColumnKind>>> = {
 const row = <const Fields extends Readonly<Record<string, ColumnKind>>>(fields: Fields) =>
   z.object(Object.fromEntries(Object.entries(fields).map(([field, kind]) => [field, kinds[kind]])) as ShapeOf<Fields>);
 
-const isAsyncIterable = (value: unknown) =>
-  typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
-
-/** Rows read page by page while they are sent: an array in the document and for typed clients. */
+/** Pages of rows: an array in the document and for typed clients. */
 function rows<Item extends z.ZodType>(item: Item) {
   const array = z.array(item);
-  const pages = z.custom<AsyncIterable<z.output<Item>[]>>(isAsyncIterable);
+  const pages = z.custom<Pages<z.output<Item>>>(isPages);
   pages._zod.processJSONSchema = (...given) => array._zod.processJSONSchema?.(...given);
   return pages;
 }

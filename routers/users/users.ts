@@ -53,7 +53,7 @@ export const listFields = {
 };
 
 /** A page of all users, or of those that match `q`. */
-export const listInput = z
+const listInput = z
   .object(listFields)
   .refine(({ cursor, q }) => cursor === undefined || (q ? isSearchCursor(cursor, q) : isUserId(cursor)), {
     path: ['cursor'],

@@ -84,8 +84,6 @@ export function createAccounts(config: Config, parts: Parts) {
     mail: { outbox, record },
     exportAccount: createAccountExport({ database, publicUrl }),
     listActivity: activity.list,
-    /** For mails about what other modules do with an account. */
-    mails: { enqueue: outbox.enqueue, wake: outbox.wake },
     workers: [outbox, removal, createHousekeeping({ sweeps: [...mail.sweeps, sessions.sweep, activity.sweep], log })],
   };
 }

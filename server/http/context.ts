@@ -19,7 +19,6 @@ import type { Database } from '../parts/database/contract.ts';
 import { pagePaths } from '../shared/page-paths.ts';
 import { returnAddress } from '../shared/return-to.ts';
 import type { Uploads } from '../uploads/index.ts';
-import { version } from '../version.ts';
 import type { Webhooks } from '../webhooks/index.ts';
 import { credentialOf } from './authorization.ts';
 import { clientAddress } from './client-address.ts';
@@ -111,10 +110,6 @@ class RequestContext implements Context {
 
   get webhooks() {
     return this.#parts.webhooks;
-  }
-
-  get version() {
-    return version;
   }
 
   clientAddress() {

@@ -59,9 +59,7 @@ const union = (granted: string, asked: readonly string[]): string =>
 interface Parts {
   database: Database;
   activity: Activity;
-  /** Inserts an event with its mail, within the limit of acts that mail. */
-  record: Accounts['mail']['record'];
-  mails: Pick<Accounts['mails'], 'wake'>;
+  mail: Accounts['mail'];
 }
 
 /** Unexpired grants of the current epoch of a user who may log in, to an enabled application. */
@@ -110,7 +108,7 @@ export const recordEnd = (
 ): Promise<void> =>
   activity.record(tables, userId, { kind: 'grant-revoked', details: { application: name, ...details } }, caller);
 
-export const createGrants = ({ database, activity, record, mails }: Parts) => {
+export const createGrants = ({ database, activity, mail }: Parts) => {
   const { now } = database;
   const rowsById = prepared<GrantRow>();
 
@@ -139,7 +137,7 @@ export const createGrants = ({ database, activity, record, mails }: Parts) => {
     const { id: applicationId, name, trusted } = application;
     const event = { kind: 'grant-created', details: { application: name, applicationId } } as const;
     if (trusted && !isDevice) await activity.record(tables, user.id, event, caller);
-    else await record(tables, user, event, caller);
+    else await mail.record(tables, user, event, caller);
   };
 
   return {
@@ -220,7 +218,7 @@ export const createGrants = ({ database, activity, record, mails }: Parts) => {
           return id;
         }, user.id),
       );
-      mails.wake();
+      mail.outbox.wake();
       return saved;
     },
 

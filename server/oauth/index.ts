@@ -61,7 +61,7 @@ export function createOAuth({ appUrl: issuer }: Pick<Config, 'appUrl'>, parts: P
   const senders = new WeakMap<IncomingMessage, Sender>();
   const keys = createSigningKeys({ database, secrets });
   const proofs = createProofs(store);
-  const grants = createGrants({ database, activity, record: accounts.mail.record, mails: accounts.mails });
+  const grants = createGrants({ database, activity, mail: accounts.mail });
   let current: { made: number; keyIds: string; provider: Provider } | undefined;
 
   /** One for each set of keys: the library reads them only when it is made. */

@@ -21,7 +21,7 @@ interface Parts {
   ownOnly: boolean;
 }
 
-export interface AvatarChange {
+interface AvatarChange {
   userId: string;
   former: string | null;
   next: string | null;

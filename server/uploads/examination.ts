@@ -15,7 +15,7 @@ const BYTES_PER_MS = 1000;
 const outcomes = ['clean', 'infected', 'unknown', 'allowed', 'failed'] as const;
 
 /** `allowed`: the scanner is away, and SCAN_DOWN is `allow`. */
-export type Examined = Verdict | { result: 'allowed' };
+type Examined = Verdict | { result: 'allowed' };
 
 interface Parts {
   scanner: Scanner;

@@ -36,7 +36,7 @@ interface Parts {
   log: Log;
 }
 
-export interface AddressOptions {
+interface AddressOptions {
   /** Seconds. */
   expiresIn: number;
   /** The name under which browsers save the file; without one they may show it. */

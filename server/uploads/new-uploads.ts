@@ -35,7 +35,7 @@ interface Parts {
   isScanned: boolean;
 }
 
-export interface UploadAddress {
+interface UploadAddress {
   presignedUrl: string;
   /** Empty for a private file. */
   publicUrl: string;
@@ -46,7 +46,7 @@ export interface UploadAddress {
   parts?: Division;
 }
 
-export interface StoredImage {
+interface StoredImage {
   url: string;
   size: number;
   width: number;

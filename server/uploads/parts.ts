@@ -33,7 +33,7 @@ export function divide(bytes: number): Division | undefined {
   return { size, count: Math.ceil(bytes / size) };
 }
 
-export interface PartAddresses {
+interface PartAddresses {
   addresses: { part: number; size: number; presignedUrl: string }[];
   /** Seconds. */
   expiresIn: number;

@@ -40,10 +40,7 @@ const MAX_SWEPT = 50;
 const stored = ['kept', 'replaced'] as const;
 
 /** An image whose variants are to be made. */
-export type DueImage = Pick<
-  Upload,
-  'objectKey' | 'userId' | 'size' | 'width' | 'height' | 'placeholder' | 'variants'
-> & {
+type DueImage = Pick<Upload, 'objectKey' | 'userId' | 'size' | 'width' | 'height' | 'placeholder' | 'variants'> & {
   purpose: ImagePurpose;
 };
 

@@ -74,7 +74,7 @@ export function createWebhooks({ webhooks: { concurrency } }: Pick<Config, 'webh
     readEvents: events.byIds,
     users: accounts.users,
     mailAdministrators: accounts.administration.mailAdministrators,
-    wakeMails: accounts.administration.wakeMails,
+    wakeMails: accounts.mail.outbox.wake,
     logoutMessages,
     sender,
     secrets,

@@ -35,7 +35,6 @@ export const createAdministration = (
 ) => ({
   users: createManagedUsers({ ...parts, activity, ...credentials, customFields: users.customFields }),
   mailAdministrators: createMailAdministrators(parts.outbox),
-  wakeMails: parts.outbox.wake,
   acts: createAccountActs({
     ...parts,
     impersonation,

@@ -36,7 +36,7 @@ export const TOTP = 'totp' as const satisfies OwnMethod;
 export const RECOVERY = 'recovery' as const satisfies OwnMethod;
 
 /** A method added to the password: an identity (by provider name), passkey, authenticator app or recovery code. */
-export interface AddedMethod {
+interface AddedMethod {
   method: LoginMethod;
   proven: boolean;
   /** Milliseconds since 1970, by the clock of the process that added it. */
@@ -158,7 +158,7 @@ export async function removeMethods(
 }
 
 /** The other things to remove and revoke, and the mail to send. */
-export interface OwnerActs {
+interface OwnerActs {
   consents: Pick<Consents, 'removeSince'>;
   tokens: Pick<OneTimeTokens, 'revokeAll'>;
   record: RecordEvent;

@@ -36,7 +36,6 @@ export {
   accountOf,
   type DeleteUser,
   existing,
-  type ListedUser,
   type LockedId,
   type LockedUser,
   type LoginAccount,

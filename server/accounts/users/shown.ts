@@ -14,7 +14,7 @@ export const toListed = ({ id, name, email, avatar, provider, createdAt }: Liste
   createdAt: Math.floor(createdAt / 1000),
 });
 
-export type PublicUser = ReturnType<typeof toListed> & Record<OptionalProfileField, string>;
+type PublicUser = ReturnType<typeof toListed> & Record<OptionalProfileField, string>;
 
 const toPublicUser = (account: Account): PublicUser => {
   // Runs on every profile read: adding to the new object costs less than merging two.

@@ -1,12 +1,8 @@
 import { ServiceError } from '../../errors.ts';
+import { isPages, type Pages } from '../../lib/pages.ts';
 
 /** The maximum number of rows in a response that is not streamed. */
 const MAX_COLLECTED = 10_000;
-
-type Pages = AsyncIterable<unknown[]>;
-
-const isPages = (value: unknown): value is Pages =>
-  typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
 
 /** The JSON text of an object with values that are streams of rows. Reads one page at a time while the text is sent. */
 export async function* jsonOf(output: object): AsyncGenerator<string> {

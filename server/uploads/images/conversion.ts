@@ -46,7 +46,7 @@ export interface WebpImage {
 }
 
 /** Smaller pictures of an image, by width, and its ThumbHash in Base64. */
-export interface Derived {
+interface Derived {
   variants: WebpImage[];
   placeholder: string;
 }

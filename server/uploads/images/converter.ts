@@ -21,7 +21,7 @@ const IDLE_MS = 10_000;
 const HANGING_MS = (MAX_SECONDS + 5) * 1000;
 
 /** An image in the conversion process that passed the cost check. */
-export interface OpenImage {
+interface OpenImage {
   /** True if it needs so much memory that it must be converted alone. */
   isHeavy: boolean;
   /** Makes the picture and smaller ones of these widths. Call at most once. Rejects with ServiceError. */

@@ -56,8 +56,7 @@ const granted = async () => {
   const grants = createGrants({
     database: parts.database,
     activity: createActivity(parts.database, { keptDays: 1 }),
-    record: rules.accounts.mail.record,
-    mails: rules.accounts.mails,
+    mail: rules.accounts.mail,
   });
   const asked = { user, application, scopes: ['profile:read'], resources: [config.appUrl] };
   const grantId = await grants.save({ ...asked, sessionId: opened?.id ?? '' }, backgroundJob);

@@ -92,7 +92,6 @@ beforeAll(async () => {
       log,
     }),
     pingDatabase: () => database.ping(),
-    version: '1',
   });
 });
 afterEach(() => {

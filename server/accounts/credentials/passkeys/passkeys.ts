@@ -53,7 +53,7 @@ interface Registration {
 }
 
 /** Whose passkeys they are, in the words of WebAuthn: for signals to the browser (Level 3, section 5.1.10). */
-export interface PasskeyOwner {
+interface PasskeyOwner {
   rpId: string;
   /** In base64url. */
   userHandle: string;

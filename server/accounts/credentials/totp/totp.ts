@@ -31,7 +31,7 @@ const SETUP_LIFE_MS = 10 * 60_000;
 const storedSetup = z.object({ sealed: z.string() });
 
 /** The state of a user's authenticator app. `enabledAt` in milliseconds since 1970; undefined without an app. */
-export interface TotpStatus {
+interface TotpStatus {
   enabledAt: number | undefined;
   recoveryCodesLeft: number;
 }

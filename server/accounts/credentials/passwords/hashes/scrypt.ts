@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import { base64, fromBase64, isSameHash, isWholeKey } from './bytes.ts';
 import type { ForeignHash, HashFamily } from './foreign-hash.ts';
 
-export interface ScryptCost {
+interface ScryptCost {
   /** The logarithm of N. */
   logN: number;
   r: number;

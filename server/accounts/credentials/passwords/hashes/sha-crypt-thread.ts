@@ -15,7 +15,7 @@ export interface ShaCryptTask {
 const alphabet = './0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
 /** Comments give the step numbers of the specification. */
-export function shaCryptHash({ digest, password, salt: saltText, rounds }: ShaCryptTask): string {
+function shaCryptHash({ digest, password, salt: saltText, rounds }: ShaCryptTask): string {
   const sum = (...parts: Buffer[]) => hash(digest, Buffer.concat(parts), 'buffer');
   const [key, salt] = [Buffer.from(password), Buffer.from(saltText)];
   // Steps 4 to 8.
