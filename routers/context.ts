@@ -12,18 +12,22 @@ import type { Language } from '../server/shared/texts/languages.ts';
 import type { Uploads } from '../server/uploads/index.ts';
 import type { Webhooks } from '../server/webhooks/index.ts';
 
-/** A procedure's view of its request over REST or tRPC, one per call. Implemented by `server/http/context.ts`. */
-export interface Context {
+/** What the procedures call: `createRules` in `server/assemble.ts`. */
+export interface Rules {
   accounts: Accounts;
   access: Access;
   applications: Applications;
   /** Undefined with CHALLENGE=off. */
   challenges: Challenges | undefined;
-  oauth: Pick<OAuth, 'access' | 'answerDevice' | 'checkLogout' | 'proceed'>;
+  oauth: OAuth;
   events: Events;
   limits: Limits;
   uploads: Uploads;
   webhooks: Webhooks;
+}
+
+/** A procedure's view of its request over REST or tRPC, one per call. Implemented by `server/http/context.ts`. */
+export interface Context extends Rules {
   /** The client's IP address, an IPv6 address in full. */
   clientAddress(): string;
   /** The header Challenge-Solution, untrusted text; empty if missing. */

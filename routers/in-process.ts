@@ -1,18 +1,12 @@
 import { newToken } from '../server/lib/random-token.ts';
-import type { Context } from './context.ts';
+import type { Context, Rules } from './context.ts';
 import { createCaller } from './index.ts';
 
 /**
  * The procedures without HTTP, for code in this process as the service `name`. There is no session; cookies and
  * statuses are ignored. Rejects with TRPCError, with the ServiceError as `cause`.
  */
-export const inProcessCaller = (
-  name: string,
-  parts: Pick<
-    Context,
-    'accounts' | 'access' | 'applications' | 'oauth' | 'events' | 'limits' | 'uploads' | 'webhooks' | 'pingDatabase'
-  >,
-) =>
+export const inProcessCaller = (name: string, parts: Omit<Rules, 'challenges'> & Pick<Context, 'pingDatabase'>) =>
   createCaller({
     ...parts,
     service: name,

@@ -49,16 +49,8 @@ export async function createService(
   const { database, store, objects } = parts;
   const embeddedProvider = devIdentityProvider(config, { store, secrets, log });
   const identityProviders = openIdentityProviders(embeddedProvider?.clients ?? config.identityProviders);
-  const { accounts, access, applications, challenges, oauth, events, limits, uploads, webhooks } = createRules(
-    config,
-    parts,
-    {
-      identityProviders,
-      secrets,
-      texts,
-      log,
-    },
-  );
+  const rules = createRules(config, parts, { identityProviders, secrets, texts, log });
+  const { accounts, events, oauth, uploads, webhooks } = rules;
   const workers = [
     ...accounts.workers,
     uploads.inspection,
@@ -72,15 +64,7 @@ export async function createService(
   gauges(async () => ({ account_key_value_store_up: await isUp(store) }));
   const stopping = new AbortController();
   const app = createApp(config, {
-    accounts,
-    access,
-    applications,
-    challenges,
-    oauth,
-    events,
-    limits,
-    uploads,
-    webhooks,
+    rules,
     database,
     store,
     objects,

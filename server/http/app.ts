@@ -1,19 +1,12 @@
 import Koa from 'koa';
-import type { Access } from '../access/index.ts';
+import type { Rules } from '../../routers/context.ts';
 import type { Accounts } from '../accounts/index.ts';
-import type { Applications } from '../applications/index.ts';
-import type { Challenges } from '../challenge/index.ts';
 import type { Config } from '../config/index.ts';
-import type { Events } from '../events/index.ts';
-import type { Limits } from '../limits/index.ts';
-import type { OAuth } from '../oauth/index.ts';
 import type { Database } from '../parts/database/contract.ts';
 import type { KeyValueStore } from '../parts/key-value/contract.ts';
 import type { ObjectStorage } from '../parts/object-storage/contract.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Texts } from '../texts/index.ts';
-import type { Uploads } from '../uploads/index.ts';
-import type { Webhooks } from '../webhooks/index.ts';
 import { docs } from './api/docs.ts';
 import { rest } from './api/rest.ts';
 import { rpc } from './api/rpc.ts';
@@ -35,15 +28,7 @@ import { files } from './web/files.ts';
 import { designPage, pages } from './web/pages.ts';
 
 interface Parts {
-  accounts: Accounts;
-  access: Access;
-  applications: Applications;
-  challenges: Challenges | undefined;
-  oauth: OAuth;
-  events: Events;
-  limits: Limits;
-  uploads: Uploads;
-  webhooks: Webhooks;
+  rules: Rules;
   database: Database;
   store: KeyValueStore;
   objects: ObjectStorage;
@@ -57,41 +42,13 @@ interface Parts {
 /** The HTTP application: middleware in the order in which a request passes through it. */
 export function createApp(
   config: Config,
-  {
-    accounts,
-    access,
-    applications,
-    challenges,
-    oauth,
-    events,
-    limits,
-    uploads,
-    webhooks,
-    database,
-    store,
-    objects,
-    devIdentityProvider,
-    texts,
-    log,
-    stopping,
-  }: Parts,
+  { rules, database, store, objects, devIdentityProvider, texts, log, stopping }: Parts,
 ): Koa {
+  const { accounts, oauth, limits } = rules;
   const app = new Koa();
   // Cacheable responses set their own header: most responses are about one user and one moment.
   const headers = { ...securityHeaders(config), 'Cache-Control': 'no-store' };
-  const createContext = contextFactory(config, {
-    accounts,
-    access,
-    applications,
-    challenges,
-    oauth,
-    events,
-    limits,
-    uploads,
-    webhooks,
-    database,
-    stopping,
-  });
+  const createContext = contextFactory(config, { rules, database, stopping });
   const lists = { identityProviders: accounts.providers.names };
 
   app.use(async (ctx, next) => {

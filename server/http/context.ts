@@ -1,25 +1,16 @@
 import { finished } from 'node:stream';
 import type { Context as KoaContext } from 'koa';
-import type { Context } from '../../routers/context.ts';
-import type { Access } from '../access/index.ts';
+import type { Context, Rules } from '../../routers/context.ts';
 import type { Scope } from '../access/scopes.ts';
-import type { Accounts } from '../accounts/index.ts';
 import type { Session } from '../accounts/sessions/index.ts';
-import type { Applications } from '../applications/index.ts';
-import type { Challenges } from '../challenge/index.ts';
 import type { Config } from '../config/index.ts';
 import { createServiceTokens, type ServiceTokens } from '../config/service-tokens.ts';
 import { ServiceError } from '../errors.ts';
-import type { Events } from '../events/index.ts';
 import { type Credential, challengeOf } from '../lib/credential.ts';
 import { newToken } from '../lib/random-token.ts';
-import type { Limits } from '../limits/index.ts';
-import type { OAuth } from '../oauth/index.ts';
 import type { Database } from '../parts/database/contract.ts';
 import { pagePaths } from '../shared/page-paths.ts';
 import { returnAddress } from '../shared/return-to.ts';
-import type { Uploads } from '../uploads/index.ts';
-import type { Webhooks } from '../webhooks/index.ts';
 import { credentialOf } from './authorization.ts';
 import { clientAddress } from './client-address.ts';
 import { browserCookie, readBrowserCookie } from './cookies/browser.ts';
@@ -31,15 +22,7 @@ import { readStateCookie, stateCookies } from './cookies/state.ts';
 import { isAskedOnOurPages } from './security.ts';
 
 interface Parts {
-  accounts: Accounts;
-  access: Access;
-  applications: Applications;
-  challenges: Challenges | undefined;
-  oauth: Pick<OAuth, 'access' | 'answerDevice' | 'checkLogout' | 'proceed'>;
-  events: Events;
-  limits: Limits;
-  uploads: Uploads;
-  webhooks: Webhooks;
+  rules: Rules;
   database: Database;
   /** Aborted when the shutdown of the process begins. */
   stopping: AbortSignal;
@@ -77,39 +60,39 @@ class RequestContext implements Context {
   }
 
   get accounts() {
-    return this.#parts.accounts;
+    return this.#parts.rules.accounts;
   }
 
   get access() {
-    return this.#parts.access;
+    return this.#parts.rules.access;
   }
 
   get applications() {
-    return this.#parts.applications;
+    return this.#parts.rules.applications;
   }
 
   get challenges() {
-    return this.#parts.challenges;
+    return this.#parts.rules.challenges;
   }
 
   get oauth() {
-    return this.#parts.oauth;
+    return this.#parts.rules.oauth;
   }
 
   get events() {
-    return this.#parts.events;
+    return this.#parts.rules.events;
   }
 
   get limits() {
-    return this.#parts.limits;
+    return this.#parts.rules.limits;
   }
 
   get uploads() {
-    return this.#parts.uploads;
+    return this.#parts.rules.uploads;
   }
 
   get webhooks() {
-    return this.#parts.webhooks;
+    return this.#parts.rules.webhooks;
   }
 
   clientAddress() {
