@@ -4,7 +4,7 @@ import { type TRPC_ERROR_CODE_KEY, TRPC_ERROR_CODES_BY_KEY } from '@trpc/server/
 import { ZodError } from 'zod';
 import type { Scope } from '../server/access/scopes.ts';
 import type { DeviceRequest, LoginRequest, Session } from '../server/accounts/sessions/index.ts';
-import type { Caller } from '../server/activity/caller.ts';
+import type { Acting, Caller } from '../server/activity/caller.ts';
 import { type ErrorCode, type ErrorDetails, ServiceError } from '../server/errors.ts';
 import { type Credential, challengeOf } from '../server/lib/credential.ts';
 import type { Context } from './context.ts';
@@ -179,11 +179,11 @@ async function sessionBy(ctx: Context, credential: Credential, scope: Scope | un
 }
 
 /** Who acts in the caller's session: its user, or the administrator who acts for the user. */
-const actorIn = ({ session }: Context): Pick<Caller, 'actor' | 'actorId'> =>
+const actorIn = ({ session }: Context): Acting =>
   session?.actor ? { actor: 'administrator', actorId: session.actor.id } : { actor: 'user' };
 
 /** The caller and its origin; by default the actor of the session. */
-export const callerOf = (ctx: Context, acting: Pick<Caller, 'actor' | 'actorId'> = actorIn(ctx)): Caller => ({
+export const callerOf = (ctx: Context, acting: Acting = actorIn(ctx)): Caller => ({
   ...acting,
   clientAddress: ctx.clientAddress(),
   userAgent: ctx.userAgent(),

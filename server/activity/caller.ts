@@ -3,11 +3,15 @@ import type { Language } from '../shared/texts/languages.ts';
 /** Who acts on an account: its user, an administrator, an operator at the command line, or another service, by name. */
 export type Actor = 'user' | 'administrator' | 'operator' | `service:${string}`;
 
+/** `actorId`: the user id of an administrator. */
+export type Acting =
+  | { actor: 'administrator'; actorId: string }
+  | { actor: Exclude<Actor, 'administrator'>; actorId?: never };
+
 /** Who acts on an account, and from where. */
-export interface Caller {
-  actor: Actor;
-  /** The user id of an administrator. */
-  actorId?: string;
+export type Caller = Acting & Request;
+
+interface Request {
   /** Empty without a request, as in a background job. */
   clientAddress: string;
   /** The header User-Agent: untrusted text. */

@@ -15,7 +15,7 @@ import {
   type WriteTables,
 } from '../parts/database/contract.ts';
 import { deleteInBatches } from '../workers/sweep.ts';
-import { backgroundJob, type Caller } from './caller.ts';
+import { type Acting, backgroundJob, type Caller } from './caller.ts';
 import { deviceOf } from './devices.ts';
 import type { DetailsOf, EventKind, NewEvent } from './kinds.ts';
 
@@ -112,7 +112,7 @@ export const createActivity = (database: Database, { keptDays }: { keptDays: num
       tables: AllTables,
       userId: string,
       kind: Kind,
-      { actor, actorId }: Pick<Caller, 'actor' | 'actorId'>,
+      { actor, actorId }: Acting,
     ): Promise<DetailsOf<Kind> | undefined> {
       const latest = await tables
         .selectFrom('activity')

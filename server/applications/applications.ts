@@ -130,7 +130,7 @@ export const createApplicationActs = (needs: ApplicationNeeds) => {
     act: (tables: AllTables) => Promise<Result & { name: string }>,
   ): Promise<Result & { name: string }> => {
     const { actor, actorId } = caller;
-    if (actor === 'administrator') await limits.enforce('administration', actorId ?? '');
+    if (actor === 'administrator') await limits.enforce('administration', actorId);
     return database.transaction(async (em, tables) => {
       await lockStillAdministrator(em, caller);
       const done = await act(tables);

@@ -95,7 +95,7 @@ export const createWebhookActs = ({ database, limits, recordUnmailed, sender, se
     act: (tables: AllTables) => Promise<Result & { url: string }>,
   ): Promise<Result & { url: string }> => {
     const { actor, actorId } = caller;
-    if (actor === 'administrator') await limits.enforce('administration', actorId ?? '');
+    if (actor === 'administrator') await limits.enforce('administration', actorId);
     const result = await database.transaction(async (em, tables) => {
       await lockStillAdministrator(em, caller);
       if (event === 'webhook-added') await lockShared(em, 'webhooks');

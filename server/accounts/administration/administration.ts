@@ -90,7 +90,7 @@ export const createAccountActs = ({
     caller: Caller,
     { takesAway = false, act }: Act<Result>,
   ): Promise<Result> => {
-    if (caller.actor === 'administrator') await limits.enforce('administration', caller.actorId ?? '');
+    if (caller.actor === 'administrator') await limits.enforce('administration', caller.actorId);
     const result = await database.transaction(async (em, tables) => {
       const user = await lockUser(em, { id });
       if (!user) throw new ServiceError('NOT_FOUND', { message: 'User not found' });

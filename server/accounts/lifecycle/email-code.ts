@@ -81,9 +81,9 @@ interface Needs {
 }
 
 /** The login of a browser; `browser` is its id. */
-export interface CodeRequest extends LoginRequest {
+export type CodeRequest = LoginRequest & {
   browser: string;
-}
+};
 
 /** `isOver`: that was the last guess. */
 type CodeOutcome = Entry | { result: 'wrong-code'; isOver: boolean };

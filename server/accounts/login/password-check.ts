@@ -27,10 +27,10 @@ export interface CheckedPassword {
 }
 
 /** The request that contains a password: a login, maybe from a known device, or one in a session. */
-interface PasswordRequest extends Caller {
+type PasswordRequest = Caller & {
   deviceCookie?: string | undefined;
   session?: Session;
-}
+};
 
 export type PasswordCheck = (
   given: { email: string; password: string },

@@ -31,13 +31,13 @@ export interface GivenFactor {
 }
 
 /** The request that contains the factor. */
-export interface FactorRequest extends Caller {
+export type FactorRequest = Caller & {
   /** The id of the browser. */
   browser: string;
   deviceCookie?: string | undefined;
   /** The session, for reauthentication. */
   session?: Session;
-}
+};
 
 interface Parts {
   database: Database;

@@ -52,16 +52,14 @@ export async function endAdministrator(em: EntityManager, tables: AllTables, use
 /** FORBIDDEN if the caller has been demoted, blocked or deleted since the call began. */
 export async function requireStillAdministrator(tables: ReadTables, { actor, actorId }: Caller): Promise<void> {
   if (actor !== 'administrator') return;
-  const found = await activeAdministrators(tables)
-    .where('id', '=', actorId ?? '')
-    .executeTakeFirst();
+  const found = await activeAdministrators(tables).where('id', '=', actorId).executeTakeFirst();
   if (!found) throw new ServiceError('FORBIDDEN');
 }
 
 /** The same. The role ends only after the transaction: what depends on it is then stored. */
 export async function lockStillAdministrator(em: EntityManager, { actor, actorId }: Caller): Promise<void> {
   if (actor !== 'administrator') return;
-  const user = await lockUser(em, { id: actorId ?? '' });
+  const user = await lockUser(em, { id: actorId });
   if (!user?.isActiveAdministrator) throw new ServiceError('FORBIDDEN');
 }
 

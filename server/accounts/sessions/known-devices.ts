@@ -56,10 +56,10 @@ export function isDeviceCookie(text: string): boolean {
 }
 
 /** A request that logs in, or makes a device known otherwise. */
-export interface DeviceRequest extends Caller {
+export type DeviceRequest = Caller & {
   /** The device cookie of the request, if well-formed. */
   deviceCookie: string | undefined;
-}
+};
 
 /** The columns of a user that marks depend on. */
 type UserWithDevices = Pick<User, 'id'> & { [Field in 'deviceEpoch' | 'deviceMarks']?: User[Field] };

@@ -93,10 +93,10 @@ export interface Login {
   deviceCookie: string;
 }
 
-export interface LoginRequest extends DeviceRequest {
+export type LoginRequest = DeviceRequest & {
   /** The session token of the request. */
   formerToken: string | undefined;
-}
+};
 
 /** The credential that opens a session. */
 export interface Credential extends StoredCredential {
