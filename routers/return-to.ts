@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { ServiceError } from '../server/errors.ts';
+import { invalidField } from '../server/errors.ts';
 import type { Context } from './context.ts';
 
 /** The input `returnTo`: a final location in place of an account page. */
@@ -26,8 +26,7 @@ export function admitReturn(ctx: Context, asked: string | undefined): string | u
   if (asked === undefined) return undefined;
   const admitted = ctx.returnAddress(asked);
   if (admitted !== undefined) return admitted;
-  const message = 'Must be a path, or an address on an origin of ALLOWED_ORIGINS';
-  throw new ServiceError('VALIDATION_FAILED', { details: { returnTo: { message, rule: 'not_allowed' } } });
+  throw invalidField('returnTo', 'not_allowed', 'Must be a path, or an address on an origin of ALLOWED_ORIGINS');
 }
 
 /** The field `returnTo` of an answer. The stored target is checked again: the origin may no longer be allowed. */

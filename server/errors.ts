@@ -109,6 +109,14 @@ export class ServiceError extends Error {
 
 export const statusOf = (code: ErrorCode): number => catalogue[code][0];
 
+/** VALIDATION_FAILED by one field. `options.message` replaces the general message. */
+export const invalidField = (
+  field: string,
+  rule: string,
+  message: string,
+  options: Pick<ErrorOptions, 'message' | 'cause'> = {},
+): ServiceError => new ServiceError('VALIDATION_FAILED', { ...options, details: { [field]: { message, rule } } });
+
 /** A part (database, key-value store) does not respond: 503, retry soon. */
 export const unavailable = (cause: unknown): ServiceError =>
   new ServiceError('SERVICE_UNAVAILABLE', { cause, retryAfter: 1 });

@@ -8,7 +8,7 @@ import type { Application, ApplicationKind } from '../../entities/index.ts';
 import { lockStillAdministrator } from '../accounts/sessions/index.ts';
 import type { Caller } from '../activity/caller.ts';
 import type { Activity } from '../activity/index.ts';
-import { ServiceError } from '../errors.ts';
+import { invalidField, ServiceError } from '../errors.ts';
 import { hashOf, newToken } from '../lib/random-token.ts';
 import type { Limits } from '../limits/index.ts';
 import { type AllTables, columnsOf, type Database, nowOf, type ReadTables, sql } from '../parts/database/contract.ts';
@@ -97,10 +97,8 @@ export const toListed = ({ trusted, publicKeys, ...row }: ApplicationRow): Liste
 
 const noApplication = () => new ServiceError('NOT_FOUND', { message: 'There is no such application' });
 
-const noLogins = () => {
-  const message = 'Nobody logs in to applications of this kind';
-  return new ServiceError('VALIDATION_FAILED', { details: { backchannelLogoutUri: { message, rule: 'not_allowed' } } });
-};
+const noLogins = () =>
+  invalidField('backchannelLogoutUri', 'not_allowed', 'Nobody logs in to applications of this kind');
 
 export interface ApplicationNeeds {
   database: Database;

@@ -1,7 +1,7 @@
 import { LockMode } from '@mikro-orm/core';
 import { storedAvatarVariants, Upload, type UploadState, User } from '../../entities/index.ts';
 import { backgroundJob, type Caller } from '../activity/caller.ts';
-import { ServiceError } from '../errors.ts';
+import { invalidField } from '../errors.ts';
 import { type AllTables, type Database, sql } from '../parts/database/contract.ts';
 import type { ObjectStorage } from '../parts/object-storage/contract.ts';
 import type { Deletions } from './deletions.ts';
@@ -42,9 +42,9 @@ export function createAvatars({ database, objects, deletions, ownOnly }: Parts) 
       const [formerKey, nextKey] = [keyOf(former), keyOf(next)];
       if (formerKey && formerKey !== nextKey) await markReplaced(database, tables, formerKey, userId);
       const upload = nextKey === undefined ? undefined : await restore(tables, nextKey, userId);
-      if (upload?.state === 'doomed') throw refused('deleted', 'This image has been deleted');
+      if (upload?.state === 'doomed') throw invalidField('avatar', 'deleted', 'This image has been deleted');
       if (ownOnly && next && !(upload && isImage(upload)))
-        throw refused('own_upload', 'Must be the URL of an image that was uploaded here');
+        throw invalidField('avatar', 'own_upload', 'Must be the URL of an image that was uploaded here');
       return nextKey && upload && isImage(upload) ? storedAvatarVariants(nextKey, upload.variants) : null;
     },
 
@@ -85,9 +85,6 @@ export function createAvatars({ database, objects, deletions, ownOnly }: Parts) 
  */
 export const addressPattern = (objects: Pick<ObjectStorage, 'publicUrl'>, objectKey: string): string =>
   `${objects.publicUrl(objectKey.replace(/\.\w+$/, ''))}%`;
-
-const refused = (rule: string, message: string) =>
-  new ServiceError('VALIDATION_FAILED', { details: { avatar: { message, rule } } });
 
 export type Avatars = ReturnType<typeof createAvatars>;
 

@@ -70,7 +70,7 @@ export function createExamination({ scanner, allowsWhenDown, log }: Parts) {
       const examined = await examine({ bytes: Readable.from(pieces), size }, IMAGE_MS);
       if (examined.result === 'infected') {
         log.info({ finding: examined.finding }, 'an image is not clean and is refused');
-        throw refusedImage('The scanner found malware in this file', 'infected');
+        throw refusedImage('infected', 'The scanner found malware in this file');
       }
       if (examined.result === 'unknown')
         throw unavailable(new Error(`the scanner refused an image: ${examined.answer}`));

@@ -3,7 +3,7 @@ import { extname } from 'node:path';
 import { type Variant, variantKey, variantsIn } from '../../entities/index.ts';
 import type { Caller } from '../activity/caller.ts';
 import type { Config } from '../config/index.ts';
-import { ServiceError } from '../errors.ts';
+import { invalidField, ServiceError } from '../errors.ts';
 import { extensionOf, isUploadType, type UploadType } from '../lib/media-types.ts';
 import type { ObjectStorage, Visibility } from '../parts/object-storage/contract.ts';
 import type { ImagePurpose } from '../shared/image-limits.ts';
@@ -67,14 +67,14 @@ export function createNewUploads(
     } catch (error) {
       if (!(error instanceof QuotaExceeded)) throw error;
       const { used } = await usage.of(reservation.userId);
-      throw invalid(field, 'quota', `You use ${used} of ${quota} bytes; ${bytesOf(reservation)} more do not fit`);
+      throw invalidField(field, 'quota', `You use ${used} of ${quota} bytes; ${bytesOf(reservation)} more do not fit`);
     }
   };
 
   const requireType = (contentType: string): UploadType => {
     const type = contentType.toLowerCase();
     if (isUploadType(type) && types.includes(type)) return type;
-    throw invalid('contentType', 'not_allowed', `Must be one of ${types.join(', ')}`);
+    throw invalidField('contentType', 'not_allowed', `Must be one of ${types.join(', ')}`);
   };
 
   const commit = async (upload: Pick<UploadRecord, 'objectKey' | 'userId'>, caller: Caller): Promise<void> => {
@@ -92,7 +92,7 @@ export function createNewUploads(
       { contentType, size, visibility }: { contentType: string; size: number; visibility: Visibility },
     ): Promise<UploadAddress> {
       const type = requireType(contentType);
-      if (size > maxBytes) throw invalid('size', 'too_large', `Must be at most ${maxBytes} bytes`);
+      if (size > maxBytes) throw invalidField('size', 'too_large', `Must be at most ${maxBytes} bytes`);
       const key = newKey(visibility, extensionOf(type));
       const declared = { objectKey: key, userId, purpose: 'direct', contentType: type, size, isScanned } as const;
       await reserve({ ...declared, lifeMs: ADDRESS_SECONDS * 1000, marginMs: FIRST_CHECK_MS }, 'size');
@@ -176,9 +176,6 @@ export const toVariant = ({ bytes, width, height }: WebpImage): Variant => ({ wi
 
 /** The key contains no user input and cannot be guessed. */
 const newKey = (visibility: Visibility, extension: string): string => keyIn(visibility, `${randomUUID()}.${extension}`);
-
-const invalid = (field: string, rule: string, message: string) =>
-  new ServiceError('VALIDATION_FAILED', { details: { [field]: { message, rule } } });
 
 /** Undefined unless its variants were made. */
 function pictureIn({ width, height, placeholder, variants, variantsFor }: UploadRecord): Picture | undefined {

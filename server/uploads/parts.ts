@@ -4,7 +4,7 @@
  */
 
 import type { UploadState } from '../../entities/index.ts';
-import { ServiceError } from '../errors.ts';
+import { invalidField } from '../errors.ts';
 import type { ObjectStorage, StoredPart } from '../parts/object-storage/contract.ts';
 import { LEASE_MS, type UploadLeases } from './leases.ts';
 import { notFound, sentTo } from './names.ts';
@@ -49,7 +49,7 @@ export function createParts({ objects, records, leases }: Parts) {
   /** Rejects with VALIDATION_FAILED unless the file is sent in parts and unfinished, with NOT_FOUND if it has expired. */
   const requireDivision = ({ size, state, scan, confirmedVersion, expiredForMs }: UploadRecord): Division => {
     const division = divide(size);
-    if (!division) throw invalid('key', 'not_in_parts', 'This file is sent in one piece');
+    if (!division) throw invalidField('key', 'not_in_parts', 'This file is sent in one piece');
     if (!isOpen(state) || scan === 'looking' || confirmedVersion !== null) throw complete();
     if (expiredForMs >= PARTS_MS) throw notFound();
     return division;
@@ -74,7 +74,7 @@ export function createParts({ objects, records, leases }: Parts) {
     /** Addresses that accept one part each, of exactly its size. */
     async presign(upload: UploadRecord, parts: readonly number[]): Promise<PartAddresses> {
       const { size, count } = requireDivision(upload);
-      if (parts.some((part) => part > count)) throw invalid('parts', 'too_large', `Must be at most ${count}`);
+      if (parts.some((part) => part > count)) throw invalidField('parts', 'too_large', `Must be at most ${count}`);
       // It was sent whole, or its parts were joined.
       if (upload.multipartId === null && (await objects.find(sentTo(upload), 1))?.size === upload.size)
         throw complete();
@@ -108,7 +108,7 @@ export function createParts({ objects, records, leases }: Parts) {
       // They were joined, by a call that got no answer.
       if (!parts) return true;
       const missing = missingOf(parts, size);
-      if (missing.length > 0) throw invalid('parts', 'missing', `Not yet uploaded: ${missing.join(', ')}`);
+      if (missing.length > 0) throw invalidField('parts', 'missing', `Not yet uploaded: ${missing.join(', ')}`);
       return objects.joinParts({ key, id }, parts);
     },
 
@@ -124,7 +124,7 @@ export function createParts({ objects, records, leases }: Parts) {
   };
 }
 
-const complete = () => invalid('key', 'complete', 'This file is complete');
+const complete = () => invalidField('key', 'complete', 'This file is complete');
 
 /** True until the file is stored, or waits for its deletion. */
 const isOpen = (state: UploadState): boolean => state === 'expected' || state === 'pending';
@@ -137,6 +137,3 @@ function missingOf(stored: readonly StoredPart[], bytes: number): number[] {
     (part) => sizes.get(part) !== Math.min(size, bytes - (part - 1) * size),
   );
 }
-
-const invalid = (field: string, rule: string, message: string) =>
-  new ServiceError('VALIDATION_FAILED', { details: { [field]: { message, rule } } });

@@ -1,6 +1,6 @@
 import { v7 as uuidv7 } from 'uuid';
 import type { Consent } from '../../../entities/index.ts';
-import { ServiceError } from '../../errors.ts';
+import { invalidField } from '../../errors.ts';
 import { type AllTables, columnsOf, type Database, sql, type WriteTables } from '../../parts/database/contract.ts';
 
 /** Maximum versions in the list of a user. */
@@ -10,10 +10,7 @@ const MAX_LISTED = 100;
 const listedFields = ['version', 'createdAt'] as const;
 export type ListedConsent = Pick<Consent, (typeof listedFields)[number]>;
 
-const refusal = (rule: string, message: string, field: string) =>
-  new ServiceError('VALIDATION_FAILED', { details: { [field]: { message, rule } } });
-
-const changed = (field: string) => refusal('terms_changed', 'These are not the current terms', field);
+const changed = (field: string) => invalidField(field, 'terms_changed', 'These are not the current terms');
 
 /** The accepted versions of the terms, by user. Without a `current` version nobody is asked to accept anything. */
 export const createConsents = ({ database, current }: { database: Database; current: string | undefined }) => {
@@ -48,7 +45,7 @@ export const createConsents = ({ database, current }: { database: Database; curr
       termsVersion?: string | undefined;
     }): void {
       if (current === undefined) return;
-      if (!acceptTerms) throw refusal('terms_not_accepted', 'The terms must be accepted', 'acceptTerms');
+      if (!acceptTerms) throw invalidField('acceptTerms', 'terms_not_accepted', 'The terms must be accepted');
       if (termsVersion !== current) throw changed('acceptTerms');
     },
 

@@ -1,5 +1,5 @@
 import type { Context } from 'koa';
-import { ServiceError } from '../../errors.ts';
+import { invalidField, ServiceError } from '../../errors.ts';
 import { lazy } from '../../lib/lazy.ts';
 import { hasBody } from '../bodies/body.ts';
 import { parseBody } from '../bodies/parse-body.ts';
@@ -17,9 +17,7 @@ export async function readJson(ctx: Context): Promise<object> {
   if (!ctx.is('application/json')) throw new ServiceError('UNSUPPORTED_MEDIA_TYPE');
   const body = await parseBody(ctx, await parser());
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    throw new ServiceError('VALIDATION_FAILED', {
-      details: { body: { message: 'Must be a JSON object', rule: 'invalid_type' } },
-    });
+    throw invalidField('body', 'invalid_type', 'Must be a JSON object');
   }
   return body;
 }

@@ -5,7 +5,7 @@
 import { finished } from 'node:stream';
 import { Busboy, type BusboyInstance } from '@fastify/busboy';
 import type { Context } from 'koa';
-import { ServiceError } from '../../errors.ts';
+import { invalidField, ServiceError } from '../../errors.ts';
 import { imageTooLarge, MAX_IMAGE_BYTES } from '../../shared/image-limits.ts';
 import { receiveBody } from '../bodies/body.ts';
 
@@ -45,7 +45,7 @@ const formsOf = new Map<unknown, number>();
  * violation, and with SERVICE_UNAVAILABLE while too many forms are in memory.
  */
 export async function readForm(ctx: Context): Promise<FormData> {
-  if (!ctx.is('multipart/form-data')) throw refused('Must be multipart/form-data', 'content_type');
+  if (!ctx.is('multipart/form-data')) throw refused('content_type', 'Must be multipart/form-data');
   if (ctx.request.length > MAX_BODY_BYTES) throw tooLarge();
   const { req, res } = ctx;
   const user: unknown = ctx.state['userId'];
@@ -61,7 +61,7 @@ export async function readForm(ctx: Context): Promise<FormData> {
     held += chunk.length;
     pieces++;
     if (received > MAX_BODY_BYTES) reject(tooLarge());
-    if (pieces > MAX_PIECES) reject(refused('The form comes in too many pieces', 'too_many_pieces'));
+    if (pieces > MAX_PIECES) reject(refused('too_many_pieces', 'The form comes in too many pieces'));
     if (held > room) reject(busy());
   };
   formsOf.set(user, (formsOf.get(user) ?? 0) + 1);
@@ -71,20 +71,20 @@ export async function readForm(ctx: Context): Promise<FormData> {
     const content = createPieces();
     stream.on('data', content.add);
     stream.on('limit', () => reject(tooLarge()));
-    stream.on('error', (error) => reject(refused('The form is malformed', 'malformed', error)));
+    stream.on('error', (error) => reject(refused('malformed', 'The form is malformed', error)));
     stream.on('end', () => form.append(name ?? '', new ReceivedFile(content.all(), filename, type)));
   });
   parser.on('field', (name: string | undefined, value, _nameTruncated, isTruncated) => {
     if (name === undefined) return reject(nameless());
-    if (name === 'file') reject(refused('The part file has no file name', 'missing_filename'));
+    if (name === 'file') reject(refused('missing_filename', 'The part file has no file name'));
     if (isTruncated || form.has(name))
-      reject(refused(`The part ${name.slice(0, 100)} is too long or sent twice`, 'malformed'));
+      reject(refused('malformed', `The part ${name.slice(0, 100)} is too long or sent twice`));
     form.append(name, value);
   });
   for (const limit of ['partsLimit', 'filesLimit', 'fieldsLimit'] as const) {
-    parser.on(limit, () => reject(refused('The form has too many parts', 'too_many_parts')));
+    parser.on(limit, () => reject(refused('too_many_parts', 'The form has too many parts')));
   }
-  parser.on('error', (error) => reject(refused('The form is malformed', 'malformed', error)));
+  parser.on('error', (error) => reject(refused('malformed', 'The form is malformed', error)));
   parser.on('finish', () => resolve(form));
 
   req.on('data', receive).pipe(parser);
@@ -156,17 +156,17 @@ function createParser({ headers }: Context): BusboyInstance {
       isPartAFile: (_field, _type, filename) => filename !== undefined,
     });
   } catch (error) {
-    throw refused('The form is malformed', 'malformed', error);
+    throw refused('malformed', 'The form is malformed', error);
   }
 }
 
-const refused = (message: string, rule: string, cause?: unknown) =>
-  new ServiceError('VALIDATION_FAILED', { message, details: { body: { message, rule } }, cause });
+const refused = (rule: string, message: string, cause?: unknown) =>
+  invalidField('body', rule, message, { message, cause });
 
 /** RFC 7578 section 4.2 requires a name, and the parser's types promise one. */
-const nameless = () => refused('A part has no name', 'malformed');
+const nameless = () => refused('malformed', 'A part has no name');
 
-const tooLarge = () => refused(imageTooLarge, 'too_large');
+const tooLarge = () => refused('too_large', imageTooLarge);
 
 const busy = () =>
   new ServiceError('SERVICE_UNAVAILABLE', { cause: new Error('too many forms are held in memory'), retryAfter: 5 });

@@ -140,5 +140,5 @@ export function toRefusal(error: unknown): ServiceError {
   if (error instanceof Error && exhausted.test(error.message)) {
     return new ServiceError('SERVICE_UNAVAILABLE', { cause: error, retryAfter: 5 });
   }
-  return refusedImage('The image is damaged', 'damaged', error);
+  return refusedImage('damaged', 'The image is damaged', error);
 }

@@ -6,7 +6,7 @@
  * Huffman coding takes at least a bit. No browser shows such an image.
  */
 
-import { ServiceError } from '../../errors.ts';
+import { invalidField } from '../../errors.ts';
 import { type ImageType, MAX_MEGAPIXELS, MAX_PIXELS } from '../../shared/image-limits.ts';
 import { loadSharp } from './sharp.ts';
 
@@ -41,10 +41,10 @@ export async function requireAffordable(image: Buffer, type: ImageType): Promise
   const { width, height, channels, depth, isProgressive, icc } = header;
   if (icc && hasProgram(icc)) throw tooCostly();
   if (width * height > MAX_PIXELS) {
-    throw refusedImage(`The image has more than ${MAX_MEGAPIXELS} million pixels`, 'too_many_pixels');
+    throw refusedImage('too_many_pixels', `The image has more than ${MAX_MEGAPIXELS} million pixels`);
   }
   if (Math.max(width, height) > MAX_SIDE) {
-    throw refusedImage(`A side of the image has more than ${MAX_SIDE} pixels`, 'too_many_pixels');
+    throw refusedImage('too_many_pixels', `A side of the image has more than ${MAX_SIDE} pixels`);
   }
   // A progressive or interlaced image is in memory as a whole, a JPEG as 2 bytes per coefficient; others are converted
   // line by line.
@@ -117,7 +117,7 @@ function keepPixelChunks(png: Buffer): Buffer {
   return png.subarray(0, length);
 }
 
-export const refusedImage = (message: string, rule: string, cause?: unknown) =>
-  new ServiceError('VALIDATION_FAILED', { message, details: { file: { message, rule } }, cause });
+export const refusedImage = (rule: string, message: string, cause?: unknown) =>
+  invalidField('file', rule, message, { message, cause });
 
-const tooCostly = () => refusedImage('The image takes too long to convert. Save it with other settings', 'too_costly');
+const tooCostly = () => refusedImage('too_costly', 'The image takes too long to convert. Save it with other settings');

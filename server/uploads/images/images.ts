@@ -62,13 +62,13 @@ export function createImages({
      */
     async convert(userId: string, image: SentImage, purpose: ImagePurpose): Promise<ConvertedImage> {
       if (!declarableTypes.has(image.type.toLowerCase())) {
-        throw refusedImage('Only JPEG, PNG, WebP and GIF images are allowed', 'type');
+        throw refusedImage('type', 'Only JPEG, PNG, WebP and GIF images are allowed');
       }
-      if (image.size > MAX_IMAGE_BYTES) throw refusedImage(imageTooLarge, 'too_large');
+      if (image.size > MAX_IMAGE_BYTES) throw refusedImage('too_large', imageTooLarge);
       const chunks = await Array.fromAsync(image.stream());
       const start = Buffer.concat(chunks, Math.min(image.size, START_BYTES));
       const type = imageTypes.find((known) => matchesSignature(known, start));
-      if (!type) throw refusedImage('The file does not have the signature of a JPEG or PNG image', 'signature');
+      if (!type) throw refusedImage('signature', 'The file does not have the signature of a JPEG or PNG image');
       await requireClean(chunks, image.size);
       const opened = await converter.open(chunks, type);
       try {

@@ -24,7 +24,7 @@ import {
   verified,
 } from '../rig/scenario.ts';
 import { storedUser } from '../rig/stored-user.ts';
-import { codeOf, firstStep, setUpApp } from '../rig/totp-scenario.ts';
+import { codeOf, firstStep, setUpApp, withApp } from '../rig/totp-scenario.ts';
 
 /** The device cookie, the logins that are reported by mail, and the effect of the link in that mail. */
 const provider = await startHostileProvider();
@@ -126,9 +126,12 @@ everywhere(
       const { session, ...owner } = await storedUser(scenario());
       expect(await reports(stack, owner.email)).toBe(1);
       await setUpApp(scenario(), { ...owner, session });
+      const other = await withApp(scenario());
       const token = await mailedToken(stack, owner.email, 'not-me');
       expect((await call('account.notMe', { token })).status).toBe(200);
       expect(await eventsOf(stack, owner.id, 'not-me')).toEqual([{ methods: 'password,totp,recovery' }]);
+      const codesOf = (id: string) => stack.database('select id from recovery_codes where user_id = ?', [id]);
+      expect([(await codesOf(owner.id)).length, (await codesOf(other.id)).length > 0]).toEqual([0, true]);
       const reset = await mailedToken(stack, owner.email, 'reset-password');
       const change = { token: reset, email: owner.email, password: NEW_PASSWORD };
       expect((await call('auth.resetPassword', change)).status).toBe(200);
@@ -520,6 +523,11 @@ everywhere(
       expect(own.browser.cookies.get('auth_device')).toMatch(/^[\w-]{43}\.[\w-]{43}$/);
       await logInThrough(stack, identity, { browser: own.browser as Browser });
       expect(await reports(stack, identity.email)).toBe(0);
+      // Long before: it goes because the login was one through it.
+      await stack.database('update identities set created_at = ? where subject = ?', [
+        Date.now() - 30 * DAY_MS,
+        identity.sub,
+      ]);
       const thief = await logInThrough(stack, identity);
       expect(await reports(stack, identity.email)).toBe(1);
       const token = await mailedToken(stack, identity.email, 'not-me');

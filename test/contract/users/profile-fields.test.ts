@@ -210,6 +210,12 @@ everywhere(
         ]);
       });
 
+      test.each([50, 250])('a number at an end of its range, %i, is taken', async (height) => {
+        const { session } = await member(scenario());
+        const { data } = await scenario().call('profile.update', { fields: { height } }, { session });
+        expect(data.user.fields).toMatchObject({ height });
+      });
+
       test.each([
         ['an unknown field', { shoe: 'x' }, { 'fields.shoe': 'unknown_field' }],
         ['a field of services', { plan: 'pro' }, { 'fields.plan': 'read_only' }],

@@ -1,7 +1,7 @@
 import { validate as isUuid, v7 as uuidv7 } from 'uuid';
 import { Passkey } from '../../../../entities/index.ts';
 import type { Caller } from '../../../activity/caller.ts';
-import { ServiceError } from '../../../errors.ts';
+import { invalidField, ServiceError } from '../../../errors.ts';
 import type { Limits } from '../../../limits/index.ts';
 import { columnsOf, type Database, isDuplicate } from '../../../parts/database/contract.ts';
 import type { ProviderName } from '../../../shared/method-names.ts';
@@ -61,8 +61,7 @@ interface PasskeyOwner {
 
 const eventDetails = ({ name, id }: Pick<Passkey, 'name' | 'id'>) => ({ name, id });
 
-const invalid = (rule: string, message: string) =>
-  new ServiceError('VALIDATION_FAILED', { message, details: { passkey: { message, rule } } });
+const invalid = (rule: string, message: string) => invalidField('passkey', rule, message, { message });
 const refused = () => invalid('refused', 'This passkey was not accepted, please try again');
 const tooMany = () => invalid('too_many', `You already have ${MAX_PASSKEYS} passkeys. Remove one first`);
 const noSuchPasskey = () => new ServiceError('NOT_FOUND', { message: 'Passkey not found' });

@@ -4,7 +4,7 @@
  * default, and neither lets the password leave the process.
  */
 import type { Config } from '../../../../config/index.ts';
-import { ServiceError } from '../../../../errors.ts';
+import { invalidField } from '../../../../errors.ts';
 import { type HashList, openHashList } from '../../../../lib/hash-list.ts';
 import { createBound } from '../../../../lib/rate-cap.ts';
 import { widestNetworkOf } from '../../../../limits/index.ts';
@@ -41,9 +41,6 @@ export function createPasswordPolicy({ passwordStrength, breachedPasswordsFile, 
     }
   };
 
-  const refuse = (field: string, rule: string, message: string) =>
-    new ServiceError('VALIDATION_FAILED', { details: { [field]: { message, rule } } });
-
   return {
     isBreached,
 
@@ -58,7 +55,7 @@ export function createPasswordPolicy({ passwordStrength, breachedPasswordsFile, 
       ownerOf: () => Owner | Promise<Owner>,
     ): Promise<void> {
       if (isBreached(password)) {
-        throw refuse(
+        throw invalidField(
           field,
           'breached',
           'This password appears in a list of stolen passwords. Please choose another one',
@@ -69,7 +66,7 @@ export function createPasswordPolicy({ passwordStrength, breachedPasswordsFile, 
       const words = wordsAbout(name, email, siteName);
       const { score, advice } = await estimate({ password, words }, widestNetworkOf(clientAddress));
       if (score >= passwordStrength) return;
-      throw refuse(field, 'too_guessable', ['This password is easy to guess.', ...advice].join(' '));
+      throw invalidField(field, 'too_guessable', ['This password is easy to guess.', ...advice].join(' '));
     },
   };
 }
