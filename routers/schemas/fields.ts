@@ -1,4 +1,3 @@
-import { validate as isUuid } from 'uuid';
 import { z } from 'zod';
 import type { ProfileFields } from '../../entities/index.ts';
 import {
@@ -126,22 +125,3 @@ export const mailedEmail = z
   .string()
   .transform((value) => (value.length <= 254 ? normalizeEmail(value) : ''))
   .meta({ type: 'string', format: 'email', example: 'ada@example.com' });
-
-export const MAX_PAGE = 100;
-
-export const pageLimit = z.coerce
-  .number<number>()
-  .int()
-  .min(1)
-  .max(MAX_PAGE)
-  .optional()
-  .meta({ description: `The maximum, 1 to ${MAX_PAGE}; default ${MAX_PAGE}` });
-
-export const invalidCursor = rule('invalid_cursor', 'Must be a cursor from an earlier page');
-
-/** The cursor of a list ordered by UUID. */
-export const uuidCursor = z
-  .string()
-  .refine(isUuid, invalidCursor)
-  .optional()
-  .meta({ description: 'nextCursor of the previous page' });

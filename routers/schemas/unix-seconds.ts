@@ -5,3 +5,6 @@ export const unixSeconds = z.int().meta({ description: 'Unix seconds', example: 
 
 /** From milliseconds since 1970, rounded down. */
 export const toUnixSeconds = (ms: number): number => Math.floor(ms / 1000);
+
+export const toUnixSecondsOrNull = (ms: number | null | undefined): number | null =>
+  ms == null ? null : toUnixSeconds(ms);

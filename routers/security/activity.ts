@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { EventPage, ListedEvent } from '../../server/activity/index.ts';
 import { eventKinds, type Kind } from '../../server/activity/kinds.ts';
-import * as fields from '../schemas/fields.ts';
+import { MAX_PAGE, pageOf, uuidPage } from '../schemas/page.ts';
 import { toUnixSeconds, unixSeconds } from '../schemas/unix-seconds.ts';
 import { router, sessionProcedure } from '../trpc.ts';
 
@@ -46,10 +46,7 @@ const toListed = ({ id, kind, actor, address, device, details, createdAt }: List
   ...(details && { details }),
 });
 
-export const eventPage = z.object({
-  data: z.array(listed),
-  nextCursor: z.string().optional().meta({ description: 'Absent on the last page' }),
-});
+export const eventPage = pageOf(listed);
 
 export const toEventPage = ({ events, ...next }: EventPage) => ({ data: events.map(toListed), ...next });
 
@@ -65,9 +62,9 @@ export const activity = router({
         errors: ['VALIDATION_FAILED'],
       },
     })
-    .input(z.object({ limit: fields.pageLimit, cursor: fields.uuidCursor }).optional())
+    .input(uuidPage.optional())
     .output(eventPage)
-    .query(async ({ ctx, input: { limit = fields.MAX_PAGE, cursor } = {} }) =>
+    .query(async ({ ctx, input: { limit = MAX_PAGE, cursor } = {} }) =>
       toEventPage(await ctx.accounts.listActivity(ctx.session.user.id, { limit, cursor }, 'user')),
     ),
 });

@@ -3,7 +3,7 @@ import { KEY_PREFIX, type ListedKey, MAX_KEYS } from '../../server/access/index.
 import { scopeNames, scopes } from '../../server/access/scopes.ts';
 import { answer, done } from '../schemas/done.ts';
 import * as fields from '../schemas/fields.ts';
-import { toUnixSeconds, unixSeconds } from '../schemas/unix-seconds.ts';
+import { toUnixSeconds, toUnixSecondsOrNull, unixSeconds } from '../schemas/unix-seconds.ts';
 import { callerOf, recentProcedure, router, sessionProcedure, userProcedure } from '../trpc.ts';
 
 const keyId = z.string().meta({ example: '02KqT8YzJv0aP3mWfR7xLd' });
@@ -23,16 +23,14 @@ const accessKey = z
   })
   .meta({ id: 'AccessKey' });
 
-const maybeSeconds = (ms: number | null | undefined) => (ms == null ? null : toUnixSeconds(ms));
-
 const toListed = ({ id, name, scopes: given, createdAt, expiresAt, lastUsedAt }: ListedKey) => ({
   id,
   prefix: `${KEY_PREFIX}${id}_`,
   name,
   scopes: given,
   createdAt: toUnixSeconds(createdAt),
-  expiresAt: maybeSeconds(expiresAt),
-  lastUsedAt: maybeSeconds(lastUsedAt),
+  expiresAt: toUnixSecondsOrNull(expiresAt),
+  lastUsedAt: toUnixSecondsOrNull(lastUsedAt),
 });
 
 export const keys = router({

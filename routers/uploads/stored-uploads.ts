@@ -3,6 +3,7 @@ import type { UploadState } from '../../entities/index.ts';
 import { type FileAddress, keyIn, type ListedUpload, nameOf } from '../../server/uploads/index.ts';
 import { answer, done } from '../schemas/done.ts';
 import * as fields from '../schemas/fields.ts';
+import { invalidCursor, MAX_PAGE, pageLimit, pageOf } from '../schemas/page.ts';
 import { toUnixSeconds, unixSeconds } from '../schemas/unix-seconds.ts';
 import { placeholder, variant } from '../schemas/variant.ts';
 import { callerOf, sessionProcedure, userProcedure } from '../trpc.ts';
@@ -149,22 +150,17 @@ export const storedUploadProcedures = {
     .input(
       z
         .object({
-          limit: fields.pageLimit,
+          limit: pageLimit,
           cursor: z
             .string()
-            .refine((text) => cursorPattern.test(text), fields.invalidCursor)
+            .refine((text) => cursorPattern.test(text), invalidCursor)
             .optional()
             .meta({ description: 'nextCursor of the previous page' }),
         })
         .optional(),
     )
-    .output(
-      z.object({
-        data: z.array(listed),
-        nextCursor: z.string().optional().meta({ description: 'Absent on the last page' }),
-      }),
-    )
-    .query(async ({ ctx, input: { limit = fields.MAX_PAGE, cursor } = {} }) => {
+    .output(pageOf(listed))
+    .query(async ({ ctx, input: { limit = MAX_PAGE, cursor } = {} }) => {
       const after = cursor === undefined ? undefined : toCursor(cursor);
       const { uploads, more } = await ctx.uploads.list(ctx.session.user.id, { limit, after });
       return {

@@ -12,9 +12,9 @@ import { isSearchCursor, toListed } from '../../server/accounts/users/index.ts';
 import { ServiceError } from '../../server/errors.ts';
 import { loggedIn } from '../auth/login-answer.ts';
 import { answer, done } from '../schemas/done.ts';
-import * as fields from '../schemas/fields.ts';
+import { invalidCursor, MAX_PAGE, pageOf, uuidPage } from '../schemas/page.ts';
 import { fieldsIn, readFields, writtenFields } from '../schemas/profile-fields.ts';
-import { toUnixSeconds, unixSeconds } from '../schemas/unix-seconds.ts';
+import { toUnixSeconds, toUnixSecondsOrNull, unixSeconds } from '../schemas/unix-seconds.ts';
 import { eventPage, toEventPage } from '../security/activity.ts';
 import { listed as listedIdentity, toListed as toListedIdentity } from '../security/identities.ts';
 import { listed as listedSession, toListed as toListedSession } from '../security/sessions.ts';
@@ -55,14 +55,14 @@ const managedAccount = publicUser
 const toManaged = ({ role, emailVerified, blockedAt, deletedAt }: ManagedUser) => ({
   role,
   emailVerified,
-  blockedAt: blockedAt === null ? null : toUnixSeconds(blockedAt),
-  deletedAt: deletedAt === null ? null : toUnixSeconds(deletedAt),
+  blockedAt: toUnixSecondsOrNull(blockedAt),
+  deletedAt: toUnixSecondsOrNull(deletedAt),
 });
 
 const toFound = (user: FoundUser) => ({
   ...toListed(user),
   ...toManaged(user),
-  lastLoginAt: user.lastLoginAt === null ? null : toUnixSeconds(user.lastLoginAt),
+  lastLoginAt: toUnixSecondsOrNull(user.lastLoginAt),
 });
 
 const namesOf = <Name extends string>(lists: Record<Name, unknown>) => Object.keys(lists) as [Name, ...Name[]];
@@ -88,7 +88,7 @@ const findInput = z
     ({ cursor, q, ...list }) =>
       cursor === undefined ||
       (q ? isSearchCursor(cursor, q) : listOf(list).by === 'id' ? isUserId(cursor) : isListCursor(cursor, list)),
-    { path: ['cursor'], ...fields.invalidCursor },
+    { path: ['cursor'], ...invalidCursor },
   )
   .optional();
 
@@ -124,13 +124,8 @@ export const userAdministration = router({
       },
     })
     .input(findInput)
-    .output(
-      z.object({
-        data: z.array(managedUser),
-        nextCursor: z.string().optional().meta({ description: 'Absent on the last page' }),
-      }),
-    )
-    .query(async ({ ctx, input: { limit = fields.MAX_PAGE, ...request } = {} }) => {
+    .output(pageOf(managedUser))
+    .query(async ({ ctx, input: { limit = MAX_PAGE, ...request } = {} }) => {
       const { users, ...next } = await ctx.accounts.administration.users.find({ limit, ...request });
       return { data: users.map(toFound), ...next };
     }),
@@ -205,9 +200,9 @@ export const userAdministration = router({
         errors: ['FORBIDDEN', 'NOT_FOUND', 'VALIDATION_FAILED'],
       },
     })
-    .input(ofUser.extend({ limit: fields.pageLimit, cursor: fields.uuidCursor }))
+    .input(ofUser.extend(uuidPage.shape))
     .output(eventPage)
-    .query(async ({ ctx, input: { id, limit = fields.MAX_PAGE, cursor } }) => {
+    .query(async ({ ctx, input: { id, limit = MAX_PAGE, cursor } }) => {
       if (!(await ctx.accounts.users.exists(id))) throw notFound();
       return toEventPage(await ctx.accounts.listActivity(id, { limit, cursor }, 'administrator'));
     }),

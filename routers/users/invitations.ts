@@ -5,6 +5,7 @@ import { ServiceError } from '../../server/errors.ts';
 import { admitReturn, returnToOfLink } from '../return-to.ts';
 import { answer, done } from '../schemas/done.ts';
 import * as fields from '../schemas/fields.ts';
+import { MAX_PAGE, pageOf, uuidPage } from '../schemas/page.ts';
 import { toUnixSeconds, unixSeconds } from '../schemas/unix-seconds.ts';
 import { adminProcedure, callerOf, recentAdminProcedure } from '../trpc.ts';
 
@@ -82,14 +83,9 @@ export const invitationProcedures = {
         errors: ['VALIDATION_FAILED', 'FORBIDDEN'],
       },
     })
-    .input(
-      z.object({
-        limit: fields.pageLimit,
-        cursor: fields.uuidCursor,
-      }),
-    )
-    .output(z.object({ data: z.array(listed), nextCursor: z.string().optional() }))
-    .query(async ({ ctx, input: { limit = fields.MAX_PAGE, cursor } }) => {
+    .input(uuidPage.optional())
+    .output(pageOf(listed))
+    .query(async ({ ctx, input: { limit = MAX_PAGE, cursor } = {} }) => {
       const { invitations, ...next } = await ctx.accounts.lifecycle.invitations.listInvitations({ limit, cursor });
       return { data: invitations.map(toListed), ...next };
     }),

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type OptionalProfileField, optionalProfileFields } from '../../entities/index.ts';
 import { isSearchable, isSearchCursor } from '../../server/accounts/users/index.ts';
 import { ServiceError } from '../../server/errors.ts';
-import * as fields from '../schemas/fields.ts';
+import { invalidCursor, MAX_PAGE, pageLimit, pageOf } from '../schemas/page.ts';
 import { readFields } from '../schemas/profile-fields.ts';
 import { unixSeconds } from '../schemas/unix-seconds.ts';
 import { router } from '../trpc.ts';
@@ -32,7 +32,7 @@ export const publicUser = listed
   .meta({ id: 'User' });
 
 export const listFields = {
-  limit: fields.pageLimit,
+  limit: pageLimit,
   cursor: z.string().optional().meta({ description: 'nextCursor of the previous page with the same q' }),
   q: z
     .string()
@@ -57,7 +57,7 @@ const listInput = z
   .object(listFields)
   .refine(({ cursor, q }) => cursor === undefined || (q ? isSearchCursor(cursor, q) : isUserId(cursor)), {
     path: ['cursor'],
-    ...fields.invalidCursor,
+    ...invalidCursor,
   })
   .optional();
 
@@ -79,13 +79,8 @@ export const users = router({
       },
     })
     .input(listInput)
-    .output(
-      z.object({
-        data: z.array(listed.extend({ fields: readFields('public') })),
-        nextCursor: z.string().optional().meta({ description: 'Absent on the last page' }),
-      }),
-    )
-    .query(async ({ ctx, input: { limit = fields.MAX_PAGE, cursor, q } = {} }) => {
+    .output(pageOf(listed.extend({ fields: readFields('public') })))
+    .query(async ({ ctx, input: { limit = MAX_PAGE, cursor, q } = {} }) => {
       const { list, search, publicUsers, views } = ctx.accounts.users;
       const byAddress = publicUsers !== 'without-email';
       const { users: found, ...next } = await (q ? search({ q, cursor, limit, byAddress }) : list({ cursor, limit }));

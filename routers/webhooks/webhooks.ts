@@ -5,8 +5,8 @@ import { eventTypes } from '../../server/shared/event-types.ts';
 import { EVERY_TYPE, type ListedDelivery, type ListedWebhook, MAX_WEBHOOKS } from '../../server/webhooks/index.ts';
 import { administratorsMeta } from '../administrators-meta.ts';
 import { answer, done } from '../schemas/done.ts';
-import * as fields from '../schemas/fields.ts';
-import { toUnixSeconds, unixSeconds } from '../schemas/unix-seconds.ts';
+import { MAX_PAGE, pageOf, uuidPage } from '../schemas/page.ts';
+import { toUnixSeconds, toUnixSecondsOrNull, unixSeconds } from '../schemas/unix-seconds.ts';
 import { administratorOf, adminProcedure, recentAdminProcedure, router } from '../trpc.ts';
 
 const example = '01931b6e-7a54-7c3c-9d0a-3f4f5f6a7b8c';
@@ -62,7 +62,7 @@ const toListed = ({ disabledBy, failingSince, createdAt, ...row }: ListedWebhook
   ...row,
   enabled: disabledBy === null,
   disabledBy,
-  failingSince: maybeSeconds(failingSince),
+  failingSince: toUnixSecondsOrNull(failingSince),
   createdAt: toUnixSeconds(createdAt),
 });
 
@@ -85,13 +85,11 @@ const delivery = z
   })
   .meta({ id: 'WebhookDelivery' });
 
-const maybeSeconds = (ms: number | null) => (ms === null ? null : toUnixSeconds(ms));
-
 const toDelivery = ({ createdAt, triedAt, dueAt, ...row }: ListedDelivery) => ({
   ...row,
   createdAt: toUnixSeconds(createdAt),
-  triedAt: maybeSeconds(triedAt),
-  nextTryAt: maybeSeconds(dueAt),
+  triedAt: toUnixSecondsOrNull(triedAt),
+  nextTryAt: toUnixSecondsOrNull(dueAt),
 });
 
 const { read, change } = administratorsMeta('Webhooks');
@@ -195,9 +193,9 @@ export const webhooks = router({
         'NOT_FOUND',
       ]),
     )
-    .input(ofWebhook.extend({ limit: fields.pageLimit, cursor: fields.uuidCursor }))
-    .output(z.object({ data: z.array(delivery), nextCursor: z.string().optional() }))
-    .query(async ({ ctx, input: { id, limit = fields.MAX_PAGE, cursor } }) => {
+    .input(ofWebhook.extend(uuidPage.shape))
+    .output(pageOf(delivery))
+    .query(async ({ ctx, input: { id, limit = MAX_PAGE, cursor } }) => {
       const { deliveries, ...next } = await ctx.webhooks.deliveries(id, { limit, cursor });
       return { data: deliveries.map(toDelivery), ...next };
     }),
