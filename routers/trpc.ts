@@ -3,7 +3,7 @@ import { getHTTPStatusCodeFromError } from '@trpc/server/http';
 import { type TRPC_ERROR_CODE_KEY, TRPC_ERROR_CODES_BY_KEY } from '@trpc/server/rpc';
 import { ZodError } from 'zod';
 import type { Scope } from '../server/access/scopes.ts';
-import type { DeviceRequest, LoginRequest, Session } from '../server/accounts/sessions/index.ts';
+import type { DeviceRequest, LoginRequest, OwnSession, Session } from '../server/accounts/sessions/index.ts';
 import type { Acting, Caller } from '../server/activity/caller.ts';
 import { type ErrorCode, type ErrorDetails, ServiceError } from '../server/errors.ts';
 import { type Credential, challengeOf } from '../server/lib/credential.ts';
@@ -159,6 +159,12 @@ export async function currentSession(ctx: Context, scope?: Scope): Promise<Sessi
   ctx.setLogUser(session.user.id);
   if (session.fresh) ctx.cookies.setSession({ token, expiresAt: session.expiresAt });
   return session;
+}
+
+/** The session of a cookie, with its token. A procedure without a scope takes no other credential. */
+export function ownSession({ session, sessionToken: token }: Context & { session: Session }): OwnSession {
+  if (token === undefined) throw new ServiceError('UNAUTHENTICATED');
+  return { session, token };
 }
 
 async function sessionBy(ctx: Context, credential: Credential, scope: Scope | undefined): Promise<Session> {

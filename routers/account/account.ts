@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import type { ListedMethod } from '../../server/accounts/credentials/index.ts';
-import { ServiceError } from '../../server/errors.ts';
 import { answerLogin, loggedIn, setRotated } from '../auth/login-answer.ts';
 import { answer, done } from '../schemas/done.ts';
 import * as fields from '../schemas/fields.ts';
@@ -11,6 +10,7 @@ import {
   callerOf,
   deviceRequest,
   loginRequest,
+  ownSession,
   publicProcedure,
   recentProcedure,
   router,
@@ -47,12 +47,10 @@ export const account = router({
     .input(z.object({ currentPassword: fields.password.optional(), newPassword: fields.newPassword }))
     .output(done)
     .mutation(async ({ ctx, input: { currentPassword, newPassword } }) => {
-      const { session, sessionToken: token } = ctx;
-      if (token === undefined) throw new ServiceError('UNAUTHENTICATED');
       const passwords = { currentPassword, newPassword };
       setRotated(
         ctx,
-        await ctx.accounts.lifecycle.passwordChange.changePassword({ session, token }, passwords, deviceRequest(ctx)),
+        await ctx.accounts.lifecycle.passwordChange.changePassword(ownSession(ctx), passwords, deviceRequest(ctx)),
       );
       return answer('Your password was changed. All other devices were logged out.');
     }),

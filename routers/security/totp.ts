@@ -1,10 +1,9 @@
 import { z } from 'zod';
-import { ServiceError } from '../../server/errors.ts';
 import { setRotated } from '../auth/login-answer.ts';
 import { answer, done } from '../schemas/done.ts';
 import * as fields from '../schemas/fields.ts';
 import { toUnixSeconds, unixSeconds } from '../schemas/unix-seconds.ts';
-import { callerOf, deviceRequest, recentProcedure, router, sessionProcedure } from '../trpc.ts';
+import { callerOf, deviceRequest, ownSession, recentProcedure, router, sessionProcedure } from '../trpc.ts';
 
 const recoveryCodeList = z.array(z.string()).meta({
   description: 'Ten codes. Each completes one login instead of a code from the app. They are not shown again',
@@ -77,10 +76,8 @@ export const totp = router({
     .input(z.object({ code: fields.code }))
     .output(done.extend({ recoveryCodes: recoveryCodeList }))
     .mutation(async ({ ctx, input }) => {
-      const { session, sessionToken: token } = ctx;
-      if (token === undefined) throw new ServiceError('UNAUTHENTICATED');
       const { login, recoveryCodes } = await ctx.accounts.credentials.totp.enableTotp(
-        { session, token },
+        ownSession(ctx),
         input.code,
         deviceRequest(ctx),
       );

@@ -18,7 +18,7 @@ import { toUnixSeconds, toUnixSecondsOrNull, unixSeconds } from '../schemas/unix
 import { eventPage, toEventPage } from '../security/activity.ts';
 import { listed as listedIdentity, toListed as toListedIdentity } from '../security/identities.ts';
 import { listed as listedSession, toListed as toListedSession } from '../security/sessions.ts';
-import { administratorOf, adminProcedure, type Meta, recentAdminProcedure, router } from '../trpc.ts';
+import { administratorOf, adminProcedure, type Meta, ownSession, recentAdminProcedure, router } from '../trpc.ts';
 import { listed as listedUpload, toListed as toListedUpload } from '../uploads/stored-uploads.ts';
 import { isUserId, listed, listFields, publicUser, userId } from './users.ts';
 
@@ -311,8 +311,7 @@ export const userAdministration = router({
     .output(loggedIn)
     .mutation(async ({ ctx, input: { id } }) => {
       const caller = administratorOf(ctx);
-      const { session, sessionToken: token } = ctx;
-      if (token === undefined) throw new ServiceError('UNAUTHENTICATED');
+      const { session, token } = ownSession(ctx);
       const { user, ...opened } = await ctx.accounts.administration.acts.impersonate(id, { ...session, token }, caller);
       await ctx.accounts.sessions.retire(token);
       ctx.cookies.setSession(opened);
