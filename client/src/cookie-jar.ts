@@ -1,3 +1,5 @@
+import { isLoopback } from './loopback.ts';
+
 /** A cookie as `JSON.stringify(jar)` writes it. */
 export interface SavedCookie {
   name: string;
@@ -94,8 +96,7 @@ function goesTo({ domain, subdomains, path, secure }: SavedCookie, url: URL): bo
 }
 
 /** Browsers treat the machine itself as secure, too. */
-const isSafe = ({ protocol, hostname }: URL): boolean =>
-  protocol === 'https:' || /^(?:localhost|.*\.localhost|127\.[\d.]+|\[::1\])$/.test(hostname);
+const isSafe = ({ protocol, hostname }: URL): boolean => protocol === 'https:' || isLoopback(hostname);
 
 /** An IP address has no parent domain. */
 const isBelow = (domain: string, hostname: string): boolean =>

@@ -1,4 +1,4 @@
-const LOOPBACK = /^(?:(?:.*\.)?localhost|127(?:\.\d+){3}|\[::1\])$/;
+import { isLoopback } from './loopback.ts';
 
 /**
  * Says in the console that cookies are not sent: for a browser, the names of this machine are different sites. There is no
@@ -8,7 +8,7 @@ export function warnOfOtherSite(url: string): void {
   const page = globalThis.location;
   if (!page?.hostname) return;
   const { hostname } = new URL(url, page.href);
-  if (hostname === page.hostname || !LOOPBACK.test(hostname) || !LOOPBACK.test(page.hostname)) return;
+  if (hostname === page.hostname || !isLoopback(hostname) || !isLoopback(page.hostname)) return;
   if (hostname.endsWith('localhost') && page.hostname.endsWith('localhost')) return;
   // biome-ignore lint/suspicious/noConsole: for developers, who see nothing else.
   console.warn(

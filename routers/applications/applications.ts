@@ -1,7 +1,7 @@
 import { validate as isUuid } from 'uuid';
 import { z } from 'zod';
 import { applicationKinds, tokenFormats } from '../../entities/index.ts';
-import { isWebAddress } from '../../server/accounts/users/index.ts';
+import { isWebAddress, rule } from '../../server/accounts/users/index.ts';
 import { type ListedApplication, MAX_APPLICATIONS, publicKey } from '../../server/applications/index.ts';
 import { ServiceError } from '../../server/errors.ts';
 import { administratorsMeta } from '../administrators-meta.ts';
@@ -27,10 +27,10 @@ const ofApplication = z.object({
 const resource = z
   .string()
   .max(500)
-  .refine((text) => /^[!-~]+$/.test(text) && !text.includes('#') && URL.canParse(text), {
-    error: 'Must be an absolute URI without a fragment',
-    params: { rule: 'invalid_resource' },
-  });
+  .refine(
+    (text) => /^[!-~]+$/.test(text) && !text.includes('#') && URL.canParse(text),
+    rule('invalid_resource', 'Must be an absolute URI without a fragment'),
+  );
 
 /** RFC 6749 section 3.3. */
 const scope = z
@@ -71,10 +71,7 @@ const given = {
     .enum(tokenFormats)
     .meta({ description: 'Access tokens for its resources: `jwt`, or `opaque` for introspection' }),
   trusted: z.boolean().meta({ description: 'Users are not asked for consent' }),
-  logoUrl: z
-    .string()
-    .refine(isWebAddress, { error: 'Must be an http or https URL', params: { rule: 'invalid_url' } })
-    .nullable(),
+  logoUrl: z.string().refine(isWebAddress, rule('invalid_url', 'Must be an http or https URL')).nullable(),
   backchannelLogoutUri: z.string().max(500).nullable().meta({
     description: 'Where the application is told that logins at it have ended (OpenID Connect Back-Channel Logout)',
     example: 'https://shop.example.com/logged-out',

@@ -8,7 +8,7 @@ import {
   sorts,
   standings,
 } from '../../server/accounts/administration/index.ts';
-import { isSearchCursor, toListed } from '../../server/accounts/users/index.ts';
+import { isSearchCursor, rule, toListed } from '../../server/accounts/users/index.ts';
 import { ServiceError } from '../../server/errors.ts';
 import { loggedIn } from '../auth/login-answer.ts';
 import { answer, done } from '../schemas/done.ts';
@@ -81,8 +81,7 @@ const findInput = z
   })
   .refine(({ q, standing, sort }) => [q, standing, sort].filter(Boolean).length <= 1, {
     path: ['sort'],
-    error: 'Only one of q, standing and sort is allowed',
-    params: { rule: 'exclusive' },
+    ...rule('exclusive', 'Only one of q, standing and sort is allowed'),
   })
   .refine(
     ({ cursor, q, ...list }) =>

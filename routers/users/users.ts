@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type OptionalProfileField, optionalProfileFields } from '../../entities/index.ts';
-import { isSearchable, isSearchCursor } from '../../server/accounts/users/index.ts';
+import { isSearchable, isSearchCursor, rule } from '../../server/accounts/users/index.ts';
 import { ServiceError } from '../../server/errors.ts';
 import { invalidCursor, MAX_PAGE, pageLimit, pageOf } from '../schemas/page.ts';
 import { readFields } from '../schemas/profile-fields.ts';
@@ -37,14 +37,8 @@ export const listFields = {
   q: z
     .string()
     .max(254)
-    .refine((text) => text.isWellFormed(), {
-      error: 'Contains characters that are not allowed',
-      params: { rule: 'invalid_characters' },
-    })
-    .refine((text) => text === '' || isSearchable(text), {
-      error: 'Must contain a searchable character',
-      params: { rule: 'not_searchable' },
-    })
+    .refine((text) => text.isWellFormed(), rule('invalid_characters', 'Contains characters that are not allowed'))
+    .refine((text) => text === '' || isSearchable(text), rule('not_searchable', 'Must contain a searchable character'))
     .optional()
     .meta({
       description:

@@ -30,11 +30,6 @@ export type FoundUser = ManagedUser & { readonly lastLoginAt: number | null };
 const everyUser = (tables: ReadTables) =>
   tables.selectFrom('users').select([...managedColumns, 'search_name as searchName']);
 
-const toPage = ({ users, ...next }: UserPage<ManagedRow>): UserPage<ManagedUser> => ({
-  users: users.map(toAccount),
-  ...next,
-});
-
 interface Sources {
   database: Database;
   activity: Pick<Activity, 'latestLogins'>;
@@ -95,14 +90,17 @@ export const createManagedUsers = ({
   return {
     /** Without `q` a list, newest first unless it has another order; with `q` in the order of the search. */
     async find({ q, ...request }: FindRequest & { q?: string | undefined }): Promise<UserPage<FoundUser>> {
-      const { users, ...next } = toPage(await (q ? search({ q, ...request }) : listed(request)));
+      const { users, ...next } = await (q ? search({ q, ...request }) : listed(request));
       const logins = await database.query((tables) =>
         activity.latestLogins(
           tables,
           users.map(({ id }) => id),
         ),
       );
-      return { users: users.map((user) => ({ ...user, lastLoginAt: logins.get(user.id) ?? null })), ...next };
+      return {
+        users: users.map((user) => ({ ...toAccount(user), lastLoginAt: logins.get(user.id) ?? null })),
+        ...next,
+      };
     },
 
     /** A user with the profile, sessions and login methods. Undefined for an unknown user. */

@@ -18,7 +18,7 @@ import {
 import { changeSchema, fitting, jsonSchemaOf, MAX_BYTES, tooLarge } from './field-schemas.ts';
 
 /** For each kind of reader. A text has some hundred bytes, and at most MAX_BYTES. */
-const MOST_RECENT = 1000;
+const MAX_RECENT = 1000;
 
 type StoredValues = Record<string, FieldValue>;
 
@@ -116,7 +116,7 @@ export const createCustomFields = (fields: readonly ProfileField[] = []) => {
         const known = recent.get(text);
         if (known) return known;
         const values = valuesIn(text);
-        if (recent.size >= MOST_RECENT) recent.clear();
+        if (recent.size >= MAX_RECENT) recent.clear();
         recent.set(text, values);
         return values;
       };

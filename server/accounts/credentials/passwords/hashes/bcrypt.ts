@@ -6,7 +6,7 @@ const library = lazy(() => import('@node-rs/bcrypt'));
 const form = /^\$2[aby]\$(0[4-9]|[12]\d|3[01])\$[./A-Za-z0-9]{53}$/;
 
 /** About a second of computation. */
-const HIGHEST_COST = 14;
+const MAX_COST = 14;
 
 /** bcrypt in its common form. It uses only the first 72 bytes of a password. */
 export const bcrypt: HashFamily = (stored) => {
@@ -14,7 +14,7 @@ export const bcrypt: HashFamily = (stored) => {
   return cost === undefined
     ? undefined
     : {
-        isTooCostly: Number(cost) > HIGHEST_COST,
+        isTooCostly: Number(cost) > MAX_COST,
         memory: 4096,
         matches: async (password) => (await library()).verify(password, stored),
       };

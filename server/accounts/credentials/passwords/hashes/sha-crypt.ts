@@ -4,7 +4,7 @@ import { computeShaCrypt } from './sha-crypt-threads.ts';
 
 /** The default of the specification if `rounds` is absent. */
 const DEFAULT_ROUNDS = 5000;
-const FEWEST_ROUNDS = 1000;
+const MIN_ROUNDS = 1000;
 /** One to two seconds of computation. */
 const MAX_ROUNDS = 1_000_000;
 /** The limit of libxcrypt. */
@@ -24,7 +24,7 @@ export const shaCrypt: HashFamily = (stored) => {
   if (kind === undefined) return undefined;
   const { digest, length } = kinds[kind === '5' ? 5 : 6];
   const rounds = Number(given ?? DEFAULT_ROUNDS);
-  if (hash.length !== length || rounds < FEWEST_ROUNDS) return undefined;
+  if (hash.length !== length || rounds < MIN_ROUNDS) return undefined;
   return {
     isTooCostly: rounds > MAX_ROUNDS,
     memory: MEMORY,
