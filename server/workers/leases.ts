@@ -26,6 +26,8 @@ export interface Leases<Row> {
   readonly leaseMs: number;
   /** The maximum number of rows that `take` takes at once, if there is one. */
   readonly batch?: number | undefined;
+  /** Whether rows may wait for the end of one of these, although the process has a free place. */
+  hasFull?(inWork: Row[]): boolean;
   /**
    * Takes up to `most` due rows, lowest turn first, then earliest first. Each belongs to one process until its lease
    * ends. `inWork`: the rows that this process has already.
@@ -48,21 +50,21 @@ export const createLeases = <Selected, Row>(
   const among = (rows: Row[]) => sql<boolean>`${column} in (${sql.join(rows.map(keyOf))})`;
   const count = counter === undefined ? sql`` : sql`, ${sql.ref(counter)} = ${sql.ref(counter)} + 1`;
 
-  /** Excludes values of `shares.column` that have no place left. */
-  const exceptFull = (inWork: Row[]) => {
-    const found = shares ? [...Map.groupBy(inWork, shares.valueOf)] : [];
-    const full = found.filter(([, rows]) => rows.length >= (shares?.max ?? Number.POSITIVE_INFINITY));
-    return full.length > 0
-      ? sql<boolean>`${sql.ref(shares?.column ?? '')} not in (${sql.join(full.map(([value]) => value))})`
-      : sql<boolean>`1 = 1`;
+  /** The values of `shares.column` that have no place left. */
+  const fullIn = (inWork: Row[]): string[] => {
+    if (!shares) return [];
+    const rowsOf = [...Map.groupBy(inWork, shares.valueOf)];
+    return rowsOf.filter(([, rows]) => rows.length >= shares.max).map(([value]) => value);
   };
 
   return {
     leaseMs,
     batch: shares?.max,
+    hasFull: (inWork) => fullIn(inWork).length > 0,
 
     take: (most, inWork = []) =>
       database.change(async (tables) => {
+        const full = fullIn(inWork);
         const rowsInTurn = turns
           ? select(tables)
               .where(sql<boolean>`${sql.ref(turns.column)} in (${sql.join(turns.values)})`)
@@ -70,7 +72,9 @@ export const createLeases = <Selected, Row>(
           : select(tables);
         const selected = await rowsInTurn
           .where('due_at', '<=', database.now)
-          .$if(shares !== undefined, (rows) => rows.where(exceptFull(inWork)))
+          .$if(full.length > 0, (rows) =>
+            rows.where(sql<boolean>`${sql.ref(shares?.column ?? '')} not in (${sql.join(full)})`),
+          )
           .orderBy('due_at')
           .limit(Math.min(most, shares?.max ?? most))
           .modifyEnd(database.skipLocked)

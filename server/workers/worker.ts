@@ -98,8 +98,9 @@ export function createWorker<Row>({ name, atOnce, leases, work, log }: Job<Row>)
       const rows = free > 0 ? await take(free) : [];
       for (const row of rows ?? []) begin(row, leasedAt);
       pause = rows ? POLL_MS : Math.min(pause * 2, MAX_BACKOFF_MS);
-      mayBeMore = free <= 0 || rows?.length === Math.min(free, leases.batch ?? free);
-      if (free <= 0 || !mayBeMore) await Promise.race([wakeUp.promise, elapsed(pause)]);
+      const isWhole = free > 0 && rows?.length === Math.min(free, leases.batch ?? free);
+      mayBeMore = free <= 0 || isWhole || leases.hasFull?.([...inWork.keys()]) === true;
+      if (!isWhole) await Promise.race([wakeUp.promise, elapsed(pause)]);
     }
   };
 

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { createWorker } from '../../../server/workers/worker.ts';
 import { until } from '../../rig/until.ts';
@@ -54,6 +55,34 @@ test('a worker that does not run, or is ending, has no place', async () => {
   const { worker } = await started();
   await worker.stop();
   expect(worker.reserve()).toBeUndefined();
+});
+
+test('a row that waits for another one of its user begins as soon as that ends', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'setTimeout', 'performance'] });
+  const due = ['first', 'second', 'third'];
+  const done: string[] = [];
+  const worker = createWorker<string>({
+    name: 'test',
+    atOnce: 4,
+    leases: {
+      leaseMs: 20_000,
+      batch: 1,
+      hasFull: (inWork) => inWork.length > 0,
+      take: async (_most, inWork = []) => (inWork.length > 0 ? [] : due.splice(0, 1)),
+      renew: async () => undefined,
+    },
+    async work(row) {
+      await nextTurn();
+      done.push(row);
+    },
+    log,
+  });
+  worker.start();
+  // No time passes.
+  for (let i = 0; i < 50; i++) await nextTurn();
+  expect(done).toEqual(['first', 'second', 'third']);
+  vi.useRealTimers();
+  await worker.stop();
 });
 
 describe('a row in work', () => {
