@@ -11,6 +11,12 @@ beforeAll(async () => {
 });
 afterAll(() => stack?.stop());
 
+const artifactsOf = (applicationId: string, condition: string) =>
+  stack.database(
+    `select a.id from oauth_artifacts a join grants g on g.id = a.grant_id where g.application_id = ? and ${condition}`,
+    [applicationId],
+  );
+
 test('a refresh token whose successor cannot be stored is not used', async () => {
   const scenario = { stack, call: callerOf('rest', stack.url) };
   const party = await relyingParty(scenario);
@@ -25,7 +31,7 @@ test('a refresh token whose successor cannot be stored is not used', async () =>
   await expect(refreshTokenGrant(party.config, token)).rejects.toThrow('unexpected HTTP response status');
   await stack.database('drop trigger refuse');
   // The code.
-  expect(await stack.database('select consumed_at from oauth_artifacts where consumed_at is not null')).toHaveLength(1);
+  expect(await artifactsOf(party.id, 'consumed_at is not null')).toHaveLength(1);
   await refreshTokenGrant(party.config, token);
 });
 
@@ -40,11 +46,7 @@ test('the refreshes of a grant are limited, and a refused one uses no token', as
   const refusal = (await refresh().catch((error: unknown) => error)) as ResponseBodyError;
   expect(refusal.status).toBe(429);
   expect(Number(refusal.response.headers.get('retry-after'))).toBeGreaterThan(0);
-  const unused = await stack.database(
-    'select a.id from oauth_artifacts a join grants g on g.id = a.grant_id where g.application_id = ? and consumed_at is null',
-    [party.id],
-  );
-  expect(unused).toHaveLength(1);
+  expect(await artifactsOf(party.id, 'consumed_at is null')).toHaveLength(1);
   // Another grant has its own count.
   expect(await party.logIn((await loggedIn(scenario)).session)).toMatchObject({ refresh_token: expect.any(String) });
 });
