@@ -42,6 +42,8 @@ const migrations = {
   '0040-lists-of-administrators': async () => (await import('./0040-lists-of-administrators.ts')).ListsOfAdministrators,
   '0041-profile-fields': async () => (await import('./0041-profile-fields.ts')).ProfileFields,
   '0042-registering-browsers': async () => (await import('./0042-registering-browsers.ts')).RegisteringBrowsers,
+  '0043-changing-administrators': async () =>
+    (await import('./0043-changing-administrators.ts')).ChangingAdministrators,
 };
 
 /** In the order in which they run. Listed, not discovered: nothing is read from disk at start. */

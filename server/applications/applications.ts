@@ -134,7 +134,7 @@ export const createApplicationActs = (needs: ApplicationNeeds) => {
       const done = await act(tables);
       if (actorId) await recordUnmailed(tables, actorId, { kind: event, details: { name: done.name } }, caller);
       return done;
-    });
+    }, actorId);
   };
 
   /** `former`: an application that has keys keeps at least one. */
@@ -193,8 +193,13 @@ export const createApplicationActs = (needs: ApplicationNeeds) => {
     return application;
   };
 
-  /** The application ends with the role of the administrator who changed it last. */
-  const changedBy = ({ actorId }: Caller) => ({ administrator_id: actorId ?? null });
+  /** The application ends with the role of the administrator who changed it last, and of the one who created or enabled it. */
+  const changedBy = ({ actorId }: Caller) => ({ changed_by: actorId ?? null });
+  const enabledBy = (caller: Caller) => ({
+    ...changedBy(caller),
+    disabled_by: null,
+    administrator_id: caller.actorId ?? null,
+  });
 
   return {
     /** All of them, oldest first. */
@@ -227,7 +232,7 @@ export const createApplicationActs = (needs: ApplicationNeeds) => {
           .values({
             secret_hash: secret === undefined ? null : hashOf(secret),
             ...columnsFrom(fields),
-            ...changedBy(caller),
+            ...enabledBy(caller),
             id,
             kind: fields.kind,
             created_at: now,
@@ -248,7 +253,7 @@ export const createApplicationActs = (needs: ApplicationNeeds) => {
         const former = await get(tables, id);
         check(fields, former.kind, former);
         const isChanged = enabled !== undefined && enabled === (former.disabledBy !== null);
-        const state = isChanged && { disabled_by: enabled ? null : ('administrator' as const) };
+        const state = isChanged ? (enabled ? enabledBy(caller) : { disabled_by: 'administrator' as const }) : {};
         const values = { ...columnsFrom(fields), ...state };
         if (Object.keys(values).length > 0)
           await tables

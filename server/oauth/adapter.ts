@@ -40,6 +40,7 @@ export interface AdapterNeeds {
 
 /** Of a pending request, which occupies the store: it has the parameters as they were sent. */
 const MAX_REQUEST_LENGTH = 8192;
+const isRequest = new Set(['Interaction', 'PushedAuthorizationRequest']);
 
 const unsupported = async (): Promise<never> => {
   throw new Error('the library must not store this model');
@@ -154,7 +155,8 @@ function shortLivedAdapter(model: string, { store, request, invalidGrant, invali
   return {
     ...none,
     async upsert(token, payload, expiresIn = 0) {
-      requireShort(payload, invalidRequest);
+      // Not with the answer to a request, nor tokens.
+      if (isRequest.has(model) && payload['result'] === undefined) requireShort(payload, invalidRequest);
       await shortLived.insert(token, payload, expiresIn * SECOND_MS);
     },
     find(token) {

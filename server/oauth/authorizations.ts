@@ -85,6 +85,8 @@ const mayBeAnother = ({ kind }: ListedApplication, { redirect_uri: redirect = ''
 const loginHintIn = ({ login_hint: hint }: Parameters) =>
   hint !== undefined && isMailAddress(hint) ? { loginHint: hint } : {};
 
+const expired = () => new ServiceError('NOT_FOUND', { message: 'This login request has expired' });
+
 interface Parts {
   provider(): Promise<Provider>;
   grants: Grants;
@@ -120,9 +122,11 @@ export const createAuthorizations = ({ provider, grants, sessions, findApplicati
       caller: Caller,
     ): Promise<NextStep> {
       const found = await find(id, browser);
-      if (!found) throw new ServiceError('NOT_FOUND', { message: 'This login request has expired' });
+      if (!found) throw expired();
       const { returnTo, result } = found.interaction;
-      // One request makes one grant.
+      // One request makes one grant, for its user.
+      const isOthers = result?.login !== undefined && result.login.accountId !== session?.user.id;
+      if (isOthers) throw expired();
       if (result !== undefined) return { step: 'continue', location: returnTo };
       const { isSilent, subject } = found.details;
       const params = requestParameters.parse(found.interaction.params);

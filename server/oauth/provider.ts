@@ -198,7 +198,7 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
     // An outage: with the status of the API. The body keeps OAuth's name, server_error.
     ctx.status = error.status;
     if (error.retryAfter !== undefined) ctx.set('Retry-After', String(error.retryAfter));
-    log.warn({ cause: sentenceOf(error.cause ?? error) }, error.message);
+    if (error.status >= 500) log.warn({ cause: sentenceOf(error.cause ?? error) }, error.message);
   });
   // Errors are already logged; Koa would write them to stderr as well.
   provider.silent = true;

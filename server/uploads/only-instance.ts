@@ -47,6 +47,14 @@ export function createOnlyInstance({ database, log }: { database: Database; log:
     log.error('UPLOADS=disk supports one instance, and another one has taken over: stop one of them');
   };
 
+  const drop = async () => {
+    await database
+      .write((tables) =>
+        tables.deleteFrom('shared_locks').where('name', '=', LOCK).where('holder', '=', holder).execute(),
+      )
+      .catch(() => undefined);
+  };
+
   return {
     /**
      * Rejects with ConfigError if another instance is alive: it renews its lease. Waits for the lease of a dead one.
@@ -55,13 +63,17 @@ export function createOnlyInstance({ database, log }: { database: Database; log:
     async claim(stopping: AbortSignal): Promise<boolean> {
       const first = await take();
       for (let end = first; end !== undefined; end = await take()) {
-        if (stopping.aborted) return false;
+        if (stopping.aborted) break;
         if (end !== first) {
           throw new ConfigError([
             'UPLOADS=disk supports one instance, and another one runs on this database: stop it first, or store files in S3 (S3_ENDPOINT)',
           ]);
         }
         await delay(POLLED_EVERY_MS, undefined, { signal: stopping }).catch(() => undefined);
+      }
+      if (stopping.aborted) {
+        await drop();
+        return false;
       }
       // Requests report a database that does not answer; the lease is renewed later.
       renewal = setInterval(() => void renew().catch(() => undefined), RENEWED_EVERY_MS).unref();
@@ -70,11 +82,8 @@ export function createOnlyInstance({ database, log }: { database: Database; log:
 
     /** The next start need not wait. */
     async release(): Promise<void> {
-      if (renewal === undefined) return;
       clearInterval(renewal);
-      const mine = (tables: Parameters<Parameters<Database['write']>[0]>[0]) =>
-        tables.deleteFrom('shared_locks').where('name', '=', LOCK).where('holder', '=', holder).execute();
-      await database.write(mine).catch(() => undefined);
+      await drop();
     },
   };
 }

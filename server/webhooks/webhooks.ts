@@ -105,7 +105,7 @@ export const createWebhookActs = ({ database, limits, recordUnmailed, sender, se
         await recordUnmailed(tables, actorId, { kind: event, details }, caller);
       }
       return done;
-    });
+    }, actorId);
     await changed();
     return result;
   };
@@ -117,8 +117,13 @@ export const createWebhookActs = ({ database, limits, recordUnmailed, sender, se
     ...(include && { include: [...new Set(include)].join(',') }),
   });
 
-  /** The webhook ends with the role of the administrator who changed it last. */
-  const changedBy = ({ actorId }: Caller) => ({ administrator_id: actorId ?? null });
+  /** The webhook ends with the role of the administrator who changed it last, and of the one who created or enabled it. */
+  const changedBy = ({ actorId }: Caller) => ({ changed_by: actorId ?? null });
+  const enabledBy = (caller: Caller) => ({
+    ...enabling,
+    ...changedBy(caller),
+    administrator_id: caller.actorId ?? null,
+  });
   const enabling = { disabled_by: null, failing_since: null, enabled_at: sql<number>`${now}` };
 
   return {
@@ -145,8 +150,7 @@ export const createWebhookActs = ({ database, limits, recordUnmailed, sender, se
           .insertInto('webhooks')
           .values({
             ...columnsFrom(fields),
-            ...enabling,
-            ...changedBy(caller),
+            ...enabledBy(caller),
             id,
             secret: secrets.seal('webhook', id, secret),
             due_at: 0,
@@ -168,7 +172,7 @@ export const createWebhookActs = ({ database, limits, recordUnmailed, sender, se
       return perform(caller, 'webhook-changed', async (tables) => {
         const { disabledBy } = await get(tables, id);
         const isChanged = enabled !== undefined && enabled === (disabledBy !== null);
-        const state = isChanged ? (enabled ? enabling : { disabled_by: 'administrator' as const }) : {};
+        const state = isChanged ? (enabled ? enabledBy(caller) : { disabled_by: 'administrator' as const }) : {};
         const values = { ...columnsFrom(fields), ...state };
         if (Object.keys(values).length > 0)
           await tables

@@ -24,7 +24,7 @@ interface Source<Selected, Row> {
 
 export interface Leases<Row> {
   readonly leaseMs: number;
-  /** The maximum number of rows that `take` takes at once, if there is one. */
+  /** The maximum number of rows that `take` takes at once, if there is one. With `shares` one: the next may be of another. */
   readonly batch?: number | undefined;
   /** Whether rows may wait for the end of one of these, although the process has a free place. */
   hasFull?(inWork: Row[]): boolean;
@@ -59,7 +59,7 @@ export const createLeases = <Selected, Row>(
 
   return {
     leaseMs,
-    batch: shares?.max,
+    batch: shares && 1,
     hasFull: (inWork) => fullIn(inWork).length > 0,
 
     take: (most, inWork = []) =>
@@ -76,7 +76,7 @@ export const createLeases = <Selected, Row>(
             rows.where(sql<boolean>`${sql.ref(shares?.column ?? '')} not in (${sql.join(full)})`),
           )
           .orderBy('due_at')
-          .limit(Math.min(most, shares?.max ?? most))
+          .limit(shares ? 1 : most)
           .modifyEnd(database.skipLocked)
           .execute();
         const rows = selected.map(toRow);

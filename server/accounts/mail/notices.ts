@@ -46,7 +46,7 @@ const rules: { [K in EventKind]?: Rule<DetailsOf<K>> } = {
     mail: ({ deletedAfter }) => ({ kind: 'file-quarantined', detail: deletedAfter }),
     isLimited: false,
   },
-  // To a trusted application it is recorded without a mail and a limit.
+  // That of a trusted application is recorded without a mail and a limit, except on a device.
   'grant-created': { mail: () => ({ kind: 'application-allowed' }), isLimited: true },
   'deletion-undone': { mail: () => ({ kind: 'account-restored' }), isLimited: false },
   impersonated: { mail: () => ({ kind: 'impersonated' }), isLimited: false },

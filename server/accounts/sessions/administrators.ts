@@ -29,8 +29,8 @@ export const activeAdministrators = (tables: ReadTables) =>
 
 /**
  * Runs before an active administrator loses that state: LAST_ADMINISTRATOR if no other is left. Deletes the user's
- * invitations, and disables the webhooks and applications that this user changed last, because another person may have
- * done that.
+ * invitations, and disables the webhooks and applications that this user created, enabled or changed last, because
+ * another person may have done that.
  */
 export async function endAdministrator(em: EntityManager, tables: AllTables, user: LockedUser): Promise<void> {
   if (!user.isActiveAdministrator) return;
@@ -38,15 +38,16 @@ export async function endAdministrator(em: EntityManager, tables: AllTables, use
   const other = await activeAdministrators(tables).where('id', '<>', user.id).limit(1).executeTakeFirst();
   if (!other) throw new ServiceError('LAST_ADMINISTRATOR');
   await tables.deleteFrom('invitations').where('invited_by', '=', user.id).execute();
-  const ended = tables.selectFrom('applications').select('id').where('administrator_id', '=', user.id);
+  const isOfUser = sql<boolean>`(administrator_id = ${user.id} or changed_by = ${user.id})`;
+  const disabled = { disabled_by: sql<'administrator'>`coalesce(disabled_by, 'administrator')` };
+  // Locks them before the rows of `webhooks`, as a change of an application does.
+  await tables.updateTable('applications').set(disabled).where(isOfUser).execute();
+  const applications = await tables.selectFrom('applications').select('id').where(isOfUser).execute();
   // A disabled application is told of no logout.
-  await tables.deleteFrom('webhooks').where('id', 'in', ended).execute();
-  for (const table of ['webhooks', 'applications'] as const)
-    await tables
-      .updateTable(table)
-      .set({ disabled_by: sql`coalesce(disabled_by, 'administrator')`, administrator_id: null })
-      .where('administrator_id', '=', user.id)
-      .execute();
+  for (const { id } of applications) await tables.deleteFrom('webhooks').where('id', '=', id).execute();
+  await tables.updateTable('webhooks').set(disabled).where(isOfUser).execute();
+  for (const table of ['applications', 'webhooks'] as const)
+    await tables.updateTable(table).set({ administrator_id: null, changed_by: null }).where(isOfUser).execute();
 }
 
 /** FORBIDDEN if the caller has been demoted, blocked or deleted since the call began. */

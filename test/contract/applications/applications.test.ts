@@ -127,6 +127,18 @@ everywhere((scenario) => {
     expect(await isTold()).toBe(true);
   });
 
+  // checks: 73
+  test('a change by another administrator does not keep an application beyond the role of its creator', async () => {
+    const { application, adminId } = await created();
+    const { session } = await administrator(scenario());
+    const act = (procedure: string, input: object) => scenario().call(procedure, input, { session });
+    expect(
+      (await act('applications.update', { id: application.id, ...{ logoUrl: null, name: 'Shop 2' } })).code,
+    ).toBeUndefined();
+    expect((await act('users.setRole', { id: adminId, role: 'user' })).code).toBeUndefined();
+    expect((await act('applications.get', { id: application.id })).data.application.enabled).toBe(false);
+  });
+
   test('after a rotation two secrets are stored, the former one for 24 hours', async () => {
     const { application, secret, adminId, call } = await created();
     const { data } = await call('applications.rotateSecret');

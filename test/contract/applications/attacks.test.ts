@@ -155,6 +155,24 @@ onBothStacks((stack, name) => {
     },
   );
 
+  test('the longest request that is taken can be answered', async () => {
+    const party = await relyingParty(scenario());
+    const { session } = await loggedIn(scenario());
+    const begin = async (length: number) => {
+      const visitor = new Visitor();
+      const parameters = await party.parameters(VERIFIER, { state: 'x'.repeat(length) });
+      return { visitor, id: (await party.begin(visitor, parameters)).id };
+    };
+    let [taken, refused] = [4000, 9000];
+    while (refused - taken > 4) {
+      const middle = Math.floor((taken + refused) / 2);
+      if ((await begin(middle)).id) taken = middle;
+      else refused = middle;
+    }
+    const { visitor, id } = await begin(taken);
+    expect((await party.answer(session, id ?? '', visitor)).steps.at(-1)).toBe('continue');
+  });
+
   test('the pending requests of one address, pushed or not, occupy a bounded place in the store', async () => {
     const party = await relyingParty(scenario());
     const visitor = new Visitor();

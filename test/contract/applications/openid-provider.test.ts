@@ -669,6 +669,11 @@ onBothStacks((stack) => {
     expect(allowed.data.step).toBe('continue');
     expect((await call('grants.revoke', { id: party.id }, { session })).status).toBe(200);
     expect((await proceed({ id, allow: true, userId })).data).toEqual(allowed.data);
+    // Not for another user of the browser.
+    for (const other of [await loggedIn(scenario()), {}]) {
+      const reply = await call('authorizations.proceed', { id }, { ...other, browser: visitor.browser });
+      expectRefusal(reply, 404, 'NOT_FOUND', 'This login request has expired');
+    }
     expect(await eventsOf(stack(), userId, 'grant-created')).toHaveLength(1);
     const again = await party.visit(visitor, allowed.data.location);
     expect(again.id).toEqual(expect.any(String));

@@ -113,6 +113,16 @@ everywhere((scenario) => {
     expect((await call('webhooks.get')).data.webhook).toMatchObject({ enabled: false, disabledBy: 'administrator' });
   });
 
+  // checks: 73
+  test('a change by another administrator does not keep a webhook beyond the role of its creator', async () => {
+    const { webhook, adminId } = await created({ types: ['user.removed'] });
+    const { session } = await administrator(scenario());
+    const act = (procedure: string, input: object) => scenario().call(procedure, input, { session });
+    expect((await act('webhooks.update', { id: webhook.id, ...{ description: 'CRM' } })).code).toBeUndefined();
+    expect((await act('users.setRole', { id: adminId, role: 'user' })).code).toBeUndefined();
+    expect((await act('webhooks.get', { id: webhook.id })).data.webhook.enabled).toBe(false);
+  });
+
   test('a new secret is another one', async () => {
     const { secret, call } = await created();
     const { data } = await call('webhooks.rotateSecret');

@@ -22,5 +22,7 @@ test('an instance that is stopped while it waits for the lease of another one do
   stopping.abort();
   expect(await claimed).toBe(false);
   await other.release();
+  // Nor when the other one has just ended.
+  expect(await instance().claim(AbortSignal.abort())).toBe(false);
   expect(await instance().claim(running)).toBe(true);
 });
