@@ -4,9 +4,9 @@ import { defineEntity, p } from '@mikro-orm/core';
 
 /*
  * The id is the OAuth `client_id`. Lists of addresses and scopes are separated by spaces, which neither contains. Of
- * secrets only the SHA-256 is stored; the former one is accepted until `formerUntil`. `publicKeys` are JWKs as JSON, instead of a secret.
- * `administratorId` is who created the application or last enabled it, `changedBy` who changed it last; null for an
- * operator. `disabledBy` is set while it is disabled.
+ * secrets only the SHA-256 is stored; the former one is accepted until `formerUntil`. `publicKeys` are JWKs as
+ * JSON, instead of a secret. `administratorId` is who created the application or last enabled it, `changedBy` who
+ * changed it last; null for an operator. `disabledBy` is set while it is disabled.
  */
 
 /** Where an application runs decides how it identifies itself, and which flows and redirect addresses it may use. */

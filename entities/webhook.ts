@@ -2,9 +2,9 @@
  * `types` is a list of public types with commas, or `*`; `logout` makes the row the address for back-channel logout
  * of the application with the same id, without a secret. `include` is empty or `user`. Secrets are encrypted under
  * APP_SECRET; `formerSecret` also signs until `formerUntil`. `dueAt` is the end of the lease of the process that
- * delivers, 0 without one, and `owner` the lease. `administratorId` is who created it or last enabled it, `changedBy` who
- * changed it last; null for an operator. Events since `enabledAt` belong to it. `failingSince` is the first failure after the last success,
- * `disabledBy` who disabled it: an administrator, or the deliveries (`gone`, `failing`).
+ * delivers, 0 without one, and `owner` the lease. `administratorId` is who created it or last enabled it, `changedBy`
+ * who changed it last; null for an operator. Events since `enabledAt` belong to it. `failingSince` is the first failure
+ * after the last success, `disabledBy` who disabled it: an administrator, or the deliveries (`gone`, `failing`).
  */
 
 import { defineEntity, p } from '@mikro-orm/core';

@@ -193,7 +193,7 @@ export const createApplicationActs = (needs: ApplicationNeeds) => {
     return application;
   };
 
-  /** The application ends with the role of the administrator who changed it last, and of the one who created or enabled it. */
+  /** The application ends with the role of who changed it last, and of who created or enabled it. */
   const changedBy = ({ actorId }: Caller) => ({ changed_by: actorId ?? null });
   const enabledBy = (caller: Caller) => ({
     ...changedBy(caller),

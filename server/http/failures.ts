@@ -28,7 +28,7 @@ export const withoutAccess = new Set<ErrorCode>([
   'ORIGIN_MISMATCH',
 ]);
 
-/** Routes with `errorField` get a field `error`: one sentence about the first problem (`only`: in a 400 nothing else). */
+/** With `errorField` there is a field `error`: a sentence about the first problem (`only`: in a 400 nothing else). */
 function bodyOf(error: ServiceError, errorField: unknown): object {
   if (errorField === undefined || withoutAccess.has(error.code)) return error.toJSON();
   const [first] = Object.values(error.details ?? {});

@@ -222,7 +222,7 @@ export const createGrants = ({ database, activity, mail }: Parts) => {
       return saved;
     },
 
-    /** Ends a grant and all its tokens: a code or refresh token was used twice, or revoked by the application (RFC 7009). */
+    /** Ends a grant and all its tokens: a code or refresh token was used twice, or revoked (RFC 7009). */
     end: (id: string, caller: Caller): Promise<void> =>
       database.change(async (tables) => {
         const row = await tables

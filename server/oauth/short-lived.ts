@@ -15,7 +15,7 @@ const isPayload = (value: unknown) => typeof value === 'object' && value !== nul
 /** As the key-value store has it. */
 export const stored = z.object({ payload: z.custom<AdapterPayload>(isPayload) });
 
-/** The remaining life that the library sees at least: an instance whose clock is ahead must accept what the store returns. */
+/** The least remaining life that the library sees: an instance may have a clock that is ahead of the store's. */
 const MIN_LIFE_SECONDS = 60;
 
 export const unexpired = ({ exp, ...payload }: AdapterPayload): AdapterPayload => ({

@@ -117,7 +117,7 @@ export const createWebhookActs = ({ database, limits, recordUnmailed, sender, se
     ...(include && { include: [...new Set(include)].join(',') }),
   });
 
-  /** The webhook ends with the role of the administrator who changed it last, and of the one who created or enabled it. */
+  /** The webhook ends with the role of who changed it last, and of who created or enabled it. */
   const changedBy = ({ actorId }: Caller) => ({ changed_by: actorId ?? null });
   const enabledBy = (caller: Caller) => ({
     ...enabling,

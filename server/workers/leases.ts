@@ -24,7 +24,7 @@ interface Source<Selected, Row> {
 
 export interface Leases<Row> {
   readonly leaseMs: number;
-  /** The maximum number of rows that `take` takes at once, if there is one. With `shares` one: the next may be of another. */
+  /** The maximum number of rows that `take` takes at once; one if there are `shares`. */
   readonly batch?: number | undefined;
   /** Whether rows may wait for the end of one of these, although the process has a free place. */
   hasFull?(inWork: Row[]): boolean;

@@ -1,6 +1,7 @@
 /**
  * The mail queue. `enqueue` writes a mail in the transaction of the change that it reports; a worker in each process
- * delivers it. A crash loses no mail; between sending and recording it sends one twice, with the same Message-ID and token.
+ * delivers it. A crash loses no mail; between sending and recording it sends one twice, with the same Message-ID and
+ * token.
  */
 import type { User } from '../../../entities/index.ts';
 import type { Rate } from '../../config/index.ts';

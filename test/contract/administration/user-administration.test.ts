@@ -267,13 +267,16 @@ everywhere(
         ['Émile', 'c'],
         ['emil', 'a'],
         ['Zuse', 'b'],
+        // Equal names, more than fit a page.
         ['emil', 'd'],
+        ['emil', 'e'],
+        ['emil', 'f'],
       ] as const)
         made.push(
           await registered(scenario(), { name: `${name}${mark}`, email: `${letter}${mark.slice(1)}@example.test` }),
         );
-      const [emile, emil, zuse, another] = made.map(({ id }) => id);
-      /** Those of the four, through pages of one user each, from the first of them on. */
+      const [emile, emil, zuse, ...others] = made.map(({ id }) => id);
+      /** Those of the six, through pages of three users each. */
       const sorted = async (sort: string) => {
         const found: string[] = [];
         for (let cursor: string | undefined = '-'; cursor !== undefined; ) {
@@ -284,12 +287,12 @@ everywhere(
         expect(new Set(found).size).toBe(found.length);
         return found.filter((id) => made.some((user) => user.id === id));
       };
-      expect(await sorted('name')).toEqual([emil, another, emile, zuse]);
-      expect(await sorted('-name')).toEqual([zuse, emile, another, emil]);
-      expect(await sorted('email')).toEqual([emil, zuse, emile, another]);
-      expect(await sorted('-email')).toEqual([another, emile, zuse, emil]);
-      expect(await sorted('created')).toEqual([emile, emil, zuse, another]);
-      expect(await sorted('-created')).toEqual([another, zuse, emil, emile]);
+      expect(await sorted('name')).toEqual([emil, ...others, emile, zuse]);
+      expect(await sorted('-name')).toEqual([zuse, emile, ...others.toReversed(), emil]);
+      expect(await sorted('email')).toEqual([emil, zuse, emile, ...others]);
+      expect(await sorted('-email')).toEqual([...others.toReversed(), emile, zuse, emil]);
+      expect(await sorted('created')).toEqual([emile, emil, zuse, ...others]);
+      expect(await sorted('-created')).toEqual([...others.toReversed(), zuse, emil, emile]);
     });
 
     test('shows a user with sessions, login methods and uploads, without secrets', async () => {
