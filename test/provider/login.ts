@@ -9,8 +9,17 @@ import type { Claims, HostileProvider, Lie } from './hostile.ts';
 export const fromAnotherSite = { 'sec-fetch-site': 'cross-site', referer: 'https://evil.test/' };
 
 /** Starts a login; `request` is where the provider would show its page. */
-export async function begin(stack: Pick<Stack, 'url'>, browser = new Browser(), name = 'acme', headers = {}) {
+export async function begin(
+  stack: Pick<Stack, 'url'> & Partial<Pick<Stack, 'services'>>,
+  browser = new Browser(),
+  name = 'acme',
+  headers = {},
+) {
   const location = await browser.redirectOf(`${stack.url}/auth/${name}`, { headers });
+  if (!URL.canParse(location)) {
+    const cause = stack.services?.map((service) => service.output().slice(-2000)).join('\n');
+    throw new Error(`/auth/${name} leads to ${location}, not to the provider`, { cause });
+  }
   return { browser, request: new URL(location) };
 }
 

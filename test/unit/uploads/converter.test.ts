@@ -1,5 +1,4 @@
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, expect, test } from 'vitest';
@@ -8,14 +7,11 @@ import { toWebp } from '../../../server/uploads/images/conversion.ts';
 import { createConverter } from '../../../server/uploads/images/converter.ts';
 import { cpuTime } from '../../bench/measure.ts';
 import { jpeg, photograph, png } from '../../contract/uploads/corpus.ts';
-import { signalIfThere } from '../../rig/process/process-group.ts';
-import { childrenOf, priorities } from '../../rig/process/process-tree.ts';
+import { conversionProcesses, endConversionProcesses } from '../../rig/process/conversion-processes.ts';
+import { priorities } from '../../rig/process/process-tree.ts';
 import { until } from '../../rig/until.ts';
 
 const WIDTHS = [40, 80];
-
-const conversionProcesses = () =>
-  childrenOf(process.pid).filter((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('conversion-process'));
 
 /** The process of a test's only converter. */
 function processOf(): number {
@@ -35,10 +31,7 @@ async function convert({ open }: ReturnType<typeof createConverter>, bytes: Buff
 
 const unavailable = { code: 'SERVICE_UNAVAILABLE', retryAfter: expect.any(Number) };
 
-afterEach(async () => {
-  for (const pid of conversionProcesses()) signalIfThere(pid, 'SIGKILL');
-  await until(async () => conversionProcesses().length === 0);
-});
+afterEach(endConversionProcesses);
 
 test('one process converts all images, at the lowest priority', async () => {
   const converter = createConverter();

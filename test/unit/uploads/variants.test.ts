@@ -12,6 +12,7 @@ import { fromStored, toWebp } from '../../../server/uploads/images/conversion.ts
 import { loadSharpForStored } from '../../../server/uploads/images/sharp.ts';
 import { createUploads, nameOf } from '../../../server/uploads/index.ts';
 import { flat, photograph, png } from '../../contract/uploads/corpus.ts';
+import { endConversionProcesses } from '../../rig/process/conversion-processes.ts';
 import { temporaryDirectory } from '../../rig/servers/custodian.ts';
 import { emptyStorage } from './empty-storage.ts';
 
@@ -110,6 +111,7 @@ beforeAll(async () => {
   await database.migrate();
 });
 afterAll(() => database.close());
+afterAll(endConversionProcesses);
 
 /** A process: it fails at the step that `fail` says, and then at all others. */
 async function instance(sizes: string) {
