@@ -4,7 +4,7 @@ import type { Caller } from '../activity/caller.ts';
 import type { Activity } from '../activity/index.ts';
 import { ServiceError } from '../errors.ts';
 import type { Database } from '../parts/database/contract.ts';
-import { recordEnd, validGrants, wordsIn } from './grants.ts';
+import { endGrants, recordEnd, validGrants, wordsIn } from './grants.ts';
 
 /** An application with access to an account. Times in milliseconds since 1970. */
 export interface ListedGrant {
@@ -53,12 +53,11 @@ export const createAccess = ({ database, activity }: { database: Database; activ
         .select('name')
         .where('id', '=', applicationId)
         .executeTakeFirst();
-      const { numDeletedRows } = await tables
-        .deleteFrom('grants')
+      const { numUpdatedRows } = await endGrants(tables, database)
         .where('user_id', '=', userId)
         .where('application_id', '=', applicationId)
         .executeTakeFirst();
-      if (numDeletedRows === 0n) throw noAccess();
+      if (numUpdatedRows === 0n) throw noAccess();
       await recordEnd(activity, tables, { userId, applicationId, name: application?.name ?? '' }, caller);
     }, userId),
 });

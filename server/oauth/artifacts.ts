@@ -86,7 +86,8 @@ export const createArtifacts = (database: Database, kind: ArtifactKind) => {
                 sql<string>`${JSON.stringify(payload)}`.as('payload'),
                 sql<number>`${now} + ${lifeMs}`.as('expires_at'),
               ])
-              .where('grants.id', '=', grantId),
+              .where('grants.id', '=', grantId)
+              .where('grants.expires_at', '>', now),
           )
           .executeTakeFirst();
         return numInsertedOrUpdatedRows === 1n ? 'stored' : 'grant ended';

@@ -22,7 +22,7 @@ import {
 
 /** A grant ends this long after the last authorization by the user; refreshes do not extend it. */
 const LIFE_MS = 365 * 24 * 60 * 60_000;
-/** The maximum of grants of a user to one application, one a browser. The oldest are deleted. */
+/** The maximum of grants of a user to one application, one a browser. The oldest end. */
 const MAX_OF_APPLICATION = 50;
 export const OFFLINE = 'offline_access';
 
@@ -99,6 +99,16 @@ export const toFound = ({ hasSession, isUseDue, ...grant }: GrantRow): FoundGran
   isUseDue: isUseDue === 1,
 });
 
+/**
+ * Ends valid grants: select them by a condition. Housekeeping deletes their rows, because a month of used tokens may be
+ * too much for one transaction. Without its session, a row is not found at the next consent.
+ */
+export const endGrants = (tables: AllTables, { now }: Pick<Database, 'now'>) =>
+  tables
+    .updateTable('grants')
+    .set({ session_id: sql<string>`id`, logout_told_at: now, expires_at: 0 })
+    .where('expires_at', '>', now);
+
 /** Inserts the event that grants ended. */
 export const recordEnd = (
   activity: Pick<Activity, 'record'>,
@@ -117,18 +127,19 @@ export const createGrants = ({ database, activity, mail }: Parts) => {
       .where('grants.user_id', '=', userId)
       .where('grants.application_id', '=', applicationId);
 
-  /** Deletes the oldest grants of a user to an application beyond the maximum. Resolves to whether there was none. */
+  /** Ends the oldest grants of a user to an application beyond the maximum. Resolves to whether there was none. */
   const makeRoom = async (tables: AllTables, userId: string, applicationId: string): Promise<boolean> => {
     const others = await tables
       .selectFrom('grants')
       .select('id')
       .where('user_id', '=', userId)
       .where('application_id', '=', applicationId)
+      .where('expires_at', '>', now)
       .orderBy('id', 'desc')
       .limit(2 * MAX_OF_APPLICATION)
       .execute();
     const surplus = others.slice(MAX_OF_APPLICATION - 1).map(({ id }) => id);
-    if (surplus.length > 0) await tables.deleteFrom('grants').where('id', 'in', surplus).execute();
+    if (surplus.length > 0) await endGrants(tables, database).where('id', 'in', surplus).execute();
     return others.length === 0;
   };
 
@@ -231,8 +242,8 @@ export const createGrants = ({ database, activity, mail }: Parts) => {
           .select(['grants.user_id as userId', 'applications.name', 'applications.id as applicationId'])
           .where('grants.id', '=', id)
           .executeTakeFirst();
-        const { numDeletedRows } = await tables.deleteFrom('grants').where('id', '=', id).executeTakeFirst();
-        if (row && numDeletedRows === 1n) await recordEnd(activity, tables, { ...row, grant: id }, caller);
+        const { numUpdatedRows } = await endGrants(tables, database).where('id', '=', id).executeTakeFirst();
+        if (row && numUpdatedRows === 1n) await recordEnd(activity, tables, { ...row, grant: id }, caller);
       }),
   };
 };

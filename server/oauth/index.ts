@@ -12,7 +12,7 @@ import type { KeyValueStore } from '../parts/key-value/contract.ts';
 import type { Secrets } from '../secrets.ts';
 import type { Log } from '../telemetry/log.ts';
 import { createHousekeeping } from '../workers/housekeeping.ts';
-import { deleteInBatches } from '../workers/sweep.ts';
+import { deleteGrants, deleteInBatches } from '../workers/sweep.ts';
 import { createAccess } from './access.ts';
 import { createAuthorizations } from './authorizations.ts';
 import { createDevices } from './devices.ts';
@@ -102,13 +102,8 @@ export function createOAuth({ appUrl: issuer }: Pick<Config, 'appUrl'>, parts: P
     createHousekeeping({
       sweeps: [
         () => deleteInBatches(database, 'oauth_artifacts', sql`expires_at < ${database.now}`),
-        () => deleteInBatches(database, 'grants', sql`expires_at < ${database.now}`),
-        () =>
-          deleteInBatches(
-            database,
-            'grants',
-            sql`not exists (select 1 from applications a where a.id = grants.application_id)`,
-          ),
+        () => deleteGrants(database, sql`expires_at < ${database.now}`),
+        () => deleteGrants(database, sql`not exists (select 1 from applications a where a.id = grants.application_id)`),
         keys.maintain,
       ],
       log,

@@ -74,7 +74,7 @@ export const createLogoutTokens = ({ database, keys, issuer }: Parts) => {
     async messages(applicationId: string, { type, data, timestamp }: PublicEvent): Promise<LogoutMessage[]> {
       const { userId } = data;
       if (type === 'grant.revoked') {
-        // Its grants are deleted.
+        // Its grants have ended, and count as told.
         if (data.applicationId !== applicationId) return [];
         return [{ token: await sign(userId, applicationId, data.sid, timestamp), accepted: async () => undefined }];
       }

@@ -1,5 +1,5 @@
 import type { RawBuilder } from 'kysely';
-import type { AllTables, Database } from '../parts/database/contract.ts';
+import { type AllTables, type Database, sql } from '../parts/database/contract.ts';
 
 const BATCH = 1000;
 
@@ -31,4 +31,11 @@ export async function deleteInBatches(
       return ids.length;
     });
   while ((await deleteBatch()) === BATCH);
+}
+
+/** Deletes the grants that meet a condition, after their tokens: one grant may have very many. */
+export async function deleteGrants(database: Database, isOver: RawBuilder<boolean>): Promise<void> {
+  const ofGrants = sql<boolean>`grant_id in (select id from grants where ${isOver})`;
+  await deleteInBatches(database, 'oauth_artifacts', ofGrants);
+  await deleteInBatches(database, 'grants', isOver);
 }

@@ -198,6 +198,8 @@ everywhere((scenario) => {
     const tokens = await shop.party.redeem(callback as URL, verifier);
     expect(await refused(shop.party.redeem(callback as URL, verifier))).toBe('invalid_grant');
     await until(() => shop.claims().some(({ sid }) => sid === tokens.claims()?.['sid']));
+    // Neither is told again.
+    await scenario().call('auth.logout', {}, { session: user.session });
     await shop.isQuiet();
     expect(shop.claims().filter(({ sub }) => sub === user.id)).toHaveLength(2);
     expect(forum.claims().some(({ sub }) => sub === user.id)).toBe(false);

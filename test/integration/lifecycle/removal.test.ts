@@ -39,13 +39,13 @@ describe.each(stackNames)('on %s parts', (kind) => {
   }
 
   /** Runs the job until it has started on its leased users. `meanwhile` runs between lease and start. */
-  async function run(meanwhile: () => Promise<unknown>) {
+  async function run(meanwhile: () => Promise<unknown>, changes: Partial<Database> = {}) {
     let begun = 0;
     const transaction: Database['transaction'] = async (...given) => {
       await meanwhile();
       return database.transaction(...given).finally(() => begun++);
     };
-    const overtaken: Database = Object.create(database, { transaction: { value: transaction } });
+    const overtaken: Database = Object.assign(Object.create(database), { ...changes, transaction });
     const log = await createLog(parseConfig({ LOG_LEVEL: 'silent', DATA_DIR: dataDir }));
     const { recordRemoved } = createActivity(database, { keptDays: 1 });
     const removals = createRemoval({ database: overtaken, steps: [async () => true], recordRemoved, log });
@@ -68,6 +68,58 @@ describe.each(stackNames)('on %s parts', (kind) => {
     const { id } = await deleted('ada');
     await run(async () => undefined);
     expect(await stored(id)).toMatchObject({ user: null, begunAt: expect.any(Number) });
+  });
+
+  const grantIdOf = (userId: string) => userId.slice(-36);
+  /** The number of tokens of a user. */
+  const tokensOf = (userId: string) =>
+    database.query(async (tables) => {
+      const ofUser = tables.selectFrom('oauth_artifacts').where('grant_id', '=', grantIdOf(userId));
+      return (await ofUser.select('id').execute()).length;
+    });
+
+  /** Stores a grant with used tokens. */
+  const grantOf = (userId: string, used: number) =>
+    database.change(async (tables) => {
+      const grant = { id: grantIdOf(userId), scopes: 'openid', resources: '', created_at: 1, last_used_at: 1 };
+      const of = {
+        user_id: userId,
+        application_id: 'a',
+        session_id: grant.id,
+        epoch: 0,
+        expires_at: Date.now() + DAY_MS,
+      };
+      await tables
+        .insertInto('grants')
+        .values({ ...grant, ...of } as never)
+        .execute();
+      const token = { grant_id: grant.id, payload: '{}', consumed_at: 1, consumed_by: 'x', expires_at: of.expires_at };
+      for (let from = 0; from < used; from += 500) {
+        const rows = Array.from({ length: 500 }, (_, i) => ({ id: `${userId.slice(-30)}-${from + i}`, ...token }));
+        await tables.insertInto('oauth_artifacts').values(rows).execute();
+      }
+    });
+
+  test('tokens are deleted before their user, at most a thousand in a transaction', async () => {
+    const { id } = await deleted('joe');
+    await grantOf(id, 2500);
+    const left = [2500];
+    const change: Database['change'] = (...given) =>
+      database.change(...given).finally(async () => left.push(await tokensOf(id)));
+    await run(async () => expect(await tokensOf(id)).toBe(0), { change });
+    for (const [i, count] of left.entries()) expect((left[i - 1] ?? count) - count).toBeLessThanOrEqual(1000);
+    expect(await stored(id)).toMatchObject({ user: null });
+  });
+
+  test('the grants of a user restored during the lease stay', async () => {
+    const user = User.register({ email: 'kim@example.test', name: 'kim', passwordHash: 'x' });
+    await database.transaction(async (em) => {
+      await em.insert(user);
+      await em.insert(Removal, { userId: user.id, email: null, begunAt: null, dueAt: 1 });
+    });
+    await grantOf(user.id, 500);
+    await run(() => database.write((tables) => tables.deleteFrom('removals').where('user_id', '=', user.id).execute()));
+    expect(await tokensOf(user.id)).toBe(500);
   });
 
   test('a user restored during the lease and deleted again has the whole grace period', async () => {

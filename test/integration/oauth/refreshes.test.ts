@@ -17,14 +17,13 @@ const artifactsOf = (applicationId: string, condition: string) =>
     [applicationId],
   );
 
+const offline = { scope: 'openid offline_access', prompt: 'consent' };
+
 test('a refresh token whose successor cannot be stored is not used', async () => {
   const scenario = { stack, call: callerOf('rest', stack.url) };
   const party = await relyingParty(scenario);
   const { session } = await loggedIn(scenario);
-  const { refresh_token: token = '' } = await party.logIn(session, {
-    scope: 'openid offline_access',
-    prompt: 'consent',
-  });
+  const { refresh_token: token = '' } = await party.logIn(session, offline);
   await stack.database(
     "create trigger refuse before insert on oauth_artifacts for each row signal sqlstate '45000' set message_text = 'refused'",
   );
@@ -49,4 +48,19 @@ test('the refreshes of a grant are limited, and a refused one uses no token', as
   expect(await artifactsOf(party.id, 'consumed_at is null')).toHaveLength(1);
   // Another grant has its own count.
   expect(await party.logIn((await loggedIn(scenario)).session)).toMatchObject({ refresh_token: expect.any(String) });
+});
+
+// checks: 72
+test('an ended grant is void although its tokens, which may be very many, are still stored', async () => {
+  const scenario = { stack, call: callerOf('rest', stack.url) };
+  const party = await relyingParty(scenario);
+  const { session } = await loggedIn(scenario);
+  const { refresh_token: token = '' } = await party.logIn(session, offline);
+  expect((await scenario.call('grants.revoke', { id: party.id }, { session })).status).toBe(200);
+  expect(await artifactsOf(party.id, '1 = 1')).toHaveLength(2);
+  const refusal = () => refreshTokenGrant(party.config, token).catch(({ error }: ResponseBodyError) => error);
+  expect(await refusal()).toBe('invalid_grant');
+  const later = await party.logIn(session, offline);
+  expect(await refusal()).toBe('invalid_grant');
+  await refreshTokenGrant(party.config, later.refresh_token ?? '');
 });
