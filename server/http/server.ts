@@ -47,6 +47,8 @@ export function createHttpServer(app: Koa, headers: Headers, log: Pick<Log, 'err
   server.on('connection', (socket) => {
     connections.add(socket);
     socket.once('close', () => connections.delete(socket));
+    // Node takes its own listener from a connection with a CONNECT; an error without one would end the process.
+    socket.on('error', () => undefined);
   });
 
   const refused = new WeakSet<Socket>();

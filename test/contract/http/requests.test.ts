@@ -41,6 +41,23 @@ onBothProcesses((stack, name) => {
       { within: 10_000, what: 'the end of the connection' },
     );
 
+  test.each([
+    ['CONNECT', 'CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n'],
+    ['a request and CONNECT', 'GET /livez HTTP/1.1\r\nHost: x\r\n\r\nCONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n'],
+    ['an upgrade', 'GET /livez HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n'],
+    ['what is no HTTP', 'hello\r\n\r\n'],
+    ['a body that nobody reads', 'POST /nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n'],
+  ])('a connection that is reset after %s ends nothing else', async (_, bytes) => {
+    const { pid } = service();
+    for (let i = 0; i < 20; i++) {
+      const socket = connect(service().port, '127.0.0.1');
+      const closed = new Promise((resolve) => socket.once('close', resolve));
+      socket.once('data', () => socket.resetAndDestroy()).write(bytes);
+      await inTime(closed, { within: 10_000, what: 'an answer' });
+    }
+    expect([(await send('/livez')).status, service().pid]).toEqual([200, pid]);
+  });
+
   const cpuMs = () => cpuTime(service().pid ?? 0);
 
   describe('a query string', () => {
