@@ -177,7 +177,7 @@ export const service = router({
       }),
     )
     .query(async ({ ctx, input: { waitSeconds, ...query } }) => {
-      const waiting = { waitMs: waitSeconds * 1000, signal: ctx.ended() };
+      const waiting = { waitMs: Math.ceil(waitSeconds * 1000), signal: ctx.ended() };
       const { events, next, last } = await ctx.events.feed(ctx.service ?? '', { ...query, ...waiting });
       return { data: events, next, last };
     }),

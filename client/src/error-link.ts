@@ -63,5 +63,5 @@ function retryAfterIn(response: Response | undefined): { retryAfter?: number } {
   const header = response?.headers.get('Retry-After');
   const seconds = Number(header);
   // A proxy may send a date instead.
-  return header && seconds >= 0 ? { retryAfter: seconds } : {};
+  return header && seconds >= 0 && Number.isFinite(seconds) ? { retryAfter: seconds } : {};
 }

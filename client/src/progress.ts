@@ -26,5 +26,6 @@ export const fetchWithProgress =
 function responseOf(request: XMLHttpRequest): Response {
   const retryAfter = request.getResponseHeader('Retry-After');
   const headers = new Headers(retryAfter ? { 'Retry-After': retryAfter } : {});
-  return new Response(request.responseText, { status: request.status, headers });
+  // A body is refused with a status that has none, such as 204.
+  return new Response(request.responseText || null, { status: request.status, headers });
 }

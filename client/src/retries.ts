@@ -1,6 +1,8 @@
 import { isNetworkError, isServiceError, isTimeoutError } from './errors.ts';
 
 const BACKOFF_MS = { first: 500, longest: 30_000 };
+/** A longer `Retry-After` is a mistake of a proxy. */
+const LONGEST_MS = 60 * 60_000;
 
 /** Whether a later call may succeed. */
 export const isPassing = (error: unknown): boolean =>
@@ -16,7 +18,8 @@ export const pauseAfter = (error: unknown, failures: number, signal: AbortSignal
 const backoff = (failures: number): number =>
   Math.min(BACKOFF_MS.first * 2 ** failures, BACKOFF_MS.longest) * (0.5 + Math.random() / 2);
 
-const retryAfterMs = (error: unknown): number => (isServiceError(error) ? (error.retryAfter ?? 0) * 1000 : 0);
+const retryAfterMs = (error: unknown): number =>
+  isServiceError(error) ? Math.min((error.retryAfter ?? 0) * 1000, LONGEST_MS) : 0;
 
 const pause = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
   new Promise((resolve) => {

@@ -44,6 +44,7 @@ const migrations = {
   '0042-registering-browsers': async () => (await import('./0042-registering-browsers.ts')).RegisteringBrowsers,
   '0043-changing-administrators': async () =>
     (await import('./0043-changing-administrators.ts')).ChangingAdministrators,
+  '0044-grants-of-removed-users': async () => (await import('./0044-grants-of-removed-users.ts')).GrantsOfRemovedUsers,
 };
 
 /** In the order in which they run. Listed, not discovered: nothing is read from disk at start. */

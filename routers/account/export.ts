@@ -35,20 +35,18 @@ function rows<Item extends z.ZodType>(item: Item) {
   return pages;
 }
 
+type RowsOf<Fields extends Readonly<Record<string, ColumnKind>>> = ReturnType<
+  typeof rows<z.ZodObject<ShapeOf<Fields>>>
+>;
+const { profile, uploads, ...plain } = storedData;
+const plainParts = Object.fromEntries(
+  Object.entries(plain).map(([part, { exported }]) => [part, rows(row(exported))]),
+) as unknown as { [Part in keyof typeof plain]: RowsOf<(typeof plain)[Part]['exported']> };
+
 const exported = z.object({
-  profile: row(storedData.profile.exported),
-  identities: rows(row(storedData.identities.exported)),
-  passkeys: rows(row(storedData.passkeys.exported)),
-  authenticatorApp: rows(row(storedData.authenticatorApp.exported)),
-  recoveryCodes: rows(row(storedData.recoveryCodes.exported)),
-  emailChanges: rows(row(storedData.emailChanges.exported)),
-  invitations: rows(row(storedData.invitations.exported)),
-  consents: rows(row(storedData.consents.exported)),
-  accessKeys: rows(row(storedData.accessKeys.exported)),
-  sessions: rows(row(storedData.sessions.exported)),
-  activity: rows(row(storedData.activity.exported)),
-  mails: rows(row(storedData.mails.exported)),
-  uploads: rows(row(storedData.uploads.exported).extend({ url: z.string(), variants: z.array(variant) })),
+  profile: row(profile.exported),
+  ...plainParts,
+  uploads: rows(row(uploads.exported).extend({ url: z.string(), variants: z.array(variant) })),
 });
 
 /** Counts the call once it is allowed. */

@@ -1,9 +1,13 @@
 import { z } from 'zod';
+import type { Session } from '../../server/accounts/sessions/index.ts';
 import type { Uploads } from '../../server/uploads/index.ts';
+import type { Context } from '../context.ts';
 import { sessionProcedure, userProcedure } from '../trpc.ts';
 
 /** At most so many addresses in one answer. */
 const MAX_ADDRESSES = 100;
+
+export type UploadContext = Pick<Context, 'limits' | 'uploads'> & { session: Session };
 
 export const uploadKey = z.string().max(64).meta({ example: 'uploads/0b6f1f5e-7a54-4c3c-9d0a-3f4f5f6a7b8c.png' });
 
@@ -26,6 +30,9 @@ export const division = {
   count: z.int().meta({ description: 'The parts are numbered from 1', example: 205 }),
 };
 
+/** Counts a call that asks the storage. */
+export const countCheck = ({ limits, session }: UploadContext) => limits.enforce('uploadCheck', session.user.id);
+
 /** Files above 100 MB, in parts. Part of the router `upload`. */
 export const partProcedures = {
   parts: sessionProcedure
@@ -37,12 +44,15 @@ export const partProcedures = {
         summary: 'The parts of a file that have arrived',
         tags: ['Uploads'],
         protect: true,
-        errors: ['VALIDATION_FAILED', 'NOT_FOUND'],
+        errors: ['VALIDATION_FAILED', 'NOT_FOUND', 'RATE_LIMITED'],
       },
     })
     .input(z.object({ key: uploadKey }))
     .output(z.object({ ...division, stored: z.array(z.int()).meta({ description: 'Numbers of parts, ascending' }) }))
-    .query(({ ctx, input }) => ctx.uploads.storedParts(ctx.session.user.id, input.key)),
+    .query(async ({ ctx, input }) => {
+      await countCheck(ctx);
+      return ctx.uploads.storedParts(ctx.session.user.id, input.key);
+    }),
 
   presignParts: userProcedure
     .meta({
@@ -87,10 +97,13 @@ export const partProcedures = {
           'May be repeated. If a part is missing, it is refused with 400 and nothing changes. A file that does not match its declaration is deleted at once and refused with 400.',
         tags: ['Uploads'],
         protect: true,
-        errors: ['VALIDATION_FAILED', 'FORBIDDEN', 'NOT_FOUND', 'UPLOAD_QUARANTINED'],
+        errors: ['VALIDATION_FAILED', 'FORBIDDEN', 'NOT_FOUND', 'RATE_LIMITED', 'UPLOAD_QUARANTINED'],
       },
     })
     .input(z.object({ key: uploadKey }))
     .output(confirmed)
-    .mutation(async ({ ctx, input }) => toConfirmed(await ctx.uploads.complete(ctx.session.user.id, input.key))),
+    .mutation(async ({ ctx, input }) => {
+      await countCheck(ctx);
+      return toConfirmed(await ctx.uploads.complete(ctx.session.user.id, input.key));
+    }),
 };

@@ -1,11 +1,17 @@
 import { z } from 'zod';
-import type { Session } from '../../server/accounts/sessions/index.ts';
 import { MAX_IMAGE_MEGABYTES, MAX_MEGAPIXELS } from '../../server/shared/image-limits.ts';
-import type { Context } from '../context.ts';
 import * as fields from '../schemas/fields.ts';
 import { placeholder, variant } from '../schemas/variant.ts';
 import { callerOf, router, userProcedure } from '../trpc.ts';
-import { confirmed, division, partProcedures, toConfirmed, uploadKey } from './parts.ts';
+import {
+  confirmed,
+  countCheck,
+  division,
+  partProcedures,
+  toConfirmed,
+  type UploadContext,
+  uploadKey,
+} from './parts.ts';
 import { storedUploadProcedures } from './stored-uploads.ts';
 
 /** The form of POST /api/upload/image; over /trpc a FormData with the same two fields. Other fields are ignored. */
@@ -23,8 +29,6 @@ const imageForm = z
       visibility: fields.visibility.default('public'),
     }),
   );
-
-type UploadContext = Pick<Context, 'limits' | 'uploads'> & { session: Session };
 
 const count = ({ limits, session }: UploadContext) => limits.enforce('upload', session.user.id);
 
@@ -97,12 +101,15 @@ export const upload = router({
         tags: ['Uploads'],
         protect: true,
         errorField: 'only',
-        errors: ['VALIDATION_FAILED', 'FORBIDDEN', 'NOT_FOUND', 'UPLOAD_QUARANTINED'],
+        errors: ['VALIDATION_FAILED', 'FORBIDDEN', 'NOT_FOUND', 'RATE_LIMITED', 'UPLOAD_QUARANTINED'],
       },
     })
     .input(z.object({ key: uploadKey }))
     .output(confirmed)
-    .mutation(async ({ ctx, input }) => toConfirmed(await ctx.uploads.confirm(ctx.session.user.id, input.key))),
+    .mutation(async ({ ctx, input }) => {
+      await countCheck(ctx);
+      return toConfirmed(await ctx.uploads.confirm(ctx.session.user.id, input.key));
+    }),
 
   image: imageProcedure
     .meta({

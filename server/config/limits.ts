@@ -13,6 +13,7 @@ const limits = {
   mailRequest: rate(100, 60 * 60),
   token: rate(50, 15 * 60),
   upload: rate(120, 60 * 60),
+  uploadCheck: rate(600, 60 * 60),
   export: rate(10, 60 * 60),
   change: rate(10, 60 * 60),
   administration: rate(100, 60 * 60),

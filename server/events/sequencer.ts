@@ -9,7 +9,7 @@ import { v7 as uuid } from 'uuid';
 import { createOutage } from '../lib/outage.ts';
 import { type AllTables, type Database, sql } from '../parts/database/contract.ts';
 import type { Log } from '../telemetry/log.ts';
-import { createUnnumbered, MAX_NUMBERED, type Numbered } from './unnumbered.ts';
+import { createUnnumbered, type Numbered } from './unnumbered.ts';
 
 /** The pause of the holder between two looks at an index without new events. */
 const POLL_MS = 40;
@@ -117,14 +117,17 @@ export function createSequencer({ database, isEnabled, onNumbered, log }: Parts)
     if (performance.now() >= holdsUntil && !(await lease())) return WAIT_MS;
     const since = await unnumbered.look();
     if (since === undefined) return POLL_MS;
-    const numbered = await numberSome(since);
+    const numbered = await numberSome(since).catch((error: unknown) => {
+      unnumbered.failed();
+      throw error;
+    });
     if (numbered === undefined) {
       holdsUntil = 0;
       return POLL_MS;
     }
     unnumbered.committed(numbered);
     lastGiven = Math.max(lastGiven, numbered.next - 1);
-    return numbered.count === MAX_NUMBERED ? 0 : POLL_MS;
+    return numbered.isFull ? 0 : POLL_MS;
   };
 
   const run = async () => {

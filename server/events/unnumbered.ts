@@ -6,8 +6,8 @@
 import { type AllTables, type Database, type ReadTables, sql } from '../parts/database/contract.ts';
 import { isKnownKind, publicKinds, typeOf } from './catalogue.ts';
 
-/** The maximum number of events that one transaction numbers: each meets its deadline. */
-export const MAX_NUMBERED = 500;
+/** The maximum number of events that one transaction numbers. */
+const MAX_NUMBERED = 500;
 /** Longer than a transaction of the service takes. */
 const RECENT_MS = 5000;
 /** The pause between two looks at all events. */
@@ -24,6 +24,8 @@ export const createUnnumbered = (database: Database) => {
   let recentSince = 0;
   /** By `performance.now()`. */
   let looksAtAllAt = 0;
+  /** Less after a failure: with many webhooks a transaction may not meet its deadline. */
+  let most = MAX_NUMBERED;
 
   const waiting = (tables: ReadTables, since: number) =>
     tables.selectFrom('activity').where('number', 'is', null).where('created_at', '>=', since);
@@ -66,7 +68,7 @@ export const createUnnumbered = (database: Database) => {
         .select(['id', 'kind', 'created_at as createdAt'])
         .orderBy('created_at')
         .orderBy('id')
-        .limit(MAX_NUMBERED)
+        .limit(most)
         .execute();
       let next = from;
       const numbers = events.map(({ id, kind }) => {
@@ -74,21 +76,34 @@ export const createUnnumbered = (database: Database) => {
         return { id, number: isKnownKind(kind) ? INTERNAL : UNKNOWN };
       });
       if (events.length > 0) await setNumbers(tables, numbers);
-      return { since, count: events.length, next, newest: Number(events.at(-1)?.createdAt ?? 0) };
+      return {
+        since,
+        count: events.length,
+        isFull: events.length === most,
+        next,
+        newest: Number(events.at(-1)?.createdAt ?? 0),
+      };
     },
 
     /** Call it after the commit. */
-    committed({ since, count, newest }: Numbered): void {
+    committed({ since, isFull, newest }: Numbered): void {
       recentSince = Math.max(recentSince, newest - RECENT_MS);
-      if (since === 0 && count === MAX_NUMBERED) looksAtAllAt = 0;
+      if (since === 0 && isFull) looksAtAllAt = 0;
+      most = Math.min(2 * most, MAX_NUMBERED);
+    },
+
+    /** Call it if the transaction fails. */
+    failed(): void {
+      most = Math.max(1, most >> 2);
     },
   };
 };
 
-/** What a transaction has numbered. `next` is the next number, `newest` the time of its last event. */
+/** What a transaction has numbered. `isFull`: more may wait. `next` is the next number, `newest` the time of its last event. */
 export interface Numbered {
   since: number;
   count: number;
+  isFull: boolean;
   next: number;
   newest: number;
 }

@@ -29,6 +29,8 @@ const limits = {
   token: { per: 'address', whenDown: 'allow' },
   /** Presigned addresses and images. Without the store there is no session either. */
   upload: { per: 'user', whenDown: 'refuse' },
+  /** Calls that ask the object storage about an upload. */
+  uploadCheck: { per: 'user', whenDown: 'refuse' },
   /** Exports, which read all stored data. */
   export: { per: 'user', whenDown: 'refuse' },
   /** Changes by an administrator to users, and invitations: most of them send mail. */

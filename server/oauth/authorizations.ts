@@ -88,15 +88,17 @@ const loginHintIn = ({ login_hint: hint }: Parameters) =>
 const expired = () => new ServiceError('NOT_FOUND', { message: 'This login request has expired' });
 
 interface Parts {
+  isOn(): Promise<boolean>;
   provider(): Promise<Provider>;
   grants: Grants;
   sessions: Pick<Sessions, 'authentication'>;
   findApplication(id: string): Promise<ListedApplication>;
 }
 
-export const createAuthorizations = ({ provider, grants, sessions, findApplication }: Parts) => {
+export const createAuthorizations = ({ isOn, provider, grants, sessions, findApplication }: Parts) => {
   /** Undefined if it has expired, or another browser began it. */
   const find = async (id: string, browser: string) => {
+    if (!(await isOn())) return undefined;
     const interaction = await (await provider()).Interaction.find(id);
     if (!interaction) return undefined;
     // The library asks again, without these details, if a grant has ended since the answer.

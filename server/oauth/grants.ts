@@ -19,6 +19,7 @@ import {
   retryOnDuplicate,
   sql,
 } from '../parts/database/contract.ts';
+import { deleteGrants } from '../workers/sweep.ts';
 
 /** A grant ends this long after the last authorization by the user; refreshes do not extend it. */
 const LIFE_MS = 365 * 24 * 60 * 60_000;
@@ -108,6 +109,25 @@ export const endGrants = (tables: AllTables, { now }: Pick<Database, 'now'>) =>
     .updateTable('grants')
     .set({ session_id: sql<string>`id`, logout_told_at: now, expires_at: 0 })
     .where('expires_at', '>', now);
+
+/** Deletes the grants to deleted applications. Looks up each application once: there are few, and very many grants. */
+export async function sweepGrants(database: Database): Promise<void> {
+  for (let after = ''; ; ) {
+    const next = await database.query((tables) =>
+      tables
+        .selectFrom('grants')
+        .leftJoin('applications', 'applications.id', 'grants.application_id')
+        .select(['grants.application_id as id', 'applications.id as existing'])
+        .where('grants.application_id', '>', after)
+        .orderBy('grants.application_id')
+        .limit(1)
+        .executeTakeFirst(),
+    );
+    if (!next) return;
+    if (next.existing === null) await deleteGrants(database, sql`application_id = ${next.id}`);
+    after = next.id;
+  }
+}
 
 /** Inserts the event that grants ended. */
 export const recordEnd = (

@@ -17,7 +17,7 @@ import { createAccess } from './access.ts';
 import { createAuthorizations } from './authorizations.ts';
 import { createDevices } from './devices.ts';
 import { createProofs } from './dpop.ts';
-import { createGrants, wordsIn } from './grants.ts';
+import { createGrants, sweepGrants, wordsIn } from './grants.ts';
 import { createSigningKeys } from './keys.ts';
 import { createLogoutTokens } from './logout-tokens.ts';
 import { type CheckedLogout, checkLogout, type LogoutRequest } from './logouts.ts';
@@ -103,7 +103,7 @@ export function createOAuth({ appUrl: issuer }: Pick<Config, 'appUrl'>, parts: P
       sweeps: [
         () => deleteInBatches(database, 'oauth_artifacts', sql`expires_at < ${database.now}`),
         () => deleteGrants(database, sql`expires_at < ${database.now}`),
-        () => deleteGrants(database, sql`not exists (select 1 from applications a where a.id = grants.application_id)`),
+        () => sweepGrants(database),
         keys.maintain,
       ],
       log,
@@ -122,7 +122,7 @@ export function createOAuth({ appUrl: issuer }: Pick<Config, 'appUrl'>, parts: P
   };
 
   return {
-    ...createAuthorizations({ ...common, provider }),
+    ...createAuthorizations({ ...common, isOn, provider }),
     ...createDevices({ ...common, store, limits }),
     access: createAccess({ database, activity }),
     rotateKeys: keys.rotate,

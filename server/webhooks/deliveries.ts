@@ -9,6 +9,10 @@ import { KEPT_MS } from './schedule.ts';
 
 /** The maximum number of rows that are read at once to find deliveries that may be tried. */
 const WINDOW = 64;
+/** The maximum number of earlier deliveries that are read with them: other users wait for the next look. */
+const PENDING_AT_ONCE = 16 * WINDOW;
+/** The maximum number of deliveries of a user that one statement postpones. */
+const POSTPONED_AT_ONCE = 500;
 const BATCH = 1000;
 /** The maximum number of events in one statement of `queueSince`. */
 const EVENTS_AT_ONCE = 5000;
@@ -97,15 +101,29 @@ export const createDeliveries = (database: Database) => {
       .where('due_at', 'is not', null)
       .where('kind', 'in', publicKinds);
 
-  /** Makes the waiting deliveries of a user due no earlier than `dueAt`. */
-  const postpone = (tables: AllTables, webhookId: string, userId: string, dueAt: RawBuilder<number>) =>
-    tables
-      .updateTable('webhook_deliveries')
-      .set({ due_at: dueAt })
+  /**
+   * Makes waiting deliveries of a user due no earlier than `dueAt`. The rest of very many is postponed when it is found
+   * due.
+   */
+  const postpone = async (tables: AllTables, webhookId: string, userId: string, dueAt: RawBuilder<number>) => {
+    const found = await tables
+      .selectFrom('webhook_deliveries')
+      .select('event_id as id')
       .where('user_id', '=', userId)
       .where('webhook_id', '=', webhookId)
       .where('due_at', '<', dueAt)
+      .limit(POSTPONED_AT_ONCE)
       .execute();
+    const ids = found.map(({ id }) => id);
+    if (ids.length === 0) return;
+    await tables
+      .updateTable('webhook_deliveries')
+      .set({ due_at: dueAt })
+      .where('webhook_id', '=', webhookId)
+      .where('event_id', 'in', ids)
+      .where('due_at', '<', dueAt)
+      .execute();
+  };
 
   /** Makes deliveries new. Resolves to how many. */
   const renew = async (tables: WriteTables, webhookId: string, rows: RawBuilder<boolean>): Promise<number> => {
@@ -256,14 +274,12 @@ export const createDeliveries = (database: Database) => {
         const pending = await pendingOf(tables, webhookId, users)
           .where('number', '<=', Math.max(...byNumber.keys()))
           .orderBy('number')
+          .limit(PENDING_AT_ONCE)
           .execute();
         return inLanes(byNumber, pending);
       });
-      if (blocked.length > 0) {
-        await database.change(async (tables) => {
-          for (const { userId, dueAt } of blocked) await postpone(tables, webhookId, userId, sql<number>`${dueAt}`);
-        });
-      }
+      for (const { userId, dueAt } of blocked)
+        await database.change((tables) => postpone(tables, webhookId, userId, sql<number>`${dueAt}`));
       return lanes;
     },
 

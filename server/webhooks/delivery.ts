@@ -198,7 +198,7 @@ export const createDelivery = (needs: DeliveryNeeds) => {
     /** By user, until the outcome is stored. */
     const inFlight = new Map<string, Promise<void>>();
     const events = new Map<string, PublicEvent>();
-    let tried: Tried[] = [];
+    const tried: Tried[] = [];
     let wake = () => undefined as unknown;
     const wakeUp = () => wake();
     waking.add(wakeUp);
@@ -233,10 +233,10 @@ export const createDelivery = (needs: DeliveryNeeds) => {
      * Without the lease only successes count: its next owner tries what failed.
      */
     const finish = async (target: Target | undefined): Promise<void> => {
-      const outcomes = tried;
-      tried = [];
+      const outcomes = [...tried];
       const valid = target?.owner === owner ? outcomes : outcomes.filter(({ state }) => state === 'delivered');
       if (target && valid.length > 0) await settle(target, valid);
+      tried.splice(0, outcomes.length);
       for (const { delivery, state } of outcomes) {
         const { userId, eventId } = delivery;
         const lane = lanes.get(userId);
@@ -266,6 +266,11 @@ export const createDelivery = (needs: DeliveryNeeds) => {
         await finish(await find(id));
         break;
       }
+    } catch (error) {
+      // The next owner sends these again: not beside them, and not those that arrived.
+      await Promise.all(inFlight.values());
+      await finish(await find(id));
+      throw error;
     } finally {
       waking.delete(wakeUp);
     }

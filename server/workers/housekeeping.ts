@@ -9,22 +9,31 @@ interface Housekeeping {
   log: Log;
 }
 
-/** Runs the sweeps one after the other in each process, about every ten minutes. */
+/**
+ * Runs the sweeps one after the other in each process, about every ten minutes, and no two at a time. One that fails
+ * stops no other.
+ */
 export function createHousekeeping({ sweeps, log }: Housekeeping) {
   const outage = createOutage({
     began: (error) => log.warn({ job: 'housekeeping', err: error }, 'housekeeping failed: it is retried'),
   });
   let timer: NodeJS.Timeout | undefined;
-  let running = Promise.resolve();
+  let running: Promise<void> | undefined;
 
   const sweepAll = async () => {
-    for (const sweep of sweeps) await sweep();
+    const failures: unknown[] = [];
+    for (const sweep of sweeps) await sweep().catch((error: unknown) => failures.push(error));
+    if (failures.length > 0) throw failures[0];
   };
 
   return {
     start(): void {
       const run = () => {
-        running = sweepAll().then(outage.succeeded, outage.failed);
+        running ??= sweepAll()
+          .then(outage.succeeded, outage.failed)
+          .finally(() => {
+            running = undefined;
+          });
       };
       // Random, so that the processes do not all sweep together.
       timer = setInterval(run, SWEEP_EVERY_MS * (0.5 + Math.random())).unref();

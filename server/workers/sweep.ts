@@ -37,5 +37,7 @@ export async function deleteInBatches(
 export async function deleteGrants(database: Database, isOver: RawBuilder<boolean>): Promise<void> {
   const ofGrants = sql<boolean>`grant_id in (select id from grants where ${isOver})`;
   await deleteInBatches(database, 'oauth_artifacts', ofGrants);
-  await deleteInBatches(database, 'grants', isOver);
+  // Not those that have ended meanwhile.
+  const isEmpty = sql<boolean>`not exists (select 1 from oauth_artifacts a where a.grant_id = grants.id)`;
+  await deleteInBatches(database, 'grants', sql`${isOver} and ${isEmpty}`);
 }

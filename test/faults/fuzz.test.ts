@@ -193,6 +193,7 @@ onBothStacks(
       IMPERSONATION: 'on',
       PROFILE_FIELDS: fieldsFile,
       LIMIT_UPLOAD: '100000/3600',
+      LIMIT_UPLOAD_CHECK: '100000/3600',
       SERVICE_TOKENS: `fuzz:${createHash('sha256').update(SERVICE_TOKEN).digest('hex')}`,
     },
   },

@@ -43,7 +43,8 @@ export const listOf = ({ standing, sort = '-created' }: ListRequest): List =>
   standing ? standings[standing] : sorts[sort];
 
 /** The last row of a page: its value in the column of the order, and its id. */
-const positionSchema = z.tuple([z.union([z.string(), z.number()]), z.string().regex(/^[!-~]*$/)]);
+const ascii = z.string().regex(/^[!-~]*$/);
+const positionSchema = z.tuple([z.union([z.string(), z.number()]), ascii]);
 type Position = z.output<typeof positionSchema>;
 
 export const encodePosition = (position: Position): string =>
@@ -58,10 +59,18 @@ function decode(cursor: string): Position | undefined {
   }
 }
 
-/** Whether this is the cursor of a page of the list. Those by id have ids. */
+const valuesOf: Record<Column, z.ZodType> = {
+  id: ascii,
+  search_name: z.string(),
+  email: ascii,
+  blocked_at: z.number(),
+  deleted_at: z.number(),
+};
+
+/** Whether this is the cursor of a page of the list. MySQL rejects other text for columns that are ASCII. */
 export function isListCursor(cursor: string, request: ListRequest): boolean {
   const [value] = decode(cursor) ?? [];
-  return typeof value === (listOf(request).by.endsWith('_at') ? 'number' : 'string');
+  return valuesOf[listOf(request).by].safeParse(value).success;
 }
 
 /** The rows of a list after the cursor. Written out, because MySQL reads an index from its beginning for a row comparison. */

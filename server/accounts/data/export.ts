@@ -31,25 +31,22 @@ type Stored = typeof storedData;
 type RowOf<Part extends keyof Stored> = ShownRow<Stored[Part]['exported']>;
 type Rows<Row> = AsyncIterable<Row[]>;
 
+/** The parts that are shown as they are stored. */
+type PlainPart = Exclude<keyof Stored, 'profile' | 'uploads'>;
+type PlainParts = { [Part in PlainPart]: Rows<RowOf<Part>> };
+
 /** All data stored about a user. Everything except the profile is read page by page while it is consumed. */
-export interface AccountExport {
+export interface AccountExport extends PlainParts {
   profile: Omit<RowOf<'profile'>, 'fields'> & { fields?: FieldValues };
-  identities: Rows<RowOf<'identities'>>;
-  passkeys: Rows<RowOf<'passkeys'>>;
-  authenticatorApp: Rows<RowOf<'authenticatorApp'>>;
-  recoveryCodes: Rows<RowOf<'recoveryCodes'>>;
-  emailChanges: Rows<RowOf<'emailChanges'>>;
-  invitations: Rows<RowOf<'invitations'>>;
-  consents: Rows<RowOf<'consents'>>;
-  accessKeys: Rows<RowOf<'accessKeys'>>;
-  sessions: Rows<RowOf<'sessions'>>;
-  activity: Rows<RowOf<'activity'>>;
-  mails: Rows<RowOf<'mails'>>;
   uploads: Rows<ExportedUpload>;
 }
 
 /** An upload, with the URLs of all its pictures. */
 type ExportedUpload = Omit<RowOf<'uploads'>, 'variants'> & { url: string; variants: (Variant & { url: string })[] };
+
+const plainParts = (Object.keys(storedData) as (keyof Stored)[]).filter(
+  (part) => part !== 'profile' && part !== 'uploads',
+);
 
 const shown: { [Kind in ColumnKind]: (value: never) => Shown[Kind] } = {
   text: (value: string) => value,
@@ -117,17 +114,7 @@ export const createAccountExport = ({
     const { fields, ...profile } = found;
     return {
       profile: { ...profile, ...(fields && { fields }) },
-      identities: pagesOf('identities', userId),
-      passkeys: pagesOf('passkeys', userId),
-      authenticatorApp: pagesOf('authenticatorApp', userId),
-      recoveryCodes: pagesOf('recoveryCodes', userId),
-      emailChanges: pagesOf('emailChanges', userId),
-      invitations: pagesOf('invitations', userId),
-      consents: pagesOf('consents', userId),
-      accessKeys: pagesOf('accessKeys', userId),
-      sessions: pagesOf('sessions', userId),
-      activity: pagesOf('activity', userId),
-      mails: pagesOf('mails', userId),
+      ...(Object.fromEntries(plainParts.map((part) => [part, pagesOf(part, userId)])) as unknown as PlainParts),
       uploads: uploadsOf(userId),
     };
   };

@@ -1,9 +1,10 @@
 import type { Activity } from '../../activity/index.ts';
 import type { Config } from '../../config/index.ts';
 import type { Limits } from '../../limits/index.ts';
-import type { Database } from '../../parts/database/contract.ts';
+import { type Database, sql } from '../../parts/database/contract.ts';
 import type { KeyValueStore } from '../../parts/key-value/contract.ts';
 import type { Log } from '../../telemetry/log.ts';
+import { deleteGrants } from '../../workers/sweep.ts';
 import type { Credentials } from '../credentials/index.ts';
 import type { Login } from '../login/index.ts';
 import type { MailRules } from '../mail/index.ts';
@@ -64,6 +65,8 @@ export function createLifecycle({ rates, deletionGraceDays: graceDays, emailCode
       ({ userId }) => removeDeliveries(userId).then(nothingLeft),
       mail.outbox.removeAllOf,
       ({ userId }) => sessions.forgetAll(userId).then(nothingLeft),
+      // After the sessions: without one no grant is made.
+      ({ userId }) => deleteGrants(database, sql`user_id = ${userId}`).then(nothingLeft),
     ],
     recordRemoved: activity.recordRemoved,
     log,

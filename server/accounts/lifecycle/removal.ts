@@ -1,8 +1,7 @@
 /**
- * Removal of users after their grace period. Their grants, with too many tokens for one transaction, are deleted first.
- * Then a transaction deletes the user's row and all rows with a foreign key to it: from then on nobody can log in or
- * restore the account, and the address is free. Further steps delete the rest. The row of `removals` is deleted last, so
- * any process can continue after a crash; with it the event is recorded.
+ * Removal of users after their grace period. The first transaction deletes the user's row and all rows with a foreign
+ * key to it: from then on nobody can log in or restore the account, and the address is free. Further steps delete the
+ * rest. The row of `removals` is deleted last, so any process can continue after a crash; with it the event is recorded.
  */
 import { Removal } from '../../../entities/index.ts';
 import type { Activity } from '../../activity/index.ts';
@@ -10,7 +9,6 @@ import { type AllTables, type Database, nowOf, sql } from '../../parts/database/
 import type { Log } from '../../telemetry/log.ts';
 import { gauges } from '../../telemetry/metrics.ts';
 import { createLeases } from '../../workers/leases.ts';
-import { deleteGrants } from '../../workers/sweep.ts';
 import { createWorker } from '../../workers/worker.ts';
 import { type DeleteUser, lockUser } from '../users/index.ts';
 
@@ -26,10 +24,6 @@ type LeasedRemoval = Pick<Removal, 'userId'>;
 
 /** Deletes a user's data in one place, in batches. Resolves to whether all is deleted. Idempotent. */
 export type RemovalStep = (removed: { userId: string; email: string; begunAt: number }) => Promise<boolean>;
-
-/** Not of a user who was restored since the lease began. */
-const ofDeletedUser = (id: string) =>
-  sql<boolean>`user_id = ${id} and exists (select 1 from users where users.id = ${id} and deleted_at is not null)`;
 
 interface Parts {
   database: Database;
@@ -67,7 +61,6 @@ export const createRemoval = ({ database, steps, recordRemoved, log }: Parts) =>
     }, userId);
 
   const work = async ({ userId }: LeasedRemoval): Promise<void> => {
-    await deleteGrants(database, ofDeletedUser(userId));
     const removal = await begin(userId);
     if (!removal?.begunAt) return;
     const { email, begunAt } = removal;

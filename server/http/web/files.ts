@@ -97,6 +97,8 @@ function describe(ctx: Context, key: string, { modifiedAt, download }: ServedFil
 
 function refuseRange(ctx: Context, { size }: ServedFile): void {
   ctx.status = 416;
+  // A shared cache would give it to all.
+  ctx.set('Cache-Control', 'no-store');
   ctx.set('Content-Range', `bytes */${size}`);
   ctx.body = '';
 }

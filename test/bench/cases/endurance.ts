@@ -21,6 +21,7 @@ const REST_MS = 10_000;
 /** Limits that this load does not reach. */
 const limits = {
   LIMIT_UPLOAD: '1000000/3600',
+  LIMIT_UPLOAD_CHECK: '1000000/3600',
   UPLOAD_QUOTA: String(2 ** 40),
   LIMIT_MAIL: '1000000/3600',
   LIMIT_INBOX: '1000000/3600',

@@ -110,7 +110,11 @@ export const variants: Case = {
   async run({ parts, quick }) {
     const { s3 } = await parts.startSinks();
     const uploaderTo = async (env: Record<string, string>) => {
-      const limits = { LIMIT_UPLOAD: '1000000/3600', UPLOAD_QUOTA: String(2 ** 40) };
+      const limits = {
+        LIMIT_UPLOAD: '1000000/3600',
+        LIMIT_UPLOAD_CHECK: '1000000/3600',
+        UPLOAD_QUOTA: String(2 ** 40),
+      };
       const { service, database } = await parts.startProduction({ ...s3.env, ...limits, ...env });
       await addPeople(database, 1);
       const person = await logIn(service.url, database, 0);

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { expect, test } from 'vitest';
+import { storedData } from '../../../server/accounts/data/index.ts';
 import type { Stack } from '../../rig/stack.ts';
 import { until } from '../../rig/until.ts';
 import { callerOf } from '../rig/callers.ts';
@@ -24,6 +25,7 @@ everywhere((scenario) => {
     const { data: address } = await call('upload.presign', file, { session });
     const reply = await call('account.export', undefined, { session });
     expect(reply.status).toBe(200);
+    expect(Object.keys(reply.data)).toEqual(Object.keys(storedData));
     expect(reply.data).toMatchObject({
       profile: {
         id: person.id,

@@ -5,6 +5,7 @@ import type { Stack } from '../../rig/stack.ts';
 import { until } from '../../rig/until.ts';
 import type { Call } from '../rig/callers.ts';
 import { withKey } from '../rig/key-scenario.ts';
+import { relyingParty } from '../rig/relying-party.ts';
 import {
   everywhere,
   expectRefusal,
@@ -197,6 +198,7 @@ everywhere((scenario) => {
   test('after the grace period nothing is left, and the email is free', async () => {
     const { call, stack } = scenario();
     const { email, id, session } = await withKey(scenario());
+    await (await relyingParty(scenario())).logIn(session);
     await leave(call, session);
     await call('auth.forgotPassword', { email });
     await mailedToken(stack, email, 'reset-password');

@@ -39,6 +39,8 @@ describe('files served by the service', () => {
         expect(await part('bytes=6-')).toEqual([206, 'bytes 6-7/8', text.slice(6)]);
         expect(await part('bytes=-2')).toEqual([206, 'bytes 6-7/8', text.slice(6)]);
         expect(await part('bytes=8-')).toEqual([416, 'bytes */8', '']);
+        const refused = await fetch(reachable(data.publicUrl), { headers: { range: 'bytes=8-' } });
+        expect(refused.headers.get('cache-control')).toBe('no-store');
         expect(await part('bytes=3-1')).toEqual([200, null, text]);
         expect(await part('bytes=0-1,3-4')).toEqual([200, null, text]);
         expect(await part('bytes=0-1', { 'if-range': '"other"' })).toEqual([200, null, text]);

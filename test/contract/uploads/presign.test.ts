@@ -441,6 +441,18 @@ onStorage(
       expect((await call('upload.presign', declared, { session: other.session })).status).toBe(200);
     });
 
+    // checks: 72
+    test.each(['confirm', 'parts', 'complete'])(
+      'calls of %s are limited per user, because they ask the storage',
+      async (name) => {
+        const [busy, other] = await Promise.all([uploader(uploading()), uploader(uploading())]);
+        const check = ({ session }: { session: string }) =>
+          call(`upload.${name}`, { key: 'uploads/0b6f1f5e-7a54-4c3c-9d0a-3f4f5f6a7b8c.png' }, { session });
+        for (const expected of [404, 404, 429]) expect((await check(busy)).status).toBe(expected);
+        expect((await check(other)).status).toBe(404);
+      },
+    );
+
     // checks: 54
     test('types and size are configurable', async () => {
       const { session } = await uploader(uploading());
@@ -451,5 +463,5 @@ onStorage(
       expect((await send({})).status).toBe(200);
     });
   },
-  { LIMIT_UPLOAD: '3/3600', UPLOAD_TYPES: 'video/webm', UPLOAD_MAX_BYTES: '5' },
+  { LIMIT_UPLOAD: '3/3600', LIMIT_UPLOAD_CHECK: '2/3600', UPLOAD_TYPES: 'video/webm', UPLOAD_MAX_BYTES: '5' },
 );

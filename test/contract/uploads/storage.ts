@@ -36,7 +36,7 @@ export interface Uploading {
 export type StorageName = 'disk' | 'S3';
 
 /** Fast logins, and no limits unless they are tested. */
-const env = { LIMIT_UPLOAD: '100000/3600', LIMIT_REGISTER: '100000/3600' };
+const env = { LIMIT_UPLOAD: '100000/3600', LIMIT_UPLOAD_CHECK: '100000/3600', LIMIT_REGISTER: '100000/3600' };
 
 /** Runs the same tests with files on disk and with files in S3. */
 /** The stack of a storage: files are on disk if all parts are embedded. */

@@ -93,6 +93,21 @@ describe.each(stackNames)('on %s parts', (kind) => {
     expect(usersIn(await readAll(events, start))).toEqual(['user_first', 'user_second']);
   });
 
+  test('after a failure fewer events are numbered at once, until a transaction succeeds', async () => {
+    const events = eventsOn(database);
+    const start = await events.lastNumber();
+    const users = Array.from({ length: 100 }, (_, i) => `user_fewer_${i}`);
+    await database.change((tables) =>
+      createActivity(database, { keptDays: 1 }).recordAll(tables, users, { kind: 'verified' }, operator),
+    );
+    // As with so many webhooks that no more events meet the deadline.
+    events.onNumbered(async (_tables, { from, to }) => {
+      if (to - from >= 20) throw new Error('the deadline has passed');
+    });
+    await sequenced([events], () => until(async () => (await events.lastNumber()) === start + users.length));
+    expect(usersIn(await readAll(events, start))).toEqual(users);
+  });
+
   test('internal events get no number', async () => {
     const events = eventsOn(database);
     const start = await events.lastNumber();

@@ -141,6 +141,22 @@ describe.each(stackNames)('on %s parts', (kind) => {
     expect(sent.map(({ id }) => id)).toEqual(ids);
   });
 
+  test('deliveries in flight are not sent again beside them after a statement has failed', async () => {
+    const webhookId = await addWebhook();
+    const ids = [await addDelivery(webhookId), await addDelivery(webhookId, { number: 2, userId: 'user_b' })];
+    let reads = 0;
+    const { sent } = startDelivery({
+      concurrency: 3,
+      onRead: async () => {
+        if (++reads === 2) throw new Error('the database refuses a statement');
+      },
+    });
+    await until(() => reads === 2);
+    for (const { answer } of sent) answer(ok);
+    await until(async () => (await rows()).every(({ state }) => state === 'delivered'));
+    expect(sent.map(({ id }) => id)).toEqual(ids);
+  });
+
   test.each([
     ['has failed', { status: 500, answer: '', retryAfter: undefined }],
     ['was refused for good', { status: 410, answer: '', retryAfter: undefined }],
@@ -197,6 +213,30 @@ describe.each(stackNames)('on %s parts', (kind) => {
     await until(() => sent.length === 3);
     sent[2]?.answer(ok);
     expect(sent.map(({ id }) => id)).toEqual([ids[0], ids[2], ids[1]]);
+  });
+
+  test('very many waiting deliveries of a user are postponed some at a time, and none is tried before the first', async () => {
+    const webhookId = await addWebhook();
+    const count = 1200;
+    const ids: string[] = [];
+    for (let number = 1; number <= count; number++) ids.push(await addDelivery(webhookId, { number }));
+    const other = await addDelivery(webhookId, { number: count + 1, userId: 'user_b' });
+    const deliveries = createDeliveries(database);
+    const postponed = async () => (await rows()).filter(({ dueAt }) => Number(dueAt) > count + 1).length;
+    const delivery = { eventId: ids[0] ?? '', number: 1, userId: 'user_a', attempts: 0 };
+    await database.change((tables) =>
+      deliveries.record(tables, webhookId, { delivery, state: 'waiting', retryInMs: 3_600_000 }),
+    );
+    const after = [await postponed()];
+    const lanes = new Set<string>();
+    while ((after.at(-1) ?? 0) < count) {
+      for (const [user] of await deliveries.takeLanes(webhookId, [])) lanes.add(user);
+      after.push(await postponed());
+    }
+    for (const [i, now] of after.entries()) expect(now - (after[i - 1] ?? 0)).toBeLessThanOrEqual(501);
+    const [lane] = (await deliveries.takeLanes(webhookId, [])).values();
+    expect(lane?.map(({ eventId }) => eventId)).toEqual([other]);
+    expect([...lanes].filter((user) => user !== 'user_b')).toEqual([]);
   });
 
   test('the sweep deletes old deliveries and those of deleted webhooks, and no others', async () => {

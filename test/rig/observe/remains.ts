@@ -11,9 +11,15 @@ export async function tablesOf({ name, database }: Pick<Stack, 'name' | 'databas
   return rows.map((row) => row.name);
 }
 
+/** Counters of limits, and access tokens of applications, which are void. */
+const shortLived = [
+  { name: 'limit:', ms: 3_600_000 },
+  { name: 'oauth:AccessToken:', ms: 300_000 },
+];
+
 /**
  * The places where any of these texts is stored, in any column or any key or value of the store: `users`, `session:…`.
- * Counters of limits, which expire within an hour, and the id in the event of the removal are omitted.
+ * What expires shortly, and the id in the event of the removal, are omitted.
  */
 export async function remainsOf(stack: Stack, texts: string[]): Promise<string[]> {
   const holds = (value: unknown) => texts.some((text) => JSON.stringify(value).includes(text));
@@ -28,7 +34,7 @@ export async function remainsOf(stack: Stack, texts: string[]): Promise<string[]
     );
   }
   const entries = (await entriesOf(stack)).filter(
-    ({ key, keptMs }) => !(key.includes('limit:') && keptMs <= 3_600_000),
+    ({ key, keptMs }) => !shortLived.some(({ name, ms }) => key.includes(name) && keptMs <= ms),
   );
   return [...found, ...entries.filter(holds).map(({ key }) => key)];
 }

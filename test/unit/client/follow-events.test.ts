@@ -74,6 +74,20 @@ test('it waits as long as the service asks for', async () => {
   expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThanOrEqual(7000);
 });
 
+test('it waits an hour if the service asks for a month', async () => {
+  const MINUTE_MS = 60_000;
+  let clock: NodeJS.Timeout | undefined;
+  const inAMonth = () => {
+    clock = setInterval(() => vi.advanceTimersByTime(MINUTE_MS), 5);
+    return refused('SERVICE_UNAVAILABLE', 503, { 'retry-after': '2592000' });
+  };
+  const { times } = await followed([inAMonth, answer(page([6]))]);
+  clearInterval(clock);
+  const waited = (times[1] ?? 0) - (times[0] ?? 0);
+  expect(waited).toBeGreaterThanOrEqual(60 * MINUTE_MS);
+  expect(waited).toBeLessThan(120 * MINUTE_MS);
+});
+
 test.each([
   ['UNAUTHENTICATED', 401],
   ['EVENTS_EXPIRED', 410],

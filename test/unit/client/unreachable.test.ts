@@ -25,6 +25,7 @@ test.each([
   ['0', 0],
   ['Wed, 21 Oct 2026 07:28:00 GMT', undefined],
   ['-1', undefined],
+  ['Infinity', undefined],
 ])('Retry-After: %s of a refusal is %s seconds', async (header, retryAfter) => {
   const refusal = { message: 'Busy', code: 'SERVICE_UNAVAILABLE' };
   const fetch = async () => Response.json(refusal, { status: 503, headers: { 'Retry-After': header } });

@@ -20,6 +20,7 @@ const rates = {
   refresh: rate,
   totpStart: rate,
   uniqueField: rate,
+  uploadCheck: rate,
   read: rate,
 };
 
