@@ -12,6 +12,9 @@ import type {
 export type Gauges = Partial<Record<Exclude<GaugeName, LabelledGaugeName>, number>> &
   Partial<Record<LabelledGaugeName, LabelledValue[]>>;
 
+/** Rows are counted up to this number: a count of millions would not meet the deadline of the database. */
+export const MAX_COUNTED = 100_000;
+
 export interface LabelledValue {
   labels: Record<string, string>;
   value: number;

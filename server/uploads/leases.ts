@@ -1,5 +1,6 @@
 import { type Database, sql } from '../parts/database/contract.ts';
 import { createLeases } from '../workers/leases.ts';
+import { countUpTo } from './count.ts';
 import { selectRecords, toRecord, type UploadRecord } from './records.ts';
 
 /** Longer than an inspection or a deletion takes; after a crash another process takes the row after this time. */
@@ -27,16 +28,8 @@ export const createUploadLeases = (
   }),
 
   /** The number of due rows that are not leased. */
-  async due(): Promise<number> {
-    const row = await database.query((tables) =>
-      tables
-        .selectFrom('uploads')
-        .select(sql<number>`count(*)`.as('rows'))
-        .where('due_at', '<=', database.now)
-        .executeTakeFirstOrThrow(),
-    );
-    return Number(row.rows);
-  },
+  due: (): Promise<number> =>
+    database.query((tables) => countUpTo(tables, tables.selectFrom('uploads').where('due_at', '<=', database.now))),
 
   /** Schedules another inspection, unless the state of the row has changed. */
   async postpone(

@@ -10,6 +10,7 @@ import type { ObjectStorage } from '../parts/object-storage/contract.ts';
 import type { Log } from '../telemetry/log.ts';
 import { gauges } from '../telemetry/metrics.ts';
 import { createWorker } from '../workers/worker.ts';
+import { countUpTo } from './count.ts';
 import type { Deletions } from './deletions.ts';
 import type { Examination } from './examination.ts';
 import { check } from './inspection.ts';
@@ -51,18 +52,11 @@ interface Parts {
 }
 
 export function createScans({ database, objects, records, deletions, leases, examination, notices, log }: Parts) {
-  const countOf = async (state: 'pending' | 'infected'): Promise<number> => {
+  const countOf = (state: 'pending' | 'infected'): Promise<number> =>
     // Both have a time: a range of its index.
-    const { rows } = await database.query((tables) =>
-      tables
-        .selectFrom('uploads')
-        .select(sql<number>`count(*)`.as('rows'))
-        .where('due_at', 'is not', null)
-        .where('state', '=', state)
-        .executeTakeFirstOrThrow(),
+    database.query((tables) =>
+      countUpTo(tables, tables.selectFrom('uploads').where('due_at', 'is not', null).where('state', '=', state)),
     );
-    return Number(rows);
-  };
   gauges(async () => ({
     account_uploads_pending: await countOf('pending'),
     account_uploads_quarantined: await countOf('infected'),

@@ -24,6 +24,7 @@ import { count, gauges } from '../telemetry/metrics.ts';
 import type { Leases } from '../workers/leases.ts';
 import { createWorker } from '../workers/worker.ts';
 import { addressPattern } from './avatars.ts';
+import { countUpTo } from './count.ts';
 import type { WebpImage } from './images/conversion.ts';
 import { createConverter } from './images/converter.ts';
 import { toVariant } from './new-uploads.ts';
@@ -77,12 +78,7 @@ export function createVariants(sizes: ImageSizes, { database, objects, usage, is
       )
       .where('state', 'in', stored);
 
-  const waiting = async (): Promise<number> => {
-    const row = await database.query((tables) =>
-      due(tables).select(sql<number>`count(*)`.as('rows')).executeTakeFirstOrThrow(),
-    );
-    return Number(row.rows);
-  };
+  const waiting = (): Promise<number> => database.query((tables) => countUpTo(tables, due(tables)));
   const isLeft = async (): Promise<boolean> =>
     (await database.query((tables) => due(tables).select('object_key').limit(1).executeTakeFirst())) !== undefined;
 

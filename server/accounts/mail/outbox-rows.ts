@@ -1,6 +1,7 @@
 import { v7 as uuidv7 } from 'uuid';
 import type { MailState, OutboxMail } from '../../../entities/index.ts';
 import { type Database, sql, type WriteTables } from '../../parts/database/contract.ts';
+import { MAX_COUNTED } from '../../telemetry/metrics.ts';
 import { traceparent } from '../../telemetry/traces.ts';
 import { createLeases } from '../../workers/leases.ts';
 import { deleteInBatches } from '../../workers/sweep.ts';
@@ -144,17 +145,24 @@ export const createOutboxRows = (
     });
   },
 
-  /** The backlog, for the metrics. `oldestMs`: the age of the oldest mail, 0 without one. */
+  /** The backlog, for the metrics: of the mails that are due first. `oldestMs`: the age of the oldest, 0 without one. */
   async backlog(): Promise<{ pending: number; due: number; oldestMs: number }> {
     const row = await database.query((tables) =>
       tables
-        .selectFrom('outbox')
+        .selectFrom(
+          tables
+            .selectFrom('outbox')
+            .select(['due_at', 'created_at'])
+            .where('state', '=', 'pending')
+            .orderBy('due_at')
+            .limit(MAX_COUNTED)
+            .as('mails'),
+        )
         .select([
           sql<number>`count(*)`.as('pending'),
           sql<number>`coalesce(sum(case when due_at <= ${database.now} then 1 else 0 end), 0)`.as('due'),
           sql<number>`coalesce(${database.now} - min(created_at), 0)`.as('oldestMs'),
         ])
-        .where('state', '=', 'pending')
         .executeTakeFirstOrThrow(),
     );
     return { pending: Number(row.pending), due: Number(row.due), oldestMs: Number(row.oldestMs) };
