@@ -126,8 +126,8 @@ export function createChallenges(config: Pick<Config, 'challenge' | 'emailCodes'
 
   return {
     /**
-     * Rejects with CHALLENGE_REQUIRED for a call that needs a solution and has none. While the store is down, calls go on
-     * as those limits do: with `always` a solution is then required, and may be used again.
+     * Rejects with CHALLENGE_REQUIRED for a call that needs a solution and has none. While the store is down, calls
+     * pass if their limit lets them; with `always` they need a solution, which can then be used again.
      */
     async admit(asked: Asked): Promise<void> {
       const { procedure, solution } = asked;

@@ -51,7 +51,7 @@ export const createUnnumbered = (database: Database) => {
       looksAtAllAt = 0;
     },
 
-    /** Looks for events. Resolves to the time from which they are to be numbered; undefined without one. */
+    /** Looks for events. Resolves to the time to number them from; undefined if none waits. */
     async look(): Promise<number | undefined> {
       const began = performance.now();
       const isAll = began >= looksAtAllAt;

@@ -155,7 +155,7 @@ function shortLivedAdapter(model: string, { store, request, invalidGrant, invali
   return {
     ...none,
     async upsert(token, payload, expiresIn = 0) {
-      // Not with the answer to a request, nor tokens.
+      // Only a new request is limited, not its answer, and no token.
       if (isRequest.has(model) && payload['result'] === undefined) requireShort(payload, invalidRequest);
       await shortLived.insert(token, payload, expiresIn * SECOND_MS);
     },

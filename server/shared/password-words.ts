@@ -6,7 +6,7 @@ export const wordsAbout = (...texts: (string | undefined)[]): string[] => [
 /** The time to estimate grows with the square of the length. */
 const MAX_ESTIMATED = 72;
 
-/** Of the estimate: ways to read digits as letters. Each costs as much as the whole; by default there are 100. */
+/** Ways to read digits as letters: each repeats the whole estimate. The default of the library is 100. */
 export const MAX_SUBSTITUTIONS = 10;
 
 /** The dictionaries are plain objects: a part that each object has gets no rank, and would not count as a known word. */

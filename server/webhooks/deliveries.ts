@@ -16,7 +16,7 @@ const POSTPONED_AT_ONCE = 500;
 const BATCH = 1000;
 /** The maximum number of events in one statement of `queueSince`. */
 const EVENTS_AT_ONCE = 5000;
-/** How far the clock of a process, which ids of events contain, may be from that of the database (`created_at`). */
+/** The maximum difference between the clock of a process, in ids of events, and that of the database, in `created_at`. */
 const MAX_SKEW_MS = 5 * 60_000;
 
 const every = sql<boolean>`1 = 1`;

@@ -214,7 +214,7 @@ export const createWebhookActs = ({ database, limits, recordUnmailed, sender, se
       return { secret, formerUntil };
     },
 
-    /** Events since a time belong to the webhook, if those of a later time did until now. */
+    /** Moves the time of the first event of the webhook back to `since`, never forward. */
     beginAt: (id: string, since: number) =>
       database.write((tables) =>
         tables

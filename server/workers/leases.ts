@@ -26,7 +26,7 @@ export interface Leases<Row> {
   readonly leaseMs: number;
   /** The maximum number of rows that `take` takes at once; one if there are `shares`. */
   readonly batch?: number | undefined;
-  /** Whether rows may wait for the end of one of these, although the process has a free place. */
+  /** Whether `shares` may hold rows back although the process has a free place. */
   hasFull?(inWork: Row[]): boolean;
   /**
    * Takes up to `most` due rows, lowest turn first, then earliest first. Each belongs to one process until its lease

@@ -46,6 +46,8 @@ const commands: [name: string, args: string[], code: number, output: string | Re
   ['application', ['list', '--json'], 0, '[]'],
   ['keys', ['rotate'], 0, 'signs from '],
   ['users:export', [], 0, '0 users exported'],
+  ['images', ['variants'], 0, ''],
+  ['breached-passwords', [], 2, 'Usage: npm run breached-passwords'],
   ['users:import', ['package.json', '--dry-run'], 1, 'Must be a JSON object'],
 ];
 

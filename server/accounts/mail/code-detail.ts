@@ -1,6 +1,6 @@
 /**
- * What an address is mailed: the code for its account in this session epoch, or that there is neither an account nor a
- * registration. An account that the code makes has the epoch 0.
+ * What the mail says: a code, with the session epoch of the account (0 if the code will create it); or `nobody`: there is
+ * no account, and none may be created.
  */
 export type CodeFor = { epoch: number } | 'nobody';
 

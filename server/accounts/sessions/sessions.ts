@@ -353,7 +353,7 @@ export function createSessionStore({ store, users, rows, devices, outbox, allows
 
 export type SessionStore = ReturnType<typeof createSessionStore>;
 
-/** What is done in a session of an administrator is not the user's act. */
+/** In a session with an actor, the administrator acts, not the user. */
 const callerIn = ({ actor }: Pick<StoredSession, 'actor'>, caller: Caller): Caller =>
   actor ? { ...caller, actor: 'administrator', actorId: actor.id, language: () => undefined } : caller;
 

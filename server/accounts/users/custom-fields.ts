@@ -109,7 +109,7 @@ export const createCustomFields = (fields: readonly ProfileField[] = []) => {
         }
         return Object.freeze(read);
       };
-      // Of one text always the same. Front ends read a profile again and again.
+      // One object for each text: front ends read a profile again and again.
       const recent = new Map<string, FieldValues>();
       return (stored) => {
         const text = stored ?? '';

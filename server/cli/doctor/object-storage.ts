@@ -42,7 +42,7 @@ function diskFinding({ dataDir }: Config): Finding {
 const SET_UP = '`npm run s3-setup -- --apply`';
 
 /**
- * Tests what users do instead of reading policies: the responses of the storage and its proxies count. Stores two
+ * Tests what users do instead of reading policies: the responses of the storage and its proxies count. Stores a few
  * objects and deletes them.
  */
 export const checkObjectStorage: Check = async function* (config) {

@@ -4,7 +4,7 @@ import { unavailable } from '../../../../errors.ts';
 import { createFairQueue } from '../../../../lib/fair-queue.ts';
 import type { Guessed, Guessing } from './strength-thread.ts';
 
-/** An estimate takes 5 to 200 ms, the load of the dictionaries a second. As many again for clients with none waiting. */
+/** An estimate takes 5 to 200 ms, loading the dictionaries 1 s. A client with none waiting may use twice this queue. */
 const MAX_WAITING = 64;
 const MAX_MS = 5000;
 const MAX_LOAD_MS = 30_000;
