@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, describe, expect, test } from 'vitest';
 import { environmentFor, startHostileProvider } from '../../provider/hostile.ts';
 import { identitiesOf, loginsThrough, somebody } from '../../provider/login.ts';
-import { freshEmail } from '../../rig/servers/address.ts';
+import { clientAddress, freshEmail } from '../../rig/servers/address.ts';
 import { askForCode, mailedCode, otherThan } from '../rig/mailed-codes.ts';
 import {
   administrator,
@@ -397,5 +397,27 @@ describe('where registration is closed', () => {
       });
     },
     { env: { EMAIL_CODES: 'on', REGISTRATION: 'invited' } },
+  );
+});
+
+describe('with few registrations', () => {
+  everywhere(
+    (scenario) => {
+      test('accounts that codes make count as registrations of the address, logins do not', async () => {
+        const { call } = scenario();
+        const { email } = await verified(scenario());
+        const address = clientAddress();
+        const finish = async (to: string) => {
+          const asked = await codeFor(scenario(), to);
+          return call('auth.finishEmailCode', { code: asked.code }, { pending: asked.pending, address });
+        };
+        expect((await finish(freshEmail())).status).toBe(200);
+        expect((await finish(email)).status).toBe(200);
+        const refused = freshEmail();
+        expectRefusal(await finish(refused), 429, 'RATE_LIMITED');
+        expect(await usersWith(scenario(), refused)).toEqual([]);
+      });
+    },
+    { env: { EMAIL_CODES: 'on', LIMIT_REGISTER: '1/3600' } },
   );
 });
