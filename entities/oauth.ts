@@ -51,7 +51,8 @@ ApplicationSchema.setClass(Application);
 /*
  * A grant belongs to the session in which the user gave it, and to the epoch of that session. `scopes` and `resources`
  * are separated by spaces. It ends with the epoch; without `offline_access` it also ends with the session, and its row
- * stays as the memory of the consent. `logoutToldAt` is when the application was told that the login has ended.
+ * stays as the memory of the consent. `logoutToldAt` is when the application was told that the login has ended. A grant
+ * that was ended itself has its own id as its session, and expired at 0 (`endGrants`).
  */
 
 export const GrantSchema = defineEntity({

@@ -1,7 +1,7 @@
 import { isNetworkError, isServiceError, isTimeoutError } from './errors.ts';
 
 const BACKOFF_MS = { first: 500, longest: 30_000 };
-/** A longer `Retry-After` is a mistake of a proxy. */
+/** A longer `Retry-After` counts as this: after it, a call shows whether to wait longer. */
 const LONGEST_MS = 60 * 60_000;
 
 /** Whether a later call may succeed. */

@@ -5,7 +5,7 @@ import { PortableMigration } from './portable.ts';
  * removal deletes them in batches. SQLite cannot drop a foreign key, and deletes them at once.
  */
 export class GrantsOfRemovedUsers extends PortableMigration {
-  static override readonly contracts = 'v0.1.0 knows no grants';
+  static override readonly contracts = 'v0.1.0 and 0.2.0 know no grants';
 
   override async up(): Promise<void> {
     if (await this.hasForeignKey()) await this.alter('grants', 'drop foreign key grants_user');

@@ -12,7 +12,7 @@ import { withRules } from './rules.ts';
  */
 
 const usage = `Usage: npm run images -- variants
-  makes the smaller pictures (IMAGE_SIZES) of images that lack them, and shows how many are left`;
+  makes the smaller pictures (IMAGE_SIZES) of images that lack them, and shows how many are left, up to 100000`;
 
 /** A wait for images that another process is making. */
 const POLL_MS = 1000;

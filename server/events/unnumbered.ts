@@ -89,7 +89,7 @@ export const createUnnumbered = (database: Database) => {
     committed({ since, isFull, newest }: Numbered): void {
       recentSince = Math.max(recentSince, newest - RECENT_MS);
       if (since === 0 && isFull) looksAtAllAt = 0;
-      most = Math.min(2 * most, MAX_NUMBERED);
+      most = Math.min(most + (most >> 3) + 1, MAX_NUMBERED);
     },
 
     /** Call it if the transaction fails. */

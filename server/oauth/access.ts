@@ -19,8 +19,15 @@ export interface ListedGrant {
 
 const noAccess = () => new ServiceError('NOT_FOUND', { message: 'This application has no access to the account' });
 
+interface Parts {
+  database: Database;
+  activity: Activity;
+  /** Starts the housekeeping that deletes ended grants. */
+  ended(): void;
+}
+
 /** What users see of the access that they gave, and end. A user has one entry for each application. */
-export const createAccess = ({ database, activity }: { database: Database; activity: Activity }) => ({
+export const createAccess = ({ database, activity, ended }: Parts) => ({
   /** The applications with access, by name. */
   async list({ id: userId }: Pick<Account, 'id'>): Promise<ListedGrant[]> {
     const rows = await database.query((tables) =>
@@ -45,8 +52,8 @@ export const createAccess = ({ database, activity }: { database: Database; activ
   },
 
   /** Ends all grants of the user to an application. NOT_FOUND without one. */
-  revoke: ({ id: userId }: Pick<Account, 'id'>, applicationId: string, caller: Caller): Promise<void> =>
-    database.change(async (tables) => {
+  async revoke({ id: userId }: Pick<Account, 'id'>, applicationId: string, caller: Caller): Promise<void> {
+    await database.change(async (tables) => {
       if (!isUuid(applicationId)) throw noAccess();
       const application = await tables
         .selectFrom('applications')
@@ -59,5 +66,7 @@ export const createAccess = ({ database, activity }: { database: Database; activ
         .executeTakeFirst();
       if (numUpdatedRows === 0n) throw noAccess();
       await recordEnd(activity, tables, { userId, applicationId, name: application?.name ?? '' }, caller);
-    }, userId),
+    }, userId);
+    ended();
+  },
 });

@@ -220,11 +220,14 @@ export const createGrants = ({ database, activity, mail }: Parts) => {
             .executeTakeFirst();
           if (former) {
             const granted = { scopes: union(former.scopes, scopes), resources: union(former.resources, resources) };
-            await tables
+            const { numUpdatedRows } = await tables
               .updateTable('grants')
               .set({ ...granted, epoch, last_used_at: now, expires_at: expiry, logout_told_at: null })
               .where('id', '=', former.id)
-              .execute();
+              .where('session_id', '=', sessionId)
+              .executeTakeFirst();
+            // It has ended meanwhile: another one is made.
+            if (numUpdatedRows === 0n) return undefined;
             if (isDevice) await tell(tables, request, caller);
             return former.id;
           }

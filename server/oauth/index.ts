@@ -124,7 +124,7 @@ export function createOAuth({ appUrl: issuer }: Pick<Config, 'appUrl'>, parts: P
   return {
     ...createAuthorizations({ ...common, isOn, provider }),
     ...createDevices({ ...common, store, limits }),
-    access: createAccess({ database, activity }),
+    access: createAccess({ database, activity, ended: housekeeping.begin }),
     rotateKeys: keys.rotate,
     logoutMessages: createLogoutTokens({ database, keys, issuer }).messages,
     checkLogout: async (request: LogoutRequest): Promise<CheckedLogout> =>

@@ -101,11 +101,13 @@ export const createDeliveries = (database: Database) => {
       .where('due_at', 'is not', null)
       .where('kind', 'in', publicKinds);
 
-  /**
-   * Makes waiting deliveries of a user due no earlier than `dueAt`. The rest of very many is postponed when it is found
-   * due.
-   */
-  const postpone = async (tables: AllTables, webhookId: string, userId: string, dueAt: RawBuilder<number>) => {
+  /** Makes some waiting deliveries of a user due no earlier than `dueAt`. Resolves to whether more may be left. */
+  const postpone = async (
+    tables: AllTables,
+    webhookId: string,
+    userId: string,
+    dueAt: RawBuilder<number>,
+  ): Promise<boolean> => {
     const found = await tables
       .selectFrom('webhook_deliveries')
       .select('event_id as id')
@@ -115,7 +117,7 @@ export const createDeliveries = (database: Database) => {
       .limit(POSTPONED_AT_ONCE)
       .execute();
     const ids = found.map(({ id }) => id);
-    if (ids.length === 0) return;
+    if (ids.length === 0) return false;
     await tables
       .updateTable('webhook_deliveries')
       .set({ due_at: dueAt })
@@ -123,6 +125,7 @@ export const createDeliveries = (database: Database) => {
       .where('event_id', 'in', ids)
       .where('due_at', '<', dueAt)
       .execute();
+    return ids.length === POSTPONED_AT_ONCE;
   };
 
   /** Makes deliveries new. Resolves to how many. */
@@ -154,7 +157,7 @@ export const createDeliveries = (database: Database) => {
       .where('event_id', '=', delivery.eventId)
       .where('state', '=', 'waiting')
       .executeTakeFirst();
-    // Another process, which took over the lease, may have recorded it.
+    // Another process, which took over the lease, may have recorded it. Those left are postponed when they are found due.
     if (dueAt && numUpdatedRows > 0n) await postpone(tables, webhookId, delivery.userId, dueAt);
   };
 
@@ -278,8 +281,11 @@ export const createDeliveries = (database: Database) => {
           .execute();
         return inLanes(byNumber, pending);
       });
-      for (const { userId, dueAt } of blocked)
-        await database.change((tables) => postpone(tables, webhookId, userId, sql<number>`${dueAt}`));
+      for (const { userId, dueAt } of blocked) {
+        const postponeSome = () =>
+          database.change((tables) => postpone(tables, webhookId, userId, sql<number>`${dueAt}`));
+        while (await postponeSome());
+      }
       return lanes;
     },
 

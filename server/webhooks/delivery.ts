@@ -81,6 +81,9 @@ export const createDelivery = (needs: DeliveryNeeds) => {
   const { logoutMessages, sender, secrets, log, concurrency, hasWebhooks } = needs;
   const leaseEnd = sql<number>`${database.now} + ${LEASE_MS}`;
   const stopping = new AbortController();
+  const stopped = new Promise<void>((resolve) => {
+    stopping.signal.addEventListener('abort', () => resolve());
+  });
   const waking = new Set<() => void>();
 
   for (const outcome of ['delivered', 'retried', 'failed']) count('account_webhook_deliveries_total', { outcome }, 0);
@@ -268,7 +271,7 @@ export const createDelivery = (needs: DeliveryNeeds) => {
       }
     } catch (error) {
       // The next owner sends these again: not beside them, and not those that arrived.
-      await Promise.all(inFlight.values());
+      await Promise.race([Promise.all(inFlight.values()), stopped.then(() => elapsed(STOP_MS))]);
       await finish(await find(id));
       throw error;
     } finally {

@@ -19,11 +19,12 @@ export function createHousekeeping({ sweeps, log }: Housekeeping) {
   });
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;
+  let isStopped = false;
 
   const sweepAll = async () => {
     const failures: unknown[] = [];
-    for (const sweep of sweeps) await sweep().catch((error: unknown) => failures.push(error));
-    if (failures.length > 0) throw failures[0];
+    for (const sweep of sweeps) if (!isStopped) await sweep().catch((error: unknown) => failures.push(error));
+    if (failures.length > 0) throw new AggregateError(failures);
   };
 
   return {
@@ -41,6 +42,7 @@ export function createHousekeeping({ sweeps, log }: Housekeeping) {
 
     async stop(): Promise<void> {
       clearInterval(timer);
+      isStopped = true;
       await running;
     },
   };

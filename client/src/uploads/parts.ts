@@ -1,4 +1,5 @@
 import type { Client, UploadPartsOutput } from '../api.ts';
+import { isServiceError } from '../errors.ts';
 import { isPassing, pauseAfter } from '../retries.ts';
 import { send, UploadError } from './send.ts';
 
@@ -128,7 +129,8 @@ async function repeat<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T
     try {
       return await work();
     } catch (error) {
-      const mayPass = isPassing(error) || error instanceof UploadError;
+      const isLimited = isServiceError(error) && error.status === 429;
+      const mayPass = (isPassing(error) && !isLimited) || error instanceof UploadError;
       if (signal.aborted || !mayPass || failures + 1 === MAX_ATTEMPTS) throw error;
       await pauseAfter(error, failures, signal);
       signal.throwIfAborted();

@@ -206,8 +206,8 @@ export const storedData = {
     },
     leftOut: {
       userId: OWN,
-      sessionId: 'may be of a session that has ended; the sessions table has the others',
-      logoutToldAt: 'is when the application was told of a logout, which the activity contains',
+      sessionId: 'may be of a session that has ended, or none; the sessions table has the others',
+      logoutToldAt: 'is when the application knew of the end, which the activity contains',
       epoch: 'whether all sessions were ended, which the activity contains',
     },
   },

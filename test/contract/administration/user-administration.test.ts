@@ -258,8 +258,8 @@ everywhere(
       const elsewhere = { standing: 'blocked', cursor: first.id };
       expectRefusal(await call('users.find', elsewhere, { session }), 400, 'VALIDATION_FAILED');
       const foreign = Buffer.from(JSON.stringify(['é', 'x'])).toString('base64url');
-      for (const list of [{}, { sort: 'email' }, { standing: 'administrator' }])
-        expectRefusal(await call('users.find', { ...list, cursor: foreign }, { session }), 400, 'VALIDATION_FAILED');
+      const byEmail = { sort: 'email', cursor: foreign };
+      expectRefusal(await call('users.find', byEmail, { session }), 400, 'VALIDATION_FAILED');
     });
 
     test('lists all users by name, email or creation, in both directions', async () => {

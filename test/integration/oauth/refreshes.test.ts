@@ -1,9 +1,11 @@
+import { createConnection } from 'mysql2/promise';
 import { type ResponseBodyError, refreshTokenGrant } from 'openid-client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { callerOf } from '../../contract/rig/callers.ts';
 import { relyingParty } from '../../contract/rig/relying-party.ts';
 import { loggedIn } from '../../contract/rig/scenario.ts';
 import { type Stack, startStack } from '../../rig/stack.ts';
+import { until } from '../../rig/until.ts';
 
 let stack: Stack;
 beforeAll(async () => {
@@ -63,4 +65,33 @@ test('an ended grant is void although its tokens, which may be very many, are st
   const later = await party.logIn(session, offline);
   expect(await refusal()).toBe('invalid_grant');
   await refreshTokenGrant(party.config, later.refresh_token ?? '');
+});
+
+// checks: 72
+test('a grant that ends while the user allows the application again stays void', async () => {
+  const scenario = { stack, call: callerOf('rest', stack.url) };
+  const party = await relyingParty(scenario);
+  const { session } = await loggedIn(scenario);
+  const { refresh_token: token = '' } = await party.logIn(session, offline);
+  const other = await createConnection({ uri: String(stack.services[0]?.env['DATABASE_URL']) });
+  try {
+    await other.query('begin');
+    // As `endGrants`, between the two statements of the new consent.
+    await other.query(
+      'update grants set session_id = id, logout_told_at = 1, expires_at = 0 where application_id = ?',
+      [party.id],
+    );
+    const again = party.logIn(session, offline);
+    const waits = "select 1 from information_schema.innodb_trx where trx_state = 'LOCK WAIT'";
+    // The server refreshes this table only for readers that come less often than every 100 ms.
+    await until(async () => (await stack.database(waits)).length > 0, { every: 150, what: 'the consent to wait' });
+    await other.query('commit');
+    const { refresh_token: next = '' } = await again;
+    expect(await refreshTokenGrant(party.config, token).catch(({ error }: ResponseBodyError) => error)).toBe(
+      'invalid_grant',
+    );
+    await refreshTokenGrant(party.config, next);
+  } finally {
+    await other.end();
+  }
 });
