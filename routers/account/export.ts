@@ -41,7 +41,7 @@ type RowsOf<Fields extends Readonly<Record<string, ColumnKind>>> = ReturnType<
 const { profile, uploads, ...plain } = storedData;
 const plainParts = Object.fromEntries(
   Object.entries(plain).map(([part, { exported }]) => [part, rows(row(exported))]),
-) as unknown as { [Part in keyof typeof plain]: RowsOf<(typeof plain)[Part]['exported']> };
+) as { [Part in keyof typeof plain]: RowsOf<(typeof plain)[Part]['exported']> };
 
 const exported = z.object({
   profile: row(profile.exported),

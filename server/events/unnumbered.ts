@@ -99,7 +99,10 @@ export const createUnnumbered = (database: Database) => {
   };
 };
 
-/** What a transaction has numbered. `isFull`: more may wait. `next` is the next number, `newest` the time of its last event. */
+/**
+ * What a transaction has numbered. `isFull`: more may wait. `next` is the next number, `newest` the time of its last
+ * event.
+ */
 export interface Numbered {
   since: number;
   count: number;

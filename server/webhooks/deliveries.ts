@@ -16,7 +16,7 @@ const POSTPONED_AT_ONCE = 500;
 const BATCH = 1000;
 /** The maximum number of events in one statement of `queueSince`. */
 const EVENTS_AT_ONCE = 5000;
-/** The maximum difference between the clock of a process, in ids of events, and that of the database, in `created_at`. */
+/** The maximum difference between the clock of a process (ids of events) and that of the database (`created_at`). */
 const MAX_SKEW_MS = 5 * 60_000;
 
 const every = sql<boolean>`1 = 1`;
@@ -157,7 +157,7 @@ export const createDeliveries = (database: Database) => {
       .where('event_id', '=', delivery.eventId)
       .where('state', '=', 'waiting')
       .executeTakeFirst();
-    // Another process, which took over the lease, may have recorded it. Those left are postponed when they are found due.
+    // Another process, which took over the lease, may have recorded it. The rest is postponed when it is found due.
     if (dueAt && numUpdatedRows > 0n) await postpone(tables, webhookId, delivery.userId, dueAt);
   };
 

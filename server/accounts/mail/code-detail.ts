@@ -1,6 +1,6 @@
 /**
- * What the mail says: a code, with the session epoch of the account (0 if the code will create it); or `nobody`: there is
- * no account, and none may be created.
+ * What the mail says: a code, with the session epoch of the account (0 if the code will create it); or `nobody`: there
+ * is no account, and none may be created.
  */
 export type CodeFor = { epoch: number } | 'nobody';
 

@@ -145,7 +145,7 @@ export const createOutboxRows = (
     });
   },
 
-  /** The backlog, for the metrics: of the mails that are due first. `oldestMs`: the age of the oldest, 0 without one. */
+  /** The backlog of the mails that are due first, for the metrics. `oldestMs`: the age of the oldest, 0 without one. */
   async backlog(): Promise<{ pending: number; due: number; oldestMs: number }> {
     const row = await database.query((tables) =>
       tables

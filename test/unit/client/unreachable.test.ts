@@ -1,5 +1,6 @@
 import { createClient, NetworkError, uploadFile } from 'account-client';
 import { afterEach, expect, test, vi } from 'vitest';
+import { inTime } from '../../rig/until.ts';
 
 afterEach(() => vi.unstubAllGlobals());
 
@@ -66,3 +67,37 @@ test.each(['upload.presign', 'upload.confirm'])(
     await expect(uploaded).rejects.toBe(reason);
   },
 );
+
+test('a large file whose join is refused by a limit rejects at once', async () => {
+  const answers: Record<string, object> = {
+    'upload.presign': {
+      ...{
+        success: true,
+        presignedUrl: 'https://files.example.com/x',
+        publicUrl: '',
+        key: 'uploads/x',
+        expiresIn: 300,
+      },
+      parts: { size: 5, count: 1 },
+    },
+    'upload.presignParts': {
+      ...{ success: true, expiresIn: 300 },
+      addresses: [{ part: 1, size: 5, presignedUrl: 'https://files.example.com/1' }],
+    },
+  };
+  const calls: string[] = [];
+  const fetch = (async (input: string | URL | Request) => {
+    const { origin, pathname } = new URL(String(input instanceof Request ? input.url : input));
+    if (origin === 'https://files.example.com') return new Response();
+    const name = pathname.slice('/trpc/'.length);
+    calls.push(name);
+    if (name in answers) return Response.json({ result: { data: answers[name] } });
+    const data = { code: 'RATE_LIMITED', httpStatus: 429 };
+    const headers = { 'retry-after': '3600' };
+    return Response.json({ error: { message: 'Too many', code: -32029, data } }, { status: 429, headers });
+  }) as typeof globalThis.fetch;
+  const client = createClient({ url: 'https://accounts.example.com', fetch });
+  const sent = uploadFile(client, new File(['%PDF-'], 'a.pdf', { type: 'application/pdf' }), { fetch });
+  await expect(inTime(sent, { within: 5000, what: 'the end' })).rejects.toMatchObject({ code: 'RATE_LIMITED' });
+  expect(calls.filter((name) => name === 'upload.complete')).toHaveLength(1);
+});
