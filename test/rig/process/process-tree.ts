@@ -3,8 +3,18 @@ import { readdirSync, readFileSync } from 'node:fs';
 /** The running direct children of a process. Linux only. */
 export function childrenOf(pid: number): number[] {
   return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
-    readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
+    childrenBy(pid, thread).split(' ').filter(Boolean).map(Number),
   );
+}
+
+/** Those of a thread; none if it has ended since it was listed: another thread has them then. */
+function childrenBy(pid: number, thread: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8');
+  } catch (error) {
+    if (['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) return '';
+    throw error;
+  }
 }
 
 /** The nice values of a process's threads, by name. Linux only. */
