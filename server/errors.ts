@@ -117,6 +117,6 @@ export const invalidField = (
   options: Pick<ErrorOptions, 'message' | 'cause'> = {},
 ): ServiceError => new ServiceError('VALIDATION_FAILED', { ...options, details: { [field]: { message, rule } } });
 
-/** A part (database, key-value store) does not respond: 503, retry soon. */
+/** A part (database, key-value store) does not respond: 503, retry soon. An expected failure remains what it is. */
 export const unavailable = (cause: unknown): ServiceError =>
-  new ServiceError('SERVICE_UNAVAILABLE', { cause, retryAfter: 1 });
+  cause instanceof ServiceError ? cause : new ServiceError('SERVICE_UNAVAILABLE', { cause, retryAfter: 1 });

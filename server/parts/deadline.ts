@@ -1,10 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { ServiceError, unavailable } from '../errors.ts';
+import { unavailable } from '../errors.ts';
 import { isConflict, isMisdirected, isOutage } from './sql-errors.ts';
 
 const BACKOFF_MS = { first: 10, longest: 300 };
 /** How many servers may refuse a transaction before it fails. */
 const MAX_MOVES = 3;
+
+/** A deadline is this many short timers: a time in which the event loop was blocked counts as one, so replies that arrived in it are read. */
+const TICKS = 5;
 
 interface Deadline {
   ms: number;
@@ -16,15 +19,17 @@ interface Deadline {
 export async function withinDeadline<T>({ ms, what }: Deadline, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const abort = new AbortController();
   const deadline = Promise.withResolvers<never>();
+  let ticks = 0;
   const timer = setTimeout(() => {
+    if (++ticks < TICKS) return timer.refresh();
     const error = unavailable(new Error(`${what} did not answer within ${ms} ms`));
     abort.abort(error);
     deadline.reject(error);
-  }, ms);
+  }, ms / TICKS);
   try {
     return await Promise.race([work(abort.signal), deadline.promise]);
   } catch (error) {
-    throw !(error instanceof ServiceError) && isOutage(error) ? unavailable(error) : error;
+    throw isOutage(error) ? unavailable(error) : error;
   } finally {
     clearTimeout(timer);
   }

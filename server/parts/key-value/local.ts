@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { RateLimiterSQLite } from 'rate-limiter-flexible';
-import { ServiceError, unavailable } from '../../errors.ts';
+import { unavailable } from '../../errors.ts';
 import { createOutage } from '../../lib/outage.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { retryingConflicts, withinDeadline } from '../deadline.ts';
@@ -26,7 +26,7 @@ export function localStore(dataDir: string, log: Pick<Log, 'warn'>): TextStore {
   const run: Run = (work) =>
     withinDeadline(DEADLINE, (signal) => retryingConflicts(signal, async () => work(file()))).catch(
       (error: unknown) => {
-        throw error instanceof ServiceError ? error : unavailable(error);
+        throw unavailable(error);
       },
     );
   const sweeper = startSweeper(run, log);

@@ -1,6 +1,6 @@
 import { Cluster, type Redis } from 'ioredis';
 import type { RedisNode } from '../../config/index.ts';
-import { ServiceError, unavailable } from '../../errors.ts';
+import { unavailable } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { withinDeadline } from '../deadline.ts';
 import { COMMAND_MS, type RedisConnection, reportOutage, retryDelay, serverOptions } from './redis-connection.ts';
@@ -66,7 +66,7 @@ export function connectToCluster({ url, nodes }: { url: string; nodes: RedisNode
       requireReady();
       return command();
     }).catch((error: unknown) => {
-      throw error instanceof ServiceError ? error : unavailable(error);
+      throw unavailable(error);
     });
 
   return {

@@ -13,16 +13,12 @@ export interface RedisConnection {
   close(): void;
 }
 
-/** The maximum time of a command. */
+/** The maximum time of a command. ioredis' own limit (`commandTimeout`) would also fail commands whose reply waits to be read. */
 export const COMMAND_MS = 500;
 
-/**
- * By default ioredis waits forever for a server that hangs. With these options commands and the setup of connections
- * time out.
- */
+/** By default ioredis waits forever for a server that hangs. With these options the setup of connections times out. */
 export const serverOptions = {
   connectTimeout: 1000,
-  commandTimeout: COMMAND_MS,
   socketTimeout: 2000,
   disconnectTimeout: 100,
   maxLoadingRetryTime: 500,

@@ -4,10 +4,12 @@ import { unavailable } from '../../errors.ts';
 import { inBatches } from '../../lib/batch-loader.ts';
 import { createOutage } from '../../lib/outage.ts';
 import type { Log } from '../../telemetry/log.ts';
+import { withinDeadline } from '../deadline.ts';
 import { COMMAND_MS, type RedisConnection, reportOutage, retryDelay, serverOptions } from './redis-connection.ts';
 import { checkReplies } from './redis-replies.ts';
 import { traceCommands } from './redis-spans.ts';
 
+const DEADLINE = { ms: COMMAND_MS, what: 'Redis' };
 /** The maximum number of keys in one MGET. */
 const MAX_KEYS = 100;
 
@@ -44,7 +46,7 @@ export function connectToServer(
   redis.on('sentinelError', failed);
 
   const run: RedisConnection['run'] = (command) =>
-    command().catch((error: unknown) => {
+    withinDeadline(DEADLINE, command).catch((error: unknown) => {
       throw unavailable(connectionError ?? error);
     });
 

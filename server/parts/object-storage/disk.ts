@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdirSync, rmSync } from 'node:fs';
 import { access, link, mkdir, open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { ServiceError, unavailable } from '../../errors.ts';
+import { unavailable } from '../../errors.ts';
 import type { Secrets } from '../../secrets.ts';
 import { type FoundObject, type ObjectStorage, type OpenObject, type ServedFile, visibilityOf } from './contract.ts';
 import { diskAddresses, forbidden } from './disk-addresses.ts';
@@ -47,7 +47,7 @@ export function diskStorage({ dataDir, appUrl, secrets }: Options): ObjectStorag
       return true;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
-      throw error instanceof ServiceError ? error : unavailable(error);
+      throw unavailable(error);
     } finally {
       await rm(draft, { force: true });
     }

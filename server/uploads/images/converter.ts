@@ -45,7 +45,7 @@ export function createConverter({ cores = availableParallelism(), idleMs = IDLE_
       if (!current?.isUsable()) current = startProcess({ cores, idleMs, hangingMs });
       return await current.open(chunks, type);
     } catch (error) {
-      throw error instanceof ServiceError ? error : unavailable(error);
+      throw unavailable(error);
     }
   };
 
