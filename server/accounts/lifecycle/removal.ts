@@ -7,7 +7,7 @@ import { Removal } from '../../../entities/index.ts';
 import type { Activity } from '../../activity/index.ts';
 import { type AllTables, type Database, nowOf, sql } from '../../parts/database/contract.ts';
 import type { Log } from '../../telemetry/log.ts';
-import { gauges } from '../../telemetry/metrics.ts';
+import { gauges, MAX_COUNTED } from '../../telemetry/metrics.ts';
 import { createLeases } from '../../workers/leases.ts';
 import { createWorker } from '../../workers/worker.ts';
 import { type DeleteUser, lockUser } from '../users/index.ts';
@@ -103,13 +103,20 @@ export const createRemoval = ({ database, steps, recordRemoved, log }: Parts) =>
   const backlog = () =>
     database.query((tables) =>
       tables
-        .selectFrom('removals')
+        .selectFrom(
+          tables
+            .selectFrom('removals')
+            .select(sql<number>`coalesce(begun_at, due_at)`.as('since'))
+            .where('due_at', '<=', sql<number>`${database.now} + ${LEASE_MS}`)
+            .where(sql<boolean>`(begun_at is not null or due_at <= ${database.now})`)
+            .orderBy('due_at')
+            .limit(MAX_COUNTED)
+            .as('due'),
+        )
         .select([
           sql<number>`count(*)`.as('due'),
-          sql<number>`coalesce(${database.now} - min(coalesce(begun_at, due_at)), 0)`.as('oldestMs'),
+          sql<number>`coalesce(${database.now} - min(since), 0)`.as('oldestMs'),
         ])
-        .where('due_at', '<=', sql<number>`${database.now} + ${LEASE_MS}`)
-        .where(sql<boolean>`(begun_at is not null or due_at <= ${database.now})`)
         .executeTakeFirstOrThrow(),
     );
   gauges(async () => {
