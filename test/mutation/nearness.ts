@@ -7,13 +7,32 @@ export function nearness(test: string, file: string): number {
   return new Set(wordsOf(path).filter((word) => words.has(word))).size;
 }
 
-/** The tests nearest to a file, nearest first. Some mutants concern 3,000 tests; farther ones notice few and take minutes. */
-export const nearestTests = (tests: string[], file: string, count: number): string[] =>
-  tests
-    .map((test) => ({ test, near: nearness(test, file) }))
-    .sort((a, b) => b.near - a.near)
-    .slice(0, count)
+/** What the first test of a file costs beside its own time: the file is loaded, and mostly starts a service. */
+const FILE_MS = 500;
+
+/**
+ * The tests nearest to a file, among these the shortest, that take `budgetMs` together; at least one. Some mutants concern 3,000
+ * tests; farther ones notice few and take minutes. `durations`: milliseconds by the test's id.
+ */
+export function nearestTests(
+  tests: readonly string[],
+  file: string,
+  { durations, budgetMs }: { durations: Readonly<Record<string, number>>; budgetMs: number },
+): string[] {
+  const byNearness = tests
+    .map((test) => ({ test, near: nearness(test, file), ms: durations[test] ?? 0 }))
+    .sort((a, b) => b.near - a.near || a.ms - b.ms);
+  const files = new Set<string>();
+  let spentMs = 0;
+  return byNearness
+    .filter(({ test, ms }, index) => {
+      const [path = ''] = test.split('#');
+      spentMs += ms + (files.has(path) ? 0 : FILE_MS);
+      files.add(path);
+      return index === 0 || spentMs <= budgetMs;
+    })
     .map(({ test }) => test);
+}
 
 /** For the configuration of Vitest, which loads this module a second time. */
 export const mutatedFile = () => process.env['MUTATED_FILE'] ?? '';

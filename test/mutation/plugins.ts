@@ -1,4 +1,4 @@
-import { appendFileSync } from 'node:fs';
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { strykerPlugins as ofVitest, strykerValidationSchema } from '@stryker-mutator/vitest-runner';
 import { keptThread } from './kept-thread.ts';
 import { nearestTests } from './nearness.ts';
@@ -16,7 +16,7 @@ interface Injector {
 
 interface Runner {
   ctx: { config: Bail; projects: { config: Bail }[] };
-  dryRun(options: object): Promise<{ tests?: { status: number }[] }>;
+  dryRun(options: object): Promise<{ tests?: { id: string; status: number; timeSpentMs: number }[] }>;
   mutantRun(options: { activeMutant: { id: string; fileName: string }; testFilter?: string[] }): Promise<object>;
 }
 
@@ -30,8 +30,11 @@ const FAILED = 1;
 /** All test names become one regular expression, which must not become too large. */
 const MAX_NAME = 1000;
 
-/** The tests of a mutant. */
-const NEAREST = 400;
+/** The time of the tests of a mutant, by their durations in the first run. A survivor takes this long. */
+const BUDGET_MS = Number(process.env['MUTATION_BUDGET_MS'] ?? 60_000);
+
+/** The durations, for the processes that judge. */
+const DURATIONS = 'durations.json';
 
 /** Stryker's Vitest runner, on the kept thread. */
 function keptRunner(injector: Injector) {
@@ -40,29 +43,45 @@ function keptRunner(injector: Injector) {
     injector.provideValue('options', { ...options, vitest: { ...options.vitest, pool: keptThread } }),
   );
   if (isSample) withoutFailing(runner);
+  keepDurations(runner);
+  let durations: Record<string, number> | undefined;
   const mutantRun: Runner['mutantRun'] = runner.mutantRun.bind(runner);
   runner.mutantRun = async ({ testFilter, ...run }) => {
     const { id, fileName } = run.activeMutant;
     if (!isSampled(id)) return { status: 'error', errorMessage: 'not in the sample' };
     process.env['MUTATED_FILE'] = fileName;
+    durations ??= JSON.parse(readFileSync(DURATIONS, 'utf8')) as Record<string, number>;
+    const began = performance.now();
     const result = await mutantRun({
       ...run,
       ...(testFilter && {
         testFilter: nearestTests(
           testFilter.filter((test) => test.length <= MAX_NAME),
           fileName,
-          NEAREST,
+          { durations, budgetMs: BUDGET_MS },
         ),
       }),
     });
     const file = process.env['MUTATION_RESULTS'];
+    const ms = Math.round(performance.now() - began);
     if (file)
-      appendFileSync(file, `${JSON.stringify({ ...run.activeMutant, ...result, tests: testFilter?.length })}\n`);
+      appendFileSync(file, `${JSON.stringify({ ...run.activeMutant, ...result, tests: testFilter?.length, ms })}\n`);
     return result;
   };
   return runner;
 }
 keptRunner.inject = ['$injector'];
+
+/** Writes how long each test took in the first run, into the copy of the repository in which all processes work. */
+function keepDurations(runner: Runner): void {
+  const dryRun = runner.dryRun.bind(runner);
+  runner.dryRun = async (options) => {
+    const result = await dryRun(options);
+    const durations = Object.fromEntries(result.tests?.map(({ id, timeSpentMs }) => [id, timeSpentMs]) ?? []);
+    writeFileSync(DURATIONS, JSON.stringify(durations));
+    return result;
+  };
+}
 
 /** A sample is taken on a machine that does much else: a test that fails there without a fault is left out, and judges none. */
 function withoutFailing(runner: Runner): void {

@@ -9,7 +9,7 @@ import { isSampled } from './sampling.ts';
  */
 const FOLDERS = 'server/accounts/,server/limits/,server/uploads/,server/http/,routers/';
 /** A busy machine must kill no mutant by its time limit. */
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 30_000;
 
 interface Mutant {
   id: string;

@@ -2,7 +2,6 @@ import { statSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { mutatedFile, nearness } from './nearness.ts';
-import { isSample } from './sampling.ts';
 
 /**
  * The tests that may kill mutants, in one process and thread. A test that needs what a mutation run cannot provide
@@ -51,8 +50,8 @@ export default defineConfig({
     include: ['contract', 'integration', 'unit'].map((folder) => `test/${folder}/**/*.test.ts`),
     exclude: [...measuring, ...elsewhere, ...onServers].map((name) => `test/${name}.test.ts`),
     env: { MUTATION_RUN: 'on' },
-    testTimeout: isSample ? 60_000 : 30_000,
-    hookTimeout: isSample ? 120_000 : 60_000,
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
     isolate: false,
     sequence: { sequencer: NearestFirst },
   },

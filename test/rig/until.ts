@@ -2,9 +2,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { isMutationRun } from './mutation-run.ts';
 
 /** In a mutation run the polled service shares this thread, and must not spend its time on answers. */
-const EVERY_MS = isMutationRun ? 100 : 20;
+const EVERY_MS = isMutationRun ? 50 : 20;
 /** Longer in CI, whose machine may have other work. Shorter in a mutation run, where many mutants are noticed only by a wait. */
-const PATIENCE = isMutationRun ? 0.5 : process.env.CI ? 3 : 1;
+const PATIENCE = isMutationRun ? 0.35 : process.env.CI ? 3 : 1;
 /** Far longer than anything takes, also a mail whose delivery failed: it goes out once its lease of 20 s has ended. */
 export const WAIT_MS = 30_000;
 /** For a process to start, on a machine that starts several and has few cores. */
