@@ -78,7 +78,22 @@ export function connectS3(s3: S3Config): S3Connection {
 export const hasCode = (error: unknown, codes: readonly unknown[]): boolean =>
   error instanceof Error && 'code' in error && codes.includes(error.code);
 
+/** Answers that minio takes for an error without reading them: an unread answer keeps its connection. */
+const UNREAD = [408, 429, 499, 500, 502, 503, 504, 520];
+
 /** minio itself would wait forever. It calls `request` in this one of its forms only. */
 const withinTime = (request: typeof http.request, ms: number) =>
-  ((options: http.RequestOptions, answered?: (response: http.IncomingMessage) => void) =>
-    request({ ...options, signal: AbortSignal.timeout(ms) }, answered)) as typeof http.request;
+  ((options: http.RequestOptions, answered?: (response: http.IncomingMessage) => void) => {
+    const sent = request({ ...options, signal: AbortSignal.timeout(ms) }, (response) => {
+      if (UNREAD.includes(response.statusCode as number)) response.resume();
+      answered?.(response);
+    });
+    // The signal ends a request only once it has a connection.
+    const queued = setTimeout(() => {
+      const error = new Error(`no connection to the storage was free within ${EXCHANGE_MS} ms`);
+      sent.destroy(error).emit('error', error);
+    }, EXCHANGE_MS);
+    sent.once('socket', () => clearTimeout(queued));
+    // Node reports the end of such a request a second time, when nobody listens any more.
+    return sent.on('error', () => undefined);
+  }) as typeof http.request;
