@@ -82,6 +82,8 @@ export interface Context extends Rules {
   /** Adds the user's id to the log line of the request. */
   setLogUser(userId: string): void;
   setLogService(name: string): void;
+  /** Whether the whole request has arrived. */
+  hasArrived(): boolean;
   /** Whether the client has disconnected. */
   isGone(): boolean;
   /** Aborted when the client goes away, or the process begins to stop: a call that waits ends. */

@@ -42,6 +42,7 @@ export const inProcessCaller = (name: string, parts: Omit<Rules, 'challenges'> &
     setLogUser: () => undefined,
     setLogService: () => undefined,
     setStatus: () => undefined,
+    hasArrived: () => true,
     isGone: () => false,
     ended: () => new AbortController().signal,
   });

@@ -78,15 +78,31 @@ const t = initTRPC
 export const { router, mergeRouters, createCallerFactory } = t;
 export const publicProcedure = t.procedure;
 
-/** For logged-in callers, and for keys and tokens with the scope of the procedure. Runs before the input is read: a call without a session costs no more than this check. */
-export const sessionProcedure = t.procedure.use(async ({ ctx, meta, type, next }) => {
-  const session = await currentSession(ctx, meta?.scope);
+async function requireSession(ctx: Context, scope: Scope | undefined): Promise<Session> {
+  const session = await currentSession(ctx, scope);
   if (!session) throw new ServiceError('UNAUTHENTICATED');
+  return session;
+}
+
+/** For logged-in callers, and for keys and tokens with the scope of the procedure. Runs before the input is read: a call without a session costs no more than this check. */
+const checkedProcedure = t.procedure.use(async ({ ctx, meta, type, next }) => {
+  const session = await requireSession(ctx, meta?.scope);
   // A process that was frozen finds requests that their callers have given up, and perhaps sent elsewhere.
   if (type === 'mutation' && ctx.isGone()) throw new ServiceError('REQUEST_TIMEOUT');
   // Set, not merged: tRPC would copy the context, which takes longer than all other steps of a call.
   ctx.session = session;
   return next<{ session: Session }>({});
+});
+
+/** Checks again after a body that was still on its way: its sender could hold the end back until the session has ended. */
+export const sessionProcedure = checkedProcedure.use(({ ctx, meta, next, getRawInput }) => {
+  if (ctx.hasArrived()) return next();
+  const getCheckedInput = async () => {
+    const input = await getRawInput();
+    ctx.session = await requireSession(ctx, meta?.scope);
+    return input;
+  };
+  return next({ getRawInput: getCheckedInput });
 });
 
 const actingMessage = 'This is not possible while an administrator acts for the user';

@@ -194,6 +194,10 @@ class RequestContext implements Context {
     this.#ctx.state['service'] = name;
   }
 
+  hasArrived() {
+    return this.#ctx.req.complete;
+  }
+
   isGone() {
     return this.#ctx.req.socket.destroyed;
   }

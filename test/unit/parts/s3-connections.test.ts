@@ -29,7 +29,7 @@ async function storageThat(answer: RequestListener): Promise<ObjectStorage> {
       secretKey: 'secret',
       sessionToken: undefined,
     },
-    { production: true, origins: [] },
+    { production: true, origins: new Set() },
   );
   onTestFinished(() => {
     storage.close();
