@@ -27,7 +27,8 @@ export async function deleteInBatches(
       const ids = rows.map(({ id }) => id);
       if (ids.length === 0) return 0;
       await beside?.(tables, ids);
-      await tables.deleteFrom(table).where('id', 'in', ids).execute();
+      // Some may have been renewed while this waited for their locks.
+      await tables.deleteFrom(table).where('id', 'in', ids).where(isOld).execute();
       return ids.length;
     });
   while ((await deleteBatch()) === BATCH);

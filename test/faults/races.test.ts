@@ -5,7 +5,9 @@ import { migrationNames } from '../../entities/migrations/index.ts';
 import { type Call, callerOf, type Reply } from '../contract/rig/callers.ts';
 import {
   administrator,
+  inBrowser,
   isAlive,
+  kindsOf,
   loggedIn,
   logIn,
   mailedToken,
@@ -138,6 +140,51 @@ test('a profile change started before a reset and continued after it changes not
   );
   expect(reply).toMatchObject({ status: 401, code: 'UNAUTHENTICATED' });
   expect(await stack.database('select name from users where id = ?', [id])).toEqual([{ name }]);
+});
+
+test('a login that checked the old password before a reset leaves no language', async () => {
+  const { id, email, password } = await verified({ stack, call });
+  await stack.database("update users set browser_language = 'fr' where id = ?", [id]);
+  const headers = { 'accept-language': 'de' };
+  await resetMeanwhile(id, hashOf('Difference-Engine-5', 1000), () =>
+    call('auth.login', { email, password }, { headers }),
+  );
+  expect(await stack.database('select browser_language as language from users where id = ?', [id])).toEqual([
+    { language: 'fr' },
+  ]);
+});
+
+test('a first password that waits for another one does not replace it without it', async () => {
+  const { id, session } = await loggedIn({ stack, call });
+  await stack.database('update users set password_hash = null where id = ?', [id]);
+  const other = hashOf('Difference-Engine-3', 1000);
+  const first = { newPassword: 'Difference-Engine-4' };
+  const reply = await whileChanging(id, 'password_hash = ?', [other], () =>
+    call('account.changePassword', first, { session }),
+  );
+  expect(reply).toMatchObject({ status: 400, code: 'VALIDATION_FAILED', data: { details: { currentPassword: {} } } });
+  expect(await stack.database('select password_hash from users where id = ?', [id])).toEqual([
+    { password_hash: other },
+  ]);
+});
+
+test('a change of address that waits while its session is ended is mailed to nobody', async () => {
+  const { id, session } = await loggedIn({ stack, call });
+  const email = freshEmail();
+  const reply = await whileChanging(id, 'session_epoch = session_epoch + 1', [], () =>
+    call('account.changeEmail', { email }, inBrowser(session)),
+  );
+  expect(reply).toMatchObject({ status: 401, code: 'UNAUTHENTICATED' });
+  expect(await stack.database('select id from outbox where email = ?', [email])).toEqual([]);
+});
+
+test('the requests of new addresses beyond the limit are refused, also if all come at once', async () => {
+  const { id, session } = await loggedIn({ stack, call });
+  const replies = await atOnce(40, (caller) =>
+    caller('account.changeEmail', { email: freshEmail() }, { ...inBrowser(session), address: clientAddress() }),
+  );
+  expect(tally(replies)).toEqual({ '200': 10, '429 RATE_LIMITED': 30 });
+  expect((await kindsOf(stack, id)).filter((kind) => kind === 'email-change-requested')).toHaveLength(10);
 });
 
 // checks: 36

@@ -80,16 +80,18 @@ export const createEmailChange = (needs: Needs) => {
   return {
     /**
      * Mails a confirmation link. The response does not reveal whether the address is another user's: the work is the
-     * same, and the worker mails that owner instead.
+     * same, and the worker mails that owner instead. UNAUTHENTICATED if the session has ended since validation.
      */
-    async changeEmail({ user }: Session, email: string, { caller, browser }: Request): Promise<void> {
+    async changeEmail(session: Session, email: string, { caller, browser }: Request): Promise<void> {
+      const { user } = session;
       if (email === user.email) throw new ServiceError('VALIDATION_FAILED', unchanged);
       if (!registration.allowsChangeTo(email)) throw new ServiceError('VALIDATION_FAILED', ofOtherDomain);
       await limits.enforce('mailRequest', caller.clientAddress);
       const mail = { kind: 'confirm-email', email, userId: user.id, detail: hashOf(browser) } as const;
-      await outbox.request(mail, caller, (tables) =>
-        record(tables, user, { kind: 'email-change-requested', details: { email } }, caller),
-      );
+      await changeAsOwner(needs, session, async (_em, tables) => {
+        await record(tables, user, { kind: 'email-change-requested', details: { email } }, caller);
+        await outbox.requestIn(tables, mail, caller);
+      });
     },
 
     /**

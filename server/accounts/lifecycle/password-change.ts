@@ -100,6 +100,9 @@ export const createPasswordChange = ({
         database.transaction(async (em, tables) => {
           const user = await lockUser(em, { id: userId });
           if (user?.sessionEpoch !== sessionEpoch) throw new ServiceError('UNAUTHENTICATED');
+          // It was found by an address that may have changed.
+          if (currentPassword === undefined && user.hasPassword)
+            throw new ServiceError('VALIDATION_FAILED', currentIsRequired);
           // A first password is proven if all login methods of the account are.
           if (!user.hasPassword && (await hasOnlyProvenMethods(em, user))) user.provePassword();
           const keptDevice = devices.keep(caller.deviceCookie, user);

@@ -73,6 +73,15 @@ export function createOutbox({ database, rates, mail, admission, turns, compose,
     log,
   });
 
+  const insertRequest = async (
+    tables: WriteTables,
+    mailing: RequestedMail & { id?: string },
+    request: MailRequest,
+  ): Promise<void> => {
+    await rows.insert(tables, mailing, request, { delayMs: REQUEST_DELAY_MS });
+    worker.wake(REQUEST_DELAY_MS);
+  };
+
   return {
     /** Queues a mail in the caller's transaction, in the language of `request`. Call `wake` after the commit. */
     async enqueue(tables: AllTables, mailing: Mailing, request: MailRequest): Promise<void> {
@@ -108,22 +117,15 @@ export function createOutbox({ database, rates, mail, admission, turns, compose,
 
     /**
      * Queues a mail request. The work is equal for known and unknown addresses: only the worker looks for an account
-     * (OWASP ASVS 6.3.8). `beside` is written in the same transaction.
+     * (OWASP ASVS 6.3.8).
      */
-    async request(
-      mailing: RequestedMail & { id?: string },
-      request: MailRequest,
-      beside?: (tables: AllTables) => Promise<void>,
-    ): Promise<void> {
-      const insert = (tables: WriteTables) => rows.insert(tables, mailing, request, { delayMs: REQUEST_DELAY_MS });
-      await (beside || request.returnTo !== undefined
-        ? database.change(async (tables) => {
-            await insert(tables);
-            await beside?.(tables);
-          })
-        : database.write(insert));
-      worker.wake(REQUEST_DELAY_MS);
+    async request(mailing: RequestedMail & { id?: string }, request: MailRequest): Promise<void> {
+      const insert = (tables: WriteTables) => insertRequest(tables, mailing, request);
+      await (request.returnTo !== undefined ? database.change(insert) : database.write(insert));
     },
+
+    /** The same in a transaction of the caller. */
+    requestIn: insertRequest,
 
     removeAllOf: rows.removeAllOf,
     sweep: rows.sweep,

@@ -250,7 +250,12 @@ export const createKnownDevices = ({ database, activity, secrets, outbox }: Part
       if (row.session_epoch !== user.sessionEpoch) return { deviceCookie: device.unmarked, isNews: false };
       const language = request.language();
       if (language !== undefined && language !== row.language) {
-        await tables.updateTable('users').set({ browser_language: language }).where('id', '=', user.id).execute();
+        await tables
+          .updateTable('users')
+          .set({ browser_language: language })
+          .where('id', '=', user.id)
+          .where('session_epoch', '=', user.sessionEpoch)
+          .execute();
       }
       const isNews =
         !device.isKnown && (await report(tables, user, { at: Number(row.now), ...login }, request, row.language));

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { crc32, deflateSync } from 'node:zlib';
 import sharp, { type Sharp } from 'sharp';
 
@@ -11,6 +12,12 @@ export const flat = (width: number, height: number, background = '#3366cc'): Sha
 
 export const png = (width = 300, height = 200): Promise<Buffer> => flat(width, height).png().toBuffer();
 export const jpeg = (width = 300, height = 200): Promise<Buffer> => flat(width, height).jpeg().toBuffer();
+
+/** A small picture that hardly compresses: 240 kB. */
+export const noise = (width = 300, height = 200): Promise<Buffer> =>
+  sharp(randomBytes(4 * width * height), { raw: { width, height, channels: 4 } })
+    .png()
+    .toBuffer();
 
 /** Noise, as large as a photograph. */
 export const photograph = (width: number, height: number, quality = 80): Promise<Buffer> =>
