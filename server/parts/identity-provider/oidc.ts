@@ -12,6 +12,8 @@ const DISCOVERY_LIFE_MS = 60 * 60 * 1000;
 const claims = z.object({
   email: z.string().optional().catch(undefined),
   email_verified: z.unknown().optional(),
+  /** Only of Google: the domain of the organization. */
+  hd: z.string().optional().catch(undefined),
   name: z.string().optional().catch(undefined),
   picture: z.string().optional().catch(undefined),
 });
@@ -39,12 +41,21 @@ export function oidcProvider(client: IdentityProviderClient): OpenedProvider {
       if (isComplete || !configuration.serverMetadata().userinfo_endpoint) return identityOf(of, stated);
       const userInfo = claims.parse(await oauth.fetchUserInfo(configuration, tokens.access_token, subject));
       // `email` and `email_verified` come from one source: mixed, one could vouch for the other's address.
-      const { email, email_verified } = stated.email === undefined ? userInfo : stated;
+      const { email, email_verified, hd } = stated.email === undefined ? userInfo : stated;
       const { name = userInfo.name, picture = userInfo.picture } = stated;
-      return identityOf(of, { email, email_verified, name, picture });
+      return identityOf(of, { email, email_verified, hd, name, picture });
     },
   };
 }
+
+/**
+ * Google confirms an address of another host once, when its account is made; the address may have another owner since.
+ * https://developers.google.com/identity/gsi/web/guides/verify-google-id-token
+ */
+export const isHostedBy = (
+  issuer: string,
+  { email = '', hd }: { email?: string | undefined; hd?: string | undefined },
+): boolean => issuer !== 'https://accounts.google.com' || Boolean(hd) || /@gmail\.com$/i.test(email);
 
 const identityOf = (
   of: Pick<ProvidedIdentity, 'issuer' | 'subject' | 'loggedInAt'>,
@@ -52,7 +63,7 @@ const identityOf = (
 ): ProvidedIdentity => ({
   ...of,
   email: stated.email,
-  emailVerified: stated.email_verified === true,
+  emailVerified: stated.email_verified === true && isHostedBy(of.issuer, stated),
   name: stated.name,
   picture: stated.picture,
 });
