@@ -8,7 +8,9 @@ export default {
   // Code that runs at load time would need a process for each mutant with all tests: see kept-thread.ts.
   ignoreStatic: true,
   ignorers: ['log'],
-  concurrency: 2,
+  // More than cores: tests mostly wait. A process that judges takes 2 GB.
+  concurrency: 4,
+  maxTestRunnerReuse: 400,
   // All tests in one process: it grows to 6 GB, and Node’s default of 4 GB ended the first run.
   testRunnerNodeArgs: ['--max-old-space-size=8192'],
   timeoutMS: 20_000,
