@@ -25,7 +25,7 @@ export const authorizations = router({
         path: '/api/authorizations/{id}',
         summary: 'What an authorization request of an application needs next',
         description:
-          'For the page `/authorize`, in the browser that began the request. `allow` and `userId` answer the step `consent`; `second-factor` asks the user to add one, or to log in with a passkey; `continue` names the address that ends the request. It takes no access key or token.',
+          'For the page `/authorize`, in the browser that began the request. `allow` and `userId` answer the step `consent`, after it was returned; `second-factor` asks the user to add one, or to log in with a passkey; `continue` names the address that ends the request. It takes no access key or token.',
         tags: ['Applications'],
         protect: false,
         errors: ['VALIDATION_FAILED', 'UNAUTHENTICATED', 'INSUFFICIENT_SCOPE', 'NOT_FOUND', 'RATE_LIMITED'],
@@ -101,7 +101,7 @@ export const authorizations = router({
         path: '/api/device',
         summary: 'What a device asks for, and the answer of the user',
         description:
-          'For the page `/device`. `allow` and `userId` answer the step `consent`; `login`: the device wants a new login first. RATE_LIMITED: too many wrong codes.',
+          'For the page `/device`. `allow` and `userId` answer the step `consent`, after it was returned; `login`: the device wants a new login first. RATE_LIMITED: too many wrong codes.',
         tags: ['Applications'],
         protect: true,
         errors: ['VALIDATION_FAILED', 'FORBIDDEN', 'NOT_FOUND', 'RATE_LIMITED'],

@@ -13,6 +13,7 @@ import { hashOf } from '../lib/random-token.ts';
 import type { Grants } from './grants.ts';
 import { wordsIn } from './grants.ts';
 import { requestDetails } from './policy.ts';
+import type { ShownConsents } from './shown-consents.ts';
 
 export const requestParameters = z.object({
   client_id: z.string(),
@@ -92,10 +93,11 @@ interface Parts {
   provider(): Promise<Provider>;
   grants: Grants;
   sessions: Pick<Sessions, 'authentication'>;
+  consents: ShownConsents;
   findApplication(id: string): Promise<ListedApplication>;
 }
 
-export const createAuthorizations = ({ isOn, provider, grants, sessions, findApplication }: Parts) => {
+export const createAuthorizations = ({ isOn, provider, grants, sessions, consents, findApplication }: Parts) => {
   /** Undefined if it has expired, or another browser began it. */
   const find = async (id: string, browser: string) => {
     if (!(await isOn())) return undefined;
@@ -146,18 +148,20 @@ export const createAuthorizations = ({ isOn, provider, grants, sessions, findApp
       const question: Question = { application: { name, logoUrl }, userId: user.id, email: user.email };
       const resources = [resource ?? []].flat();
       const request = { user, application, scopes: wordsIn(scope), resources };
-      const isAnswered = answer.isAllowed !== undefined && answer.userId === user.id;
-      if (isAnswered && answer.isAllowed === false) return finish(found, { error: 'access_denied' });
+      const isOwn = answer.userId === user.id;
+      if (isOwn && answer.isAllowed === false) return finish(found, { error: 'access_denied' });
       if (lacksFactor(params, known))
         return isSilent ? finish(found, { error: UNMET }) : { step: 'second-factor', ...question };
-      if (!isAnswered) {
+      const consent: ConsentStep = { step: 'consent', ...question, scopes: request.scopes };
+      const isAllowed = isOwn && answer.isAllowed === true && (await consents.isShown(id, consent));
+      if (!isAllowed) {
         const isWanted =
           wordsIn(prompt).includes('consent') ||
           mayBeAnother(application, params) ||
           !(await grants.hasConsent(request));
         if (isWanted && !application.trusted) {
           if (isSilent) return finish(found, { error: 'consent_required' });
-          return { step: 'consent', ...question, scopes: request.scopes };
+          return consents.show(id, consent);
         }
       }
       const grantId = await grants.save({ ...request, sessionId: session.id }, caller);

@@ -17,6 +17,7 @@ import {
 import { defaultScopes } from './clients.ts';
 import { createDeviceCodes } from './device-codes.ts';
 import { type Grants, wordsIn } from './grants.ts';
+import type { ShownConsents } from './shown-consents.ts';
 
 /** What the page does next. `login`: the device wants a later login. */
 export type DeviceStep =
@@ -32,11 +33,12 @@ interface Parts {
   store: KeyValueStore;
   grants: Pick<Grants, 'save'>;
   sessions: Pick<Sessions, 'authentication'>;
+  consents: ShownConsents;
   limits: Pick<Limits, 'enforce'>;
   findApplication(id: string): Promise<ListedApplication>;
 }
 
-export const createDevices = ({ store, grants, sessions, limits, findApplication }: Parts) => {
+export const createDevices = ({ store, grants, sessions, consents, limits, findApplication }: Parts) => {
   const codes = createDeviceCodes(store);
 
   /** Wrong codes count for the user and for the address; both are counted before the code is looked up. */
@@ -72,10 +74,12 @@ export const createDevices = ({ store, grants, sessions, limits, findApplication
         email: user.email,
         userCode: `${userCode.slice(0, 4)}-${userCode.slice(4)}`,
       };
-      const isAnswered = answer.isAllowed !== undefined && answer.userId === user.id;
-      const isDenied = isAnswered && answer.isAllowed === false;
+      const isOwn = answer.userId === user.id;
+      const isDenied = isOwn && answer.isAllowed === false;
       if (!isDenied && lacksFactor(params, known)) return { step: 'second-factor', ...question };
-      if (!isAnswered) return { step: 'consent', ...question, scopes };
+      const consent = { step: 'consent', ...question, scopes } as const;
+      const isAllowed = isOwn && answer.isAllowed === true && (await consents.isShown(userCode, consent));
+      if (!isDenied && !isAllowed) return consents.show(userCode, consent);
       const finish = async (decide: Parameters<typeof codes.answer>[1]): Promise<DeviceStep> => {
         if (!(await codes.answer(userCode, decide))) throw unknownCode();
         return { step: 'done' };

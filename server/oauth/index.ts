@@ -22,6 +22,7 @@ import { createSigningKeys } from './keys.ts';
 import { createLogoutTokens } from './logout-tokens.ts';
 import { type CheckedLogout, checkLogout, type LogoutRequest } from './logouts.ts';
 import type { Sender } from './provider.ts';
+import { createShownConsents } from './shown-consents.ts';
 
 export type { ListedGrant } from './access.ts';
 export type { LogoutMessage } from './logout-tokens.ts';
@@ -96,7 +97,8 @@ export function createOAuth({ appUrl: issuer }: Pick<Config, 'appUrl'>, parts: P
     return making;
   };
 
-  const common = { grants, sessions: accounts.sessions, findApplication: applications.get };
+  const consents = createShownConsents(store);
+  const common = { grants, sessions: accounts.sessions, consents, findApplication: applications.get };
 
   const housekeeping = whenUsed(
     createHousekeeping({

@@ -6,6 +6,7 @@ import { LANGUAGE_COOKIE, type Language } from '../../server/shared/texts/langua
 import { readTexts, writer } from '../../server/texts/index.ts';
 import { deviceParty, refused, relyingParty } from '../contract/rig/relying-party.ts';
 import { loggedIn, PASSWORD, verified } from '../contract/rig/scenario.ts';
+import { setUpApp } from '../contract/rig/totp-scenario.ts';
 import { freePort } from '../rig/servers/port.ts';
 import { findings } from './axe.ts';
 import { heading, inBrowser, press, said } from './browser.ts';
@@ -133,6 +134,26 @@ inBrowser(['real'], (scenario) => {
         await leave(page);
         await page.getByText('You are logged out.').waitFor();
         expect(await page.context().cookies()).not.toContainEqual(expect.objectContaining({ name: 'auth_session' }));
+      },
+      { session: user.session, elsewhere },
+    );
+  });
+
+  test('a user who has added a second factor is asked for consent', async () => {
+    const { begin } = await asked();
+    const user = await loggedIn(scenario());
+    await scenario().visit(
+      async (page) => {
+        await page.goto(SHOP);
+        await begin(page, { acr_values: 'mfa' });
+        await heading(page, 'Log in to Shop');
+        const { session } = await setUpApp(scenario(), user);
+        const cookie = { name: 'auth_session', value: session, url: scenario().stack.appUrl };
+        await page.context().addCookies([{ ...cookie, httpOnly: true, sameSite: 'Strict' }]);
+        await press(page, 'Try again');
+        await page.getByText('your email address').waitFor();
+        await press(page, 'Allow');
+        expect((await arrived(page)).searchParams.has('code')).toBe(true);
       },
       { session: user.session, elsewhere },
     );

@@ -19,7 +19,7 @@ export function Authorize() {
   const [busy, setBusy] = useState<boolean>();
 
   const proceed = async (answer: Answer = {}) => {
-    setBusy(answer.allow);
+    setBusy(answer.allow ?? true);
     try {
       const next = await api.authorizations.proceed.mutate({ id, ...answer });
       if (next.location !== undefined) return location.replace(next.location);

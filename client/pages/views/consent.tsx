@@ -28,14 +28,15 @@ export function Consent({
   onAnswer,
   children,
 }: Props) {
-  const answer = (allow: boolean) => {
+  const isConsent = step === 'consent';
+  const send = (answer: Answer) => {
     // The other button may have been pressed.
-    if (busy === undefined) onAnswer({ allow, userId });
+    if (busy === undefined) onAnswer(answer);
   };
   return (
     <Page title={title} isNews>
       <p>{markup('entry.authorize.account', { email: <strong>{email}</strong> })}</p>
-      {step === 'consent' ? (
+      {isConsent ? (
         <>
           <p>{text('entry.authorize.asks', { application: application?.name ?? '' })}</p>
           <ul>
@@ -54,10 +55,19 @@ export function Consent({
       )}
       {children}
       <div class="stack">
-        <Button isBusy={busy === true} busy={text('common.oneMoment')} onClick={() => answer(true)}>
-          {text(step === 'consent' ? 'entry.authorize.allow' : 'entry.authorize.tryAgain')}
+        <Button
+          isBusy={busy === true}
+          busy={text('common.oneMoment')}
+          onClick={() => send(isConsent ? { allow: true, userId } : {})}
+        >
+          {text(isConsent ? 'entry.authorize.allow' : 'entry.authorize.tryAgain')}
         </Button>
-        <Button kind="secondary" isBusy={busy === false} busy={text('common.oneMoment')} onClick={() => answer(false)}>
+        <Button
+          kind="secondary"
+          isBusy={busy === false}
+          busy={text('common.oneMoment')}
+          onClick={() => send({ allow: false, userId })}
+        >
           {text('entry.authorize.deny')}
         </Button>
       </div>

@@ -80,7 +80,7 @@ function Question({ first }: { first: AuthorizationsDeviceOutput }) {
   const [refusal, setRefusal] = useState<Refusal>();
 
   const answer = async (chosen: Answer) => {
-    setBusy(chosen.allow);
+    setBusy(chosen.allow ?? true);
     try {
       const next = await send(userCode, chosen);
       if (next?.step === 'done') setOutcome(chosen.allow ? 'allowed' : 'denied');

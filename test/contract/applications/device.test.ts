@@ -62,13 +62,17 @@ everywhere((scenario) => {
   });
 
   test('a device may ask for a login with a second factor', async () => {
-    const { begin, answer, redeem } = await party();
+    const { id, begin, answer, redeem } = await party();
     const user = await loggedIn(scenario());
     const codes = await begin({ acr_values: 'mfa' });
     const agreed = { userCode: codes.user_code, allow: true, userId: user.id };
     const { data } = await call('authorizations.device', agreed, user);
     expect(data).toMatchObject({ step: 'second-factor', application: { name: 'Shop' }, userCode: codes.user_code });
     const { session } = await setUpApp(scenario(), user);
+    // Its answer is not to the consent, which was not shown.
+    const { data: next } = await call('authorizations.device', agreed, { session });
+    expect(next).toMatchObject({ step: 'consent', scopes: ['openid', 'profile', 'email'] });
+    expect(await stack().database('select id from grants where application_id = ?', [id])).toEqual([]);
     await answer(codes, { ...user, session });
     expect((await redeem(codes)).claims()).toMatchObject({ acr: 'mfa' });
   });
@@ -118,11 +122,10 @@ everywhere((scenario) => {
     const { begin, redeem } = await party();
     const users = [await loggedIn(scenario()), await loggedIn(scenario())];
     const asked = await begin();
-    const answers = await Promise.all(
-      users.map((user) =>
-        call('authorizations.device', { userCode: asked.user_code, allow: true, userId: user.id }, user),
-      ),
-    );
+    const send = (user: Awaited<ReturnType<typeof loggedIn>>, answer: object) =>
+      call('authorizations.device', { userCode: asked.user_code, ...answer }, user);
+    for (const user of users) expect((await send(user, {})).data.step).toBe('consent');
+    const answers = await Promise.all(users.map((user) => send(user, { allow: true, userId: user.id })));
     const winner = users[answers.findIndex(({ status }) => status === 200)];
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 404]);
     expect((await redeem(asked)).claims()?.sub).toBe(winner?.id);

@@ -54,7 +54,10 @@ onBothStacks((stack) => {
     const agreed = { allow: true, userId: user.id };
     expect((await proceed(user.session, agreed)).data.step).toBe('second-factor');
     const { session } = await setUpApp(scenario(), user);
-    expect((await proceed(session)).data.step).toBe('consent');
+    // Its answer is not to the consent, which was not shown.
+    const { data: next } = await proceed(session, agreed);
+    expect(next).toMatchObject({ step: 'consent', scopes: ['openid', 'profile', 'email'] });
+    expect(await stack().database('select id from grants where application_id = ?', [party.id])).toEqual([]);
     expect((await proceed(session, agreed)).data.step).toBe('continue');
   });
 

@@ -665,6 +665,7 @@ onBothStacks((stack) => {
     const visitor = new Visitor();
     const { id } = await party.begin(visitor, await party.parameters('v'.repeat(43)));
     const proceed = (input: object) => call('authorizations.proceed', input, { session, browser: visitor.browser });
+    expect((await proceed({ id })).data.step).toBe('consent');
     const allowed = await proceed({ id, allow: true, userId });
     expect(allowed.data.step).toBe('continue');
     expect((await call('grants.revoke', { id: party.id }, { session })).status).toBe(200);
@@ -693,8 +694,10 @@ onBothStacks((stack) => {
     for (let i = 0; i < 10; i++) expect(await accessAgain(party)).toBe('continue');
     const visitor = new Visitor();
     const { id: request } = await party.begin(visitor, await party.parameters('v'.repeat(43)));
-    const input = { id: request, allow: true, userId: id };
-    const refusal = await call('authorizations.proceed', input, { session, browser: visitor.browser });
+    const proceed = (answer: object) =>
+      call('authorizations.proceed', { id: request, ...answer }, { session, browser: visitor.browser });
+    expect((await proceed({})).data.step).toBe('consent');
+    const refusal = await proceed({ allow: true, userId: id });
     expectRefusal(refusal, 429, 'RATE_LIMITED');
     expect(await accessAgain(await relyingParty(scenario(), { trusted: true }))).toBe('continue');
     const mails = await stack().database("select id from outbox where email = ? and kind = 'application-allowed'", [

@@ -191,7 +191,9 @@ export async function deviceParty(scenario: Scenario, given: object = {}) {
       { session, id: userId }: { session: string; id: string },
       allow = true,
     ) {
-      const reply = await scenario.call('authorizations.device', { userCode, allow, userId }, { session });
+      const send = (input = {}) => scenario.call('authorizations.device', { userCode, ...input }, { session });
+      if (allow) expect((await send()).data.step).toBe('consent');
+      const reply = await send({ allow, userId });
       expect(reply).toMatchObject({ code: undefined, data: { step: 'done' } });
     },
 
