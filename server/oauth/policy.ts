@@ -32,7 +32,9 @@ export function createPolicy(
       ).join(' ');
     if (params && prompts.has('none')) {
       silent.add(ctx);
-      params['prompt'] = undefined;
+      // The library makes `none login` of max_age=0.
+      prompts.delete('none');
+      params['prompt'] = [...prompts].join(' ') || undefined;
     }
     return true;
   };
