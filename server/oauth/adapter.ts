@@ -79,6 +79,7 @@ export function createAdapter(model: string, needs: AdapterNeeds): Adapter {
     const used: AdapterPayload = { exp: Number.MAX_SAFE_INTEGER };
     return { ...none, upsert: async () => undefined, find: async (id) => ((await isFirst(id)) ? undefined : used) };
   }
+  if (model === 'ClientCredentials') return clientCredentialsAdapter(needs);
   return shortLivedModels.includes(model) ? shortLivedAdapter(model, needs) : none;
 }
 
@@ -168,6 +169,20 @@ function shortLivedAdapter(model: string, { store, request, invalidGrant, invali
       if (!(await shortLived.take(token))) throw invalidGrant('it was already used');
     },
     destroy: shortLived.remove,
+  };
+}
+
+/** A token without a grant ends with its application. */
+function clientCredentialsAdapter(needs: AdapterNeeds): Adapter {
+  const tokens = shortLivedAdapter('ClientCredentials', needs);
+  const clients = createClients(needs.database);
+  return {
+    ...tokens,
+    async find(token) {
+      const payload = await tokens.find(token);
+      const client = await clients.find(payload?.clientId ?? '');
+      return client && payload;
+    },
   };
 }
 

@@ -540,6 +540,24 @@ onBothStacks((stack) => {
       expect(await refused(grant(service.config))).toBe('invalid_client');
       expect(await grant(next)).toBeDefined();
     });
+
+    test('those of a service end with it', async () => {
+      const fields = { ...withApi, kind: 'service', redirectUris: [], tokenFormat: 'opaque' };
+      const service = await relyingParty(scenario(), fields);
+      const api = await relyingParty(scenario(), { kind: 'service', redirectUris: [], scopes: [], resources: [API] });
+      const { access_token: token } = await client.clientCredentialsGrant(service.config, {
+        scope: 'orders:read',
+        resource: API,
+      });
+      const seen = () => client.tokenIntrospection(api.config, token);
+      expect(await seen()).toMatchObject({ active: true, client_id: service.id, scope: 'orders:read' });
+      await service.asAdministrator('applications.update', { enabled: false });
+      expect(await seen()).toEqual({ active: false });
+      await service.asAdministrator('applications.update', { enabled: true });
+      expect(await seen()).toMatchObject({ active: true });
+      await service.asAdministrator('applications.delete');
+      expect(await seen()).toEqual({ active: false });
+    });
   });
 
   test('a pushed request starts the same flow, once', async () => {
