@@ -4,10 +4,11 @@ import type { Limits } from '../limits/index.ts';
 import type { Database } from '../parts/database/contract.ts';
 import type { KeyValueStore } from '../parts/key-value/contract.ts';
 import { type ArtifactKind, createArtifacts } from './artifacts.ts';
-import { createClients, isIdentityScope } from './clients.ts';
+import { createClients } from './clients.ts';
 import { createDeviceCodes } from './device-codes.ts';
 import type { FoundGrant, Grants } from './grants.ts';
-import { OFFLINE, wordsIn } from './grants.ts';
+import { wordsIn } from './grants.ts';
+import { isIdentityScope, OFFLINE } from './scopes.ts';
 import { createReplayCheck, createShortLived, shortLivedModels } from './short-lived.ts';
 
 const SECOND_MS = 1000;

@@ -6,7 +6,8 @@ import type { AdapterPayload } from 'oidc-provider';
 import { z } from 'zod';
 import { hashOf } from '../lib/random-token.ts';
 import { type AllTables, type Database, prepared, sql } from '../parts/database/contract.ts';
-import { type FoundGrant, foundGrants, type GrantRow, OFFLINE, toFound, wordsIn } from './grants.ts';
+import { type FoundGrant, foundGrants, type GrantRow, toFound, wordsIn } from './grants.ts';
+import { OFFLINE } from './scopes.ts';
 import { unexpired } from './short-lived.ts';
 
 /** The answer to a refresh may be lost: the same sender may repeat it within this time. */

@@ -5,15 +5,7 @@ import type { ApplicationKind } from '../../entities/index.ts';
 import { type ApplicationRow, type ListedApplication, listedColumns, toListed } from '../applications/index.ts';
 import { hashOf } from '../lib/random-token.ts';
 import { type Database, prepared, sql } from '../parts/database/contract.ts';
-import { OFFLINE } from './grants.ts';
-
-/** The scopes of the OpenID provider; all others belong to resources. */
-export const identityScopes = ['openid', 'profile', 'email', 'offline_access'] as const;
-export const isIdentityScope = (scope: string): boolean => identityScopes.some((known) => known === scope);
-
-/** For a request without a scope (RFC 6749 section 3.3): all of the application's that fit it, except `offline_access`. */
-export const defaultScopes = (ofApplication: readonly string[], resource: unknown): string[] =>
-  ofApplication.filter((scope) => scope !== OFFLINE && (resource !== undefined || isIdentityScope(scope)));
+import { allowedScopes, isIdentityScope } from './scopes.ts';
 
 /** What the library does not know about an application, as extra metadata of its client. */
 export const extraMetadata = [
@@ -81,7 +73,7 @@ function toMetadata({ secretHash, formerHash, ...columns }: ClientRow): AdapterP
     grant_types: ['authorization_code', 'refresh_token'],
     response_types: ['code'],
     response_modes: ['query'],
-    scope: application.scopes.filter(isIdentityScope).join(' ') || 'openid',
+    scope: allowedScopes(application.scopes).filter(isIdentityScope).join(' '),
     ...metadataOf[application.kind],
     ...(application.publicKeys.length > 0 && {
       token_endpoint_auth_method: 'private_key_jwt',

@@ -14,9 +14,9 @@ import {
   type Question,
   requestParameters,
 } from './authorizations.ts';
-import { defaultScopes } from './clients.ts';
 import { createDeviceCodes } from './device-codes.ts';
 import { type Grants, wordsIn } from './grants.ts';
+import { defaultScopes } from './scopes.ts';
 import type { ShownConsents } from './shown-consents.ts';
 
 /** What the page does next. `login`: the device wants a later login. */

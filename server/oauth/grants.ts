@@ -9,6 +9,7 @@ import type { Accounts } from '../accounts/index.ts';
 import type { Account } from '../accounts/users/index.ts';
 import type { Caller } from '../activity/caller.ts';
 import type { Activity } from '../activity/index.ts';
+import type { ListedApplication } from '../applications/index.ts';
 import { ServiceError } from '../errors.ts';
 import {
   type AllTables,
@@ -20,12 +21,12 @@ import {
   sql,
 } from '../parts/database/contract.ts';
 import { deleteGrants } from '../workers/sweep.ts';
+import { allowedScopes, OFFLINE } from './scopes.ts';
 
 /** A grant ends this long after the last authorization by the user; refreshes do not extend it. */
 const LIFE_MS = 365 * 24 * 60 * 60_000;
 /** The maximum of grants of a user to one application, one a browser. The oldest end. */
 const MAX_OF_APPLICATION = 50;
-export const OFFLINE = 'offline_access';
 
 const grantFields = ['id', 'userId', 'applicationId', 'scopes', 'resources', 'createdAt', 'expiresAt'] as const;
 
@@ -42,7 +43,7 @@ export type FoundGrant = Pick<Grant, (typeof grantFields)[number]> & { hasSessio
 export interface Request {
   user: Account;
   sessionId: string;
-  application: { id: string; name: string; trusted: boolean };
+  application: Pick<ListedApplication, 'id' | 'name' | 'trusted' | 'scopes'>;
   scopes: readonly string[];
   resources: readonly string[];
   /** A device asks. Each one is mailed to the user, since a stranger may have sent its code. */
@@ -56,6 +57,11 @@ const covers = (granted: string, asked: readonly string[]): boolean => {
 };
 const union = (granted: string, asked: readonly string[]): string =>
   [...new Set([...wordsIn(granted), ...asked])].join(' ');
+/** Those of a list that are allowed. */
+const among = (words: string, allowed: readonly string[]): string =>
+  wordsIn(words)
+    .filter((word) => allowed.includes(word))
+    .join(' ');
 
 interface Parts {
   database: Database;
@@ -200,6 +206,8 @@ export const createGrants = ({ database, activity, mail }: Parts) => {
      */
     async save(request: Request, caller: Caller): Promise<string> {
       const { user, sessionId, application, scopes, resources, isDevice = false } = request;
+      // Without those that were taken from the application: the column has room for one list.
+      const withFormer = (former: string) => among(union(former, scopes), allowedScopes(application.scopes));
       // Two pages of one application may ask at once.
       const saved = await retryOnDuplicate(() =>
         database.change(async (tables) => {
@@ -219,7 +227,7 @@ export const createGrants = ({ database, activity, mail }: Parts) => {
             .where('application_id', '=', application.id)
             .executeTakeFirst();
           if (former) {
-            const granted = { scopes: union(former.scopes, scopes), resources: union(former.resources, resources) };
+            const granted = { scopes: withFormer(former.scopes), resources: union(former.resources, resources) };
             const { numUpdatedRows } = await tables
               .updateTable('grants')
               .set({ ...granted, epoch, last_used_at: now, expires_at: expiry, logout_told_at: null })
@@ -241,7 +249,7 @@ export const createGrants = ({ database, activity, mail }: Parts) => {
               application_id: application.id,
               session_id: sessionId,
               epoch,
-              scopes: union('', scopes),
+              scopes: withFormer(''),
               resources: union('', resources),
               created_at: now,
               last_used_at: now,

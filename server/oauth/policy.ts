@@ -1,7 +1,8 @@
 import type { interactionPolicy, KoaContextWithOIDC } from 'oidc-provider';
 import { z } from 'zod';
-import { defaultScopes, resourceScopesOf } from './clients.ts';
+import { resourceScopesOf } from './clients.ts';
 import { wordsIn } from './grants.ts';
+import { defaultScopes } from './scopes.ts';
 
 /** What the account page needs to know about an authorization request, beside its parameters. */
 export const requestDetails = z.object({

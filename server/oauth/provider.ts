@@ -10,8 +10,10 @@ import { type Log, sentenceOf } from '../telemetry/log.ts';
 import { type AdapterNeeds, createAdapter, type RequestState } from './adapter.ts';
 import { MULTI_FACTOR } from './authorizations.ts';
 import { compareSecret, extraMetadata, hasOpaqueTokens, resourceScopesOf, resourcesOf } from './clients.ts';
+import { wordsIn } from './grants.ts';
 import { RESUME_COOKIE, routes } from './paths.ts';
 import { createPolicy } from './policy.ts';
+import { isIdentityScope } from './scopes.ts';
 import { MAX_ASSERTION_SECONDS } from './short-lived.ts';
 
 const MINUTE = 60;
@@ -51,10 +53,16 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
   };
 
   /** What an access token for a resource is: the API of this service gets opaque ones, which end at once. */
-  const resourceServer = (client: Client, resource: string) => {
+  const resourceServer = ({ params }: KoaContextWithOIDC['oidc'], client: Client, resource: string) => {
     if (resource !== issuer && !resourcesOf(client).includes(resource)) throw new errors.InvalidTarget();
+    const scopes = resourceScopesOf(client);
+    // The library compares only its own scopes with the client's.
+    const foreign = wordsIn(String(params?.['scope'] ?? '')).find(
+      (scope) => !isIdentityScope(scope) && !scopes.includes(scope),
+    );
+    if (foreign !== undefined) throw new errors.InvalidScope('requested scope is not allowed', foreign);
     return {
-      scope: resourceScopesOf(client).join(' '),
+      scope: scopes.join(' '),
       audience: resource,
       accessTokenFormat: resource === issuer || hasOpaqueTokens(client) ? 'opaque' : 'jwt',
       jwt: { sign: { alg: 'ES256' } },
@@ -123,7 +131,7 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
       pushedAuthorizationRequests: { enabled: true },
       resourceIndicators: {
         enabled: true,
-        getResourceServerInfo: (_ctx, resource, client) => resourceServer(client, resource),
+        getResourceServerInfo: ({ oidc }, resource, client) => resourceServer(oidc, client, resource),
         // A code or refresh token for one resource needs no second `resource` parameter.
         useGrantedResource: async () => true,
         defaultResource: async (_ctx, _client, oneOf) => oneOf ?? [],

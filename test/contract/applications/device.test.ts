@@ -212,6 +212,8 @@ everywhere((scenario) => {
     const { status, id } = await device.beginInBrowser(new Visitor(), { ...parameters, response_type: 'code' });
     expect([status, id]).toEqual([400, undefined]);
     expect(await refused(device.begin({ scope: 'openid orders:read', resource: API }))).toBe('invalid_target');
+    const api = await party({ resources: [API], scopes: ['openid', 'orders:read'] });
+    expect(await refused(api.begin({ scope: 'openid orders:write', resource: API }))).toBe('invalid_scope');
     expect(await refused(client.genericGrantRequest(web.config, DEVICE, { device_code: 'x' }))).toBe('invalid_request');
   });
 

@@ -523,6 +523,24 @@ onBothStacks((stack) => {
       const plain = await relyingParty(scenario(), { scopes: ['openid'] });
       const parameters = await plain.parameters('v'.repeat(43), { scope: 'openid email' });
       expect((await plain.begin(new Visitor(), parameters)).url?.searchParams.get('error')).toBe('invalid_scope');
+      const foreign = { resource: API, scope: 'openid orders:read orders:write' };
+      expect(await begin(foreign)).toBe('invalid_scope');
+      const pushed = await party.parameters('v'.repeat(43), foreign);
+      expect(await refused(client.buildAuthorizationUrlWithPAR(party.config, pushed))).toBe('invalid_scope');
+      const service = await relyingParty(scenario(), { ...withApi, kind: 'service', redirectUris: [] });
+      const forItself = { resource: API, scope: 'orders:read orders:write' };
+      expect(await refused(client.clientCredentialsGrant(service.config, forItself))).toBe('invalid_scope');
+    });
+
+    test('and a grant has room for them, however often those of the application change', async () => {
+      const party = await relyingParty(scenario(), { resources: [API], trusted: true });
+      const { session } = await loggedIn(scenario());
+      for (const letter of ['a', 'b']) {
+        const scopes = Array.from({ length: 49 }, (_, n) => `${letter.repeat(62)}${n + 10}`);
+        await party.asAdministrator('applications.update', { scopes: ['openid', ...scopes] });
+        const { scope } = await party.logIn(session, { resource: API, scope: ['openid', ...scopes].join(' ') });
+        expect(scope?.split(' ').sort()).toEqual(scopes);
+      }
     });
 
     test('a service gets them for itself, with either secret during a rotation', async () => {
