@@ -113,7 +113,8 @@ export const createArtifacts = (database: Database, kind: ArtifactKind) => {
       if (!row) return undefined;
       const { payload: text, consumedAt, isRepeated: isRepetition, ...grantRow } = row;
       const [payload, grant] = [unexpired(storedPayload.parse(JSON.parse(text))), toFound(grantRow)];
-      if (!grant.hasSession && !wordsIn(payload.scope).includes(OFFLINE)) return undefined;
+      const isOffline = [payload.scope, grant.scopes].every((scopes) => wordsIn(scopes).includes(OFFLINE));
+      if (!grant.hasSession && !isOffline) return undefined;
       const isConsumed = consumedAt !== null && isRepetition !== 1;
       return {
         payload: { ...payload, jti: token, ...(isConsumed && { consumed: Math.floor(Number(consumedAt) / 1000) }) },

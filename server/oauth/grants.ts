@@ -34,7 +34,7 @@ const grantFields = ['id', 'userId', 'applicationId', 'scopes', 'resources', 'cr
 const RECORDED_MS = 60_000;
 
 /**
- * A valid grant. `hasSession`: the session that made it is open. `isUseDue`: no use was recorded lately. Times in
+ * A valid grant. `scopes`: those that the application still has. `hasSession`: the session that made it is open. `isUseDue`: no use was recorded lately. Times in
  * milliseconds since 1970.
  */
 export type FoundGrant = Pick<Grant, (typeof grantFields)[number]> & { hasSession: boolean; isUseDue: boolean };
@@ -87,7 +87,11 @@ export const validGrants = (tables: ReadTables, { now }: Pick<Database, 'now'>) 
     .where('applications.disabled_by', 'is', null)
     .where('grants.expires_at', '>', now);
 
-export type GrantRow = Omit<FoundGrant, 'hasSession' | 'isUseDue'> & { hasSession: number; isUseDue: number };
+export type GrantRow = Omit<FoundGrant, 'hasSession' | 'isUseDue'> & {
+  hasSession: number;
+  isUseDue: number;
+  applicationScopes: string;
+};
 
 const grantColumns = columnsOf(grantFields).map((column) => `grants.${column}` as const);
 
@@ -96,12 +100,14 @@ export const foundGrants = (tables: ReadTables, { now }: Pick<Database, 'now'>) 
   validGrants(tables, { now })
     .select(grantColumns)
     .select([
+      'applications.scopes as applicationScopes',
       sql<number>`sessions.id is not null`.as('hasSession'),
       sql<number>`grants.last_used_at <= ${now} - ${sql.lit(RECORDED_MS)}`.as('isUseDue'),
     ]);
 
-export const toFound = ({ hasSession, isUseDue, ...grant }: GrantRow): FoundGrant => ({
+export const toFound = ({ hasSession, isUseDue, applicationScopes, ...grant }: GrantRow): FoundGrant => ({
   ...grant,
+  scopes: among(grant.scopes, allowedScopes(wordsIn(applicationScopes))),
   hasSession: hasSession === 1,
   isUseDue: isUseDue === 1,
 });

@@ -410,6 +410,21 @@ onBothStacks((stack) => {
     });
   });
 
+  test('a scope that is taken from an application is taken from its grants', async () => {
+    const party = await relyingParty(scenario());
+    const user = await loggedIn(scenario());
+    const tokens = await party.logIn(user.session, { scope: 'openid email offline_access', prompt: 'consent' });
+    await party.asAdministrator('applications.update', { scopes: ['openid', 'offline_access'] });
+    expect(await client.fetchUserInfo(party.config, tokens.access_token, user.id)).toEqual({ sub: user.id });
+    const next = await client.refreshTokenGrant(party.config, tokens.refresh_token ?? '');
+    expect(next.scope?.split(' ').sort()).toEqual(['offline_access', 'openid']);
+    await call('auth.logout', undefined, { session: user.session });
+    const last = await client.refreshTokenGrant(party.config, next.refresh_token ?? '');
+    await party.asAdministrator('applications.update', { scopes: ['openid'] });
+    expect(await refused(client.refreshTokenGrant(party.config, last.refresh_token ?? ''))).toBe('invalid_grant');
+    await expect(client.fetchUserInfo(party.config, last.access_token, user.id)).rejects.toThrow();
+  });
+
   // checks: 84
   describe('all access ends', () => {
     type Ends = (
