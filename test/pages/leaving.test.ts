@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
-import { loggedIn, PASSWORD } from '../contract/rig/scenario.ts';
+import { isAlive, loggedIn, PASSWORD } from '../contract/rig/scenario.ts';
 import { environmentFor, namedEnvironmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { somebody } from '../provider/login.ts';
 import { heading, inBrowser, press, said } from './browser.ts';
@@ -58,6 +58,29 @@ inBrowser(
           await press(page, 'Download your data');
           // With the date if it is tomorrow.
           await said(page, 'alert', /Too many attempts\. Try again at (?:\d{1,2} \w+ \d{4}, )?\d{2}:\d{2}\./);
+        },
+        { session },
+      );
+    });
+
+    test('a page that another tab has left to another user deletes nobody, and shows that user as soon as it has the focus', async () => {
+      const { call, visit } = scenario();
+      const { session, ...before } = await loggedIn(scenario());
+      const other = await loggedIn(scenario());
+      await visit(
+        async (page) => {
+          await page.goto('/dashboard/data');
+          const confirmation = page.getByLabel('Your email, to confirm');
+          await confirmation.fill(before.email);
+          // With the cookies of the page.
+          await page.request.post('/auth/login', { data: { email: other.email, password: PASSWORD } });
+          await press(page, 'Delete account');
+          await said(page, 'alert', 'Your session has ended.');
+          expect(await isAlive(call, other.session)).toBe(true);
+
+          await page.evaluate("dispatchEvent(new Event('focus'))");
+          await page.getByText(`Type ${other.email}`).waitFor();
+          expect(await confirmation.inputValue()).toBe('');
         },
         { session },
       );

@@ -1,8 +1,9 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { pagePaths } from '../../../server/shared/page-paths.ts';
-import { type Refusal, refusalIn } from '../api.ts';
+import { readProfile } from '../account-menu/account-menu.tsx';
+import { api, type Refusal, refusalIn } from '../api.ts';
 import { followProfile } from '../language/language-of-profile.ts';
-import { dropShownUser } from './draft.ts';
+import { dropDraft, dropShownUser } from './draft.ts';
 import { rememberPage } from './way-back.ts';
 
 /**
@@ -36,11 +37,22 @@ export function useSessionData<T>(read: () => Promise<T | undefined>) {
 
   useEffect(() => {
     void load();
+    const events = new AbortController();
     // A page from the back/forward cache may show a user who has since logged out.
-    const reloadIfKept = ({ persisted }: PageTransitionEvent) => persisted && location.reload();
-    addEventListener('pageshow', reloadIfKept);
-    return () => removeEventListener('pageshow', reloadIfKept);
+    addEventListener('pageshow', ({ persisted }) => persisted && location.reload(), events);
+    const check = () => void reloadIfAnother().catch(() => undefined);
+    addEventListener('focus', check, events);
+    document.addEventListener('visibilitychange', () => document.visibilityState === 'visible' && check(), events);
+    return () => events.abort();
   }, []);
 
   return { data, setData, refusal, load };
+}
+
+/** Another tab may have logged in another user, whom the forms of this page must not change. */
+async function reloadIfAnother(): Promise<void> {
+  const [shown, now] = await Promise.all([readProfile(), api.profile.get.query()]);
+  if (now.user.id === shown.user.id) return;
+  dropDraft();
+  location.reload();
 }
