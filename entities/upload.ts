@@ -7,8 +7,8 @@
  *
  * `width`, `height` and `placeholder` (a ThumbHash) describe a converted image; its `variants` are smaller pictures of it.
  * `variantsFor` are the widths of IMAGE_SIZES that they were made for; null if they never were. `variantsUntil` is the lease
- * of the process that is making them, or of the one that moves a file which the scanner has looked at: until then it may
- * store objects.
+ * of the process that is making them, that moves a file which the scanner has looked at, or that stores a public copy: until
+ * then it may store objects.
  *
  * With a scanner, a direct upload is `pending` from its declaration on: its object is under `pending/`, with a row in
  * `upload_variants`, and is moved once it may be given out. `infected` is in quarantine: the object stays there. `scan`

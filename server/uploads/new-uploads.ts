@@ -151,7 +151,7 @@ export function createNewUploads(
       const { objectKey: from, userId, purpose, contentType, size } = upload;
       const to = keyIn('public', `${randomUUID()}${extname(nameOf(from))}`);
       const picture = pictureIn(upload);
-      const declared = { objectKey: to, userId, purpose, contentType, size };
+      const declared = { objectKey: to, userId, purpose, contentType, size, isCopy: true };
       await reserve({ ...declared, ...(picture && { picture }), lifeMs: STORING_MS, marginMs: FIRST_CHECK_MS }, 'name');
       const keys = [undefined, ...(picture?.variants ?? [])].map((variant) =>
         variant ? ([variantKey(from, variant), variantKey(to, variant)] as const) : ([from, to] as const),

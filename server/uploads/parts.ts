@@ -47,11 +47,14 @@ interface Parts {
 
 export function createParts({ objects, records, leases }: Parts) {
   /** Rejects with VALIDATION_FAILED unless the file is sent in parts and unfinished, with NOT_FOUND if it has expired. */
-  const requireDivision = ({ size, state, scan, confirmedVersion, expiredForMs }: UploadRecord): Division => {
+  const requireDivision = (upload: UploadRecord): Division => {
+    const { size, state, scan, confirmedVersion, expiredForMs, variantsUntil } = upload;
     const division = divide(size);
     if (!division) throw invalidField('key', 'not_in_parts', 'This file is sent in one piece');
     if (!isOpen(state) || scan === 'looking' || confirmedVersion !== null) throw complete();
-    if (expiredForMs >= PARTS_MS) throw notFound();
+    // Parts sent to the key of a public copy would replace what the scanner saw.
+    const isCopy = state === 'expected' && variantsUntil !== null;
+    if (isCopy || expiredForMs >= PARTS_MS) throw notFound();
     return division;
   };
 

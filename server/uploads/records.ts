@@ -25,6 +25,7 @@ export type UploadRecord = Pick<
   | 'placeholder'
   | 'variants'
   | 'variantsFor'
+  | 'variantsUntil'
   | 'scan'
   | 'finding'
 > & {
@@ -66,6 +67,7 @@ export const createRecords = (database: Database, usage: UsageCounter, activity:
           .updateTable('uploads')
           .set({
             state: 'kept',
+            variants_until: null,
             // A part that was being sent may arrive until then.
             due_at: sql<
               number | null
@@ -73,7 +75,7 @@ export const createRecords = (database: Database, usage: UsageCounter, activity:
               scan ? sql<number>`expires_at + ${LAST_CHECK_MS}` : sql`null`
             } end`,
             // The copy may have another version.
-            ...(scan && { scan, variants_until: null, confirmed_version: null }),
+            ...(scan && { scan, confirmed_version: null }),
           })
           .where('object_key', '=', objectKey)
           .where('state', '=', scan ? 'pending' : 'expected')
@@ -207,6 +209,7 @@ export const selectRecords = ({ now }: Database, tables: ReadTables) =>
       'placeholder',
       'variants',
       'variants_for as variantsFor',
+      'variants_until as variantsUntil',
       'multipart_id as multipartId',
       'scan',
       'finding',

@@ -33,6 +33,8 @@ export interface Reservation {
   marginMs: number;
   /** True if the object is sent to its pending key, and is stored only after a scan. */
   isScanned?: boolean;
+  /** True if the service copies the object: no client may send it. */
+  isCopy?: boolean;
 }
 
 /**
@@ -58,6 +60,7 @@ export function createReservations(database: Database, usage: UsageCounter): (wa
       variants: picture ? storedVariants(picture.variants) : null,
       variants_size: sizeOf(picture?.variants),
       variants_for: picture?.madeFor ?? null,
+      variants_until: reserved.isCopy ? fromNow(reserved.lifeMs) : null,
       ...(reserved.isScanned && { scan: 'due' as const }),
     }));
     await tables.insertInto('uploads').values(rows).execute();

@@ -37,6 +37,7 @@ const started = new Map<string, string>();
 const objects = new Set<string>();
 let ids = 0;
 let fail: () => void = () => undefined;
+let copying: Promise<void> | undefined;
 
 async function step<T>(work: () => Promise<T>): Promise<T> {
   fail();
@@ -75,6 +76,11 @@ const storage: ObjectStorage = {
     step(async () =>
       objects.has(key) ? { size: SIZE, start: Buffer.from('%PDF-1.7'), version: 'version' } : undefined,
     ),
+  copy: async (_from, to) => {
+    await copying;
+    objects.add(to);
+    return true;
+  },
   delete: (key) => step(async () => void objects.delete(key)),
 };
 
@@ -195,4 +201,22 @@ test('of two calls that start an upload at once, both get addresses of the same 
   expect(one).toBe(other);
   await healthy.complete('ada', key);
   expect([...started.values()]).not.toContain(key);
+});
+
+// checks: 90
+test('no part is accepted for the public copy that the service is making', async () => {
+  const { key } = await healthy.presign('eve', { contentType: 'application/pdf', size: SIZE, visibility: 'private' });
+  objects.add(key);
+  const { promise, resolve: finish } = Promise.withResolvers<void>();
+  copying = promise;
+  const publishing = healthy.publish('eve', nameOf(key), backgroundJob);
+  const copy = await until(async () => {
+    const { uploads } = await healthy.list('eve', { limit: 2, after: undefined });
+    return uploads.find(({ visibility }) => visibility === 'public');
+  });
+  for (const call of [healthy.presignParts('eve', copy.objectKey, [1]), healthy.storedParts('eve', copy.objectKey)])
+    await expect(call).rejects.toMatchObject({ code: 'NOT_FOUND' });
+  finish();
+  expect(await publishing).toMatchObject({ objectKey: copy.objectKey, state: 'kept', multipartId: null });
+  await expect(healthy.presignParts('eve', copy.objectKey, [1])).rejects.toMatchObject({ code: 'VALIDATION_FAILED' });
 });
