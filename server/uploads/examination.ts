@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import { unavailable } from '../errors.ts';
 import { createOutage } from '../lib/outage.ts';
 import type { Scanner, SentFile, Verdict } from '../parts/scanner/contract.ts';
@@ -11,6 +12,8 @@ const IMAGE_MS = 5000;
 /** For a file in the background, with a second for each megabyte. */
 const FILE_MS = 30_000;
 const BYTES_PER_MS = 1000;
+/** Less than a scrape waits for a gauge: a scanner that hangs must not be missing in the metrics. */
+const UP_MS = 1500;
 
 const outcomes = ['clean', 'infected', 'unknown', 'allowed', 'failed'] as const;
 
@@ -37,7 +40,10 @@ export function createExamination({ scanner, allowsWhenDown, log }: Parts) {
       () => true,
       () => false,
     );
-  gauges(async () => ({ account_scanner_up: (await isThere()) ? 1 : 0 }));
+  gauges(async () => {
+    const isUp = await Promise.race([isThere(), delay(UP_MS, false, { ref: false })]);
+    return { account_scanner_up: isUp ? 1 : 0 };
+  });
 
   const ask = async (file: SentFile, withinMs: number): Promise<Examined> => {
     try {

@@ -168,8 +168,18 @@ test('counts what the scanner says, and shows whether it is there', async () => 
     expect([await scans('clean'), await scans('infected'), await scans('failed')]).toEqual([1, 1, 0]);
     await until(async () => (await metrics.value('account_uploads_quarantined', {})) === 1);
     expect(await metrics.value('account_uploads_pending', {})).toBe(1);
+    const isUp = () => metrics.value('account_scanner_up', {});
+    scanner.behave('hang');
+    // The first scrape after those of the cache: later ones would share its ping.
+    const changed = await until(async () => {
+      const value = await isUp();
+      return value !== 1 && { value };
+    });
+    expect(changed).toEqual({ value: 0 });
+    scanner.behave('work');
+    await until(async () => (await isUp()) === 1);
     await scanner.down();
-    await until(async () => (await metrics.value('account_scanner_up', {})) === 0);
+    await until(async () => (await isUp()) === 0);
     await person.sent();
     await until(async () => ((await scans('failed')) ?? 0) > 0);
   } finally {
