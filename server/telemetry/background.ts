@@ -16,6 +16,8 @@ const works = [
   'release_reset_link',
   /** A call is allowed without being counted by its limit, because the store is down. */
   'count_limit',
+  /** A line of the log is dropped: the full disk or the reader of standard output has not taken the 16 MB before it. */
+  'write_log',
 ] as const;
 type Work = (typeof works)[number];
 

@@ -1,6 +1,7 @@
 import { Writable } from 'node:stream';
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino';
 import type { Config } from '../config/index.ts';
+import { ignored } from './background.ts';
 import { traceFields } from './traces.ts';
 
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal'>;
@@ -9,6 +10,8 @@ export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal'>;
 const MAX_LENGTH = 1024;
 /** PIPE_BUF of Linux: a write of this size to a pipe is atomic, whatever other processes write there. */
 const MAX_WRITE = 4096;
+/** The maximum number of bytes that wait to be written: later lines are dropped. */
+const MAX_WAITING = 16 * 1024 ** 2;
 const MAX_FRAMES = 20;
 const MAX_FRAME_LENGTH = 500;
 
@@ -94,9 +97,10 @@ export async function createLog(
 function standardOutput(production: boolean): DestinationStream {
   const destination = pino.destination(
     production
-      ? { dest: 1, sync: false, minLength: 3072, maxWrite: MAX_WRITE, periodicFlush: 500 }
-      : { dest: 1, sync: true },
+      ? { dest: 1, sync: false, minLength: 3072, maxLength: MAX_WAITING, maxWrite: MAX_WRITE, periodicFlush: 500 }
+      : { dest: 1, sync: true, maxLength: MAX_WAITING },
   );
+  destination.on('drop', ignored('write_log'));
   // A full disk or a closed pipe costs log lines, never requests.
   let isFailing = false;
   destination.on('error', () => {
