@@ -25,7 +25,7 @@ import { allowedScopes, OFFLINE } from './scopes.ts';
 
 /** A grant ends this long after the last authorization by the user; refreshes do not extend it. */
 const LIFE_MS = 365 * 24 * 60 * 60_000;
-/** The maximum of grants of a user to one application, one a browser. The oldest end. */
+/** The maximum of grants of a user to one application, one a browser. */
 const MAX_OF_APPLICATION = 50;
 
 const grantFields = ['id', 'userId', 'applicationId', 'scopes', 'resources', 'createdAt', 'expiresAt'] as const;
@@ -69,23 +69,27 @@ interface Parts {
   mail: Accounts['mail'];
 }
 
-/** Unexpired grants of the current epoch of a user who may log in, to an enabled application. */
-export const validGrants = (tables: ReadTables, { now }: Pick<Database, 'now'>) =>
+/** Unexpired grants, with their sessions as far as these are open. */
+const unexpiredGrants = (tables: ReadTables, { now }: Pick<Database, 'now'>) =>
   tables
     .selectFrom('grants')
-    .innerJoin('users', 'users.id', 'grants.user_id')
-    .innerJoin('applications', 'applications.id', 'grants.application_id')
     .leftJoin('sessions', (on) =>
       on
         .onRef('sessions.id', '=', 'grants.session_id')
         .onRef('sessions.epoch', '=', 'grants.epoch')
         .on('sessions.expires_at', '>', now),
     )
+    .where('grants.expires_at', '>', now);
+
+/** Unexpired grants of the current epoch of a user who may log in, to an enabled application. */
+export const validGrants = (tables: ReadTables, database: Pick<Database, 'now'>) =>
+  unexpiredGrants(tables, database)
+    .innerJoin('users', 'users.id', 'grants.user_id')
+    .innerJoin('applications', 'applications.id', 'grants.application_id')
     .whereRef('users.session_epoch', '=', 'grants.epoch')
     .where('users.deleted_at', 'is', null)
     .where('users.blocked_at', 'is', null)
-    .where('applications.disabled_by', 'is', null)
-    .where('grants.expires_at', '>', now);
+    .where('applications.disabled_by', 'is', null);
 
 export type GrantRow = Omit<FoundGrant, 'hasSession' | 'isUseDue'> & {
   hasSession: number;
@@ -159,19 +163,26 @@ export const createGrants = ({ database, activity, mail }: Parts) => {
       .where('grants.user_id', '=', userId)
       .where('grants.application_id', '=', applicationId);
 
-  /** Ends the oldest grants of a user to an application beyond the maximum. Resolves to whether there was none. */
-  const makeRoom = async (tables: AllTables, userId: string, applicationId: string): Promise<boolean> => {
-    const others = await tables
-      .selectFrom('grants')
-      .select('id')
-      .where('user_id', '=', userId)
-      .where('application_id', '=', applicationId)
-      .where('expires_at', '>', now)
-      .orderBy('id', 'desc')
+  /**
+   * Ends grants of a user to an application beyond the maximum: the oldest, first those that only remember a consent.
+   * Resolves to whether there was none.
+   */
+  const makeRoom = async (tables: AllTables, { user, application }: Request, caller: Caller): Promise<boolean> => {
+    const of = { userId: user.id, applicationId: application.id, name: application.name };
+    const others = await unexpiredGrants(tables, database)
+      .select(['grants.id', 'grants.epoch', 'grants.scopes', 'sessions.id as session'])
+      .where('grants.user_id', '=', of.userId)
+      .where('grants.application_id', '=', of.applicationId)
+      .orderBy('grants.id', 'desc')
       .limit(2 * MAX_OF_APPLICATION)
       .execute();
-    const surplus = others.slice(MAX_OF_APPLICATION - 1).map(({ id }) => id);
+    const isInUse = ({ epoch, session, scopes }: (typeof others)[number]) =>
+      epoch === user.sessionEpoch && (session !== null || wordsIn(scopes).includes(OFFLINE));
+    const [inUse, remembered] = [others.filter(isInUse), others.filter((grant) => !isInUse(grant))];
+    const surplus = [...inUse, ...remembered].slice(MAX_OF_APPLICATION - 1).map(({ id }) => id);
     if (surplus.length > 0) await endGrants(tables, database).where('id', 'in', surplus).execute();
+    for (const { id: grant } of inUse.slice(MAX_OF_APPLICATION - 1))
+      await recordEnd(activity, tables, { ...of, grant }, caller);
     return others.length === 0;
   };
 
@@ -245,7 +256,7 @@ export const createGrants = ({ database, activity, mail }: Parts) => {
             if (isDevice) await tell(tables, request, caller);
             return former.id;
           }
-          const isFirst = await makeRoom(tables, userId, application.id);
+          const isFirst = await makeRoom(tables, request, caller);
           const id = uuidv7();
           await tables
             .insertInto('grants')

@@ -1,5 +1,6 @@
 import { createRemoteJWKSet, customFetch, jwtVerify } from 'jose';
 import * as client from 'openid-client';
+import { v7 as uuidv7 } from 'uuid';
 import { describe, expect, test } from 'vitest';
 import { until } from '../../rig/until.ts';
 import { callerOf } from '../rig/callers.ts';
@@ -408,6 +409,34 @@ onBothStacks((stack) => {
       await client.tokenRevocation(party.config, next);
       expect(await refused(client.refreshTokenGrant(party.config, next))).toBe('invalid_grant');
     });
+  });
+
+  test('of fifty grants to an application those end first that nobody can use', async () => {
+    const party = await relyingParty(scenario());
+    const user = await loggedIn(scenario());
+    const offline = { scope: 'openid offline_access', prompt: 'consent' };
+    const { refresh_token: token = '' } = await party.logIn(user.session, offline);
+    await call('auth.logout', undefined, { session: user.session });
+    const [phone] = await stack().database<{ id: string; epoch: number }>(
+      'select id, epoch from grants where application_id = ?',
+      [party.id],
+    );
+    /** As if the user had allowed it in other sessions, which have ended, and logs in once more. */
+    const allowInOthers = async (scopes: string) => {
+      for (let i = 0; i < 50; i++)
+        await stack().database(
+          'insert into grants (id, user_id, application_id, session_id, epoch, scopes, resources, created_at, last_used_at, expires_at) select ?, user_id, application_id, ?, epoch, ?, resources, created_at, last_used_at, expires_at from grants where id = ?',
+          [uuidv7(), uuidv7(), scopes, phone?.id ?? ''],
+        );
+      await party.logIn(await logIn(call, user));
+    };
+    const revoked = () => eventsOf(stack(), user.id, 'grant-revoked');
+    await allowInOthers('openid');
+    const { refresh_token: next = '' } = await client.refreshTokenGrant(party.config, token);
+    expect(await revoked()).toEqual([]);
+    await allowInOthers('openid offline_access');
+    expect(await refused(client.refreshTokenGrant(party.config, next))).toBe('invalid_grant');
+    expect(await revoked()).toContainEqual({ application: 'Shop', applicationId: party.id, grant: phone?.id });
   });
 
   test('a scope that is taken from an application is taken from its grants', async () => {
