@@ -12,6 +12,8 @@ const reference = z.object({ id: z.string() });
 
 export const createDeviceCodes = (store: KeyValueStore) => {
   const keyOf = (id: string) => `oauth:DeviceCode:${id}`;
+  /** Twice as long as the code: an expired one is told from an unknown one. */
+  const issuedKeyOf = (id: string) => `oauth:DeviceCode:issued:${id}`;
   const unusedKeyOf = (id: string) => `oauth:DeviceCode:unused:${id}`;
   const userKeyOf = (userCode: string) => `oauth:DeviceCode:user:${userCode}`;
   const read = async (id: string) => {
@@ -24,12 +26,16 @@ export const createDeviceCodes = (store: KeyValueStore) => {
     async insert(code: string, { jti: _, userCode = '', ...payload }: AdapterPayload, lifeMs: number): Promise<void> {
       const [id, options] = [hashOf(code), { ttlMs: lifeMs }];
       if (await store.get(userKeyOf(userCode), reference)) throw new Error('this user code is taken');
+      const { kind, clientId } = payload;
+      await store.set(issuedKeyOf(id), { payload: { kind, clientId, exp: 1 } }, { ttlMs: 2 * lifeMs });
       await store.set(keyOf(id), { payload }, options);
       await store.set(userKeyOf(userCode), { id }, options);
     },
 
+    /** An expired one has the `exp` 1. */
     async find(code: string): Promise<AdapterPayload | undefined> {
-      const payload = await read(hashOf(code));
+      const id = hashOf(code);
+      const payload = (await read(id)) ?? (await store.get(issuedKeyOf(id), stored))?.payload;
       return payload && { ...payload, jti: code };
     },
 

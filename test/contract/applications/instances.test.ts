@@ -3,7 +3,7 @@ import * as client from 'openid-client';
 import { expect, test } from 'vitest';
 import { callerOf } from '../rig/callers.ts';
 import { boundToken } from '../rig/proofs.ts';
-import { deviceParty, relyingParty } from '../rig/relying-party.ts';
+import { deviceParty, refused, relyingParty } from '../rig/relying-party.ts';
 import { isAlive, loggedIn, onStack } from '../rig/scenario.ts';
 
 /** The OpenID provider on two instances. */
@@ -92,6 +92,24 @@ onStack(
       const codes = await client.initiateDeviceAuthorization(other, { scope: 'openid' });
       await party.answer(codes, user);
       expect((await party.redeem(codes, other)).claims()?.sub).toBe(user.id);
+    });
+
+    test('a device learns that its code has expired, answered or not', async () => {
+      const party = await deviceParty(scenario());
+      const user = await loggedIn(scenario());
+      const { redis } = stack();
+      const stored = async () => (await redis?.keys('*oauth:DeviceCode:*')) ?? [];
+      const former = new Set(await stored());
+      const [pending, answered] = [await party.begin(), await party.begin()];
+      await party.answer(answered, user);
+      for (const key of (await stored()).filter((name) => !former.has(name)))
+        await redis?.pexpire(key, (await redis.pttl(key)) - 600_000);
+      for (const codes of [pending, answered, answered])
+        expect(await refused(party.redeem(codes))).toBe('expired_token');
+      const other = await deviceParty(scenario());
+      expect(await refused(other.redeem(pending))).toBe('invalid_grant');
+      const open = await scenario().call('grants.list', undefined, user);
+      expect(open.data.data).toMatchObject([{ id: party.id }]);
     });
 
     // checks: 81
