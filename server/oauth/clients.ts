@@ -16,6 +16,9 @@ export const extraMetadata = [
   'post_logout_redirect_uris',
 ];
 
+/** Where the answer of the authorization endpoint is. */
+export const responseModes = ['query'];
+
 /** How each kind identifies itself, and its flows. */
 const metadataOf: Record<ApplicationKind, Partial<AdapterPayload>> = {
   web: { application_type: 'web', token_endpoint_auth_method: 'client_secret_basic' },
@@ -72,7 +75,7 @@ function toMetadata({ secretHash, formerHash, ...columns }: ClientRow): AdapterP
     redirect_uris: application.redirectUris,
     grant_types: ['authorization_code', 'refresh_token'],
     response_types: ['code'],
-    response_modes: ['query'],
+    response_modes: responseModes,
     scope: allowedScopes(application.scopes).filter(isIdentityScope).join(' '),
     ...metadataOf[application.kind],
     ...(application.publicKeys.length > 0 && {

@@ -9,7 +9,14 @@ import { firstLanguage, LOCALES_PARAMETER, languages } from '../shared/texts/lan
 import { type Log, sentenceOf } from '../telemetry/log.ts';
 import { type AdapterNeeds, createAdapter, type RequestState } from './adapter.ts';
 import { MULTI_FACTOR } from './authorizations.ts';
-import { compareSecret, extraMetadata, hasOpaqueTokens, resourceScopesOf, resourcesOf } from './clients.ts';
+import {
+  compareSecret,
+  extraMetadata,
+  hasOpaqueTokens,
+  resourceScopesOf,
+  resourcesOf,
+  responseModes,
+} from './clients.ts';
 import { wordsIn } from './grants.ts';
 import { RESUME_COOKIE, routes } from './paths.ts';
 import { createPolicy } from './policy.ts';
@@ -201,6 +208,7 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
   // Its URLs follow APP_URL, which the mount sets in each request.
   provider.proxy = true;
   provider.use(withoutCookies);
+  provider.use(withResponseModes);
   provider.on('server_error', (ctx, error) => {
     if (!(error instanceof ServiceError)) return log.error({ err: error }, 'the OpenID provider failed');
     // An outage: with the status of the API. The body keeps OAuth's name, server_error.
@@ -220,6 +228,13 @@ function authorizePage(id: string, locales: unknown): string {
 }
 
 const audienceOf = (token: object): unknown => ('aud' in token ? token.aud : undefined);
+
+/** The library's metadata has modes that it refuses to every client, and no setting for them. */
+async function withResponseModes(ctx: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> {
+  await next();
+  if (ctx.oidc?.route === 'discovery')
+    ctx.body = Object.assign({}, ctx.body, { response_modes_supported: responseModes });
+}
 
 /** Browsers get no cookie of the library: the mount binds a request to its browser by a cookie of ours. */
 async function withoutCookies({ res }: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> {

@@ -50,6 +50,7 @@ onBothStacks((stack) => {
     expect(metadata).toMatchObject({
       issuer: stack().appUrl,
       response_types_supported: ['code'],
+      response_modes_supported: ['query'],
       code_challenge_methods_supported: ['S256'],
       grant_types_supported: [
         'authorization_code',
