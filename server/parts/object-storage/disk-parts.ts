@@ -5,7 +5,7 @@ import { basename, dirname, join } from 'node:path';
 import { ServiceError, unavailable } from '../../errors.ts';
 import type { IncomingFile, PartStorage } from './contract.ts';
 import { type diskAddresses, forbidden } from './disk-addresses.ts';
-import { chunksOf, discard, writeAll } from './disk-writes.ts';
+import { chunksOf, discard, keepName, writeAll } from './disk-writes.ts';
 
 interface Options {
   /** The folder of the objects. */
@@ -51,9 +51,12 @@ export function diskParts({ root, unfinished, addresses }: Options) {
     },
 
     async joinParts({ key }) {
-      await mkdir(dirname(join(root, key)), { recursive: true, mode: 0o700 }).catch(fail);
-      const joined = link(join(folderOf(key), DATA), join(root, key)).then(() => true);
-      return (await unless(['ENOENT', 'EEXIST'], joined)) ?? false;
+      const object = join(root, key);
+      await mkdir(dirname(object), { recursive: true, mode: 0o700 }).catch(fail);
+      const joined = link(join(folderOf(key), DATA), object).then(() => true);
+      const isJoined = (await unless(['ENOENT', 'EEXIST'], joined)) ?? false;
+      if (isJoined) await keepName(object).catch(fail);
+      return isJoined;
     },
 
     deleteParts,

@@ -1,4 +1,5 @@
-import type { FileHandle } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import type { Readable } from 'node:stream';
 import { forbidden } from './disk-addresses.ts';
 
@@ -15,7 +16,10 @@ export async function discard(body: Readable): Promise<void> {
   for await (const _ of chunksOf(body));
 }
 
-/** Writes exactly `size` bytes from `start` of the file, and closes it. Rejects with FORBIDDEN if there are fewer. */
+/**
+ * Writes exactly `size` bytes from `start` of the file, which then survive a power cut, and closes it. Rejects with
+ * FORBIDDEN if there are fewer.
+ */
 export async function writeAll(
   file: FileHandle,
   chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
@@ -31,7 +35,15 @@ export async function writeAll(
       written += chunk.byteLength;
     }
     if (written !== size) throw forbidden('The body was cut off');
+    await file.datasync();
   } finally {
     await file.close();
   }
+}
+
+/** The name of a file that was linked or renamed survives a power cut. Windows cannot do this. */
+export async function keepName(path: string): Promise<void> {
+  if (process.platform === 'win32') return;
+  const folder = await open(dirname(path));
+  await folder.sync().finally(() => folder.close());
 }

@@ -7,7 +7,7 @@ import type { Secrets } from '../../secrets.ts';
 import { type FoundObject, type ObjectStorage, type OpenObject, type ServedFile, visibilityOf } from './contract.ts';
 import { diskAddresses, forbidden } from './disk-addresses.ts';
 import { diskParts } from './disk-parts.ts';
-import { chunksOf, writeAll } from './disk-writes.ts';
+import { chunksOf, keepName, writeAll } from './disk-writes.ts';
 
 interface Options {
   dataDir: string;
@@ -44,6 +44,7 @@ export function diskStorage({ dataDir, appUrl, secrets }: Options): ObjectStorag
       await writeAll(file, chunks, { size });
       await mkdir(dirname(join(root, key)), { recursive: true, mode: 0o700 });
       await place(draft, join(root, key));
+      await keepName(join(root, key));
       return true;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
