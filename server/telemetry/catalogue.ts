@@ -56,7 +56,7 @@ export const counters = {
     labels: ['outcome'],
   },
   account_webhook_deliveries_total: {
-    help: 'Tries to deliver an event by outcome: delivered, retried, given up (failed)',
+    help: 'Tries to deliver an event by outcome: delivered, retried, given up (failed), no longer stored (no_event)',
     labels: ['outcome'],
   },
 } as const satisfies Record<string, Series>;
@@ -88,6 +88,11 @@ export const gauges = {
   account_events_last_number: {
     help: 'The last number of the stream of events; 0 while nobody can read them',
     across: 'max',
+  },
+  account_webhook_failing_seconds: {
+    help: 'Time since the first failure after the last success of an enabled webhook; 0 without a failure, or if no delivery waits',
+    across: 'max',
+    labels: ['webhook'],
   },
   account_webhook_oldest_age_seconds: {
     help: 'Time that deliveries to an enabled webhook have waited: since the first failure after the last success, else since the first one was due; 0 if none waits',

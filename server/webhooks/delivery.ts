@@ -86,7 +86,8 @@ export const createDelivery = (needs: DeliveryNeeds) => {
   });
   const waking = new Set<() => void>();
 
-  for (const outcome of ['delivered', 'retried', 'failed']) count('account_webhook_deliveries_total', { outcome }, 0);
+  for (const outcome of ['delivered', 'retried', 'failed', 'no_event'])
+    count('account_webhook_deliveries_total', { outcome }, 0);
 
   const find = (id: string): Promise<Target | undefined> =>
     database.query((tables) =>
@@ -154,7 +155,7 @@ export const createDelivery = (needs: DeliveryNeeds) => {
   };
 
   const attempt = async (target: Target, delivery: WaitingDelivery, event?: PublicEvent): Promise<Tried> => {
-    // Its age or its user's removal has deleted it.
+    // Its age, a later event or its user's removal has deleted it.
     if (!event) return { delivery, state: 'failed', error: 'no-event' };
     const response = await (target.types === LOGOUT ? logOut : post)(target, event);
     if (isSuccess(response)) return { delivery, state: 'delivered', status: response.status, answer: response.answer };
@@ -187,8 +188,7 @@ export const createDelivery = (needs: DeliveryNeeds) => {
       await mailAdministrators(tables, `webhook-${reason}`, new URL(url).host);
       return true;
     });
-    for (const { state } of tried)
-      count('account_webhook_deliveries_total', { outcome: state === 'waiting' ? 'retried' : state });
+    for (const each of tried) count('account_webhook_deliveries_total', { outcome: outcomeOf(each) });
     if (!isDisabled) return;
     log.warn({ webhook: id, reason }, 'a webhook was disabled');
     wakeMails();
@@ -345,6 +345,9 @@ export const createDelivery = (needs: DeliveryNeeds) => {
     },
   };
 };
+
+const outcomeOf = ({ state, error }: Tried) =>
+  error === 'no-event' ? 'no_event' : state === 'waiting' ? 'retried' : state;
 
 export const isSuccess = (
   response: WebhookResponse | { error: string },

@@ -141,16 +141,20 @@ export function createWebhooks({ webhooks: { concurrency } }: Pick<Config, 'webh
             where d.webhook_id = webhooks.id and d.due_at is not null order by d.due_at limit 1)`.as('firstDue'),
         ])
         .where('disabled_by', 'is', null)
+        // `npm run webhook` does not know the address of an application.
+        .where('types', '<>', LOGOUT)
         .execute(),
     );
+    const secondsSince = (from: (row: (typeof rows)[number]) => number) =>
+      rows.map((row) => ({
+        labels: { webhook: row.id },
+        value: row.firstDue === null ? 0 : Math.max(0, Number(row.now) - from(row)) / 1000,
+      }));
     return {
-      account_webhook_oldest_age_seconds: rows.map(({ id, failingSince, firstDue, now }) => ({
-        labels: { webhook: id },
-        value:
-          firstDue === null
-            ? 0
-            : Math.max(0, Number(now) - Math.min(Number(firstDue), Number(failingSince ?? now))) / 1000,
-      })),
+      account_webhook_failing_seconds: secondsSince(({ failingSince, now }) => Number(failingSince ?? now)),
+      account_webhook_oldest_age_seconds: secondsSince(({ failingSince, firstDue, now }) =>
+        Math.min(Number(firstDue), Number(failingSince ?? now)),
+      ),
     };
   });
 

@@ -170,12 +170,13 @@ const cases: Record<string, Case[]> = {
     {
       what: 'one of two fails for two hours',
       series: {
-        'account_webhook_oldest_age_seconds{webhook="a"}': always(7200),
-        'account_webhook_oldest_age_seconds{webhook="b"}': always(0),
+        'account_webhook_failing_seconds{webhook="a"}': always(7200),
+        'account_webhook_failing_seconds{webhook="b"}': always(0),
       },
       fires: { webhook: 'a' },
     },
-    { what: 'for a while', series: { 'account_webhook_oldest_age_seconds{webhook="a"}': always(600) } },
+    { what: 'for a while', series: { 'account_webhook_failing_seconds{webhook="a"}': always(600) } },
+    { what: 'old events, and no failure', series: { 'account_webhook_oldest_age_seconds{webhook="a"}': always(7200) } },
   ],
   AccountWebhookEventsGivenUp: [
     {
@@ -188,6 +189,7 @@ const cases: Record<string, Case[]> = {
       series: {
         'account_webhook_deliveries_total{outcome="failed"}': always(3),
         'account_webhook_deliveries_total{outcome="retried"}': growingBy(5),
+        'account_webhook_deliveries_total{outcome="no_event"}': growingBy(1),
       },
     },
   ],

@@ -3,7 +3,15 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { counters, gauges, histograms } from '../../server/telemetry/catalogue.ts';
 import { version } from '../../server/version.ts';
 import { callerOf } from '../contract/rig/callers.ts';
-import { loggedIn, logIn, mailsSettled, registered, stackNames, verified } from '../contract/rig/scenario.ts';
+import {
+  administrator,
+  loggedIn,
+  logIn,
+  mailsSettled,
+  registered,
+  stackNames,
+  verified,
+} from '../contract/rig/scenario.ts';
 import { INFECTED, sender } from '../contract/uploads/scan.ts';
 import type { Uploading } from '../contract/uploads/storage.ts';
 import { type Metrics, metricsOnFreePort } from '../rig/observe/metrics.ts';
@@ -16,7 +24,7 @@ import { until } from '../rig/until.ts';
 const PASSWORD_WRONG = 'Wrong-Password-1843';
 
 /** Has a series for each webhook. */
-const ofWebhooks = ['account_webhook_oldest_age_seconds'];
+const ofWebhooks = ['account_webhook_failing_seconds', 'account_webhook_oldest_age_seconds'];
 /** Only with CHALLENGE, with which the refusals counted here would be others. */
 const ofChallenges = ['account_challenges_total'];
 /** Embedded parts have no connections to count. */
@@ -185,6 +193,44 @@ test('counts what the scanner says, and shows whether it is there', async () => 
   } finally {
     await stack.stop();
     await scanner.stop();
+  }
+});
+
+test('a webhook fails from its first failure on, and an event that is no longer stored is no failure', async () => {
+  const metrics = await metricsOnFreePort();
+  const stack = await startStack('embedded', { env: { METRICS_PORT: String(metrics.port) } });
+  try {
+    const scenario = { stack, call: callerOf('rest', stack.url) };
+    const { session } = await administrator(scenario);
+    const fields = { url: 'https://hooks.example.com/', types: ['user.restored'] };
+    const { id } = (await scenario.call('webhooks.create', fields, { session })).data.webhook;
+    const queue = (webhook: string, kind: string) =>
+      stack.database(
+        `insert into webhook_deliveries (webhook_id, event_id, number, kind, user_id, state, attempts, due_at, created_at)
+         values (?, ?, 1, ?, ?, 'waiting', 0, 1, 1)`,
+        [webhook, randomUUID(), kind, randomUUID()],
+      );
+    // Of a newer release: it waits.
+    for (const webhook of [id, 'application']) await queue(webhook, 'newer-kind');
+    await stack.database(
+      `insert into webhooks (id, url, types, include, description, secret, enabled_at, due_at, created_at, failing_since)
+       values ('application', 'https://app.example.com/', 'logout', '', '', '', 1, 0, 1, 1)`,
+    );
+    const values = async (name: string) =>
+      (await metrics.scrape()).filter((sample) => sample.name === `account_webhook_${name}`);
+    await until(async () => ((await values('oldest_age_seconds'))[0]?.value ?? 0) > 3600);
+    expect(await values('failing_seconds')).toEqual([
+      { name: 'account_webhook_failing_seconds', labels: { webhook: id }, value: 0 },
+    ]);
+    await stack.database('update webhooks set failing_since = 1 where id = ?', [id]);
+    await until(async () => ((await values('failing_seconds'))[0]?.value ?? 0) > 3600);
+    expect(await values('oldest_age_seconds')).toHaveLength(1);
+    await queue(id, 'verified');
+    const outcome = (name: string) => metrics.value('account_webhook_deliveries_total', { outcome: name });
+    await until(async () => (await outcome('no_event')) === 1);
+    expect(await outcome('failed')).toBe(0);
+  } finally {
+    await stack.stop();
   }
 });
 
