@@ -1,5 +1,5 @@
 /** A terminal, a file or a pipe. */
-interface Output {
+export interface Output {
   isTTY?: boolean;
   columns?: number;
   write(text: string): void;
