@@ -154,6 +154,42 @@ inBrowser(
       });
     });
 
+    test('a step of a login that has succeeded is not sent again while the next page is on its way', async () => {
+      const { visit } = scenario();
+      const user = await withApp(scenario());
+      await visit(async (page) => {
+        const sent: string[] = [];
+        page.on('request', (request) => sent.push(new URL(request.url()).pathname));
+        /** Presses Enter again and again until the next page comes. */
+        const pressOn = async (next: string) => {
+          const pressed = Promise.withResolvers<void>();
+          await page.route(next, async (route) => {
+            await pressed.promise;
+            await route.continue();
+          });
+          const isComing = page.waitForRequest(next);
+          await page.keyboard.press('Enter');
+          await isComing;
+          for (let i = 0; i < 10; i++) await page.keyboard.press('Enter');
+          pressed.resolve();
+        };
+
+        await page.goto('/login');
+        await page.getByLabel('Email').fill(user.email);
+        await page.getByLabel('Password').fill(PASSWORD);
+        await pressOn('**/second-factor?*');
+        await heading(page, 'One more step');
+        await page.getByRole('button', { name: 'Use a recovery code' }).click();
+        await page.getByLabel('Recovery code').fill(user.recoveryCodes[0] ?? '');
+        await pressOn('**/dashboard');
+        await heading(page, 'Your profile');
+        expect(sent.filter((path) => /auth\.(?:login|secondFactor)/.test(path))).toEqual([
+          '/trpc/auth.login',
+          '/trpc/auth.secondFactor',
+        ]);
+      });
+    });
+
     test('five wrong codes or ten minutes end the login, and the page says so', async () => {
       const { visit } = scenario();
       const user = await withApp(scenario());

@@ -1,6 +1,7 @@
 import { pagePaths } from '../../../server/shared/page-paths.ts';
 import { refusalIn } from '../api.ts';
 import { afterLogin } from './after-login.ts';
+import { leaving } from './leaving.ts';
 import { endOfLogin } from './way-back.ts';
 
 interface LoggedIn {
@@ -16,7 +17,8 @@ export async function enter(logIn: () => Promise<LoggedIn>, next?: string): Prom
     const { code, details } = refusalIn(error);
     if (code !== 'SECOND_FACTOR_REQUIRED') throw error;
     location.assign(`${pagePaths.secondFactor}?${new URLSearchParams({ methods: details['methods'] ?? '' })}`);
-    return;
+    return leaving();
   }
   location.assign(next ?? endOfLogin());
+  return leaving();
 }

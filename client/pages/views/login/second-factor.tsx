@@ -11,6 +11,7 @@ import { text } from '../../language/texts.ts';
 import { Page } from '../../page.tsx';
 import { hasPasskeys, ifAccepted, passkeyFor } from '../../passkeys.ts';
 import { afterLogin } from '../../session/after-login.ts';
+import { leaving } from '../../session/leaving.ts';
 import { endOfLogin } from '../../session/way-back.ts';
 
 /** The second step of a login: a code from the authenticator app, or a replacement. */
@@ -116,9 +117,10 @@ async function completeBy(step: () => Promise<SecondFactorOutput>): Promise<void
   } catch (error) {
     if (refusalIn(error).code !== 'UNAUTHENTICATED') throw error;
     location.replace(`${pagePaths.logIn}?error=second_factor_ended`);
-    return;
+    return leaving();
   }
   location.replace(endOfLogin());
+  return leaving();
 }
 
 /** The methods named by the first step. After a provider login they are not known, so all are offered. */
