@@ -9,7 +9,7 @@ import type { Credentials } from '../credentials/index.ts';
 import type { Login } from '../login/index.ts';
 import type { MailRules } from '../mail/index.ts';
 import type { Sessions } from '../sessions/index.ts';
-import type { Users } from '../users/index.ts';
+import type { AvatarChanged, Users } from '../users/index.ts';
 import { createDeletion } from './deletion.ts';
 import { createEmailChange } from './email-change.ts';
 import { createEmailCodeLogin } from './email-code.ts';
@@ -34,6 +34,7 @@ interface Parts {
   sessions: Sessions;
   credentials: Credentials;
   login: Login;
+  avatarChanged: AvatarChanged;
   /** Deletes the uploads of a user who is being removed. Idempotent. Resolves to whether all are deleted. */
   removeUploads(userId: string): Promise<boolean>;
   /** Deletes the webhook deliveries that name the user. Idempotent. */
@@ -53,6 +54,7 @@ export function createLifecycle({ rates, deletionGraceDays: graceDays, emailCode
     sessions,
     credentials,
     login,
+    avatarChanged,
     removeUploads,
     removeDeliveries,
     log,
@@ -68,6 +70,7 @@ export function createLifecycle({ rates, deletionGraceDays: graceDays, emailCode
       // After the sessions: without one no grant is made.
       ({ userId }) => deleteGrants(database, sql`user_id = ${userId}`).then(nothingLeft),
     ],
+    avatarChanged,
     recordRemoved: activity.recordRemoved,
     log,
   });

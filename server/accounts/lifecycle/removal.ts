@@ -10,7 +10,7 @@ import type { Log } from '../../telemetry/log.ts';
 import { gauges, MAX_COUNTED } from '../../telemetry/metrics.ts';
 import { createLeases } from '../../workers/leases.ts';
 import { createWorker } from '../../workers/worker.ts';
-import { type DeleteUser, lockUser } from '../users/index.ts';
+import { type AvatarChanged, type DeleteUser, lockUser } from '../users/index.ts';
 
 const AT_ONCE = 4;
 /** After a crash, another process continues this much later. */
@@ -28,17 +28,20 @@ export type RemovalStep = (removed: { userId: string; email: string; begunAt: nu
 interface Parts {
   database: Database;
   steps: RemovalStep[];
+  /** The avatar may be another user's upload, which is deleted once no profile shows it. */
+  avatarChanged: AvatarChanged;
   /** Inserts the event that the user was removed. */
   recordRemoved: Activity['recordRemoved'];
   log: Log;
 }
 
 /** Creates the worker that removes users, and `deleteUser`. */
-export const createRemoval = ({ database, steps, recordRemoved, log }: Parts) => {
+export const createRemoval = ({ database, steps, avatarChanged, recordRemoved, log }: Parts) => {
   /** The rest follows after the commit. */
   const deleteUser: DeleteUser = async (em, tables, user) => {
     const begunAt = await nowOf(database, tables);
     await em.upsert(Removal, { userId: user.id, email: user.email, begunAt, dueAt: begunAt });
+    await avatarChanged(tables, { userId: user.id, former: user.profile.avatar, next: null });
     await em.remove(user).flush();
   };
 

@@ -220,6 +220,19 @@ onBothStorages((uploading, storage) => {
     expect(Number((await rowOf(keyOf(url)))?.due_at)).toBeGreaterThan(Date.now() + 23 * HOUR);
   });
 
+  test('an inspected avatar is deleted a day after the last user whose profile shows it is removed', async () => {
+    const [owner, other] = await Promise.all([uploader(uploading()), uploader(uploading())]);
+    const url = await avatarOf(owner.session);
+    await wear(owner.session, url);
+    await wear(other.session, url);
+    await wear(owner.session, '');
+    await inspect(keyOf(url), 0);
+    expect((await call('account.delete', undefined, { session: other.session })).status).toBe(200);
+    await database('update removals set due_at = 1 where user_id = ?', [other.id]);
+    await until(async () => (await database('select id from users where id = ?', [other.id])).length === 0);
+    expect(Number((await rowOf(keyOf(url)))?.due_at)).toBeGreaterThan(Date.now() + 23 * HOUR);
+  });
+
   test.each([
     ['a post', 'post', false],
     ["another user's avatar", 'avatar', true],

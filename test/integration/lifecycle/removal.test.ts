@@ -49,7 +49,8 @@ describe.each(stackNames)('on %s parts', (kind) => {
     const overtaken: Database = Object.create(database, { transaction: { value: transaction } });
     const log = await createLog(parseConfig({ LOG_LEVEL: 'silent', DATA_DIR: dataDir }));
     const { recordRemoved } = createActivity(database, { keptDays: 1 });
-    const removals = createRemoval({ database: overtaken, steps: [async () => true], recordRemoved, log });
+    const parts = { database: overtaken, steps: [async () => true], avatarChanged: async () => null };
+    const removals = createRemoval({ ...parts, recordRemoved, log });
     removals.start();
     await until(() => begun > 0, { what: 'a removal' });
     await removals.stop();
