@@ -108,8 +108,8 @@ export interface ObjectStorage extends PartStorage {
   /** A presigned address for GETs of exactly this key, until it expires. */
   presignGet(address: GetAddress): Promise<string>;
   /**
-   * Atomic, like `put`; replaces an object. Resolves to false for an unknown key, and if the object has another version
-   * than `transfer`.
+   * Atomic, like `put`; replaces an object. May take half a minute, with `transfer` minutes. Resolves to false for an
+   * unknown key, and if the object has another version than `transfer`.
    */
   copy(from: string, to: string, contentType: string, transfer?: Transfer): Promise<boolean>;
   /** For a background job: reading may take minutes. Undefined for an unknown key. */

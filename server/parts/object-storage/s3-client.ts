@@ -11,6 +11,8 @@ export type S3Config = NonNullable<Config['s3']>;
 
 /** The maximum time of one exchange with the storage: two of them still fit into a client's time limit. */
 const EXCHANGE_MS = 6000;
+/** For a copy that a request waits for: with two exchanges it still fits into a proxy's time limit. */
+const COPY_MS = 30_000;
 /** For a copy of a file of the largest size. */
 const PATIENT_MS = 15 * 60_000;
 /** For a reader that takes a second for each megabyte of such a file. */
@@ -22,6 +24,8 @@ const IDLE_CONNECTION_MS = 3000;
 export interface S3Connection {
   /** minio, loaded at the first call. */
   minio(): Promise<Client>;
+  /** The same for a copy that a request waits for. */
+  copier(): Promise<Client>;
   /** The same for background jobs: their exchanges may take minutes. */
   patient(): Promise<Client>;
   /** The same for a job that reads a file slowly. */
@@ -36,7 +40,8 @@ export function connectS3(s3: S3Config): S3Connection {
   const isSecure = endpoint.protocol === 'https:';
   const { Agent } = isSecure ? https : http;
   const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS, timeout: IDLE_CONNECTION_MS });
-  const request = withinTime(isSecure ? https.request : http.request, EXCHANGE_MS);
+  const within = (ms: number) => withinTime(isSecure ? https.request : http.request, ms);
+  const request = within(EXCHANGE_MS);
   const presign = presigner(s3, s3.endpoint);
   const clientOf = (transport: typeof http.request) =>
     lazy(async () => {
@@ -57,8 +62,9 @@ export function connectS3(s3: S3Config): S3Connection {
     });
   return {
     minio: clientOf(request),
-    patient: clientOf(withinTime(isSecure ? https.request : http.request, PATIENT_MS)),
-    reader: clientOf(withinTime(isSecure ? https.request : http.request, READER_MS)),
+    copier: clientOf(within(COPY_MS)),
+    patient: clientOf(within(PATIENT_MS)),
+    reader: clientOf(within(READER_MS)),
 
     async bucketExists() {
       const address = await presign({ method: 'HEAD', path: `/${s3.bucket}`, headers: {}, expiresInSeconds: 60 });

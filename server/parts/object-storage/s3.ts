@@ -15,7 +15,7 @@ export function s3Storage(
   { production, origins }: Pick<Config, 'production' | 'origins'>,
 ): ObjectStorage {
   const { bucket } = s3;
-  const { minio, patient, reader, bucketExists, close } = connectS3(s3);
+  const { minio, copier, patient, reader, bucketExists, close } = connectS3(s3);
   const presign = presigner(s3, s3.uploadEndpoint);
 
   return {
@@ -49,7 +49,7 @@ export function s3Storage(
         try {
           const match = transfer?.version === undefined ? {} : { MatchETag: transfer.version };
           const source = new CopySourceOptions({ Bucket: bucket, Object: from, ...match });
-          const client = await (transfer ? patient() : minio());
+          const client = await (transfer ? patient() : copier());
           await client.copyObject(source, new CopyDestinationOptions(target));
           return true;
         } catch (error) {

@@ -12,6 +12,7 @@ const NEVER_READ = [408, 429, 499, 500, 502, 503, 504, 520];
 
 afterEach(() => {
   vi.useRealTimers();
+  vi.restoreAllMocks();
 });
 
 async function storageThat(answer: RequestListener): Promise<ObjectStorage> {
@@ -79,4 +80,17 @@ test('a call that finds all connections in use by readers that wait is SERVICE_U
   vi.advanceTimersByTime(6000);
   for (const outcome of outcomes) expect(await outcome).toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
   expect(received).toBe(CONNECTIONS);
+});
+
+test('a copy for a request may take longer than six seconds, unlike other exchanges', async () => {
+  const storage = await storageThat((req, res) => {
+    req.resume();
+    res.end('<CopyObjectResult><ETag>"a"</ETag><LastModified>2026-01-01T00:00:00Z</LastModified></CopyObjectResult>');
+  });
+  // As if six seconds had passed.
+  vi.spyOn(AbortSignal, 'timeout').mockImplementation((ms) =>
+    ms <= 6000 ? AbortSignal.abort() : new AbortController().signal,
+  );
+  expect(await storage.copy('private/a', 'public/a', 'image/png')).toBe(true);
+  await expect(storage.put('public/b', picture, 'image/png')).rejects.toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
 });
