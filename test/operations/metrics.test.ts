@@ -161,6 +161,23 @@ describe.each(stackNames)('on %s parts', (name: StackName) => {
   });
 });
 
+test('removals are counted up to 100,000', async () => {
+  const metrics = await metricsOnFreePort();
+  const stack = await startStack('embedded', { env: { METRICS_PORT: String(metrics.port) } });
+  try {
+    // In progress: no process takes them before the end of their leases.
+    await stack.database(
+      `insert into removals (user_id, begun_at, due_at)
+       with recursive n(i) as (select 1 union all select i + 1 from n where i <= 100000)
+       select 'removed-' || i, ?, ? from n`,
+      [Date.now(), Date.now() + 15_000],
+    );
+    await until(async () => (await metrics.value('account_removals_due')) === 100_000);
+  } finally {
+    await stack.stop();
+  }
+});
+
 test('counts what the scanner says, and shows whether it is there', async () => {
   const [metrics, scanner] = [await metricsOnFreePort(), await startHttpScanner()];
   const stack = await startStack('embedded', {
