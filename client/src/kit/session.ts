@@ -43,7 +43,7 @@ export type ServicePage = '/login' | '/register' | '/forgot-password' | '/dashbo
 /** For `useSyncExternalStore` and its like: a snapshot is the same object until something changes. */
 export interface SessionStore {
   readonly client: Client;
-  /** The first subscriber starts the check of a pending session; all share one request. */
+  /** The first subscriber starts the check of a session that is pending or had no subscribers; all share one request. */
   subscribe(this: void, listener: () => void): () => void;
   getSnapshot(this: void): Session;
   /** What the server has rendered: pending, or the `initialSession`. */
@@ -73,6 +73,7 @@ export function createSessionStore({
   let checking: Promise<Session> | undefined;
   let tabs: BroadcastChannel | undefined;
   let unwatch: (() => void) | undefined;
+  let hadSubscribers = false;
 
   const show = (next: Session): boolean => {
     if (next.error === current.error && textOf(next) === textOf(current)) return false;
@@ -135,6 +136,12 @@ export function createSessionStore({
     if (isOld && document.visibilityState === 'visible') void check();
   };
 
+  /** Tells a tab what it should show: a check has said so. */
+  const correct = (shows: string | null): void => {
+    if (current.error !== undefined || current.status === 'pending' || idOf(current) === shows) return;
+    tabs?.postMessage({ known: current.status === 'logged-in' ? current : null } satisfies News);
+  };
+
   /** On a page only: React Native has none of these. */
   const watch = (): (() => void) => {
     const events = new AbortController();
@@ -144,7 +151,7 @@ export function createSessionStore({
     channel?.addEventListener('message', ({ data }: MessageEvent<News>) => {
       if ('known' in data) learn(data.known);
       // A check under way may have been answered before the login of that tab.
-      else if (data.shows !== idOf(current) || checking) void refresh();
+      else if (data.shows !== idOf(current) || checking) void refresh().then(() => correct(data.shows));
       else turn += 1;
     });
     // A server has rendered it, such as after a login. Its user may be outdated, so the other tabs ask.
@@ -164,10 +171,13 @@ export function createSessionStore({
     client,
     subscribe(listener) {
       const notify = () => listener();
+      // Without subscribers the store has learned nothing.
+      const isOutdated = hadSubscribers && listeners.size === 0;
+      hadSubscribers = true;
       listeners.add(notify);
       watchersOf.get(client)?.add(whileCalling);
       if (globalThis.document) unwatch ??= watch();
-      if (current.status === 'pending') void check();
+      if (current.status === 'pending' || isOutdated) void check();
       return () => {
         listeners.delete(notify);
         if (listeners.size > 0) return;

@@ -143,6 +143,13 @@ test('a page that a server rendered for another user makes the other tabs ask', 
   expect(same.requests).toEqual([]);
 });
 
+test('a page that a server rendered before the last login learns of it', async () => {
+  const other = tab(['Grace', 'Grace']);
+  await settled(other, undefined, 'Grace');
+  await settled(tab([], { initialSession: null }), null, 'Grace');
+  expect(other.seen).toEqual([undefined, 'Grace']);
+});
+
 test('a logout of a session that has ended is one', async () => {
   const store = tab([], { initialSession: { user: profileOf('Ada') }, hasEnded: true });
   await store.logOut();
@@ -239,6 +246,16 @@ test('after the last subscriber nothing is watched', async () => {
   vi.setSystemTime(1e9);
   page.dispatchEvent(new Event('visibilitychange'));
   expect(await checksOf(store)).toBe(1);
+});
+
+test('a store that had no subscribers for a while checks again', async () => {
+  const store = tab(['Ada', null]);
+  await settled(store, undefined, 'Ada');
+  for (const close of tabs.splice(0)) close();
+  tab([], { initialSession: { user: profileOf('Ada') } }).set(null);
+  const seen: unknown[] = [];
+  tabs.push(store.subscribe(() => seen.push(store.getSnapshot().user)));
+  await expect.poll(() => seen).toEqual([null]);
 });
 
 test('names the pages of the service, which lead back', () => {
