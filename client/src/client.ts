@@ -1,4 +1,11 @@
-import { createTRPCClient, httpBatchLink, httpLink, isNonJsonSerializable, splitLink } from '@trpc/client';
+import {
+  createTRPCClient,
+  httpBatchLink,
+  httpLink,
+  isNonJsonSerializable,
+  type Operation,
+  splitLink,
+} from '@trpc/client';
 import type { Client } from './api.ts';
 import { challengeLink, solutionIn } from './challenge/link.ts';
 import type { OnChallenge } from './challenge/on-challenge.ts';
@@ -52,8 +59,8 @@ export interface ServiceClientOptions extends Pick<ClientOptions, 'url' | 'fetch
 }
 
 /**
- * For front ends, with cookies; for programs, with a `token`. Calls of one tick share a request; a call with a FormData has one of its own. A call
- * rejects with ServiceError, NetworkError or TimeoutError.
+ * For front ends, with cookies; for programs, with a `token`. Calls of one tick share a request; a call
+ * with a FormData or a signal has one of its own. A call rejects with ServiceError, NetworkError or TimeoutError.
  */
 export function createClient({ token, ...options }: ClientOptions): Client {
   if (token) return connect({ ...options, headers: () => withBearer(token, options.headers) }, { credentials: 'omit' });
@@ -104,7 +111,7 @@ function connect(
       condition: isWaiting,
       true: httpLink(linkOptions(timeout + MAX_WAIT_MS)),
       false: splitLink({
-        condition: isLongRead,
+        condition: (op) => isLongRead(op) || isAbortable(op),
         true: httpLink(linkOptions(timeout)),
         false: httpBatchLink({ ...linkOptions(timeout), maxItems: MAX_BATCH, maxURLLength: MAX_ADDRESS }),
       }),
@@ -141,6 +148,9 @@ function reporting(body: unknown): typeof globalThis.fetch | undefined {
 /** A call that waits would keep the others of its batch waiting. */
 const isWaiting = ({ input }: { input: unknown }): boolean =>
   typeof input === 'object' && input !== null && 'waitSeconds' in input && Number(input.waitSeconds) > 0;
+
+/** A batch is aborted with the last of its calls. */
+const isAbortable = ({ signal }: Pick<Operation, 'signal'>): boolean => signal != null;
 
 /** The input of a query goes into the URL. */
 const isLongRead = ({ type, input }: { type: string; input: unknown }): boolean =>
