@@ -6,6 +6,7 @@ import {
   type Operation,
   splitLink,
 } from '@trpc/client';
+import { within } from './aborts/deadline.ts';
 import type { Client } from './api.ts';
 import { challengeLink, solutionIn } from './challenge/link.ts';
 import type { OnChallenge } from './challenge/on-challenge.ts';
@@ -96,11 +97,15 @@ function connect(
     url: `${url.replace(/\/+$/, '')}/trpc`,
     headers,
     fetch: (input: RequestInfo | URL | string, request: object = {}) => {
-      const { signal, body } = request as RequestInit;
-      const timer = AbortSignal.timeout(ms);
+      const { signal: ofCaller, body } = request as RequestInit;
       // XMLHttpRequest always sends the cookies of its own origin.
       const send = fetch ?? (init.credentials === 'omit' ? undefined : reporting(body)) ?? globalThis.fetch;
-      return send(input, { ...request, ...init, signal: signal ? AbortSignal.any([signal, timer]) : timer });
+      return within({ ms, signal: ofCaller }, async (signal) => {
+        const response = await send(input, { ...request, ...init, signal });
+        // Read here, because the deadline is also that of the body.
+        const json: unknown = await response.json();
+        return Object.assign(response, { json: async () => json });
+      });
     },
   });
   const headersNow = async (): Promise<Headers> => (typeof headers === 'function' ? headers() : headers);

@@ -1,6 +1,6 @@
+import { untilAborted } from './aborts/until-aborted.ts';
 import type { Client, PublicEvent, ServiceEventsInput } from './api.ts';
 import { isPassing, pauseAfter } from './retries.ts';
-import { untilAborted } from './until-aborted.ts';
 
 /** The longest wait that the service accepts. */
 const WAIT_SECONDS = 25;

@@ -1,6 +1,6 @@
+import { untilAborted } from './aborts/until-aborted.ts';
 import type { Client, UploadImageOutput } from './api.ts';
 import { listeners, type OnProgress } from './progress.ts';
-import { untilAborted } from './until-aborted.ts';
 
 /** The call of a client that uploads an image. */
 export interface ImageClient {

@@ -8,7 +8,7 @@ export const fetchWithProgress =
   (onProgress: OnProgress): typeof fetch =>
   (url, { method = 'POST', headers, body, signal, credentials } = {}) =>
     new Promise((resolve, reject) => {
-      signal?.throwIfAborted();
+      if (signal?.aborted) throw signal.reason;
       const request = new XMLHttpRequest();
       const abort = () => request.abort();
       request.open(method, String(url));

@@ -6,8 +6,8 @@ import {
   startRegistration,
   WebAuthnAbortService,
 } from '@simplewebauthn/browser';
+import { untilAborted } from '../aborts/until-aborted.ts';
 import type { Client, FinishPasskeyOutput, PasskeysFinishRegistrationOutput } from '../api.ts';
-import { untilAborted } from '../until-aborted.ts';
 import { signalIfUnknown } from './signals.ts';
 
 /** Passkeys in browsers. A module of its own, because it alone loads @simplewebauthn/browser. */

@@ -1,3 +1,4 @@
+import { following } from '../aborts/deadline.ts';
 import type { Client, UploadPartsOutput } from '../api.ts';
 import { isServiceError } from '../errors.ts';
 import { isPassing, pauseAfter } from '../retries.ts';
@@ -65,8 +66,8 @@ export async function sendInParts(
   { signal, onProgress, fetch }: UploadOptions,
 ): Promise<UploadedFile> {
   const { upload } = client;
-  const failed = new AbortController();
-  const ended = signal ? AbortSignal.any([signal, failed.signal]) : failed.signal;
+  const { controller, release } = following(signal);
+  const ended = controller.signal;
   const call = { signal: ended };
   const bytesOf = (part: number) => file.slice((part - 1) * size, part * size);
   const waiting = Array.from({ length: count }, (_, i) => i + 1).filter((part) => !stored.includes(part));
@@ -115,11 +116,13 @@ export async function sendInParts(
     const completed = await repeat(() => upload.complete.mutate({ key }, call), ended);
     return { key, url, contentType: completed.contentType, size: completed.size };
   } catch (error) {
-    failed.abort();
+    controller.abort();
     if (!signal?.aborted) throw error;
     // Otherwise the service deletes it a day later.
     await upload.remove.mutate({ name: key.slice(key.indexOf('/') + 1) }).catch(() => undefined);
     throw signal.reason;
+  } finally {
+    release();
   }
 }
 
@@ -133,7 +136,7 @@ async function repeat<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T
       const mayPass = (isPassing(error) && !isLimited) || error instanceof UploadError;
       if (signal.aborted || !mayPass || failures + 1 === MAX_ATTEMPTS) throw error;
       await pauseAfter(error, failures, signal);
-      signal.throwIfAborted();
+      if (signal.aborted) throw signal.reason;
     }
   }
 }

@@ -1,3 +1,4 @@
+import { within } from '../aborts/deadline.ts';
 import { NetworkError, TimeoutError } from '../errors.ts';
 
 /** The storage refused the file: the URL has expired, or the file changed during the upload. */
@@ -33,7 +34,7 @@ type Send = (address: string, bytes: Blob, options: SendOptions) => Promise<numb
 /** In browsers only XMLHttpRequest reports upload progress. */
 const sendWithProgress: Send = (address, bytes, { ms, onSent, signal }) =>
   new Promise((resolve, reject) => {
-    signal?.throwIfAborted();
+    if (signal?.aborted) throw signal.reason;
     const request = new XMLHttpRequest();
     const abort = () => request.abort();
     request.open('PUT', address);
@@ -49,22 +50,16 @@ const sendWithProgress: Send = (address, bytes, { ms, onSent, signal }) =>
     request.send(bytes);
   });
 
-const sendByFetch: Send = async (address, bytes, { ms, fetch = globalThis.fetch, signal }) => {
-  const timer = AbortSignal.timeout(ms);
-  try {
-    const response = await fetch(address, {
-      method: 'PUT',
-      headers: bytes.type ? { 'Content-Type': bytes.type } : {},
-      body: bytes,
-      signal: signal ? AbortSignal.any([signal, timer]) : timer,
-    });
+const sendByFetch: Send = (address, bytes, { ms, fetch = globalThis.fetch, signal: ofCaller }) =>
+  within({ ms, signal: ofCaller }, async (signal) => {
+    const headers: HeadersInit = bytes.type ? { 'Content-Type': bytes.type } : {};
+    const response = await fetch(address, { method: 'PUT', headers, body: bytes, signal });
     await response.body?.cancel();
     return response.status;
-  } catch (error) {
-    if (signal?.aborted) throw signal.reason;
+  }).catch((error: unknown) => {
+    if (ofCaller?.aborted) throw ofCaller.reason;
     const origin = error instanceof Error ? { cause: error } : {};
-    throw timer.aborted
+    throw origin.cause?.name === 'TimeoutError'
       ? new TimeoutError('The file could not be sent in time', origin)
       : new NetworkError('The file could not be sent', origin);
-  }
-};
+  });

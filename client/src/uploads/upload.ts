@@ -1,5 +1,5 @@
+import { untilAborted } from '../aborts/until-aborted.ts';
 import { isServiceError } from '../errors.ts';
-import { untilAborted } from '../until-aborted.ts';
 import { sendInParts, type UploadClient, type UploadedFile, type UploadOptions } from './parts.ts';
 import { send } from './send.ts';
 

@@ -1,8 +1,22 @@
-import { createClient } from 'account-client';
-import { expect, test } from 'vitest';
+import { createClient, TimeoutError, uploadFile } from 'account-client';
+import { afterEach, expect, test, vi } from 'vitest';
 import { inTime } from '../../rig/until.ts';
 
+afterEach(() => vi.restoreAllMocks());
+
 const url = 'https://accounts.example.com';
+
+const missing = (): never => {
+  throw new TypeError('not a function');
+};
+
+/** A client of a service that allows an upload for a time, maybe in parts. */
+const declaring = (expiresIn: number, parts?: object) => {
+  const presignedUrl = 'https://files.example.com/x';
+  const addresses = [{ part: 1, size: 5, presignedUrl }];
+  const data = { success: true, presignedUrl, publicUrl: '', key: 'uploads/x', expiresIn, parts, addresses };
+  return createClient({ url, fetch: async () => Response.json({ result: { data } }) });
+};
 
 /** A service that never answers, and the signals of its requests. */
 function hanging() {
@@ -26,4 +40,33 @@ test('a call aborted by its caller rejects, beside another call of its tick', as
   stopping.abort();
   await expect(inTime(call, { within: 5000, what: 'the abort' })).rejects.toThrow('aborted');
   expect(signals.filter((signal) => signal?.aborted)).toHaveLength(1);
+});
+
+test('calls and uploads work, and time out, without AbortSignal.any and AbortSignal.timeout', async () => {
+  vi.spyOn(AbortSignal, 'any').mockImplementation(missing);
+  vi.spyOn(AbortSignal, 'timeout').mockImplementation(missing);
+  const quick = createClient({ url, fetch: async () => Response.json({ result: { data: { data: [] } } }) });
+  await expect(quick.users.list.query({})).resolves.toEqual({ data: [] });
+
+  const { signals, fetch } = hanging();
+  const { signal } = new AbortController();
+  const slow = createClient({ url, fetch, timeout: 1 });
+  await expect(slow.users.list.query({})).rejects.toBeInstanceOf(TimeoutError);
+  await expect(slow.users.list.query({}, { signal })).rejects.toBeInstanceOf(TimeoutError);
+  expect(signals.map((one) => one?.reason.name)).toEqual(['TimeoutError', 'TimeoutError']);
+
+  const file = new File(['%PDF-'], 'a.pdf', { type: 'application/pdf' });
+  const stored = async () => new Response();
+  for (const client of [declaring(300), declaring(300, { size: 5, count: 1 })])
+    await expect(uploadFile(client, file, { signal, fetch: stored })).resolves.toMatchObject({ key: 'uploads/x' });
+  await expect(uploadFile(declaring(0), file, { signal, fetch })).rejects.toBeInstanceOf(TimeoutError);
+});
+
+test('an answer whose body does not end times out', async () => {
+  const fetch = async (_: unknown, { signal }: RequestInit = {}) =>
+    new Response(
+      new ReadableStream({ start: (body) => signal?.addEventListener('abort', () => body.error(signal.reason)) }),
+    );
+  const call = createClient({ url, fetch, timeout: 1 }).users.list.query({});
+  await expect(inTime(call, { within: 5000, what: 'the end' })).rejects.toBeInstanceOf(TimeoutError);
 });
