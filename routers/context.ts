@@ -58,6 +58,8 @@ export interface Context extends Rules {
   stateCookie(provider: string): string | undefined;
   /** True if the user navigated from one of our pages: `isAskedOnOurPages` in `server/http/security.ts`. */
   isAskedOnOurPages(): boolean;
+  /** True if the browser loads the address as a page, not in a frame or for another page. True for other clients. */
+  isPage(): boolean;
   /** True if a browser shows the response to its user (header Sec-Fetch-Mode). */
   isNavigation(): boolean;
   /** Where a login through a provider ends without `returnTo`: a page of ours, or APP_HOME_URL if we serve no pages. */

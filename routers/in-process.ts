@@ -24,6 +24,7 @@ export const inProcessCaller = (name: string, parts: Omit<Rules, 'challenges'> &
     pendingLogin: undefined,
     stateCookie: () => undefined,
     isAskedOnOurPages: () => true,
+    isPage: () => true,
     isNavigation: () => false,
     endOfLogin: () => '',
     ownUrl: () => '',

@@ -20,7 +20,7 @@ const isEventType = (type: string): type is EventType => (eventTypes as readonly
 
 /** A list, or over REST names separated by commas. */
 const types = z
-  .union([z.array(z.enum(eventTypes)).min(1), z.string()])
+  .union([z.array(z.enum(eventTypes)).min(1).max(eventTypes.length), z.string()])
   .transform((given, { addIssue }): EventType[] => {
     const listed: string[] = typeof given === 'string' ? given.split(',') : given;
     if (listed.every(isEventType)) return listed;

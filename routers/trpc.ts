@@ -2,6 +2,7 @@ import { initTRPC, TRPCError } from '@trpc/server';
 import { getHTTPStatusCodeFromError } from '@trpc/server/http';
 import { type TRPC_ERROR_CODE_KEY, TRPC_ERROR_CODES_BY_KEY } from '@trpc/server/rpc';
 import { ZodError } from 'zod';
+import { KEY_PREFIX } from '../server/access/index.ts';
 import type { Scope } from '../server/access/scopes.ts';
 import type { DeviceRequest, LoginRequest, OwnSession, Session } from '../server/accounts/sessions/index.ts';
 import type { Acting, Caller } from '../server/activity/caller.ts';
@@ -94,9 +95,16 @@ const checkedProcedure = t.procedure.use(async ({ ctx, meta, type, next }) => {
   return next<{ session: Session }>({});
 });
 
-/** Checks again after a body that was still on its way: its sender could hold the end back until the session has ended. */
+/** A token of an application, which lives for five minutes, its proof for one: both may end while a file arrives. */
+const isOfApplication = ({ credential }: Context): boolean =>
+  credential !== undefined && !credential.token.startsWith(KEY_PREFIX);
+
+/**
+ * Checks again after a body that was still on its way: its sender could hold the end back until the session, or the
+ * access key, has ended.
+ */
 export const sessionProcedure = checkedProcedure.use(({ ctx, meta, next, getRawInput }) => {
-  if (ctx.hasArrived()) return next();
+  if (ctx.hasArrived() || isOfApplication(ctx)) return next();
   const getCheckedInput = async () => {
     const input = await getRawInput();
     ctx.session = await requireSession(ctx, meta?.scope);
@@ -242,10 +250,13 @@ export function serviceErrorOf(error: TRPCError): ServiceError {
   return new ServiceError(codeOfTrpc[error.code] ?? 'INTERNAL', { cause: cause ?? error });
 }
 
+/** A list of wrong elements has as many issues. */
+const MAX_ISSUES = 100;
+
 /** The broken rules of each field, with the message of the first. */
 function detailsOf({ issues }: ZodError): ErrorDetails {
   const details = new Map<string, { message: string; rule: string; rules: string[] }>();
-  for (const issue of issues) {
+  for (const issue of issues.slice(0, MAX_ISSUES)) {
     const field = issue.path.length > 0 ? issue.path.join('.') : 'body';
     const rule = issue.code === 'custom' ? String(issue.params?.['rule'] ?? issue.code) : issue.code;
     const known = details.get(field);

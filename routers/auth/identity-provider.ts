@@ -131,7 +131,7 @@ export const idp = router({
         parameterFrom: 'identityProviders',
         summary: 'Log in through an identity provider, link an identity, or reauthenticate',
         description:
-          'Sends the browser to the provider, with a state cookie that lasts ten minutes. The callback is bound to this browser, by the cookie `auth_browser`. Purposes other than a login are refused with ORIGIN_MISMATCH unless one of our own pages sent the browser. `link` and `reauthenticate` need a session, to which the callback is bound too.',
+          'Sends the browser to the provider, with a state cookie that lasts ten minutes. The callback is bound to this browser, by the cookie `auth_browser`. Refused with ORIGIN_MISMATCH unless one of our own pages sent the browser: purposes other than a login, and a start that another site loads in a frame or as a part of its page. `link` and `reauthenticate` need a session, to which the callback is bound too.',
         tags: ['Authentication'],
         protect: false,
         redirect: `The provider's authorization page; where it cannot be asked ${failureAt('login', 'failed')}, and where it does not let users prove a login ${failureAt('reauthenticate', 'proves-no-login')}. A navigation that is refused with 401 or 403 leads to ${pagePaths.logIn} or ${pagePaths.security}`,
@@ -160,6 +160,8 @@ export const idp = router({
       if (purpose !== 'login' && !isAskedFor) {
         throw refusal(ctx, 'ORIGIN_MISMATCH', purpose === 'restore' ? pagePaths.logIn : BEGIN_HERE, returnTo);
       }
+      // Its visitor does not see it, but each start counts for the address.
+      if (!isAskedFor && !ctx.isPage()) throw new ServiceError('ORIGIN_MISMATCH');
       const owner = session && (await ownerOf(ctx, session, returnTo));
       const begun = await ctx.accounts.providers.login.begin({
         provider: name,

@@ -65,7 +65,7 @@ export const keys = router({
     .input(
       z.object({
         name: fields.keyName,
-        scopes: scopeList.min(1),
+        scopes: scopeList.min(1).max(scopeNames.length),
         expiresInDays: z.int().min(1).max(3650).optional().meta({ description: 'By default it does not expire' }),
       }),
     )

@@ -31,10 +31,14 @@ const given = {
   types: z
     .array(z.enum([EVERY_TYPE, ...eventTypes]))
     .min(1)
+    .max(1 + eventTypes.length)
     .meta({ description: 'Types of events; `*` means every type', example: ['user.created', 'user.removed'] }),
-  include: z.array(z.enum(['user'])).meta({
-    description: '`user`: `data.user` is the profile, as `service.users` returns it at the time of sending',
-  }),
+  include: z
+    .array(z.enum(['user']))
+    .max(1)
+    .meta({
+      description: '`user`: `data.user` is the profile, as `service.users` returns it at the time of sending',
+    }),
   description: z.string().trim().max(200),
 };
 

@@ -42,8 +42,11 @@ export { type ImageSizes, isServiceName, type Rate } from './values.ts';
  * unconfigured parts are embedded (design/parts.md).
  */
 
-/** minio would drop a path, but a signature covers the path that the storage receives. */
-const storageAddress = () =>
+/**
+ * Of the service: its paths begin at the root. Of the storage: minio would drop a path, but a signature covers the path
+ * that the storage receives.
+ */
+const rootAddress = () =>
   baseAddress().refine((text) => (URL.parse(text)?.pathname ?? '/') === '/', 'must have no path');
 
 /** Every variable, in the order of .env.example. */
@@ -51,7 +54,7 @@ const variables = {
   NODE_ENV: z.enum(['development', 'test', 'production']).default('development'),
   PORT: whole(1, 65535).default(3000),
   HOST: z.string().optional(),
-  APP_URL: baseAddress().optional(),
+  APP_URL: rootAddress().optional(),
   DEV_TOOLS: z.enum(['on', 'off']).optional(),
   ALLOWED_ORIGINS: origins,
   API_HOST: z
@@ -71,7 +74,7 @@ const variables = {
     .string()
     .regex(/^(?:[^<>\r\n]*<[^<>@\s]+@[^<>@\s]+>|[^<>@\s]+@[^<>@\s]+)$/, 'must be an address, or Name <address>')
     .optional(),
-  S3_ENDPOINT: storageAddress().optional(),
+  S3_ENDPOINT: rootAddress().optional(),
   S3_REGION: z.string().default('us-east-1'),
   S3_BUCKET: z
     .string()
@@ -85,7 +88,7 @@ const variables = {
   S3_SECRET_KEY: z.string().optional(),
   S3_SESSION_TOKEN: z.string().optional(),
   S3_PUBLIC_URL: baseAddress().optional(),
-  S3_UPLOAD_ENDPOINT: storageAddress().optional(),
+  S3_UPLOAD_ENDPOINT: rootAddress().optional(),
   ...identityProviderVariables,
   COOKIE_DOMAIN: z
     .string()

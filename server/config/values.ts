@@ -148,9 +148,13 @@ export const origins = z
   .string()
   .default('')
   .transform((text) => entriesOf(text).map(withoutTrailingSlash))
-  .refine((list) => list.every((origin) => URL.canParse(origin) && new URL(origin).origin === origin), {
-    error: 'must be origins like https://app.example.com, separated by commas',
-  });
+  .refine(
+    (list) =>
+      list.every((origin) => URL.canParse(origin) && new URL(origin).origin === origin && !origin.includes('*')),
+    {
+      error: 'must be origins like https://app.example.com, separated by commas',
+    },
+  );
 
 const domain = /^(?:\*\.)?(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])$/;
 

@@ -19,7 +19,7 @@ import { askedLanguage } from './cookies/language.ts';
 import { pendingCookie, readPendingCookie } from './cookies/pending.ts';
 import { readSessionCookie, sessionCookies } from './cookies/session.ts';
 import { readStateCookie, stateCookies } from './cookies/state.ts';
-import { isAskedOnOurPages } from './security.ts';
+import { isAskedOnOurPages, loadOf } from './security.ts';
 
 interface Parts {
   rules: Rules;
@@ -152,6 +152,10 @@ class RequestContext implements Context {
 
   isAskedOnOurPages() {
     return isAskedOnOurPages(this.#ctx, this.#config);
+  }
+
+  isPage() {
+    return loadOf(this.#ctx) === 'page';
   }
 
   isNavigation() {

@@ -117,6 +117,15 @@ export function isAskedOnOurPages(ctx: Context, config: OurOrigins): boolean {
 }
 
 /**
+ * How a browser loads the address: as a page, in a frame, or as a part of a page (a picture, a call). Pages of other sites can
+ * do all three; their visitors do not see the last two.
+ */
+export function loadOf(ctx: Context): 'page' | 'frame' | 'part' {
+  if (!['', 'navigate'].includes(ctx.get('Sec-Fetch-Mode'))) return 'part';
+  return ['', 'document'].includes(ctx.get('Sec-Fetch-Dest')) ? 'page' : 'frame';
+}
+
+/**
  * CORS: allowed front ends may read responses and send the cookie; other origins get a message that names
  * ALLOWED_ORIGINS.
  */

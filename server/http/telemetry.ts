@@ -29,7 +29,8 @@ export function telemetry(): Middleware | undefined {
       // SpanStatusCode.ERROR, which HTTP's conventions reserve for 5xx on a server.
       if (status >= 500) span.setStatus({ code: 2 }).setAttribute('error.type', String(status));
     };
-    return probePaths.includes(ctx.path)
+    // Not `ctx.path`: a malformed target throws there, and is refused further in.
+    return probePaths.includes(ctx.url)
       ? answer()
       : inSpan(method, { kind: 'server', attributes, continues: ctx.headers }, answer);
   };

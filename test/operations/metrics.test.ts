@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { counters, gauges, histograms } from '../../server/telemetry/catalogue.ts';
 import { version } from '../../server/version.ts';
@@ -63,6 +65,17 @@ describe.each(stackNames)('on %s parts', (name: StackName) => {
     expect(samples).toContainEqual({ name: 'account_database_up', labels: {}, value: 1 });
     expect(samples).toContainEqual({ name: 'account_key_value_store_up', labels: {}, value: 1 });
     expect(samples).toContainEqual({ name: 'account_scanner_up', labels: {}, value: 1 });
+  });
+
+  test('a malformed target is refused like everywhere, and counted', async () => {
+    const before = await requests({ method: 'GET', route: '(none)', status: '400' });
+    const socket = connect(Number(new URL(stack.url).port), '127.0.0.1');
+    socket.write('GET http://[::/ HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n');
+    const answer = await text(socket);
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+    expect(answer).toContain('"code":"VALIDATION_FAILED"');
+    expect(answer).toMatch(/^x-request-id: /im);
+    await until(async () => (await requests({ method: 'GET', route: '(none)', status: '400' })) > before);
   });
 
   test('counts logins by outcome', async () => {

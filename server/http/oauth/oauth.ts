@@ -1,5 +1,6 @@
 import type { Context, Middleware } from 'koa';
 import type { Config } from '../../config/index.ts';
+import { ServiceError } from '../../errors.ts';
 import { newToken } from '../../lib/random-token.ts';
 import type { Limits } from '../../limits/index.ts';
 import { endpointOf, isStart, type OAuth, RESUME_COOKIE, resumedIn, routes } from '../../oauth/index.ts';
@@ -7,6 +8,7 @@ import { receiveBody } from '../bodies/body.ts';
 import { formParameters } from '../bodies/form-parameters.ts';
 import { clientAddress } from '../client-address.ts';
 import { browserCookie, readBrowserCookie } from '../cookies/browser.ts';
+import { isAskedOnOurPages, loadOf } from '../security.ts';
 import { toLogoutPage } from './logout.ts';
 import { beAt } from './own-issuer.ts';
 
@@ -26,6 +28,9 @@ export function oauth(
     if (endpoint === routes.end_session) return ['GET', 'POST'].includes(ctx.method) ? toLogoutPage(ctx) : next();
     if (ctx.method === 'POST' && endpoint === routes.authorization) return repeatAsGet(ctx);
     const address = clientAddress(req.socket.remoteAddress, ctx.get('X-Forwarded-For'), config.trustedProxies);
+    // Not frames: they renew a login silently. Each start counts for the visitor's address.
+    if (endpoint === routes.authorization && loadOf(ctx) === 'part' && !isAskedOnOurPages(ctx, config))
+      throw new ServiceError('ORIGIN_MISMATCH');
     if (isStart(ctx.path)) await limits.enforce('authorizationStart', address);
 
     const known = readBrowserCookie(ctx.get('Cookie'), config);

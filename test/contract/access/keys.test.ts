@@ -118,6 +118,7 @@ everywhere((scenario) => {
     ['a long name', { name: 'x'.repeat(65) }, 'name'],
     ['no scope', { scopes: [] }, 'scopes'],
     ['an unknown scope', { scopes: ['admin'] }, 'scopes.0'],
+    ['a list of forty thousand unknown scopes', { scopes: Array.from({ length: 40_000 }, () => 0) }, 'scopes'],
     ['no day', { expiresInDays: 0 }, 'expiresInDays'],
     ['half a day', { expiresInDays: 1.5 }, 'expiresInDays'],
     ['more than ten years', { expiresInDays: 3651 }, 'expiresInDays'],

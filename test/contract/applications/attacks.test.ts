@@ -2,6 +2,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import * as client from 'openid-client';
 import { expect, test } from 'vitest';
+import { ask } from '../../rig/client/raw.ts';
+import { clientAddress } from '../../rig/servers/address.ts';
 import { callerOf } from '../rig/callers.ts';
 import { relyingParty, Visitor } from '../rig/relying-party.ts';
 import { expectRefusal, loggedIn, onBothStacks } from '../rig/scenario.ts';
@@ -51,6 +53,18 @@ onBothStacks((stack, name) => {
     expect((await fetch(party.at('/oauth/token'), { method: 'POST', body })).status).toBe(401);
     await new Promise((resolve) => inner.close(resolve));
     expect(calls).toBe(0);
+  });
+
+  test('a request that another site loads as a part of its page is refused, in a frame or as a page it is not', async () => {
+    const party = await relyingParty(scenario());
+    const known = { client_id: party.id, response_type: 'code', ...(await party.parameters(VERIFIER)) };
+    const url = party.at(`/oauth/authorize?${new URLSearchParams(known as Record<string, string>)}`);
+    const statusOf = async (mode: string, dest: string) => {
+      const fetched = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': mode, 'sec-fetch-dest': dest };
+      return (await ask(String(url), { headers: { ...fetched, 'x-forwarded-for': clientAddress() } })).status;
+    };
+    expect([await statusOf('no-cors', 'image'), await statusOf('cors', 'empty')]).toEqual([403, 403]);
+    expect([await statusOf('navigate', 'iframe'), await statusOf('navigate', 'document')]).toEqual([303, 303]);
   });
 
   // checks: 85

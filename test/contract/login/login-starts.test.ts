@@ -2,6 +2,7 @@ import { afterAll, expect, test } from 'vitest';
 import { Browser } from '../../provider/browser.ts';
 import { environmentFor, startHostileProvider } from '../../provider/hostile.ts';
 import { atInstance, begin, somebody } from '../../provider/login.ts';
+import { ask } from '../../rig/client/raw.ts';
 import { entriesOf } from '../../rig/observe/key-value-view.ts';
 import { clientAddress } from '../../rig/servers/address.ts';
 import type { Stack } from '../../rig/stack.ts';
@@ -32,6 +33,22 @@ onBothStacks(
       expect(refused.setCookies).toEqual([]);
       expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
       await begin(stack(), new Browser());
+    });
+
+    test.each([
+      ['a picture', { 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' }],
+      ['a call', { 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' }],
+      ['a frame', { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' }],
+    ])('a start that another site loads as %s is refused and does not count', async (_what, fetched) => {
+      const headers = { 'sec-fetch-site': 'cross-site', 'x-forwarded-for': clientAddress() };
+      const start = (more: Record<string, string>) =>
+        ask(`${stack().url}/auth/acme`, { headers: { ...headers, ...more } });
+      for (let i = 0; i < 5; i++) {
+        const { status, body } = await start(fetched);
+        expect([status, JSON.parse(body).code]).toEqual([403, 'ORIGIN_MISMATCH']);
+      }
+      // A page that leads on, so that the cookies of this site are sent.
+      expect((await start({ 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' })).status).toBe(200);
     });
 
     test('HEAD starts no login and does not count', async () => {

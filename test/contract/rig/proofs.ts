@@ -15,7 +15,9 @@ export interface Changes {
 /** A user's token for the API of the service, bound to a key, and the proofs that this key signs. */
 export async function boundToken(scenario: Scenario, session: string, scope = 'openid profile:read') {
   const { appUrl } = scenario.stack;
-  const party = await relyingParty(scenario, { scopes: ['openid', 'profile:read', 'email', 'uploads:read'] });
+  const party = await relyingParty(scenario, {
+    scopes: ['openid', 'profile:read', 'profile:write', 'email', 'uploads:read'],
+  });
   const { publicKey, privateKey } = await generateKeyPair('ES256');
   const jwk = await exportJWK(publicKey);
   const DPoP = client.getDPoPHandle(party.config, { publicKey, privateKey });

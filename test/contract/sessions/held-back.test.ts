@@ -1,38 +1,40 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { clientAddress } from '../../rig/servers/address.ts';
 import { callerOf } from '../rig/callers.ts';
+import { boundToken } from '../rig/proofs.ts';
 import { administrator, isAlive, loggedIn, logIn, onBothStacks, verified } from '../rig/scenario.ts';
 
+const cookieOf = ({ session }: { session: string }) => ({ cookie: `auth_session=${session}` });
 const json = { 'content-type': 'application/json' };
 const form = { 'content-type': 'multipart/form-data; boundary=x' };
 const picture =
   '--x\r\nContent-Disposition: form-data; name="image"; filename="a.png"\r\nContent-Type: image/png\r\n\r\nbytes\r\n--x--\r\n';
+
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 onBothStacks((stack) => {
   const scenario = () => ({ stack: stack(), call: callerOf('rest', stack().url) });
 
   /** Sends all but the last byte. The returned function sends it and resolves to the answer. */
   async function holdBack(
-    session: string,
+    credential: Record<string, string>,
     method: string,
     path: string,
     body: string,
     type: Record<string, string> = json,
   ) {
-    const headers = {
-      ...type,
-      cookie: `auth_session=${session}`,
-      'x-forwarded-for': clientAddress(),
-      'content-length': body.length,
-    };
+    const headers = { ...type, ...credential, 'x-forwarded-for': clientAddress(), 'content-length': body.length };
     const sent = request(stack().url + path, { method, headers, agent: false });
     const answered = once(sent, 'response') as Promise<[IncomingMessage]>;
     sent.write(body.slice(0, -1));
     // Any later request is checked after it.
-    expect(await isAlive(scenario().call, session)).toBe(true);
+    expect((await fetch(`${stack().url}/readyz`)).status).toBe(200);
+    await isAlive(scenario().call, 'A'.repeat(43));
     return async () => {
       sent.end(body.slice(-1));
       const [response] = await answered;
@@ -49,7 +51,7 @@ onBothStacks((stack) => {
     '%s whose last byte comes after the end of its session is UNAUTHENTICATED',
     async (_what, method, path, body, type) => {
       const person = await loggedIn(scenario());
-      const finish = await holdBack(person.session, method, path, body, type);
+      const finish = await holdBack(cookieOf(person), method, path, body, type);
       const { call } = scenario();
       expect((await call('auth.logout', undefined, person)).status).toBe(200);
       const answer = await finish();
@@ -63,15 +65,24 @@ onBothStacks((stack) => {
   test('an act of an administrator whose last byte comes after the end of the session changes nobody', async () => {
     const admin = await administrator(scenario());
     const person = await verified(scenario());
-    const finish = await holdBack(admin.session, 'POST', `/api/users/${person.id}/role`, '{"role":"admin"}');
+    const finish = await holdBack(cookieOf(admin), 'POST', `/api/users/${person.id}/role`, '{"role":"admin"}');
     expect((await scenario().call('auth.logoutAll', undefined, admin)).status).toBe(200);
     expect(await finish()).toMatchObject({ status: 401 });
     expect(await stack().database('select role from users where id = ?', [person.id])).toEqual([{ role: 'user' }]);
   });
 
+  test('a body that arrives after its proof has expired is taken: the proof was for its beginning', async () => {
+    const { session } = await loggedIn(scenario());
+    const { sign } = await boundToken(scenario(), session, 'openid profile:write');
+    const finish = await holdBack(await sign('PUT', `${stack().appUrl}/api/profile`), 'PUT', '/api/profile', change);
+    expect((await scenario().call('profile.update', { bio: 'before' }, { sign })).status).toBe(200);
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 2 * 60_000 });
+    expect(await finish()).toMatchObject({ status: 200, body: expect.stringContaining('changed after') });
+  });
+
   test('a body that arrives slowly in an open session is taken', async () => {
     const person = await loggedIn(scenario());
-    const finish = await holdBack(person.session, 'PUT', '/api/profile', change);
+    const finish = await holdBack(cookieOf(person), 'PUT', '/api/profile', change);
     expect(await finish()).toMatchObject({ status: 200, body: expect.stringContaining('changed after') });
   });
 });

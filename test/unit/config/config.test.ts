@@ -70,6 +70,13 @@ test.each([
   expect(parseConfig(environment).secureCookies).toBe(expected);
 });
 
+test.each([
+  ['APP_URL', 'https://example.com/accounts', 'must have no path'],
+  ['ALLOWED_ORIGINS', 'https://app.example.com,https://*.example.com', 'must be origins like'],
+])('%s=%s is refused: it would never work', (name, value, problem) => {
+  expect(problemsOf({ ...production, [name]: value })).toContain(`${name} ${problem}`);
+});
+
 test('a public APP_URL without development tools requires a mail server, and nothing else', () => {
   const message = problemsOf({ APP_URL: 'https://accounts.example.com' });
   expect(message.match(/^ {2}\w+/gm)).toEqual(['  SMTP_URL', '  MAIL_FROM']);

@@ -1,6 +1,6 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { isSameHash } from '../../../server/accounts/credentials/passwords/hashes/bytes.ts';
 import { isOwn, readHash } from '../../../server/accounts/credentials/passwords/hashes/index.ts';
 import { createPasswords } from '../../../server/accounts/credentials/passwords/passwords.ts';
@@ -39,6 +39,15 @@ test('better-auth accepts a password in each of its Unicode forms', async () => 
   const vector = foreignVectors.find(({ from }) => from === 'better-auth');
   if (!vector) throw new Error('no vector');
   expect(await passwords.verify(vector.password.normalize('NFD'), vector.hash)).toBe(true);
+});
+
+test('a password that is far too long is not normalized', async () => {
+  const vector = foreignVectors.find(({ from }) => from === 'better-auth');
+  if (!vector) throw new Error('no vector');
+  const normalize = vi.spyOn(String.prototype, 'normalize');
+  expect(await passwords.verify(`a${'\u0301'.repeat(1024)}`, vector.hash)).toBe(false);
+  expect(normalize).not.toHaveBeenCalled();
+  normalize.mockRestore();
 });
 
 // checks: 77

@@ -65,12 +65,20 @@ const django: HashFamily = (stored) => {
 /** better-auth always uses these parameters. */
 const betterAuthCost: ScryptCost = { logN: 14, r: 16, p: 1 };
 
+/** Far more than better-auth accepts. Normalization runs on the event loop, and takes a second for 100 kB of accents. */
+const MAX_NORMALIZED = 1024;
+
 /** better-auth's `salt:hash` in hexadecimal. The salt is used as text; the password is normalized. */
 const betterAuth: HashFamily = (stored) => {
   const [, salt = '', hash] = /^([0-9a-f]{32}):([0-9a-f]{128})$/.exec(stored) ?? [];
   if (hash === undefined) return undefined;
   const plain = hashOf(betterAuthCost, salt, Buffer.from(hash, 'hex'));
-  return plain && { ...plain, matches: (password) => plain.matches(password.normalize('NFKC')) };
+  return (
+    plain && {
+      ...plain,
+      matches: async (password) => password.length <= MAX_NORMALIZED && plain.matches(password.normalize('NFKC')),
+    }
+  );
 };
 
 export const scryptFamilies: HashFamily[] = [phc, django, betterAuth];
