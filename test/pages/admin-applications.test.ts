@@ -29,6 +29,7 @@ inBrowser(['real'], (scenario) => {
           await submit.click();
           await add.getByText('This address cannot be used: it must be a public https:// address').waitFor();
           await add.getByLabel('Back-channel logout address').fill('https://shop.example.com/logged-out');
+          await page.reload();
           await submit.click();
           await add.getByText(`${name} was added.`).waitFor();
           const secret = await add.locator('code').innerText();

@@ -26,6 +26,7 @@ inBrowser(['real'], (scenario) => {
         await press(page, 'Create key');
         await said(page, 'alert', 'Enter a number from 1 to 3650');
         await card(page).getByLabel('Days until it expires').fill('30');
+        await page.reload();
         await press(page, 'Create key');
         await card(page).getByLabel('Your password').fill(PASSWORD);
         await page.keyboard.press('Enter');

@@ -25,6 +25,7 @@ inBrowser(
           await add.getByText('Choose at least one event type').waitFor();
           expect(await page.evaluate('document.activeElement.id')).toBe('user.created');
           await add.getByLabel('session.created').check();
+          await page.reload();
           await add.getByRole('button', { name: 'Add webhook' }).click();
           await add.getByText('The webhook was added.').waitFor();
           expect(await add.locator('code').innerText()).toMatch(/^whsec_/);
@@ -43,6 +44,7 @@ inBrowser(
           await heading(page, 'Webhooks');
           await entry.getByText('Works').waitFor();
           expect(await page.locator('body').innerText()).not.toContain('whsec_');
+          expect(await add.getByLabel('Address').inputValue()).toBe('');
           await entry.getByRole('button', { name: 'Remove' }).click();
           await page.getByText(`The webhook to ${receiver.url}/hook was removed.`).waitFor();
         },

@@ -5,6 +5,7 @@ import { CheckBox, SelectField, TextArea, TextField } from '../../form/fields.ts
 import { Button, Form, Notice } from '../../form/form.tsx';
 import { useForm } from '../../form/use-form.ts';
 import { text } from '../../language/texts.ts';
+import { dropDraft } from '../../session/draft.ts';
 import { Secret } from '../admin/secret.tsx';
 import { useRecentCredential } from '../dashboard/security/recent-credential.tsx';
 import { sessionEnded } from '../session-ended.tsx';
@@ -19,6 +20,7 @@ const empty = {
   resources: '',
   trusted: '',
 };
+const DRAFT = 'new-application';
 /** The kinds to which no browser comes back. */
 const unredirected = ['device', 'service'];
 const advanced = ['postLogoutRedirectUris', 'backchannelLogoutUri', 'resources'] as const;
@@ -42,6 +44,7 @@ export function AddApplication({ onAdded }: { onAdded(): Promise<void> }) {
   const { field, isBusy, form } = useForm({
     initial: empty,
     required: { name: text('apps.add.nameMissing') },
+    draft: { key: DRAFT, names: Object.keys(empty) as (keyof typeof empty)[] },
     async send({ name, kind, redirectUris, postLogoutRedirectUris, backchannelLogoutUri, scopes, resources, trusted }) {
       setAdded(undefined);
       if (!isKind(kind)) return empty;
@@ -60,6 +63,7 @@ export function AddApplication({ onAdded }: { onAdded(): Promise<void> }) {
       return withRecentCredential(
         () => api.applications.create.mutate(given),
         async (created) => {
+          dropDraft(DRAFT);
           setAdded(created);
           await onAdded();
           return empty;

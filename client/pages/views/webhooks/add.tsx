@@ -5,12 +5,14 @@ import { CheckBox, TextField } from '../../form/fields.tsx';
 import { Button, Form, Notice } from '../../form/form.tsx';
 import { useForm } from '../../form/use-form.ts';
 import { text } from '../../language/texts.ts';
+import { dropDraft } from '../../session/draft.ts';
 import { Secret } from '../admin/secret.tsx';
 import { useRecentCredential } from '../dashboard/security/recent-credential.tsx';
 import { sessionEnded } from '../session-ended.tsx';
 
 const everyType = ['*'] as const;
 const noType = Object.fromEntries(eventTypes.map((type) => [type, ''])) as Record<EventType, string>;
+const DRAFT = 'new-webhook';
 const empty = { url: '', all: 'ticked', description: '', user: '', ...noType };
 
 /** Creates a webhook and shows its secret once. */
@@ -20,6 +22,7 @@ export function AddWebhook({ onAdded }: { onAdded(): Promise<void> }) {
   const { field, isBusy, form } = useForm({
     initial: empty,
     required: { url: text('webhooks.add.urlMissing') },
+    draft: { key: DRAFT, names: ['url', 'all', 'description', 'user', ...eventTypes] },
     // The message stands at the first box.
     check: ({ all, ...ticked }): Partial<Record<EventType, string>> =>
       all || eventTypes.some((type) => ticked[type]) ? {} : { [eventTypes[0]]: text('webhooks.add.typesMissing') },
@@ -30,6 +33,7 @@ export function AddWebhook({ onAdded }: { onAdded(): Promise<void> }) {
       return withRecentCredential(
         () => api.webhooks.create.mutate({ url: url.trim(), types, include: [...include], description }),
         async (created) => {
+          dropDraft(DRAFT);
           setSecret(created.secret);
           await onAdded();
           return empty;

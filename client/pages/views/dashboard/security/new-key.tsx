@@ -5,6 +5,7 @@ import { CheckBox, TextField } from '../../../form/fields.tsx';
 import { Button, Form, Notice } from '../../../form/form.tsx';
 import { useForm } from '../../../form/use-form.ts';
 import { text } from '../../../language/texts.ts';
+import { dropDraft } from '../../../session/draft.ts';
 import { sessionEnded } from '../../session-ended.tsx';
 import { useRecentCredential } from './recent-credential.tsx';
 import { CopyButton } from './recovery-codes.tsx';
@@ -13,6 +14,8 @@ type Values = Record<'name' | 'expiresInDays' | Scope, string>;
 
 const noScopes = Object.fromEntries(scopeNames.map((scope) => [scope, ''])) as Record<Scope, string>;
 const empty: Values = { name: '', expiresInDays: '90', ...noScopes };
+
+const DRAFT = 'new-key';
 
 const chosenIn = (values: Values): Scope[] => scopeNames.filter((scope) => values[scope] !== '');
 const isDays = (days: string): boolean => days === '' || (/^\d{1,4}$/.test(days) && +days >= 1 && +days <= 3650);
@@ -28,6 +31,7 @@ export function NewKey({ onCreated }: { onCreated(): Promise<void> }) {
       ...(!isDays(values.expiresInDays.trim()) && { expiresInDays: text('dashboard.keys.daysWrong') }),
       ...(chosenIn(values).length === 0 && { [scopeNames[0]]: text('dashboard.keys.noScope') }),
     }),
+    draft: { key: DRAFT, names: ['name', 'expiresInDays', ...scopeNames] },
     send(values) {
       setSecret('');
       const days = values.expiresInDays.trim();
@@ -39,6 +43,7 @@ export function NewKey({ onCreated }: { onCreated(): Promise<void> }) {
       return withRecentCredential(
         () => api.keys.create.mutate(input),
         async (created) => {
+          dropDraft(DRAFT);
           setSecret(created.secret);
           await onCreated();
           return empty;
