@@ -201,6 +201,22 @@ inBrowser(['embedded'], (scenario) => {
     });
   });
 
+  test('a page of React that its server renders again with another session asks who is logged in', async () => {
+    const { stack, visit } = scenario();
+    const frontEnd = await startFrontEnd(project.directory, 'dist/react-again.js', await freePort());
+    stops.push(frontEnd.stop);
+    await visit(
+      async (page) => {
+        await page.goto(`${frontEnd.url}/?${new URLSearchParams({ service: stack.appUrl })}`);
+        await heading(page, 'Nobody');
+        await loginAs(page, stack.appUrl, await newUser(stack.appUrl, { name: 'Grace Hopper' }));
+        await press(page, 'Render again');
+        await heading(page, 'Grace Hopper');
+      },
+      { elsewhere: [frontEnd.url] },
+    );
+  });
+
   test('a component of Vue that is hydrated late starts with what the server has rendered', async () => {
     const { stack, visit } = scenario();
     const frontEnd = await startFrontEnd(project.directory, 'dist/vue-late.js', await freePort());

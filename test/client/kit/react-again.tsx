@@ -1,0 +1,23 @@
+import { AccountProvider, type InitialSession, useUser } from 'account-client/react';
+import { useState } from 'react';
+import { createRoot } from 'react-dom/client';
+
+const url = new URLSearchParams(location.search).get('service') ?? '';
+
+const Name = () => <h1>{useUser()?.name ?? 'Nobody'}</h1>;
+
+/** As a framework whose server renders the page again, such as after a login in an action. */
+function App() {
+  const [rendered, render] = useState<InitialSession>(null);
+  const user = { name: 'Ada' } as NonNullable<InitialSession>['user'];
+  return (
+    <AccountProvider url={url} initialSession={rendered}>
+      <Name />
+      <button type="button" onClick={() => render({ user })}>
+        Render again
+      </button>
+    </AccountProvider>
+  );
+}
+
+createRoot(document.body.appendChild(document.createElement('main'))).render(<App />);
