@@ -277,6 +277,24 @@ inBrowser(['embedded'], (scenario) => {
     });
   });
 
+  test('a profile that is saved keeps what another tab has changed meanwhile', async () => {
+    const { call, visit } = scenario();
+    const { session } = await loggedIn(scenario());
+    await visit(
+      async (page) => {
+        await page.goto('/dashboard');
+        await page.getByLabel('Location').fill('London');
+        await call('profile.update', { bio: 'Wrote the first program' }, { session });
+        await press(page, 'Save');
+        await said(page, 'status', 'Your profile was saved.');
+        expect(await page.getByLabel('Bio').inputValue()).toBe('Wrote the first program');
+        const { data } = await call('profile.get', undefined, { session });
+        expect(data.user).toMatchObject({ location: 'London', bio: 'Wrote the first program' });
+      },
+      { session },
+    );
+  });
+
   test('going back after the logout does not show the profile', async () => {
     const { call, visit } = scenario();
     const { session } = await loggedIn(scenario());

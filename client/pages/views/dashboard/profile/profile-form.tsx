@@ -54,9 +54,9 @@ const fieldsOf = (profile: Profile): Record<Name | OwnName, string> => ({
   ...textsOf(writtenFields, profile.fields),
 });
 
-/** Own fields that did not change are not sent. */
+/** What did not change is not sent: another tab may have changed it. */
 const changeOf = (typed: Record<Name | OwnName, string>, profile: Profile): ProfileUpdateInput => ({
-  ...Object.fromEntries(names.map((name) => [name, typed[name]])),
+  ...Object.fromEntries(names.filter((name) => typed[name] !== profile[name]).map((name) => [name, typed[name]])),
   ...(writtenFields.length > 0 && { fields: changedValues(writtenFields, typed, fieldsOf(profile)) }),
 });
 
