@@ -379,6 +379,24 @@ inBrowser(['embedded'], (scenario) => {
     },
   );
 
+  test('a picture that the browser cannot cut is reported, and the profile can be saved', async () => {
+    const { session } = await loggedIn(scenario());
+    await scenario().visit(
+      async (page) => {
+        await page.addInitScript('HTMLCanvasElement.prototype.toBlob = () => { throw new Error("no memory"); }');
+        await page.goto('/dashboard');
+        await page.getByLabel('Avatar').setInputFiles(await photo());
+        await opened(page);
+        await press(page, 'Save picture');
+        await said(page, 'alert', 'Something went wrong');
+        await press(page, 'Cancel');
+        await press(page, 'Save');
+        await said(page, 'status', 'Your profile was saved.');
+      },
+      { session },
+    );
+  });
+
   test('a failed upload says why in the dialog, and is sent again as it was cut', async () => {
     const { session } = await loggedIn(scenario());
     await scenario().visit(

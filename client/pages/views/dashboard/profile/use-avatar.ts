@@ -1,3 +1,4 @@
+import { isNetworkError, isServiceError, isTimeoutError } from 'account-client';
 import { openPicture, type Picture } from 'account-client/editor';
 import type { ComponentChildren, RefObject } from 'preact';
 import { useRef, useState } from 'preact/hooks';
@@ -45,8 +46,7 @@ export function useAvatar({ onChange, picture }: Omit<AvatarProps, 'profile'>) {
     try {
       await work();
     } catch (failure) {
-      const refusal = refusalIn(failure);
-      setError(sessionEnded(refusal)?.message ?? refusal.details['file'] ?? sentenceFor(refusal));
+      setError(messageFor(failure));
     }
   };
 
@@ -106,6 +106,14 @@ export function useAvatar({ onChange, picture }: Omit<AvatarProps, 'profile'>) {
   };
 
   return { opened, sending, error, message, isRemoving, choose, send, cancel, remove };
+}
+
+function messageFor(failure: unknown): ComponentChildren {
+  // The browser cannot cut the picture, such as without memory.
+  if (!(isServiceError(failure) || isNetworkError(failure) || isTimeoutError(failure)))
+    return text('common.unreachable.title');
+  const refusal = refusalIn(failure);
+  return sessionEnded(refusal)?.message ?? refusal.details['file'] ?? sentenceFor(refusal);
 }
 
 const tooLarge = (file: File): string =>
