@@ -1,3 +1,4 @@
+import { useRef } from 'preact/hooks';
 import { isLanguage, type Language, languageNames, languages } from '../../../server/shared/texts/languages.ts';
 import { useAction } from '../form/use-action.ts';
 import { sentenceFor } from '../form/use-form.ts';
@@ -9,7 +10,12 @@ import { language, markup } from './texts.ts';
 /** Chooses the language for this browser, and for the profile of a logged-in user. */
 export function LanguagePicker() {
   const { refusal, act } = useAction();
-  const choose = (chosen: Language) =>
+  /** In a closed list each arrow and letter chooses another language: the last one counts, at Enter or at leaving it. */
+  const isByKey = useRef(false);
+  const choose = (chosen: string) => {
+    if (isLanguage(chosen) && chosen !== language) void apply(chosen);
+  };
+  const apply = (chosen: Language) =>
     act('choose', async () => {
       await saveLanguage(chosen);
       keepLanguage(chosen);
@@ -26,7 +32,17 @@ export function LanguagePicker() {
       <select
         id="language"
         value={language}
-        onChange={({ currentTarget: { value } }) => isLanguage(value) && void choose(value)}
+        onPointerDown={() => {
+          isByKey.current = false;
+        }}
+        onKeyDown={({ key, currentTarget: { value } }) => {
+          isByKey.current = true;
+          if (key === 'Enter') choose(value);
+        }}
+        onChange={({ currentTarget: { value } }) => {
+          if (!isByKey.current) choose(value);
+        }}
+        onBlur={({ currentTarget: { value } }) => choose(value)}
       >
         {languages.map((tag) => (
           <option key={tag} value={tag} lang={tag}>
