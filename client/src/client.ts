@@ -11,6 +11,7 @@ import type { Client } from './api.ts';
 import { challengeLink, solutionIn } from './challenge/link.ts';
 import type { OnChallenge } from './challenge/on-challenge.ts';
 import { errorLink } from './error-link.ts';
+import { ForeignAnswer } from './foreign-answer.ts';
 import { warnOfOtherSite } from './other-site.ts';
 import { fetchWithProgress, listeners } from './progress.ts';
 import type { AppRouter } from './trpc.ts';
@@ -103,7 +104,9 @@ function connect(
       return within({ ms, signal: ofCaller }, async (signal) => {
         const response = await send(input, { ...request, ...init, signal });
         // Read here, because the deadline is also that of the body.
-        const json: unknown = await response.json();
+        const json: unknown = await response.json().catch((cause: unknown) => {
+          throw !response.ok && cause instanceof SyntaxError ? new ForeignAnswer(response, cause) : cause;
+        });
         return Object.assign(response, { json: async () => json });
       });
     },

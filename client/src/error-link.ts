@@ -2,6 +2,7 @@ import { TRPCClientError, type TRPCLink } from '@trpc/client';
 import { observable } from '@trpc/server/observable';
 import type { ErrorCode, ErrorDetails } from './api.ts';
 import { isServiceError, NetworkError, type Origin, ServiceError, TimeoutError } from './errors.ts';
+import { ForeignAnswer } from './foreign-answer.ts';
 import type { AppRouter } from './trpc.ts';
 import type { Watcher } from './unauthenticated.ts';
 
@@ -32,7 +33,8 @@ export const errorLink =
 function classify(error: TRPCClientError<AppRouter>, url: string): Error {
   const { cause, meta, shape, data, message } = error;
   const origin: Origin = { ...(cause && { cause }), ...(meta && { meta }), ...(shape && { result: { error: shape } }) };
-  const response = meta?.['response'] instanceof Response ? meta['response'] : undefined;
+  const answered = cause instanceof ForeignAnswer ? cause.response : meta?.['response'];
+  const response = answered instanceof Response ? answered : undefined;
 
   const refusal = data ? { message, ...data } : refusalIn(meta?.['responseJSON']);
   if (refusal) {
@@ -42,7 +44,7 @@ function classify(error: TRPCClientError<AppRouter>, url: string): Error {
   if (cause?.name === 'TimeoutError') return new TimeoutError('The service did not answer in time', origin);
   if (cause?.name === 'AbortError' || message === 'Aborted') return error;
   const what = response ? `HTTP ${response.status}, not from the service` : message + hintAbout(url);
-  return new NetworkError(`The service could not be reached (${what})`, origin);
+  return new NetworkError(`The service could not be reached (${what})`, origin, retryAfterIn(response).retryAfter);
 }
 
 /** Browsers do not tell a page that its origin was refused: it looks like any other network error. */

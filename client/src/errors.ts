@@ -42,9 +42,13 @@ export class ServiceError<Code extends ErrorCode = ErrorCode> extends CallError 
 
 /** No response of the service arrived: offline, unreachable, cut off, or a proxy answered instead. */
 export class NetworkError extends CallError {
-  constructor(message: string, origin?: Origin) {
+  /** Seconds to wait before a retry, if a proxy names them. */
+  readonly retryAfter: number | undefined;
+
+  constructor(message: string, origin?: Origin, retryAfter?: number) {
     super(message, origin);
     become(this, NetworkError.prototype, 'NetworkError');
+    this.retryAfter = retryAfter;
   }
 }
 

@@ -19,7 +19,7 @@ const backoff = (failures: number): number =>
   Math.min(BACKOFF_MS.first * 2 ** failures, BACKOFF_MS.longest) * (0.5 + Math.random() / 2);
 
 const retryAfterMs = (error: unknown): number =>
-  isServiceError(error) ? Math.min((error.retryAfter ?? 0) * 1000, LONGEST_MS) : 0;
+  isServiceError(error) || isNetworkError(error) ? Math.min((error.retryAfter ?? 0) * 1000, LONGEST_MS) : 0;
 
 const pause = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
   new Promise((resolve) => {

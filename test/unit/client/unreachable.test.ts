@@ -37,6 +37,20 @@ test.each([
   expect((error as { retryAfter?: number }).retryAfter).toBe(retryAfter);
 });
 
+test.each([502, 503])('an answer %i of a proxy is not taken for a refused origin', async (status) => {
+  vi.stubGlobal('location', new URL('https://app.example.com/'));
+  const headers = { 'Content-Type': 'text/html', 'Retry-After': '7' };
+  const fetch = async () => new Response('<h1>Bad gateway</h1>', { status, headers });
+  const error: unknown = await createClient({ url: 'https://accounts.example.com', fetch })
+    .profile.get.query()
+    .catch((rejected: unknown) => rejected);
+  expect(error).toBeInstanceOf(NetworkError);
+  expect(error).toMatchObject({
+    message: `The service could not be reached (HTTP ${status}, not from the service)`,
+    retryAfter: 7,
+  });
+});
+
 test.each(['upload.presign', 'upload.confirm'])(
   'a file whose upload is aborted in %s rejects with the reason',
   async (at) => {
