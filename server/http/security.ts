@@ -116,14 +116,16 @@ export function isAskedOnOurPages(ctx: Context, config: OurOrigins): boolean {
   return origin ? originRule(config)(origin) : site === '';
 }
 
+const frames = ['iframe', 'frame', 'embed', 'object', 'fencedframe'];
+
 /**
  * How a browser loads the address: as a page, in a frame, or as a part of a page (a picture, a call). Pages of other sites can
- * do all three; their visitors do not see the last two. `page` for other clients: Node's `fetch` sends a mode without a site.
+ * do all three; their visitors do not see the last two. `page` for other clients.
  */
 export function loadOf(ctx: Context): 'page' | 'frame' | 'part' {
-  if (ctx.get('Sec-Fetch-Site') === '') return 'page';
-  if (!['', 'navigate'].includes(ctx.get('Sec-Fetch-Mode'))) return 'part';
-  return ['', 'document'].includes(ctx.get('Sec-Fetch-Dest')) ? 'page' : 'frame';
+  const destination = ctx.get('Sec-Fetch-Dest');
+  if (destination === '' || destination === 'document') return 'page';
+  return frames.includes(destination) ? 'frame' : 'part';
 }
 
 /**
