@@ -11,7 +11,6 @@ import type { Client } from './api.ts';
 import { challengeLink, solutionIn } from './challenge/link.ts';
 import type { OnChallenge } from './challenge/on-challenge.ts';
 import { errorLink } from './error-link.ts';
-import { ForeignAnswer } from './foreign-answer.ts';
 import { warnOfOtherSite } from './other-site.ts';
 import { fetchWithProgress, listeners } from './progress.ts';
 import type { AppRouter } from './trpc.ts';
@@ -105,7 +104,8 @@ function connect(
         const response = await send(input, { ...request, ...init, signal });
         // Read here, because the deadline is also that of the body.
         const json: unknown = await response.json().catch((cause: unknown) => {
-          throw !response.ok && cause instanceof SyntaxError ? new ForeignAnswer(response, cause) : cause;
+          // Such as the page of a proxy: `errorLink` tells its status.
+          throw response.ok || !(cause instanceof SyntaxError) ? cause : Object.assign(cause, { response });
         });
         return Object.assign(response, { json: async () => json });
       });

@@ -2,7 +2,6 @@ import { TRPCClientError, type TRPCLink } from '@trpc/client';
 import { observable } from '@trpc/server/observable';
 import type { ErrorCode, ErrorDetails } from './api.ts';
 import { isServiceError, NetworkError, type Origin, ServiceError, TimeoutError } from './errors.ts';
-import { ForeignAnswer } from './foreign-answer.ts';
 import type { AppRouter } from './trpc.ts';
 import type { Watcher } from './unauthenticated.ts';
 
@@ -33,7 +32,7 @@ export const errorLink =
 function classify(error: TRPCClientError<AppRouter>, url: string): Error {
   const { cause, meta, shape, data, message } = error;
   const origin: Origin = { ...(cause && { cause }), ...(meta && { meta }), ...(shape && { result: { error: shape } }) };
-  const answered = cause instanceof ForeignAnswer ? cause.response : meta?.['response'];
+  const answered = cause && 'response' in cause ? cause.response : meta?.['response'];
   const response = answered instanceof Response ? answered : undefined;
 
   const refusal = data ? { message, ...data } : refusalIn(meta?.['responseJSON']);

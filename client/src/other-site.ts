@@ -12,6 +12,6 @@ export function warnOfOtherSite(url: string): void {
   if (hostname.endsWith('localhost') && page.hostname.endsWith('localhost')) return;
   // biome-ignore lint/suspicious/noConsole: for developers, who see nothing else.
   console.warn(
-    `account-client: users stay logged out, because this page is at ${page.hostname} and the service at ${hostname}. For browsers these are two sites, and the session is a SameSite=Strict cookie. Open the page at ${page.protocol}//${hostname}${page.port && `:${page.port}`}`,
+    `account-client: users stay logged out, because for browsers ${page.hostname} and ${hostname} are two sites. Open the page at ${page.protocol}//${hostname}${page.port && `:${page.port}`}`,
   );
 }

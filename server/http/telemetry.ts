@@ -30,7 +30,7 @@ export function telemetry(): Middleware | undefined {
       if (status >= 500) span.setStatus({ code: 2 }).setAttribute('error.type', String(status));
     };
     // Not `ctx.path`: a malformed target throws there, and is refused further in.
-    return probePaths.includes(ctx.url)
+    return probePaths.includes(ctx.url.split('?', 1)[0] ?? '')
       ? answer()
       : inSpan(method, { kind: 'server', attributes, continues: ctx.headers }, answer);
   };

@@ -1,4 +1,4 @@
-import { useRef } from 'preact/hooks';
+import type { TargetedEvent } from 'preact';
 import { isLanguage, type Language, languageNames, languages } from '../../../server/shared/texts/languages.ts';
 import { useAction } from '../form/use-action.ts';
 import { sentenceFor } from '../form/use-form.ts';
@@ -7,13 +7,14 @@ import { keepLanguage } from './language-cookie.ts';
 import { saveLanguage } from './language-of-profile.ts';
 import { language, markup } from './texts.ts';
 
+/** In a closed list each arrow and letter chooses another language: the last one counts, at Enter or at leaving it. */
+let isByKey = false;
+
 /** Chooses the language for this browser, and for the profile of a logged-in user. */
 export function LanguagePicker() {
   const { refusal, act } = useAction();
-  /** In a closed list each arrow and letter chooses another language: the last one counts, at Enter or at leaving it. */
-  const isByKey = useRef(false);
-  const choose = (chosen: string) => {
-    if (isLanguage(chosen) && chosen !== language) void apply(chosen);
+  const choose = ({ currentTarget: { value } }: TargetedEvent<HTMLSelectElement>) => {
+    if (!isByKey && isLanguage(value) && value !== language) void apply(value);
   };
   const apply = (chosen: Language) =>
     act('choose', async () => {
@@ -32,17 +33,15 @@ export function LanguagePicker() {
       <select
         id="language"
         value={language}
-        onPointerDown={() => {
-          isByKey.current = false;
+        onKeyDown={(event) => {
+          isByKey = event.key !== 'Enter';
+          choose(event);
         }}
-        onKeyDown={({ key, currentTarget: { value } }) => {
-          isByKey.current = true;
-          if (key === 'Enter') choose(value);
+        onChange={choose}
+        onBlur={(event) => {
+          isByKey = false;
+          choose(event);
         }}
-        onChange={({ currentTarget: { value } }) => {
-          if (!isByKey.current) choose(value);
-        }}
-        onBlur={({ currentTarget: { value } }) => choose(value)}
       >
         {languages.map((tag) => (
           <option key={tag} value={tag} lang={tag}>

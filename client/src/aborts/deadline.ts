@@ -13,22 +13,22 @@ export function following(signal: AbortSignal | null | undefined): { controller:
 }
 
 /** Aborts the work with `signal`, and after `ms`: then it rejects with an error that has the name TimeoutError. */
-export async function within<T>(
+export function within<T>(
   { ms, signal }: { ms: number; signal?: AbortSignal | null | undefined },
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const { controller, release } = following(signal);
   let late: Error | undefined;
   const timer = setTimeout(() => {
-    late = Object.assign(new Error(`No answer within ${ms} ms`), { name: 'TimeoutError' });
+    late = Object.assign(new Error(`${ms} ms`), { name: 'TimeoutError' });
     controller.abort(late);
   }, ms);
-  try {
-    return await work(controller.signal);
-  } catch (error) {
-    throw late ?? error;
-  } finally {
-    clearTimeout(timer);
-    release();
-  }
+  return work(controller.signal)
+    .catch((error: unknown) => {
+      throw late ?? error;
+    })
+    .finally(() => {
+      clearTimeout(timer);
+      release();
+    });
 }

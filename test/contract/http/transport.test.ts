@@ -181,6 +181,8 @@ onBothStacks((stack) => {
       answers += data;
     });
     const closed = new Promise((resolve) => socket.once('close', resolve));
+    // The service may have closed the connection after its answer.
+    socket.on('error', () => undefined);
     socket.write(head);
     await until(async () => !(await isAlive(call, session)));
     socket.write(broken);

@@ -8,7 +8,6 @@ export function LogOut({ everywhere = false, label }: { everywhere?: boolean; la
   return (
     <div class="stack">
       {problem && <Alert>{problem}</Alert>}
-      {everywhere && <p>{text('common.logOut.everywhereHint')}</p>}
       <Button
         kind="secondary"
         isBusy={isBusy}

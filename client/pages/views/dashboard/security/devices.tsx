@@ -25,6 +25,7 @@ export function Devices() {
           <Sessions />
           <section class="card takes" aria-labelledby="everywhere">
             <h2 id="everywhere">{text('common.logOut.everywhere')}</h2>
+            <p>{text('dashboard.devices.everywhereHint')}</p>
             <LogOut everywhere />
           </section>
         </>
