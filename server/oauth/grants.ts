@@ -6,18 +6,17 @@
 import { v7 as uuidv7 } from 'uuid';
 import type { Grant } from '../../entities/index.ts';
 import type { Accounts } from '../accounts/index.ts';
+import { changeAsOwner } from '../accounts/sessions/index.ts';
 import type { Account } from '../accounts/users/index.ts';
 import type { Caller } from '../activity/caller.ts';
 import type { Activity } from '../activity/index.ts';
 import type { ListedApplication } from '../applications/index.ts';
-import { ServiceError } from '../errors.ts';
 import {
   type AllTables,
   columnsOf,
   type Database,
   prepared,
   type ReadTables,
-  retryOnDuplicate,
   sql,
 } from '../parts/database/contract.ts';
 import { deleteGrants } from '../workers/sweep.ts';
@@ -225,60 +224,47 @@ export const createGrants = ({ database, activity, mail }: Parts) => {
       const { user, sessionId, application, scopes, resources, isDevice = false } = request;
       // Without those that were taken from the application: the column has room for one list.
       const withFormer = (former: string) => among(union(former, scopes), allowedScopes(application.scopes));
-      // Two pages of one application may ask at once.
-      const saved = await retryOnDuplicate(() =>
-        database.change(async (tables) => {
-          const { id: userId, sessionEpoch: epoch } = user;
-          const open = await tables
-            .selectFrom('sessions')
-            .select('id')
-            .where('id', '=', sessionId)
-            .where('epoch', '=', epoch)
-            .executeTakeFirst();
-          if (!open) throw new ServiceError('UNAUTHENTICATED');
-          const expiry = sql<number>`${now} + ${LIFE_MS}`;
-          const former = await tables
-            .selectFrom('grants')
-            .select(['id', 'scopes', 'resources'])
+      const session = { id: sessionId, user };
+      return changeAsOwner({ database, outbox: mail.outbox }, session, async (_em, tables, { id: userId }) => {
+        const current = { epoch: user.sessionEpoch, last_used_at: now, expires_at: sql<number>`${now} + ${LIFE_MS}` };
+        const former = await tables
+          .selectFrom('grants')
+          .select(['id', 'scopes', 'resources'])
+          .where('session_id', '=', sessionId)
+          .where('application_id', '=', application.id)
+          .executeTakeFirst();
+        if (former) {
+          const granted = { scopes: withFormer(former.scopes), resources: union(former.resources, resources) };
+          const { numUpdatedRows } = await tables
+            .updateTable('grants')
+            .set({ ...granted, ...current, logout_told_at: null })
+            .where('id', '=', former.id)
             .where('session_id', '=', sessionId)
-            .where('application_id', '=', application.id)
             .executeTakeFirst();
-          if (former) {
-            const granted = { scopes: withFormer(former.scopes), resources: union(former.resources, resources) };
-            const { numUpdatedRows } = await tables
-              .updateTable('grants')
-              .set({ ...granted, epoch, last_used_at: now, expires_at: expiry, logout_told_at: null })
-              .where('id', '=', former.id)
-              .where('session_id', '=', sessionId)
-              .executeTakeFirst();
-            // It has ended meanwhile: another one is made.
-            if (numUpdatedRows === 0n) return undefined;
+          // Otherwise it has ended meanwhile, and another one is made.
+          if (numUpdatedRows === 1n) {
             if (isDevice) await tell(tables, request, caller);
             return former.id;
           }
-          const isFirst = await makeRoom(tables, request, caller);
-          const id = uuidv7();
-          await tables
-            .insertInto('grants')
-            .values({
-              id,
-              user_id: userId,
-              application_id: application.id,
-              session_id: sessionId,
-              epoch,
-              scopes: withFormer(''),
-              resources: union('', resources),
-              created_at: now,
-              last_used_at: now,
-              expires_at: expiry,
-            } as never)
-            .execute();
-          if (isFirst || isDevice) await tell(tables, request, caller);
-          return id;
-        }, user.id),
-      );
-      mail.outbox.wake();
-      return saved;
+        }
+        const isFirst = await makeRoom(tables, request, caller);
+        const id = uuidv7();
+        await tables
+          .insertInto('grants')
+          .values({
+            ...current,
+            id,
+            user_id: userId,
+            application_id: application.id,
+            session_id: sessionId,
+            scopes: withFormer(''),
+            resources: union('', resources),
+            created_at: now,
+          } as never)
+          .execute();
+        if (isFirst || isDevice) await tell(tables, request, caller);
+        return id;
+      });
     },
 
     /** Ends a grant and all its tokens: a code or refresh token was used twice, or revoked (RFC 7009). */

@@ -3,8 +3,8 @@ import * as client from 'openid-client';
 import { expect, test } from 'vitest';
 import { callerOf } from '../rig/callers.ts';
 import { boundToken } from '../rig/proofs.ts';
-import { deviceParty, refused, relyingParty } from '../rig/relying-party.ts';
-import { isAlive, loggedIn, onStack } from '../rig/scenario.ts';
+import { deviceParty, refused, relyingParty, Visitor } from '../rig/relying-party.ts';
+import { eventsOf, isAlive, loggedIn, onStack } from '../rig/scenario.ts';
 
 /** The OpenID provider on two instances. */
 
@@ -30,6 +30,26 @@ onStack(
         for (const { refresh_token: token = '' } of won)
           await expect(client.refreshTokenGrant(party.config, token)).rejects.toThrow();
       }
+    });
+
+    // checks: 72
+    test('first uses of several applications on two instances at once do not exceed the limit', async () => {
+      const { session, id: userId } = await loggedIn(scenario());
+      const parties = await Promise.all(Array.from({ length: 16 }, () => relyingParty(scenario())));
+      const requests = await Promise.all(
+        parties.map(async (party, index) => {
+          const visitor = new Visitor();
+          const { id } = await party.begin(visitor, await party.parameters('v'.repeat(43)));
+          const call = callerOf('rest', urlOf(index % 2));
+          const proceed = (answer: object) =>
+            call('authorizations.proceed', { id, ...answer }, { session, browser: visitor.browser });
+          expect((await proceed({})).data.step).toBe('consent');
+          return proceed;
+        }),
+      );
+      const replies = await Promise.all(requests.map((proceed) => proceed({ allow: true, userId })));
+      expect(replies.filter(({ status }) => status === 200)).toHaveLength(10);
+      expect(await eventsOf(stack(), userId, 'grant-created')).toHaveLength(10);
     });
 
     test('the ID token of one instance ends the session at another', async () => {
