@@ -14,6 +14,8 @@ const common = {
 const retry = CI === undefined ? 0 : 1;
 // The default reporter prints the seed; `vitest --sequence.seed=N` repeats an order.
 const shuffle = { files: false, tests: true };
+/** More than cores: many tests wait, for a time-out or a process. */
+const maxWorkers = 4;
 const units = ['test/unit/**/*.test.ts', 'test/repository/**/*.test.ts'];
 const faults = ['test/faults/**/*.test.ts'];
 /** No call may fail while instances start: other tests would take the cores, and Redis then answers too late. */
@@ -46,8 +48,7 @@ export default defineConfig({
           include: units,
           // A file must leave its process as it was.
           isolate: false,
-          // More than cores: on two, 4 workers took 30 s, and 2 took 44 s.
-          maxWorkers: 4,
+          maxWorkers,
           sequence: { shuffle, groupOrder: 0 },
         },
       },
@@ -59,9 +60,8 @@ export default defineConfig({
           retry,
           include: ['test/**/*.test.ts'],
           exclude: [...units, ...system, ...faults, ...apart, ...foreign],
-          // As above: many tests wait, for a time-out or a process.
-          maxWorkers: 4,
-          sequence: { shuffle, groupOrder: 1 },
+          maxWorkers,
+          sequence: { shuffle, groupOrder: 0 },
         },
       },
       {
@@ -71,8 +71,8 @@ export default defineConfig({
           name: 'system',
           retry,
           include: system,
-          maxWorkers: 3,
-          sequence: { shuffle, groupOrder: 2 },
+          maxWorkers,
+          sequence: { shuffle, groupOrder: 0 },
         },
       },
       {
@@ -83,9 +83,9 @@ export default defineConfig({
           include: faults,
           exclude: quiet,
           testTimeout: 900_000,
-          maxWorkers: 3,
+          maxWorkers,
           // After the others, not beside them.
-          sequence: { shuffle, groupOrder: 3 },
+          sequence: { shuffle, groupOrder: 1 },
         },
       },
       {
@@ -96,7 +96,7 @@ export default defineConfig({
           include: quiet,
           testTimeout: 900_000,
           maxWorkers: 1,
-          sequence: { shuffle, groupOrder: 4 },
+          sequence: { shuffle, groupOrder: 2 },
         },
       },
     ],

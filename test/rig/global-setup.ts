@@ -22,19 +22,23 @@ const onCluster = process.env.TEST_REDIS === 'cluster';
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   if (project.vitest.projects.every(({ name }) => name === 'unit')) return async () => undefined;
   await requireBinaries();
-  await buildClient();
-  const started = await Promise.allSettled([startMysql(), onCluster ? startRedisCluster() : startRedis()]);
+  const [mysql, redis, client] = await Promise.allSettled([
+    startMysql(),
+    onCluster ? startRedisCluster() : startRedis(),
+    buildClient(),
+  ]);
   const teardown = async () => {
-    const servers = started.filter((start) => start.status === 'fulfilled').map(({ value }) => value);
-    await Promise.all(servers.map((server: Pick<PrivateServer, 'stop'>) => server.stop()));
+    const servers = [mysql, redis].flatMap((start): Pick<PrivateServer, 'stop'>[] =>
+      start.status === 'fulfilled' ? [start.value] : [],
+    );
+    await Promise.all(servers.map((server) => server.stop()));
   };
-  const [mysql, redis] = started;
-  if (mysql.status === 'fulfilled' && redis.status === 'fulfilled') {
+  if (mysql.status === 'fulfilled' && redis.status === 'fulfilled' && client.status === 'fulfilled') {
     project.provide('mysqlUrl', mysql.value.url);
     project.provide('redisUrl', redis.value.url);
     project.provide('schema', await makeSchema(mysql.value.url));
     return teardown;
   }
   await teardown();
-  throw started.find((start) => start.status === 'rejected')?.reason;
+  throw [mysql, redis, client].find((start) => start.status === 'rejected')?.reason;
 }

@@ -35,11 +35,16 @@ const rank = ({ moduleId }: TestSpecification): number => {
   return found === -1 ? longest.length : found;
 };
 
-/** Starts the longest files first, so that no worker runs one alone at the end; others in Vitest's order. */
+/**
+ * Projects by name, so that a worker is kept for the next file, and `unit`, of short files, is last. Of a project the longest files
+ * first, so that no worker runs one alone at the end; others in Vitest's order.
+ */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
     const group = ({ project }: TestSpecification) => project.config.sequence.groupOrder;
-    return sorted.sort((a, b) => group(a) - group(b) || rank(a) - rank(b));
+    return sorted.sort(
+      (a, b) => group(a) - group(b) || a.project.name.localeCompare(b.project.name) || rank(a) - rank(b),
+    );
   }
 }
