@@ -11,7 +11,10 @@ interface Refusal {
   details?: ErrorDetails | undefined;
 }
 
-/** Converts every error of a call to the service at `url` to its class. A call aborted by its caller rejects with tRPC's own error. */
+/**
+ * Converts every error of a call to the service at `url` to its class. A call aborted by its caller rejects with tRPC's
+ * own error.
+ */
 export const errorLink =
   (url: string, watchers: ReadonlySet<Watcher>): TRPCLink<AppRouter> =>
   () =>

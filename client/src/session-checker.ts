@@ -10,9 +10,10 @@ export interface SessionCheckerOptions extends ServiceClientOptions {
 
 export interface SessionChecker {
   /**
-   * The user of a session, by the value of the cookie `auth_session` (see `sessionTokenIn`), or of an access key or token
-   * (see `bearerTokenIn`), with its `scopes` and `credential`; null if invalid. If `fresh` is true, the session was just renewed: set the cookie again, until `session.expiresAt`. Rejects like a call with
-   * ServiceError, NetworkError or TimeoutError; failures are not cached.
+   * The user of a session, by the value of the cookie `auth_session` (see `sessionTokenIn`), or of an access key or
+   * token (see `bearerTokenIn`), with its `scopes` and `credential`; null if invalid. If `fresh` is true, the session
+   * was just renewed: set the cookie again, until `session.expiresAt`. Rejects like a call, with ServiceError,
+   * NetworkError or TimeoutError; failures are not cached.
    */
   check(token: string): Promise<ServiceSessionOutput>;
   /**

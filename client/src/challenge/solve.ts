@@ -15,7 +15,7 @@ const MAX_LOAD_MS = 3000;
 
 /** Solves a challenge in a worker, else in slices. Resolves to the header Challenge-Solution. */
 export async function solve(challenge: Challenge, signal?: AbortSignal | null): Promise<string> {
-  signal?.throwIfAborted();
+  if (signal?.aborted) throw signal.reason;
   const { algorithm, challenge: hash, salt, signature, maxnumber } = challenge;
   const puzzle = { challenge: hash, salt, maxnumber };
   const number = await inWorker(puzzle, signal).catch(() => inSlices(puzzle, signal));
@@ -62,7 +62,7 @@ function inWorker(puzzle: Puzzle, signal: AbortSignal | null | undefined): Promi
 async function inSlices(puzzle: Puzzle, signal: AbortSignal | null | undefined): Promise<Solution> {
   const search = createSearch(puzzle);
   for (;;) {
-    signal?.throwIfAborted();
+    if (signal?.aborted) throw signal.reason;
     const until = performance.now() + SLICE_MS;
     while (performance.now() < until) {
       const found = search(NUMBERS);

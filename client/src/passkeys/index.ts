@@ -6,7 +6,7 @@ import {
   startRegistration,
   WebAuthnAbortService,
 } from '@simplewebauthn/browser';
-import { untilAborted } from '../aborts/until-aborted.ts';
+import { throwIfAborted, untilAborted } from '../aborts/until-aborted.ts';
 import type { Client, FinishPasskeyOutput, PasskeysFinishRegistrationOutput } from '../api.ts';
 import { signalIfUnknown } from './signals.ts';
 
@@ -126,7 +126,7 @@ type RequestOptions = PublicKeyCredentialRequestOptionsJSON;
 
 /** Browsers allow one such request at a time: the signal ends it. */
 async function inBrowser<T>(start: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  signal?.throwIfAborted();
+  throwIfAborted(signal);
   const cancel = () => WebAuthnAbortService.cancelCeremony();
   signal?.addEventListener('abort', cancel);
   try {

@@ -1,4 +1,5 @@
 import { following } from '../aborts/deadline.ts';
+import { reasonOf, throwIfAborted } from '../aborts/until-aborted.ts';
 import type { Client, UploadPartsOutput } from '../api.ts';
 import { isServiceError } from '../errors.ts';
 import { isPassing, pauseAfter } from '../retries.ts';
@@ -120,7 +121,7 @@ export async function sendInParts(
     if (!signal?.aborted) throw error;
     // Otherwise the service deletes it a day later.
     await upload.remove.mutate({ name: key.slice(key.indexOf('/') + 1) }).catch(() => undefined);
-    throw signal.reason;
+    throw reasonOf(signal);
   } finally {
     release();
   }
@@ -136,7 +137,7 @@ async function repeat<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T
       const mayPass = (isPassing(error) && !isLimited) || error instanceof UploadError;
       if (signal.aborted || !mayPass || failures + 1 === MAX_ATTEMPTS) throw error;
       await pauseAfter(error, failures, signal);
-      if (signal.aborted) throw signal.reason;
+      throwIfAborted(signal);
     }
   }
 }

@@ -1,4 +1,5 @@
 import { within } from '../aborts/deadline.ts';
+import { reasonOf, throwIfAborted } from '../aborts/until-aborted.ts';
 import { NetworkError, TimeoutError } from '../errors.ts';
 
 /** The storage refused the file: the URL has expired, or the file changed during the upload. */
@@ -34,7 +35,7 @@ type Send = (address: string, bytes: Blob, options: SendOptions) => Promise<numb
 /** In browsers only XMLHttpRequest reports upload progress. */
 const sendWithProgress: Send = (address, bytes, { ms, onSent, signal }) =>
   new Promise((resolve, reject) => {
-    if (signal?.aborted) throw signal.reason;
+    throwIfAborted(signal);
     const request = new XMLHttpRequest();
     const abort = () => request.abort();
     request.open('PUT', address);
@@ -44,7 +45,7 @@ const sendWithProgress: Send = (address, bytes, { ms, onSent, signal }) =>
     request.onload = () => resolve(request.status);
     request.onerror = () => reject(new NetworkError('The file could not be sent'));
     request.ontimeout = () => reject(new TimeoutError('The file could not be sent in time'));
-    request.onabort = () => reject(signal?.reason);
+    request.onabort = () => reject(reasonOf(signal));
     request.onloadend = () => signal?.removeEventListener('abort', abort);
     signal?.addEventListener('abort', abort);
     request.send(bytes);
@@ -57,7 +58,7 @@ const sendByFetch: Send = (address, bytes, { ms, fetch = globalThis.fetch, signa
     await response.body?.cancel();
     return response.status;
   }).catch((error: unknown) => {
-    if (ofCaller?.aborted) throw ofCaller.reason;
+    throwIfAborted(ofCaller);
     const origin = error instanceof Error ? { cause: error } : {};
     throw origin.cause?.name === 'TimeoutError'
       ? new TimeoutError('The file could not be sent in time', origin)

@@ -1,4 +1,4 @@
-import { untilAborted } from '../aborts/until-aborted.ts';
+import { throwIfAborted, untilAborted } from '../aborts/until-aborted.ts';
 import { isServiceError } from '../errors.ts';
 import { sendInParts, type UploadClient, type UploadedFile, type UploadOptions } from './parts.ts';
 import { send } from './send.ts';
@@ -8,9 +8,9 @@ export { UploadError } from './send.ts';
 
 /**
  * Uploads a file directly to the storage: requests a URL, sends the file there, and lets the service check it. A file
- * above 100 MB is sent in parts, four at once, each again after a lost connection. Rejects with ServiceError if the
- * service refuses (no session, type or size not allowed), UploadError if the storage does, and NetworkError or TimeoutError
- * if no response arrives.
+ * above 100 MB is sent in parts, four at once; a part is sent again after a lost connection. Rejects with ServiceError
+ * if the service refuses (no session, type or size not allowed), UploadError if the storage does, and NetworkError or
+ * TimeoutError if no response arrives.
  */
 export const uploadFile = (client: UploadClient, file: File, options: UploadOptions = {}): Promise<UploadedFile> =>
   untilAborted(options.signal, (call) => upload(client, file, options, call));
@@ -29,7 +29,7 @@ async function upload(
     { filename: name, contentType: type, size: total, visibility },
     call,
   );
-  signal?.throwIfAborted();
+  throwIfAborted(signal);
   if (parts) {
     onStart?.({ key, url: publicUrl, name, type, size: total, lastModified });
     return sendInParts(client, file, { key, url: publicUrl, ...parts, stored: [] }, options);
@@ -42,7 +42,7 @@ async function upload(
   return { key, url: publicUrl, contentType, size };
 }
 
-/** Undefined if there is nothing to resume. An upload that was completed before the page knew is complete. */
+/** Undefined if there is nothing to resume. Also finds an upload that was completed without the page learning of it. */
 async function resume(
   client: UploadClient,
   file: File,

@@ -42,9 +42,10 @@ test('a call aborted by its caller rejects, beside another call of its tick', as
   expect(signals.filter((signal) => signal?.aborted)).toHaveLength(1);
 });
 
-test('calls and uploads work, and time out, without AbortSignal.any and AbortSignal.timeout', async () => {
+test('calls and uploads work, time out and end, without AbortSignal.any, AbortSignal.timeout and throwIfAborted', async () => {
   vi.spyOn(AbortSignal, 'any').mockImplementation(missing);
   vi.spyOn(AbortSignal, 'timeout').mockImplementation(missing);
+  vi.spyOn(AbortSignal.prototype, 'throwIfAborted').mockImplementation(missing);
   const quick = createClient({ url, fetch: async () => Response.json({ result: { data: { data: [] } } }) });
   await expect(quick.users.list.query({})).resolves.toEqual({ data: [] });
 
@@ -60,6 +61,13 @@ test('calls and uploads work, and time out, without AbortSignal.any and AbortSig
   for (const client of [declaring(300), declaring(300, { size: 5, count: 1 })])
     await expect(uploadFile(client, file, { signal, fetch: stored })).resolves.toMatchObject({ key: 'uploads/x' });
   await expect(uploadFile(declaring(0), file, { signal, fetch })).rejects.toBeInstanceOf(TimeoutError);
+
+  // Nor have signals a reason there.
+  const stopped = new AbortController();
+  stopped.abort();
+  vi.spyOn(stopped.signal, 'reason', 'get').mockReturnValue(undefined);
+  const aborted = uploadFile(declaring(300), file, { signal: stopped.signal, fetch: stored });
+  await expect(aborted).rejects.toMatchObject({ name: 'AbortError' });
 });
 
 test('an answer whose body does not end times out', async () => {
