@@ -47,7 +47,10 @@ export function refusalIn(error: unknown): Refusal {
 const keyOf = (code: ErrorCode): string =>
   code === 'REAUTHENTICATION_REQUIRED' && isActing() ? 'common.rules.impersonation' : `common.codes.${code}`;
 
-/** The text of a broken rule in the language of the page, with the limit from the service's message. Unknown rules keep that message. */
+/**
+ * The text of a broken rule in the language of the page, with the limit from the service's message. Unknown rules keep
+ * that message.
+ */
 function sentenceOf({ rule, message }: { rule: string; message: string }): string {
   const [limit] = message.match(/\d+/) ?? [];
   return textIfAny(text, `common.rules.${rule}`, limit === undefined ? {} : { limit: Number(limit) }) ?? message;

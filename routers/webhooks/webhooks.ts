@@ -22,7 +22,7 @@ const existing = (id: z.ZodString, what: string) =>
 
 const ofWebhook = z.object({ id: existing(webhookId, 'webhook') });
 
-/** A receiver and its subscription. `Url` is checked by the sender. */
+/** A receiver and its subscription. `url` is checked by the sender. */
 const given = {
   url: z.string().max(2048).meta({
     description: 'https, without user, password and fragment; its host must have a public address',
@@ -73,7 +73,7 @@ const toListed = ({ disabledBy, failingSince, createdAt, ...row }: ListedWebhook
 const delivery = z
   .object({
     id: deliveryId,
-    number: z.int().meta({ description: 'Of the event in the stream' }),
+    number: z.int().meta({ description: 'The number of the event in the stream' }),
     type: z.string(),
     state: z.enum(['waiting', 'delivered', 'failed']),
     attempts: z.int().meta({ description: 'Tries so far' }),
@@ -180,7 +180,7 @@ export const webhooks = router({
       z.object({
         success: z.boolean().meta({ description: 'Whether the receiver answered 2xx' }),
         status: z.int().optional(),
-        error: z.string().optional().meta({ description: 'As of a delivery' }),
+        error: z.string().optional().meta({ description: 'The same values as `error` of a delivery' }),
         answer: z.string().optional().meta({ description: 'The first 1000 characters of the response' }),
         durationMs: z.int(),
       }),

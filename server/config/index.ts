@@ -38,13 +38,8 @@ export type { RedisNode, RedisSentinel } from './redis.ts';
 export { type ImageSizes, isServiceName, type Rate } from './values.ts';
 
 /**
- * Parses the environment once; nothing else reads it. `parseConfig` reports every problem together. Outside production
- * unconfigured parts are embedded (design/parts.md).
- */
-
-/**
- * Of the service: its paths begin at the root. Of the storage: minio would drop a path, but a signature covers the path
- * that the storage receives.
+ * A URL without a path. The service's paths begin at the root; minio would drop a path of the storage, which the
+ * signature covers.
  */
 const rootAddress = () =>
   baseAddress().refine((text) => (URL.parse(text)?.pathname ?? '/') === '/', 'must have no path');
@@ -194,7 +189,7 @@ export function parseConfig(environment: Environment) {
       ),
     );
     if (!s3.every(isMissing)) {
-      problems.push(...s3.filter(isMissing).map((name) => `${name} is missing: the others of S3 need it`));
+      problems.push(...s3.filter(isMissing).map((name) => `${name} is missing: S3 needs ${s3.join(', ')}`));
     }
   }
   problems.push(...contradictions(env));
@@ -254,9 +249,7 @@ function contradictions(env: Environment): string[] {
     ...(registration !== 'domains' && hasDomains
       ? [`REGISTRATION_DOMAINS requires REGISTRATION=domains, but REGISTRATION is ${registration}`]
       : []),
-    ...(env['SCAN_DOWN'] && !env['SCAN_URL']
-      ? ['SCAN_URL is missing: SCAN_DOWN says what holds while it is down']
-      : []),
+    ...(env['SCAN_DOWN'] && !env['SCAN_URL'] ? ['SCAN_URL is missing: SCAN_DOWN applies only to a scanner'] : []),
     ...termsProblems(env),
   ];
 }

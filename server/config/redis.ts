@@ -41,7 +41,7 @@ export const redisUrl = z.string().transform((text, { addIssue }) => {
   if (!URL.canParse(url) || (others.length > 0 && !cluster)) {
     addIssue('must be an address that starts with redis:// or rediss://, or several hosts: redis://a:6379,b:6379');
   } else if (!canDecode(new URL(url))) {
-    addIssue('has a % in user or password that is no escape: %25');
+    addIssue('has a % in user, password or database that is not an escape: write %25');
   } else if (cluster && new URL(url).search) {
     addIssue('must have no parameters: several hosts are a Redis Cluster');
   } else if (cluster && !/^\/?0?$/.test(new URL(url).pathname)) {

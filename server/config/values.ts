@@ -36,10 +36,10 @@ export function addressPerHost(text: string): string[] {
 }
 
 const sslModes = ['DISABLED', 'REQUIRED', 'VERIFY_CA', 'VERIFY_IDENTITY'] as const;
-/** The names of MySQL's own clients. REQUIRED encrypts, but verifies no certificate. */
+/** The modes as MySQL's own clients name them. REQUIRED encrypts, but verifies no certificate. */
 export type SslMode = (typeof sslModes)[number];
 
-/** True if `decodeURIComponent` can decode user and password. */
+/** True if `decodeURIComponent` can decode user, password and database. */
 export function canDecode({ username, password, pathname }: URL): boolean {
   try {
     for (const text of [username, password, pathname]) decodeURIComponent(text);
@@ -64,7 +64,8 @@ export const databaseAddress = z.string().superRefine((text, context) => {
   else if (urls.some((url) => (url?.pathname.length ?? 0) < 2)) report('must name a database: mysql://…/accounts');
   else if (urls.some((url) => [...(url?.searchParams.keys() ?? [])].some((name) => name !== 'ssl-mode')))
     report('has a parameter other than ssl-mode');
-  else if (!urls.every((url) => url && canDecode(url))) report('has a % in user or password that is no escape: %25');
+  else if (!urls.every((url) => url && canDecode(url)))
+    report('has a % in user, password or database that is not an escape: write %25');
   else if (!isSslMode(sslModeOf(text))) report(`has an ssl-mode other than ${sslModes.join(', ')}`);
   // mysql2 would compare the certificate with `localhost`.
   else if (
@@ -141,7 +142,7 @@ export const secrets = z
   .string()
   .transform(secretsIn)
   .refine((list) => list.every((secret) => secret.length >= 32), {
-    error: 'must have at least 32 characters, and so must each of several that are separated by commas',
+    error: 'must have at least 32 characters; if there are several, separated by commas, each must',
   });
 
 export const origins = z

@@ -119,8 +119,8 @@ export function isAskedOnOurPages(ctx: Context, config: OurOrigins): boolean {
 const frames = ['iframe', 'frame', 'embed', 'object', 'fencedframe'];
 
 /**
- * How a browser loads the address: as a page, in a frame, or as a part of a page (a picture, a call). Pages of other sites can
- * do all three; their visitors do not see the last two. `page` for other clients.
+ * How a browser loads the address: as a page, in a frame, or as a part of a page (a picture, a call). A page of another
+ * site can do all three; its visitor does not see the last two. Clients other than browsers count as `page`.
  */
 export function loadOf(ctx: Context): 'page' | 'frame' | 'part' {
   const destination = ctx.get('Sec-Fetch-Dest');

@@ -1,5 +1,6 @@
 /**
- * A list of SHA-1 hashes in a file that is read, never loaded: two reads of the page cache a lookup (docs/design/credentials.md).
+ * A list of SHA-1 hashes in a file that is never loaded: a lookup makes two reads, from the page cache
+ * (docs/design/credentials.md).
  *
  * Header (32 bytes): magic, version, bits of a prefix, bytes of an entry, 4 of padding, number of entries. Then the
  * entries, ascending: the 32 bits after the first 20. Then, for each of the 2^20 prefixes and their end, the index of its
@@ -75,7 +76,7 @@ function countIn(file: number): number {
   const count = isWhole ? Number(header.readBigUInt64LE(24)) : 0;
   const size = HEADER_BYTES + count * ENTRY_BYTES + (PREFIXES + 1) * INDEX_BYTES;
   if (!isWhole || !header.equals(headerOf(count)) || fstatSync(file).size !== size) {
-    throw new Error('it is no list of hashes, not of this version, or not complete');
+    throw new Error('not a list of hashes, of another version, or incomplete');
   }
   return count;
 }

@@ -26,7 +26,7 @@ import { MAX_ASSERTION_SECONDS } from './short-lived.ts';
 const MINUTE = 60;
 const DAY = 24 * 60 * MINUTE;
 
-/** Of a request under way. */
+/** Who sent a request. */
 export interface Sender {
   /** The browser that sends it, from its cookie. */
   browser: string;
@@ -59,7 +59,7 @@ export async function createProvider({ issuer, keys, users, senderOf, log, ...ne
     invalidRequest: (message) => new errors.InvalidRequest(message),
   };
 
-  /** What an access token for a resource is: the API of this service gets opaque ones, which end at once. */
+  /** What an access token for a resource is: the API of this service gets opaque ones, which can be revoked at once. */
   const resourceServer = ({ params }: KoaContextWithOIDC['oidc'], client: Client, resource: string) => {
     if (resource !== issuer && !resourcesOf(client).includes(resource)) throw new errors.InvalidTarget();
     const scopes = resourceScopesOf(client);
@@ -229,7 +229,7 @@ function authorizePage(id: string, locales: unknown): string {
 
 const audienceOf = (token: object): unknown => ('aud' in token ? token.aud : undefined);
 
-/** The library's metadata has modes that it refuses to every client, and no setting for them. */
+/** The library also advertises modes that it refuses to every client. It has no setting for them. */
 async function withResponseModes(ctx: KoaContextWithOIDC, next: () => Promise<void>): Promise<void> {
   await next();
   if (ctx.oidc?.route === 'discovery')

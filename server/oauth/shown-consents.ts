@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { hashOf } from '../lib/random-token.ts';
 import type { KeyValueStore } from '../parts/key-value/contract.ts';
 
-/** The life of an authorization request; a device code has less. */
+/** The life of an authorization request; a device code lives shorter. */
 const LIFE_MS = 30 * 60_000;
 
 /** The question for consent to one request. */

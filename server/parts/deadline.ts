@@ -6,7 +6,10 @@ const BACKOFF_MS = { first: 10, longest: 300 };
 /** How many servers may refuse a transaction before it fails. */
 const MAX_MOVES = 3;
 
-/** A deadline is this many short timers: a time in which the event loop was blocked counts as one, so replies that arrived in it are read. */
+/**
+ * A deadline is this many short timers. A time in which the event loop was blocked counts as one of them, so replies
+ * that arrived meanwhile are read.
+ */
 const TICKS = 5;
 
 interface Deadline {

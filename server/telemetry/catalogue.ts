@@ -78,7 +78,7 @@ export const gauges = {
   account_uploads_quarantined: { help: 'Files in quarantine', across: 'max' },
   account_removals_due: { help: 'Deleted users with a removal that is due or in progress', across: 'max' },
   account_removals_oldest_age_seconds: {
-    help: 'Time since the oldest of these became due; 0 without one',
+    help: 'Time since the oldest due removal of a user became due; 0 without one',
     across: 'max',
   },
   account_events_lag_seconds: {

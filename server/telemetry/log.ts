@@ -109,7 +109,7 @@ function standardOutput(production: boolean): DestinationStream {
   destination.on('write', () => {
     isFailing = false;
   });
-  // When the process ends pino writes the rest and retries forever on any error. This makes one attempt before it.
+  // When the process ends pino writes the rest and retries forever on any error. This makes one attempt before that.
   process.prependListener('exit', () => {
     Object.assign(destination, { sync: true }).flush();
     if (isFailing) destination.destroy();

@@ -32,7 +32,10 @@ export function readTexts(ownDir: string | undefined): Texts {
   return Object.fromEntries(entries) as Record<Language, TextsOf>;
 }
 
-/** The texts of a configuration: a provider without a name of its own is called single sign-on, the embedded one the test provider. */
+/**
+ * The texts of a configuration: a provider without a name of its own is called single sign-on, the embedded one the test
+ * provider.
+ */
 export function textsOf({ textsDir, embeddedProvider }: Pick<Config, 'textsDir' | 'embeddedProvider'>): Texts {
   const texts = readTexts(textsDir);
   if (!embeddedProvider) return texts;

@@ -197,7 +197,10 @@ export function createUploads(
         .catch((err: unknown) => log.warn({ err, key: objectKey }, 'the deletion of an upload is retried later'));
     },
 
-    /** A presigned address to read an upload of the user; without a user, of anybody. NOT_FOUND, UPLOAD_PENDING, UPLOAD_QUARANTINED. */
+    /**
+     * A presigned address to read an upload of the user; without a user, of anybody. NOT_FOUND, UPLOAD_PENDING,
+     * UPLOAD_QUARANTINED.
+     */
     async address(name: string, options: AddressOptions, userId?: string): Promise<FileAddress> {
       const keys = keysOf(name);
       return addressOf(userId === undefined ? await require(...keys) : await requireOwn(userId, ...keys), options);

@@ -1,6 +1,6 @@
 /*
- * Files that are sent in parts. The row names the storage's id of the file: it is empty before the storage is asked for one,
- * so that after a crash, too, it is known that parts may be there.
+ * Uploads in parts. The row holds the storage's id of the multipart upload. It is empty while the storage is asked for
+ * one, so that parts are looked for after a crash too.
  */
 
 import type { UploadState } from '../../entities/index.ts';
@@ -65,7 +65,7 @@ export function createParts({ objects, records, leases }: Parts) {
       const id = await objects.startParts(sentTo(upload), contentType);
       if (await records.nameParts(objectKey, id)) return id;
     }
-    // A concurrent call was faster, and what was started here is deleted with the rest; or the file is being deleted.
+    // Another call was faster: what was started here is deleted with the rest. Or the file is being deleted.
     const current = await records.find(objectKey);
     if (current?.scan === 'looking') throw complete();
     if (current?.multipartId && isOpen(current.state)) return current.multipartId;
@@ -119,7 +119,7 @@ export function createParts({ objects, records, leases }: Parts) {
     async finish(upload: UploadRecord): Promise<void> {
       await objects.deleteParts(sentTo(upload));
       const whole = { ...upload, multipartId: null };
-      // `confirm` has scheduled the look of the scanner; it may be under way.
+      // `confirm` has scheduled the scan, which may be running.
       if (upload.state === 'pending')
         return leases.bringForward(whole, Math.max(LEASE_MS, msUntilNextLook(whole)), { multipart_id: null });
       await leases.postpone(whole, Math.max(0, msUntilNextCheck(whole)), { multipart_id: null });

@@ -142,7 +142,7 @@ test('a profile change started before a reset and continued after it changes not
   expect(await stack.database('select name from users where id = ?', [id])).toEqual([{ name }]);
 });
 
-test('a login that checked the old password before a reset leaves no language', async () => {
+test('a login that checked the old password before a reset does not store its language', async () => {
   const { id, email, password } = await verified({ stack, call });
   await stack.database("update users set browser_language = 'fr' where id = ?", [id]);
   const headers = { 'accept-language': 'de' };
@@ -154,7 +154,7 @@ test('a login that checked the old password before a reset leaves no language', 
   ]);
 });
 
-test('a first password that waits for another one does not replace it without it', async () => {
+test('a first password does not replace one that a concurrent request has set', async () => {
   const { id, session } = await loggedIn({ stack, call });
   await stack.database('update users set password_hash = null where id = ?', [id]);
   const other = hashOf('Difference-Engine-3', 1000);

@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { isSampled } from './sampling.ts';
 
 /**
- * `node test/mutation/sample.ts COMMIT [SHARE] [SEED] [FOLDERS] [TEST_FILES]`: plants a random share (0.05, or a part of all, such as 0.25-0.5) of the faults that
- * Stryker knows for the lines added or changed since a commit. Folders, and patterns of test files, have commas between them.
+ * `node test/mutation/sample.ts COMMIT [SHARE] [SEED] [FOLDERS] [TEST_FILES]`: plants a random share (0.05, or a part of
+ * all, such as 0.25-0.5) of the faults that Stryker knows for the lines added or changed since a commit. Folders, and
+ * patterns of test files, have commas between them.
  */
 const FOLDERS = 'server/accounts/,server/limits/,server/uploads/,server/http/,routers/';
 /** A busy machine must kill no mutant by its time limit. */

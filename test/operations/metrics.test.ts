@@ -67,7 +67,7 @@ describe.each(stackNames)('on %s parts', (name: StackName) => {
     expect(samples).toContainEqual({ name: 'account_scanner_up', labels: {}, value: 1 });
   });
 
-  test('a malformed target is refused like everywhere, and counted', async () => {
+  test('a malformed request target is refused like any bad request, and counted', async () => {
     const before = await requests({ method: 'GET', route: '(none)', status: '400' });
     const socket = connect(Number(new URL(stack.url).port), '127.0.0.1');
     socket.write('GET http://[::/ HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n');

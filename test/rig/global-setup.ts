@@ -18,7 +18,10 @@ declare module 'vitest' {
 /** With TEST_REDIS=cluster all stacks share one Redis Cluster: for files that run sequentially. */
 const onCluster = process.env.TEST_REDIS === 'cluster';
 
-/** Nothing for units alone. Otherwise builds the client and starts one MySQL and one Redis for the run: each stack has its own database in both. */
+/**
+ * Starts one MySQL and one Redis for the run and builds the client; does nothing if only unit tests run. Each stack has
+ * its own database in both.
+ */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   if (project.vitest.projects.every(({ name }) => name === 'unit')) return async () => undefined;
   await requireBinaries();

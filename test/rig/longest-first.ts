@@ -1,6 +1,6 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** By their duration, which the reporter prints: a browser or whole processes weigh more than the file size. */
+/** By measured duration, as the reporter prints it: file size says little about tests with browsers or processes. */
 const longest = [
   'test/faults/procedures',
   'test/faults/changes',
@@ -36,8 +36,8 @@ const rank = ({ moduleId }: TestSpecification): number => {
 };
 
 /**
- * Projects by name, so that a worker is kept for the next file, and `unit`, of short files, is last. Of a project the longest files
- * first, so that no worker runs one alone at the end; others in Vitest's order.
+ * Sorts by group, then by project: a worker is kept for files of one project, and `unit`, with short files, is last. In
+ * a project the longest files come first, so that no worker runs one alone at the end; others keep Vitest's order.
  */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -16,7 +16,10 @@ interface Props {
   about: readonly string[];
 }
 
-/** How hard the password is to guess. The estimate is the service's, made in a worker. It is loaded when the field gets the focus: it is large. */
+/**
+ * How hard the password is to guess. The estimate is the service's, made in a worker. It is loaded when the field gets
+ * the focus: it is large.
+ */
 function Meter({ password, isEntered, about }: Props) {
   const [score, setScore] = useState<Score>();
   const worker = useRef<Worker>(undefined);

@@ -8,7 +8,7 @@ interface LoggedIn {
   user: { name: string; email: string };
 }
 
-/** Logs in and goes on, or to `next`. If a second factor is required, goes to the second step with the accepted methods. */
+/** Logs in, then leads to `next` or to where the login began; to the second step if a second factor is required. */
 export async function enter(logIn: () => Promise<LoggedIn>, next?: string): Promise<void> {
   try {
     const { user } = await logIn();

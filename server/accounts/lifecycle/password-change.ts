@@ -82,8 +82,8 @@ export const createPasswordChange = ({
 
   return {
     /**
-     * Sets a new password and rotates this session. VALIDATION_FAILED if it equals the current one; UNAUTHENTICATED if the session has ended since, even by a
-     * concurrent change.
+     * Sets a new password and rotates this session. VALIDATION_FAILED if it equals the current one; UNAUTHENTICATED if
+     * the session has ended since, even by a concurrent change.
      */
     async changePassword(
       own: OwnSession,
@@ -100,7 +100,7 @@ export const createPasswordChange = ({
         database.transaction(async (em, tables) => {
           const user = await lockUser(em, { id: userId });
           if (user?.sessionEpoch !== sessionEpoch) throw new ServiceError('UNAUTHENTICATED');
-          // It was found by an address that may have changed.
+          // The check before looked the user up by address, which may have changed, or a password was set since.
           if (currentPassword === undefined && user.hasPassword)
             throw new ServiceError('VALIDATION_FAILED', currentIsRequired);
           // A first password is proven if all login methods of the account are.

@@ -133,7 +133,8 @@ export const createRegistration = ({
 
     /**
      * Creates an account by an invitation, once; address and password are proven. Replaces an unverified account.
-     * REGISTRATION_CLOSED; VALIDATION_FAILED; INVALID_TOKEN, even if of another address; EMAIL_TAKEN, even if blocked; FIELD_TAKEN.
+     * REGISTRATION_CLOSED; VALIDATION_FAILED; INVALID_TOKEN, even if of another address; EMAIL_TAKEN, even if blocked;
+     * FIELD_TAKEN.
      */
     async registerInvited(
       { name, email, password, fields = {}, ...terms }: Registrant,

@@ -104,8 +104,8 @@ export const createKnownDevices = ({ database, activity, secrets, outbox }: Part
   };
 
   /**
-   * A device by its cookie; a new one without. Whether its mark of the user is valid and current, and the cookie
-   * unchanged and with a current mark.
+   * The device of a cookie, or a new one. `isKnown`: the cookie has a valid mark of the user; `isCurrent`: one of the
+   * current generation. `unmarked`: the cookie as it is; `marked`: with a current mark.
    */
   const deviceOf = (cookie: string | undefined, owner: DeviceOwner) => {
     const [deviceId = newToken(), ...marks] = cookie?.split('.') ?? [];

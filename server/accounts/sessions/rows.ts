@@ -35,7 +35,7 @@ const MAX_LISTED = 100;
 const HOUR_MS = 60 * 60_000;
 /** Sensitive changes need a session in which a credential was given within this time. */
 const RECENT_MS = 10 * 60_000;
-/** A password was given in a session that is not older. */
+/** The maximum age of a password login that counts as fresh. */
 const FRESH_LOGIN_MS = 5 * 60_000;
 
 /** The public fields of a session. Times in milliseconds since 1970. */
@@ -324,7 +324,7 @@ export const createSessionRows = (
           .where('id', '=', id)
           .executeTakeFirst(),
       );
-      // Without a code no login of a user with an app gets a session, and a new app ends the other sessions.
+      // A user with an app gets no session without a code, and a new app ends the other sessions.
       return row && { at: Number(row.at), isMultiFactor: row.method === 'passkey' || row.hasApp !== 0 };
     },
 

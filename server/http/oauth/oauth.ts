@@ -28,7 +28,7 @@ export function oauth(
     if (endpoint === routes.end_session) return ['GET', 'POST'].includes(ctx.method) ? toLogoutPage(ctx) : next();
     if (ctx.method === 'POST' && endpoint === routes.authorization) return repeatAsGet(ctx);
     const address = clientAddress(req.socket.remoteAddress, ctx.get('X-Forwarded-For'), config.trustedProxies);
-    // Not frames: they renew a login silently. Each start counts for the visitor's address.
+    // Frames are allowed: applications renew a login silently in them. Each start counts for the visitor's address.
     if (endpoint === routes.authorization && loadOf(ctx) === 'part' && !isAskedOnOurPages(ctx, config))
       throw new ServiceError('ORIGIN_MISMATCH');
     if (isStart(ctx.path)) await limits.enforce('authorizationStart', address);

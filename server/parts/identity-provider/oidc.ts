@@ -49,7 +49,8 @@ export function oidcProvider(client: IdentityProviderClient): OpenedProvider {
 }
 
 /**
- * Google confirms an address of another host once, when its account is made; the address may have another owner since.
+ * Google verifies an address that it does not host only once, when the Google account is created. The address may have
+ * another owner since.
  * https://developers.google.com/identity/gsi/web/guides/verify-google-id-token
  */
 export const isHostedBy = (

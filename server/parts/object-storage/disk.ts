@@ -16,8 +16,8 @@ interface Options {
 }
 
 /**
- * The embedded form: files in DATA_DIR/objects. A file appears whole or not at all and never replaces another. Drafts
- * left by a crash are deleted at start.
+ * The embedded form: files in DATA_DIR/objects. A file appears whole or not at all. Only a copy replaces
+ * another file. Drafts left by a crash are deleted at start.
  */
 export function diskStorage({ dataDir, appUrl, secrets }: Options): ObjectStorage {
   const addresses = diskAddresses({ appUrl, secrets });

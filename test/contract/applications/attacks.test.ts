@@ -55,7 +55,7 @@ onBothStacks((stack, name) => {
     expect(calls).toBe(0);
   });
 
-  test('a request that another site loads as a part of its page is refused, in a frame or as a page it is not', async () => {
+  test('a request that another site loads as a part of its page is refused; in a frame or as a page it is accepted', async () => {
     const party = await relyingParty(scenario());
     const known = { client_id: party.id, response_type: 'code', ...(await party.parameters(VERIFIER)) };
     const url = party.at(`/oauth/authorize?${new URLSearchParams(known as Record<string, string>)}`);

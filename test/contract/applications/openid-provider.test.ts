@@ -412,7 +412,7 @@ onBothStacks((stack) => {
     });
   });
 
-  test('of fifty grants to an application those end first that nobody can use', async () => {
+  test('past fifty grants to an application, the ones that nobody can use end first', async () => {
     const party = await relyingParty(scenario());
     const user = await loggedIn(scenario());
     const offline = { scope: 'openid offline_access', prompt: 'consent' };
@@ -577,7 +577,7 @@ onBothStacks((stack) => {
       expect(await refused(client.clientCredentialsGrant(service.config, forItself))).toBe('invalid_scope');
     });
 
-    test('and a grant has room for them, however often those of the application change', async () => {
+    test("a grant has room for its scopes, however often the application's change", async () => {
       const party = await relyingParty(scenario(), { resources: [API], trusted: true });
       const { session } = await loggedIn(scenario());
       for (const letter of ['a', 'b']) {
@@ -604,7 +604,7 @@ onBothStacks((stack) => {
       expect(await grant(next)).toBeDefined();
     });
 
-    test('those of a service end with it', async () => {
+    test('a client credentials token ends with its application', async () => {
       const fields = { ...withApi, kind: 'service', redirectUris: [], tokenFormat: 'opaque' };
       const service = await relyingParty(scenario(), fields);
       const api = await relyingParty(scenario(), { kind: 'service', redirectUris: [], scopes: [], resources: [API] });

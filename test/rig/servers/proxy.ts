@@ -148,7 +148,7 @@ export const startSlowProxy = (target: number, ms: number): Promise<Proxy> =>
     pipeline(upstream, later(ms), client, () => upstream.destroy());
   });
 
-/** Forwards bytes; in the client's, `from` becomes `to`, which is not longer. */
+/** Forwards bytes. In those of the client, `from` is replaced by `to`, which must not be longer. */
 export const startRewritingProxy = (target: number, { from, to }: { from: string; to: string }): Promise<Proxy> =>
   startProxy(target, (client, upstream) => {
     const rewrite = new Transform({

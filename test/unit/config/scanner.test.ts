@@ -26,7 +26,7 @@ test.each([
   [{ SCAN_URL: 'clamd://host/path' }, /SCAN_URL must look like/],
   [{ SCAN_URL: 'https://host/#a' }, /SCAN_URL must have no fragment/],
   [{ SCAN_URL: 'clamd://host', SCAN_DOWN: 'refuse' }, /SCAN_DOWN/],
-  [{ SCAN_DOWN: 'allow' }, /SCAN_URL is missing: SCAN_DOWN says what holds while it is down/],
+  [{ SCAN_DOWN: 'allow' }, /SCAN_URL is missing: SCAN_DOWN applies only to a scanner/],
   [{ ...production, SCAN_URL: 'http://scan.internal/' }, /SCAN_URL must start with https:\/\//],
 ])('%j is refused', (env, message) => {
   expect(() => parseConfig(env)).toThrow(message);

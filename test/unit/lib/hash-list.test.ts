@@ -80,12 +80,12 @@ test('a file that is cut off, of another version, or another file is not opened'
   list.close();
   const bytes = readFileSync(path);
   truncateSync(path, bytes.length - 1);
-  expect(() => openHashList(path)).toThrow('not complete');
+  expect(() => openHashList(path)).toThrow('incomplete');
   bytes.writeUInt32LE(2, 8);
   writeFileSync(path, bytes);
-  expect(() => openHashList(path)).toThrow('not of this version');
+  expect(() => openHashList(path)).toThrow('of another version');
   writeFileSync(path, 'short');
-  expect(() => openHashList(path)).toThrow('no list of hashes');
+  expect(() => openHashList(path)).toThrow('not a list of hashes');
 });
 
 test('a damaged table is an error, not an answer', async () => {

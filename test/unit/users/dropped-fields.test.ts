@@ -14,7 +14,7 @@ afterAll(() => database.close());
 
 const idOf = (n: number) => `user_${String(n).padStart(4, '0')}`;
 
-test('a field is dropped of all users, and no statement reads more of them than a page', async () => {
+test('a field is dropped from all users, and no statement reads more than a page of them', async () => {
   const withField = [3, 700, 1200];
   const users = Array.from({ length: 1201 }, (_, n) => ({
     id: idOf(n),
