@@ -84,6 +84,7 @@ export const costlyHashes: Record<string, string> = {
     '$argon2id$v=19$m=2048,t=1,p=255$3zEtnRp7bSH+vO43YBHyCA$KdraK4y08ZbB5WgIp6mIyeVCvM5q0ULUTTHVAW5yse0',
   'the memory of scrypt': '$scrypt$ln=19,r=8,p=1$AIDwHkPoPWcMwfi/F8I4Zw$12+fhut/EjD3+6dHBfp2R3YoaHsOBVYz4L+EDtvG95s',
   'the lanes of scrypt': '$scrypt$ln=14,r=8,p=1000$AIDwHkPoPWcMwfi/F8I4Zw$12+fhut/EjD3+6dHBfp2R3YoaHsOBVYz4L+EDtvG95s',
+  'all work of scrypt': '$scrypt$ln=18,r=8,p=3$AIDwHkPoPWcMwfi/F8I4Zw$12+fhut/EjD3+6dHBfp2R3YoaHsOBVYz4L+EDtvG95s',
   'the blocks of scrypt':
     '$scrypt$ln=1,r=1048576,p=2$AIDwHkPoPWcMwfi/F8I4Zw$12+fhut/EjD3+6dHBfp2R3YoaHsOBVYz4L+EDtvG95s',
   'the lanes of scrypt with hardly a round':
@@ -105,6 +106,7 @@ export const costlyHashes: Record<string, string> = {
 
 /** Hashes just within the bounds, at almost no cost to parse. */
 export const dearHashes: Record<string, string> = {
+  bcrypt: '$2b$14$.cFKwHxejlcpG3SsFYuepuEl1C.MkZfQ8H5Q7pWK4K6EOd4Bq.aFq',
   argon2: '$argon2id$v=19$m=262144,t=4,p=1$3zEtnRp7bSH+vO43YBHyCA$KdraK4y08ZbB5WgIp6mIyeVCvM5q0ULUTTHVAW5yse0',
   'the lanes of argon2, and the least memory for them':
     '$argon2id$v=19$m=128,t=1,p=16$3zEtnRp7bSH+vO43YBHyCA$KdraK4y08ZbB5WgIp6mIyeVCvM5q0ULUTTHVAW5yse0',
@@ -117,6 +119,8 @@ export const dearHashes: Record<string, string> = {
     '$pbkdf2-sha256$5000000$SWU35ecF1zm/VYEcvzdNJg==$31MudlHfx763mvpL+ZJU/etLgu2qFt0NpX+xyK0f8MCxOagc5N5+LCLQ/lUx8PJA6+eflW/eRQcnqGR7L8qb7w==',
   'PBKDF2 with SHA-512':
     '$pbkdf2-sha512$3333333$SWU35ecF1zm/VYEcvzdNJg==$31MudlHfx763mvpL+ZJU/etLgu2qFt0NpX+xyK0f8MCxOagc5N5+LCLQ/lUx8PJA6+eflW/eRQcnqGR7L8qb7w==',
+  'the fewest rounds of sha512-crypt':
+    '$6$rounds=1000$sa.t/4$Y0zv8kBdDA1QMSZt2tP.qjnDt1QqwY2eW/IHTPg4viDk6XBleZWxO7O8DalSz5Z9ppMUd3jC0NI/iDx9LheNs/',
   'sha512-crypt':
     '$6$rounds=1000000$sa.t/4$Y0zv8kBdDA1QMSZt2tP.qjnDt1QqwY2eW/IHTPg4viDk6XBleZWxO7O8DalSz5Z9ppMUd3jC0NI/iDx9LheNs/',
 };
