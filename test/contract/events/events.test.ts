@@ -412,10 +412,16 @@ everywhere(
         [{ after: 0, limit: 0 }],
         [{ after: 0, limit: 1001 }],
         [{ after: 0, waitSeconds: 26 }],
-        [{ after: 0, types: 'user.unknown' }],
-        [{ after: 0, types: '' }],
+        [{ after: 0, types: ['user.unknown'] }],
       ])('%j is refused', async (input) => {
         expectRefusal(await scenario().call('service.events', input, asReader()), 400, 'VALIDATION_FAILED');
+      });
+
+      test.each(['user.unknown', 'user.created,user.unknown', ''])('types “%s” are refused by name', async (types) => {
+        const reply = await scenario().call('service.events', { after: 0, types }, asReader());
+        expectRefusal(reply, 400, 'VALIDATION_FAILED');
+        const message = 'Must have names of event types';
+        expect(reply.details).toEqual({ types: expect.objectContaining({ message, rule: 'unknown_type' }) });
       });
     });
   },

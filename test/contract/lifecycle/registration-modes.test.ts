@@ -150,7 +150,8 @@ describe('closed', () => {
         const { call, stack } = scenario();
         const { session } = await storedUser(scenario(), { role: 'admin' });
         const email = freshEmail();
-        expectRefusal(await call('users.invite', { email }, { session }), 403, 'REGISTRATION_CLOSED');
+        const message = 'Registration is closed, even for invited users';
+        expectRefusal(await call('users.invite', { email }, { session }), 403, 'REGISTRATION_CLOSED', message);
         const invitation = await storedInvitation(stack, email);
         for (const token of [invitation, ANY_TOKEN]) {
           const reply = await call('auth.register', registrant({ email, invitation: token }));
@@ -233,7 +234,8 @@ function takesInvitations(scenario: () => Scenario, addressOf: () => string): vo
     const { session } = await storedUser(scenario(), { role: 'admin' });
     expect((await call('users.revokeInvitation', { id: row?.id }, { session })).status).toBe(200);
     expectRefusal(await call('auth.register', registrant({ email, invitation: newer })), 400, 'INVALID_TOKEN');
-    expectRefusal(await call('users.revokeInvitation', { id: row?.id }, { session }), 404, 'NOT_FOUND');
+    const again = await call('users.revokeInvitation', { id: row?.id }, { session });
+    expectRefusal(again, 404, 'NOT_FOUND', 'Invitation not found');
     const expired = await storedInvitation(stack, email, -1);
     expectRefusal(await call('auth.register', registrant({ email, invitation: expired })), 400, 'INVALID_TOKEN');
     await expectNoUser(stack, email);
@@ -550,7 +552,9 @@ describe('open', () => {
         expect(await invitationsOf(stack, email)).toHaveLength(1);
         const { session = '' } = admins[0] ?? {};
         for (let i = 2; i < 10; i++) expect((await call('users.invite', { email }, { session })).code).toBeUndefined();
-        expectRefusal(await call('users.invite', { email }, { session }), 429, 'RATE_LIMITED');
+        const refused = await call('users.invite', { email }, { session });
+        expectRefusal(refused, 429, 'RATE_LIMITED', 'This address has been mailed too often. Please retry later.');
+        expect(refused.headers.get('retry-after')).toBe('3600');
         expect(await invitationsOf(stack, email)).toHaveLength(1);
       });
 

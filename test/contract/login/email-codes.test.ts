@@ -3,6 +3,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { environmentFor, startHostileProvider } from '../../provider/hostile.ts';
 import { identitiesOf, loginsThrough, somebody } from '../../provider/login.ts';
 import { clientAddress, freshEmail } from '../../rig/servers/address.ts';
+import { until } from '../../rig/until.ts';
 import { askForCode, mailedCode, otherThan } from '../rig/mailed-codes.ts';
 import {
   administrator,
@@ -122,11 +123,9 @@ everywhere(
         }
         expect(codes).toEqual([...Array(10).fill('INVALID_CODE'), 'RATE_LIMITED', 'RATE_LIMITED']);
       }
-      const reasons = await stack.database<{ details: string }>(
-        "select details from activity where user_id = ? and kind = 'login-refused'",
-        [person.id],
-      );
-      expect(reasons.length).toBeGreaterThan(0);
+      const refusals = async () => (await eventsOf(stack, person.id, 'login-refused')).map(({ reason }) => reason);
+      await until(async () => (await refusals()).length === 12, { what: 'the events' });
+      expect((await refusals()).sort()).toEqual([...Array(2).fill('limited'), ...Array(10).fill('wrong-code')]);
       const { pending, code } = await codeFor(scenario(), person.email, 4);
       expectRefusal(await call('auth.finishEmailCode', { code }, { pending }), 429, 'RATE_LIMITED');
       const reply = await call('auth.finishEmailCode', { code }, { pending, device: person.device });
@@ -296,7 +295,7 @@ everywhere(
     });
 
     test('what a blocked user, or one who is being deleted, is told comes after the right code', async () => {
-      const { call } = scenario();
+      const { call, stack } = scenario();
       const admin = await administrator(scenario());
       const [before, since, deleted] = [
         await verified(scenario()),
@@ -314,6 +313,16 @@ everywhere(
       await call('account.delete', undefined, { session: deleted.session });
       const { pending, code } = await codeFor(scenario(), deleted.email);
       expectRefusal(await call('auth.finishEmailCode', { code }, { pending }), 403, 'ACCOUNT_DELETED');
+      const refusals = () => eventsOf(stack, deleted.id, 'login-refused');
+      await until(async () => (await refusals()).length === 1, { what: 'the event' });
+      expect(await refusals()).toEqual([{ reason: 'deleted' }]);
+      // Blocked since its mail, but with a change that ended all sessions before: the code is void.
+      const ended = await verified(scenario());
+      const mailed = await codeFor(scenario(), ended.email);
+      await stack.database('update users set session_epoch = session_epoch + 1 where id = ?', [ended.id]);
+      await call('users.block', { id: ended.id }, { session: admin.session });
+      const refused = await call('auth.finishEmailCode', { code: mailed.code }, { pending: mailed.pending });
+      expectRefusal(refused, 401, 'UNAUTHENTICATED');
     });
 
     test('a code for an account that has another address by now makes no second account', async () => {

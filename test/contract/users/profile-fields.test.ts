@@ -291,7 +291,7 @@ everywhere(
         ]);
         expect(event).toEqual({ actor: 'service:shop' });
         for (const userId of ['user_x', id.replace(/.$/, (last) => (last === '0' ? '1' : '0'))]) {
-          await expect(setFields(userId, {})).rejects.toMatchObject({ code: 'NOT_FOUND' });
+          await expect(setFields(userId, {})).rejects.toMatchObject({ code: 'NOT_FOUND', message: 'User not found' });
         }
         const { call } = scenario();
         await call('account.delete', undefined, { session });
