@@ -18,6 +18,8 @@ const PATIENT_MS = 15 * 60_000;
 /** For a reader that takes a second for each megabyte of such a file. */
 const READER_MS = 2 * 60 * 60_000;
 const CONNECTIONS = 50;
+/** For each longer time limit: a long exchange never holds the connection of a short one. */
+const FEW_CONNECTIONS = 8;
 const IDLE_CONNECTION_MS = 3000;
 
 /** The service's own connection to the storage, with time limits. */
@@ -38,13 +40,14 @@ export interface S3Connection {
 export function connectS3(s3: S3Config): S3Connection {
   const endpoint = new URL(s3.endpoint);
   const isSecure = endpoint.protocol === 'https:';
-  const { Agent } = isSecure ? https : http;
-  const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS, timeout: IDLE_CONNECTION_MS });
-  const within = (ms: number) => withinTime(isSecure ? https.request : http.request, ms);
-  const request = within(EXCHANGE_MS);
+  const { Agent, request } = isSecure ? https : http;
   const presign = presigner(s3, s3.endpoint);
-  const clientOf = (transport: typeof http.request) =>
-    lazy(async () => {
+  const agents: http.Agent[] = [];
+  const connect = (ms: number, maxSockets = FEW_CONNECTIONS) => {
+    const agent = new Agent({ keepAlive: true, maxSockets, timeout: IDLE_CONNECTION_MS });
+    agents.push(agent);
+    const transport = { request: withinTime(request, ms, agent) };
+    const minio = lazy(async () => {
       const { Client } = await import('minio');
       return new Client({
         endPoint: endpoint.hostname,
@@ -55,20 +58,22 @@ export function connectS3(s3: S3Config): S3Connection {
         ...(s3.sessionToken && { sessionToken: s3.sessionToken }),
         // Set, so that minio does not request it over the network.
         region: s3.region,
-        transportAgent: agent,
-        transport: { request: transport },
+        transport,
         retryOptions: { disableRetry: true },
       });
     });
+    return { minio, transport };
+  };
+  const { minio, transport } = connect(EXCHANGE_MS, CONNECTIONS);
   return {
-    minio: clientOf(request),
-    copier: clientOf(within(COPY_MS)),
-    patient: clientOf(within(PATIENT_MS)),
-    reader: clientOf(within(READER_MS)),
+    minio,
+    copier: connect(COPY_MS).minio,
+    patient: connect(PATIENT_MS).minio,
+    reader: connect(READER_MS).minio,
 
     async bucketExists() {
       const address = await presign({ method: 'HEAD', path: `/${s3.bucket}`, headers: {}, expiresInSeconds: 60 });
-      const headRequest = request({ ...urlToHttpOptions(new URL(address)), method: 'HEAD', agent }).end();
+      const headRequest = transport.request({ ...urlToHttpOptions(new URL(address)), method: 'HEAD' }).end();
       const [answer] = (await once(headRequest, 'response')) as [http.IncomingMessage];
       answer.resume();
       if (answer.statusCode === 404) return false;
@@ -76,7 +81,9 @@ export function connectS3(s3: S3Config): S3Connection {
       throw new Error(`the storage answered ${answer.statusCode} to a request for its bucket`);
     },
 
-    close: () => agent.destroy(),
+    close() {
+      for (const agent of agents) agent.destroy();
+    },
   };
 }
 
@@ -88,9 +95,9 @@ export const hasCode = (error: unknown, codes: readonly unknown[]): boolean =>
 const UNREAD = [408, 429, 499, 500, 502, 503, 504, 520];
 
 /** minio itself would wait forever. It calls `request` in this one of its forms only. */
-const withinTime = (request: typeof http.request, ms: number) =>
+const withinTime = (request: typeof http.request, ms: number, agent: http.Agent) =>
   ((options: http.RequestOptions, answered?: (response: http.IncomingMessage) => void) => {
-    const sent = request({ ...options, signal: AbortSignal.timeout(ms) }, (response) => {
+    const sent = request({ ...options, agent, signal: AbortSignal.timeout(ms) }, (response) => {
       if (UNREAD.includes(response.statusCode as number)) response.resume();
       answered?.(response);
     });

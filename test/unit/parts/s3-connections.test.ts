@@ -6,8 +6,6 @@ import type { ObjectStorage } from '../../../server/parts/object-storage/contrac
 import { s3Storage } from '../../../server/parts/object-storage/s3.ts';
 import { until } from '../../rig/until.ts';
 
-/** All connections that the service keeps to its storage. */
-const CONNECTIONS = 50;
 const NEVER_READ = [408, 429, 499, 500, 502, 503, 504, 520];
 
 afterEach(() => {
@@ -41,51 +39,68 @@ async function storageThat(answer: RequestListener): Promise<ObjectStorage> {
 }
 
 const picture = Buffer.from('picture');
-const calls: Record<string, (storage: ObjectStorage) => Promise<unknown>> = {
-  put: (storage) => storage.put('public/a', picture, 'image/png'),
-  open: (storage) => storage.open('private/a'),
-  find: (storage) => storage.find('private/a', 16),
-  copy: (storage) => storage.copy('private/a', 'public/a', 'image/png', { version: 'b' }),
-};
+/** The connections that the service keeps for each time limit of its exchanges. */
+const pools = { request: 50, copy: 8, background: 8, reader: 8 };
+const cases: { name: string; pool: keyof typeof pools; call(storage: ObjectStorage): Promise<unknown> }[] = [
+  { name: 'put', pool: 'request', call: (storage) => storage.put('public/a', picture, 'image/png') },
+  { name: 'find', pool: 'request', call: (storage) => storage.find('private/a', 16) },
+  { name: 'open', pool: 'reader', call: (storage) => storage.open('private/a') },
+  { name: 'copy', pool: 'copy', call: (storage) => storage.copy('private/a', 'public/a', 'image/png') },
+  {
+    name: 'copy in the background',
+    pool: 'background',
+    call: (storage) => storage.copy('private/a', 'public/a', 'image/png', { version: 'b' }),
+  },
+];
+const copied = '<CopyObjectResult><ETag>"a"</ETag><LastModified>2026-01-01T00:00:00Z</LastModified></CopyObjectResult>';
 
-test.each(Object.keys(calls).flatMap((name) => NEVER_READ.map((status) => ({ name, status }))))(
+test.each(cases.flatMap((each) => NEVER_READ.map((status) => ({ ...each, status }))))(
   'as many answers of $status to `$name` as there are connections leave them free',
-  async ({ name, status }) => {
+  async ({ call, pool, status }) => {
     let isBroken = true;
     const storage = await storageThat((req, res) => {
       req.resume();
       res.statusCode = isBroken ? status : 200;
-      res.end(isBroken ? 'The storage restarts.' : undefined);
+      res.end(isBroken ? 'The storage restarts.' : copied);
     });
-    const outcomes = await Promise.allSettled(Array.from({ length: CONNECTIONS }, () => calls[name]?.(storage)));
+    const outcomes = await Promise.allSettled(Array.from({ length: pools[pool] }, () => call(storage)));
     expect(new Set(outcomes.map(({ status }) => status))).toEqual(new Set(['rejected']));
     isBroken = false;
-    await storage.put('public/a', picture, 'image/png');
+    await call(storage);
   },
   5000,
 );
 
-test('a call that finds all connections in use by readers that wait is SERVICE_UNAVAILABLE after six seconds', async () => {
-  let received = 0;
-  const all = Promise.withResolvers<void>();
-  const storage = await storageThat(() => {
-    if (++received === CONNECTIONS) all.resolve();
-  });
-  // They fail when the server is closed.
-  for (let reader = 0; reader < CONNECTIONS; reader++) storage.open('private/a').catch(() => undefined);
-  await all.promise;
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-  const outcomes = Object.values(calls).map((call) => call(storage).catch((error: unknown) => error));
-  await until(() => vi.getTimerCount() === outcomes.length);
-  vi.advanceTimersByTime(6000);
-  for (const outcome of outcomes) expect(await outcome).toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
-  expect(received).toBe(CONNECTIONS);
-});
+test.each(cases)(
+  'while `$name` holds all its connections, another one is refused after six seconds, and calls of other time limits work',
+  async ({ call, pool }) => {
+    const connections = pools[pool];
+    let received = 0;
+    const all = Promise.withResolvers<void>();
+    const storage = await storageThat((req, res) => {
+      req.resume();
+      if (++received > connections) res.end(copied);
+      if (received === connections) all.resolve();
+    });
+    // They fail when the server is closed.
+    for (let waiting = 0; waiting < connections; waiting++) call(storage).catch(() => undefined);
+    await all.promise;
+    const others = cases.filter((other) => other.pool !== pool);
+    await Promise.all(others.map((other) => other.call(storage)));
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const outcome = call(storage).catch((error: unknown) => error);
+    await until(() => vi.getTimerCount() === 1);
+    const before = received;
+    vi.advanceTimersByTime(6000);
+    expect(await outcome).toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
+    expect(received).toBe(before);
+  },
+);
 
 test('a copy for a request may take longer than six seconds, unlike other exchanges', async () => {
   const storage = await storageThat((req, res) => {
     req.resume();
-    res.end('<CopyObjectResult><ETag>"a"</ETag><LastModified>2026-01-01T00:00:00Z</LastModified></CopyObjectResult>');
+    res.end(copied);
   });
   // As if six seconds had passed.
   vi.spyOn(AbortSignal, 'timeout').mockImplementation((ms) =>
