@@ -3,7 +3,14 @@ import type { RedisNode } from '../../config/index.ts';
 import { unavailable } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { withinDeadline } from '../deadline.ts';
-import { COMMAND_MS, type RedisConnection, reportOutage, retryDelay, serverOptions } from './redis-connection.ts';
+import {
+  COMMAND_MS,
+  limitHandshake,
+  type RedisConnection,
+  reportOutage,
+  retryDelay,
+  serverOptions,
+} from './redis-connection.ts';
 import { checkReplies } from './redis-replies.ts';
 import { traceCommands } from './redis-spans.ts';
 
@@ -32,6 +39,7 @@ export function connectToCluster({ url, nodes }: { url: string; nodes: RedisNode
     slotsRefreshInterval: 5000,
   });
   cluster.on('+node', (node: Redis) => {
+    limitHandshake(node);
     checkReplies(node);
     traceCommands(node);
   });

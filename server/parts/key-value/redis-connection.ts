@@ -1,4 +1,4 @@
-import type { RedisCommander, RedisOptions } from 'ioredis';
+import type { Redis, RedisCommander, RedisOptions } from 'ioredis';
 import type { Log } from '../../telemetry/log.ts';
 import { isRefused } from '../refusal.ts';
 
@@ -16,6 +16,9 @@ export interface RedisConnection {
 /** The maximum time of a command. ioredis' own limit (`commandTimeout`) would also fail commands whose reply waits to be read. */
 export const COMMAND_MS = 500;
 
+/** The maximum silence of a server that has accepted a connection. It may be loading its data: then it says so. */
+const HANDSHAKE_MS = 1000;
+
 /** By default ioredis waits forever for a server that hangs. With these options the setup of connections times out. */
 export const serverOptions = {
   connectTimeout: 1000,
@@ -27,6 +30,13 @@ export const serverOptions = {
   autoResendUnfulfilledCommands: false,
   reconnectOnError: (error: Error) => error.message.startsWith('READONLY'),
 } satisfies RedisOptions;
+
+/** Closes a connection that is accepted and then stays silent: the next one may reach a server that responds. */
+export function limitHandshake(server: Redis): void {
+  const { options } = server;
+  server.on('connecting', () => Object.assign(options, { socketTimeout: HANDSHAKE_MS }));
+  server.on('ready', () => Object.assign(options, { socketTimeout: serverOptions.socketTimeout }));
+}
 
 /** Milliseconds until the next attempt to connect; never gives up. */
 export const retryDelay = (attempt: number): number => Math.min(50 * attempt, 500);

@@ -5,7 +5,14 @@ import { inBatches } from '../../lib/batch-loader.ts';
 import { createOutage } from '../../lib/outage.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { withinDeadline } from '../deadline.ts';
-import { COMMAND_MS, type RedisConnection, reportOutage, retryDelay, serverOptions } from './redis-connection.ts';
+import {
+  COMMAND_MS,
+  limitHandshake,
+  type RedisConnection,
+  reportOutage,
+  retryDelay,
+  serverOptions,
+} from './redis-connection.ts';
 import { checkReplies } from './redis-replies.ts';
 import { traceCommands } from './redis-spans.ts';
 
@@ -25,6 +32,7 @@ export function connectToServer(
     maxRetriesPerRequest: 0,
     retryStrategy: retryDelay,
   });
+  limitHandshake(redis);
   checkReplies(redis);
   traceCommands(redis);
   const outage = createOutage({
