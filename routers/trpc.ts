@@ -80,7 +80,7 @@ export const { router, mergeRouters, createCallerFactory } = t;
 export const publicProcedure = t.procedure;
 
 async function requireSession(ctx: Context, scope: Scope | undefined): Promise<Session> {
-  const session = await currentSession(ctx, scope);
+  const session = await checkedSession(ctx, scope);
   if (!session) throw new ServiceError('UNAUTHENTICATED');
   return session;
 }
@@ -101,13 +101,18 @@ const isOfApplication = ({ credential }: Context): boolean =>
 
 /**
  * Checks again after a body that was still on its way: its sender could hold the end back until the session, or the
- * access key, has ended.
+ * access key, has ended. The last check sets the cookie: another tab may have logged in since the first.
  */
 export const sessionProcedure = checkedProcedure.use(({ ctx, meta, next, getRawInput }) => {
-  if (ctx.hasArrived() || isOfApplication(ctx)) return next();
+  if (ctx.hasArrived() || isOfApplication(ctx)) {
+    keepCookie(ctx, ctx.session);
+    return next();
+  }
   const getCheckedInput = async () => {
     const input = await getRawInput();
-    ctx.session = await requireSession(ctx, meta?.scope);
+    const session = await requireSession(ctx, meta?.scope);
+    ctx.session = { ...session, fresh: session.fresh || ctx.session.fresh };
+    keepCookie(ctx, ctx.session);
     return input;
   };
   return next({ getRawInput: getCheckedInput });
@@ -171,17 +176,24 @@ export const serviceProcedure = t.procedure.use(({ ctx, next }) => {
   return next();
 });
 
-/**
- * The caller's session. Sets its cookie again if the session was extended. Rejects if the session cannot be checked,
- * and for a credential that is invalid or without the scope.
- */
-export async function currentSession(ctx: Context, scope?: Scope): Promise<Session | null> {
+/** The caller's session. Rejects if it cannot be checked, and for a credential that is invalid or without the scope. */
+async function checkedSession(ctx: Context, scope?: Scope): Promise<Session | null> {
   const { sessionToken: token } = ctx;
   if (token === undefined) return ctx.credential === undefined ? null : sessionBy(ctx, ctx.credential, scope);
   const session = await ctx.accounts.sessions.validate(token);
-  if (!session) return null;
-  ctx.setLogUser(session.user.id);
-  if (session.fresh) ctx.cookies.setSession({ token, expiresAt: session.expiresAt });
+  if (session) ctx.setLogUser(session.user.id);
+  return session;
+}
+
+/** Sets the cookie again if the session was extended. */
+function keepCookie({ cookies, sessionToken: token }: Context, { fresh, expiresAt }: Session): void {
+  if (fresh && token !== undefined) cookies.setSession({ token, expiresAt });
+}
+
+/** The caller's session, for procedures that need none. */
+export async function currentSession(ctx: Context): Promise<Session | null> {
+  const session = await checkedSession(ctx);
+  if (session) keepCookie(ctx, session);
   return session;
 }
 

@@ -2,10 +2,14 @@ import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterEach, expect, test, vi } from 'vitest';
+import { ageSession } from '../../rig/observe/key-value-view.ts';
 import { clientAddress } from '../../rig/servers/address.ts';
 import { callerOf } from '../rig/callers.ts';
 import { boundToken } from '../rig/proofs.ts';
 import { administrator, isAlive, loggedIn, logIn, onBothStacks, verified } from '../rig/scenario.ts';
+
+/** More than half of a session's life. */
+const OLD_MS = 4 * 24 * 60 * 60_000;
 
 const cookieOf = ({ session }: { session: string }) => ({ cookie: `auth_session=${session}` });
 const json = { 'content-type': 'application/json' };
@@ -38,7 +42,8 @@ onBothStacks((stack) => {
     return async () => {
       sent.end(body.slice(-1));
       const [response] = await answered;
-      return { status: response.statusCode, body: await text(response) };
+      const { statusCode: status, headers } = response;
+      return { status, setCookies: headers['set-cookie'] ?? [], body: await text(response) };
     };
   }
 
@@ -48,14 +53,19 @@ onBothStacks((stack) => {
     ['the same over /trpc', 'POST', '/trpc/profile.update', change, json],
     ['an image', 'POST', '/api/upload/image', picture, form],
   ])(
-    '%s whose last byte comes after the end of its session is UNAUTHENTICATED',
+    '%s whose last byte comes after the end of its session is UNAUTHENTICATED, and sets no cookie',
     async (_what, method, path, body, type) => {
       const person = await loggedIn(scenario());
+      await ageSession(stack(), person.session, OLD_MS);
       const finish = await holdBack(cookieOf(person), method, path, body, type);
       const { call } = scenario();
       expect((await call('auth.logout', undefined, person)).status).toBe(200);
       const answer = await finish();
-      expect(answer).toMatchObject({ status: 401, body: expect.stringContaining('UNAUTHENTICATED') });
+      expect(answer).toMatchObject({
+        status: 401,
+        setCookies: [],
+        body: expect.stringContaining('UNAUTHENTICATED'),
+      });
       const session = await logIn(call, person);
       const { data } = await call('profile.get', undefined, { session });
       expect(JSON.stringify(data)).not.toContain('changed after');
@@ -80,9 +90,14 @@ onBothStacks((stack) => {
     expect(await finish()).toMatchObject({ status: 200, body: expect.stringContaining('changed after') });
   });
 
-  test('a body that arrives slowly in an open session is taken', async () => {
+  test('a body that arrives slowly in an open session is taken, and renews its cookie in its second half', async () => {
     const person = await loggedIn(scenario());
+    await ageSession(stack(), person.session, OLD_MS);
     const finish = await holdBack(cookieOf(person), 'PUT', '/api/profile', change);
-    expect(await finish()).toMatchObject({ status: 200, body: expect.stringContaining('changed after') });
+    expect(await finish()).toMatchObject({
+      status: 200,
+      setCookies: [expect.stringMatching(`^auth_session=${person.session};.*Max-Age=604800`)],
+      body: expect.stringContaining('changed after'),
+    });
   });
 });
