@@ -4,7 +4,7 @@ import type { Caller } from '../activity/caller.ts';
 import type { Activity } from '../activity/index.ts';
 import { ServiceError } from '../errors.ts';
 import type { Database } from '../parts/database/contract.ts';
-import { endGrants, recordEnd, validGrants, wordsIn } from './grants.ts';
+import { currentScopes, endGrants, recordEnd, validGrants, wordsIn } from './grants.ts';
 
 /** An application with access to an account. Times in milliseconds since 1970. */
 export interface ListedGrant {
@@ -33,17 +33,18 @@ export const createAccess = ({ database, activity, ended }: Parts) => ({
     const rows = await database.query((tables) =>
       validGrants(tables, database)
         .select(['applications.id', 'applications.name', 'applications.logo_url as logoUrl'])
+        .select('applications.scopes as applicationScopes')
         .select(['grants.scopes', 'grants.created_at as createdAt', 'grants.last_used_at as lastUsedAt'])
         .where('grants.user_id', '=', userId)
         .orderBy('applications.name')
         .execute(),
     );
     const listed = new Map<string, ListedGrant>();
-    for (const { scopes, ...row } of rows) {
+    for (const { scopes, applicationScopes, ...row } of rows) {
       const former = listed.get(row.id);
       listed.set(row.id, {
         ...row,
-        scopes: [...new Set([...(former?.scopes ?? []), ...wordsIn(scopes)])],
+        scopes: [...new Set([...(former?.scopes ?? []), ...wordsIn(currentScopes({ scopes, applicationScopes }))])],
         createdAt: Math.min(row.createdAt, former?.createdAt ?? row.createdAt),
         lastUsedAt: Math.max(row.lastUsedAt, former?.lastUsedAt ?? 0),
       });

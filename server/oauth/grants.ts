@@ -24,7 +24,7 @@ import { allowedScopes, OFFLINE } from './scopes.ts';
 
 /** A grant ends this long after the last authorization by the user; refreshes do not extend it. */
 const LIFE_MS = 365 * 24 * 60 * 60_000;
-/** The maximum of grants of a user to one application, one a browser. */
+/** The maximum number of grants of a user to one application: each session of the user has its own. */
 const MAX_OF_APPLICATION = 50;
 
 const grantFields = ['id', 'userId', 'applicationId', 'scopes', 'resources', 'createdAt', 'expiresAt'] as const;
@@ -42,7 +42,7 @@ export type FoundGrant = Pick<Grant, (typeof grantFields)[number]> & { hasSessio
 export interface Request {
   user: Account;
   sessionId: string;
-  application: Pick<ListedApplication, 'id' | 'name' | 'trusted' | 'scopes'>;
+  application: Pick<ListedApplication, 'id' | 'name' | 'trusted' | 'scopes' | 'resources'>;
   scopes: readonly string[];
   resources: readonly string[];
   /** A device asks. Each one is mailed to the user, since a stranger may have sent its code. */
@@ -57,18 +57,20 @@ const covers = (granted: string, asked: readonly string[]): boolean => {
 const union = (granted: string, asked: readonly string[]): string =>
   [...new Set([...wordsIn(granted), ...asked])].join(' ');
 /** Those of a list that are allowed. */
-const among = (words: string, allowed: readonly string[]): string =>
+export const among = (words: string | undefined, allowed: readonly string[]): string =>
   wordsIn(words)
     .filter((word) => allowed.includes(word))
     .join(' ');
 
 interface Parts {
+  /** APP_URL, which every application may ask for as a resource. */
+  issuer: string;
   database: Database;
   activity: Activity;
   mail: Accounts['mail'];
 }
 
-/** Unexpired grants, with their sessions as far as these are open. */
+/** Unexpired grants, each with its session if that is open. */
 const unexpiredGrants = (tables: ReadTables, { now }: Pick<Database, 'now'>) =>
   tables
     .selectFrom('grants')
@@ -108,16 +110,21 @@ export const foundGrants = (tables: ReadTables, { now }: Pick<Database, 'now'>) 
       sql<number>`grants.last_used_at <= ${now} - ${sql.lit(RECORDED_MS)}`.as('isUseDue'),
     ]);
 
+/** The scopes of a grant that its application still has. */
+export const currentScopes = ({ scopes, applicationScopes }: Pick<GrantRow, 'scopes' | 'applicationScopes'>): string =>
+  among(scopes, allowedScopes(wordsIn(applicationScopes)));
+
 export const toFound = ({ hasSession, isUseDue, applicationScopes, ...grant }: GrantRow): FoundGrant => ({
   ...grant,
-  scopes: among(grant.scopes, allowedScopes(wordsIn(applicationScopes))),
+  scopes: currentScopes({ ...grant, applicationScopes }),
   hasSession: hasSession === 1,
   isUseDue: isUseDue === 1,
 });
 
 /**
- * Ends valid grants: select them by a condition. Housekeeping deletes their rows, because a month of used tokens may be
- * too much for one transaction. Without its session, a row is not found at the next consent.
+ * Ends the valid grants that the caller selects; their applications count as told. The rows leave their sessions, so the
+ * next consent makes a new grant. Housekeeping deletes the rows: a month of used tokens may be too much for one
+ * transaction.
  */
 export const endGrants = (tables: AllTables, { now }: Pick<Database, 'now'>) =>
   tables
@@ -153,7 +160,7 @@ export const recordEnd = (
 ): Promise<void> =>
   activity.record(tables, userId, { kind: 'grant-revoked', details: { application: name, ...details } }, caller);
 
-export const createGrants = ({ database, activity, mail }: Parts) => {
+export const createGrants = ({ issuer, database, activity, mail }: Parts) => {
   const { now } = database;
   const rowsById = prepared<GrantRow>();
 
@@ -163,8 +170,8 @@ export const createGrants = ({ database, activity, mail }: Parts) => {
       .where('grants.application_id', '=', applicationId);
 
   /**
-   * Ends grants of a user to an application beyond the maximum: the oldest, first those that only remember a consent.
-   * Resolves to whether there was none.
+   * Ends grants of a user to an application beyond the maximum: first the oldest that only remember a consent, then the
+   * oldest in use. Resolves to true if the user had none.
    */
   const makeRoom = async (tables: AllTables, { user, application }: Request, caller: Caller): Promise<boolean> => {
     const of = { userId: user.id, applicationId: application.id, name: application.name };
@@ -177,11 +184,10 @@ export const createGrants = ({ database, activity, mail }: Parts) => {
       .execute();
     const isInUse = ({ epoch, session, scopes }: (typeof others)[number]) =>
       epoch === user.sessionEpoch && (session !== null || wordsIn(scopes).includes(OFFLINE));
-    const [inUse, remembered] = [others.filter(isInUse), others.filter((grant) => !isInUse(grant))];
-    const surplus = [...inUse, ...remembered].slice(MAX_OF_APPLICATION - 1).map(({ id }) => id);
-    if (surplus.length > 0) await endGrants(tables, database).where('id', 'in', surplus).execute();
-    for (const { id: grant } of inUse.slice(MAX_OF_APPLICATION - 1))
-      await recordEnd(activity, tables, { ...of, grant }, caller);
+    const surplus = others.toSorted((a, b) => Number(isInUse(b)) - Number(isInUse(a))).slice(MAX_OF_APPLICATION - 1);
+    const ids = surplus.map(({ id }) => id);
+    if (ids.length > 0) await endGrants(tables, database).where('id', 'in', ids).execute();
+    for (const { id: grant } of surplus.filter(isInUse)) await recordEnd(activity, tables, { ...of, grant }, caller);
     return others.length === 0;
   };
 
@@ -194,7 +200,7 @@ export const createGrants = ({ database, activity, mail }: Parts) => {
   };
 
   return {
-    /** Undefined if it has ended: also with its session, unless it has `offline_access`. */
+    /** Undefined if it has ended. It also ends with its session, unless it has `offline_access`. */
     async find(id: string): Promise<FoundGrant | undefined> {
       const [row] = await database.query((tables) =>
         rowsById(tables, {
@@ -217,13 +223,16 @@ export const createGrants = ({ database, activity, mail }: Parts) => {
     },
 
     /**
-     * The grant of the session to the application, with what is asked for now. Resolves to its id. UNAUTHENTICATED if
-     * the session has ended. RATE_LIMITED past the limit of acts that mail.
+     * Makes the grant of the session to the application, or adds to it what is asked for now. Resolves to its id.
+     * UNAUTHENTICATED if the session has ended. RATE_LIMITED beyond the limit of acts that mail.
      */
     async save(request: Request, caller: Caller): Promise<string> {
       const { user, sessionId, application, scopes, resources, isDevice = false } = request;
-      // Without those that were taken from the application: the column has room for one list.
-      const withFormer = (former: string) => among(union(former, scopes), allowedScopes(application.scopes));
+      // Only what the application still has: each column has room for one list.
+      const granted = (former = { scopes: '', resources: '' }) => ({
+        scopes: among(union(former.scopes, scopes), allowedScopes(application.scopes)),
+        resources: among(union(former.resources, resources), [issuer, ...application.resources]),
+      });
       const session = { id: sessionId, user };
       return changeAsOwner({ database, outbox: mail.outbox }, session, async (_em, tables, { id: userId }) => {
         const current = { epoch: user.sessionEpoch, last_used_at: now, expires_at: sql<number>`${now} + ${LIFE_MS}` };
@@ -234,14 +243,13 @@ export const createGrants = ({ database, activity, mail }: Parts) => {
           .where('application_id', '=', application.id)
           .executeTakeFirst();
         if (former) {
-          const granted = { scopes: withFormer(former.scopes), resources: union(former.resources, resources) };
           const { numUpdatedRows } = await tables
             .updateTable('grants')
-            .set({ ...granted, ...current, logout_told_at: null })
+            .set({ ...granted(former), ...current, logout_told_at: null })
             .where('id', '=', former.id)
             .where('session_id', '=', sessionId)
             .executeTakeFirst();
-          // Otherwise it has ended meanwhile, and another one is made.
+          // If the grant has ended meanwhile, another one is made.
           if (numUpdatedRows === 1n) {
             if (isDevice) await tell(tables, request, caller);
             return former.id;
@@ -252,13 +260,12 @@ export const createGrants = ({ database, activity, mail }: Parts) => {
         await tables
           .insertInto('grants')
           .values({
+            ...granted(),
             ...current,
             id,
             user_id: userId,
             application_id: application.id,
             session_id: sessionId,
-            scopes: withFormer(''),
-            resources: union('', resources),
             created_at: now,
           } as never)
           .execute();

@@ -17,7 +17,7 @@ import { createAccess } from './access.ts';
 import { createAuthorizations } from './authorizations.ts';
 import { createDevices } from './devices.ts';
 import { createProofs } from './dpop.ts';
-import { createGrants, sweepGrants, wordsIn } from './grants.ts';
+import { among, createGrants, sweepGrants, wordsIn } from './grants.ts';
 import { createSigningKeys } from './keys.ts';
 import { createLogoutTokens } from './logout-tokens.ts';
 import { type CheckedLogout, checkLogout, type LogoutRequest } from './logouts.ts';
@@ -62,7 +62,7 @@ export function createOAuth({ appUrl: issuer }: Pick<Config, 'appUrl'>, parts: P
   const senders = new WeakMap<IncomingMessage, Sender>();
   const keys = createSigningKeys({ database, secrets });
   const proofs = createProofs(store);
-  const grants = createGrants({ database, activity, mail: accounts.mail });
+  const grants = createGrants({ issuer, database, activity, mail: accounts.mail });
   let current: { made: number; keyIds: string; provider: Provider } | undefined;
 
   /** One for each set of keys: the library reads them only when it is made. */
@@ -159,7 +159,7 @@ export function createOAuth({ appUrl: issuer }: Pick<Config, 'appUrl'>, parts: P
         userId,
         applicationId,
         grantId,
-        scopes: wordsIn(scope),
+        scopes: wordsIn(among(scope, wordsIn(grant.scopes))),
         issuedAt: iat * 1000,
         expiresAt: (iat + expiration) * 1000,
       };

@@ -446,6 +446,8 @@ onBothStacks((stack) => {
     const tokens = await party.logIn(user.session, { scope: 'openid email offline_access', prompt: 'consent' });
     await party.asAdministrator('applications.update', { scopes: ['openid', 'offline_access'] });
     expect(await client.fetchUserInfo(party.config, tokens.access_token, user.id)).toEqual({ sub: user.id });
+    const { data: listed } = await call('grants.list', undefined, { session: user.session });
+    expect(listed.data).toMatchObject([{ id: party.id, scopes: ['openid', 'offline_access'] }]);
     const next = await client.refreshTokenGrant(party.config, tokens.refresh_token ?? '');
     expect(next.scope?.split(' ').sort()).toEqual(['offline_access', 'openid']);
     await call('auth.logout', undefined, { session: user.session });
@@ -528,7 +530,7 @@ onBothStacks((stack) => {
       expect(await seenBy(api)).toEqual({ active: false });
     });
 
-    test('for our own API, which takes it for the scopes that it names, until its session ends', async () => {
+    test('for our own API, which takes it for the scopes that it names and the application has, until its session ends', async () => {
       const scopes = ['openid', 'profile:read', 'uploads:read'];
       const party = await relyingParty(scenario(), { scopes });
       const user = await loggedIn(scenario());
@@ -538,6 +540,10 @@ onBothStacks((stack) => {
       expect([status, data.user.id]).toEqual([200, user.id]);
       for (const procedure of ['upload.list', 'sessions.list'])
         expectRefusal(await call(procedure, undefined, { key }), 403, 'INSUFFICIENT_SCOPE');
+      await party.asAdministrator('applications.update', { scopes: ['openid', 'uploads:read'] });
+      expectRefusal(await call('profile.get', undefined, { key }), 403, 'INSUFFICIENT_SCOPE');
+      await party.asAdministrator('applications.update', { scopes });
+      expect((await call('profile.get', undefined, { key })).status).toBe(200);
       await call('auth.logoutAll', undefined, { session: user.session });
       expectRefusal(await call('profile.get', undefined, { key }), 401, 'UNAUTHENTICATED');
     });
@@ -575,6 +581,16 @@ onBothStacks((stack) => {
       const service = await relyingParty(scenario(), { ...withApi, kind: 'service', redirectUris: [] });
       const forItself = { resource: API, scope: 'orders:read orders:write' };
       expect(await refused(client.clientCredentialsGrant(service.config, forItself))).toBe('invalid_scope');
+    });
+
+    test("a grant has room for its resources, however often the application's change", async () => {
+      const party = await relyingParty(scenario(), { trusted: true });
+      const { session } = await loggedIn(scenario());
+      for (const letter of ['a', 'b']) {
+        const resources = Array.from({ length: 11 }, (_, n) => `https://${letter}${n}.example.com/${'x'.repeat(470)}`);
+        await party.asAdministrator('applications.update', { resources });
+        for (const resource of resources) await party.logIn(session, { scope: 'openid', resource });
+      }
     });
 
     test("a grant has room for its scopes, however often the application's change", async () => {

@@ -54,6 +54,7 @@ const granted = async () => {
   const { token: session } = await rules.accounts.sessions.openSession(user, { method: 'password' }, request);
   const opened = await rules.accounts.sessions.validate(session);
   const grants = createGrants({
+    issuer: config.appUrl,
     database: parts.database,
     activity: createActivity(parts.database, { keptDays: 1 }),
     mail: rules.accounts.mail,
