@@ -92,6 +92,7 @@ export const createEmailChange = (needs: Needs) => {
         await record(tables, user, { kind: 'email-change-requested', details: { email } }, caller);
         await outbox.requestIn(tables, mail, caller);
       });
+      outbox.wakeForRequest();
     },
 
     /**

@@ -1,7 +1,7 @@
 /**
  * The mail queue. `enqueue` writes a mail in the transaction of the change that it reports; a worker in each process
- * delivers it. A crash loses no mail; between sending and recording it sends one twice, with the same Message-ID and
- * token.
+ * delivers it. A crash loses no mail. After a crash between sending and recording, a mail is sent again, with the same
+ * Message-ID and token.
  */
 import type { User } from '../../../entities/index.ts';
 import type { Rate } from '../../config/index.ts';
@@ -26,7 +26,7 @@ import {
 } from './outbox-rows.ts';
 
 /**
- * Requests are processed after the concurrent HTTP responses. So response times do not reveal whether an address has an
+ * Requests are processed after the concurrent HTTP responses, so response times do not reveal whether an address has an
  * account.
  */
 const REQUEST_DELAY_MS = 500;
@@ -73,14 +73,14 @@ export function createOutbox({ database, rates, mail, admission, turns, compose,
     log,
   });
 
-  const insertRequest = async (
+  const requestIn = async (
     tables: WriteTables,
     mailing: RequestedMail & { id?: string },
     request: MailRequest,
   ): Promise<void> => {
     await rows.insert(tables, mailing, request, { delayMs: REQUEST_DELAY_MS });
-    worker.wake(REQUEST_DELAY_MS);
   };
+  const wakeForRequest = (): void => worker.wake(REQUEST_DELAY_MS);
 
   return {
     /** Queues a mail in the caller's transaction, in the language of `request`. Call `wake` after the commit. */
@@ -89,8 +89,8 @@ export function createOutbox({ database, rates, mail, admission, turns, compose,
     },
 
     /**
-     * Runs a transaction that inserts a user; its `welcome` queues the first mail. That mail is normally admitted in
-     * the same transaction, without a lease; otherwise it becomes a request.
+     * Runs a transaction that inserts a user; its `welcome` queues the first mail. If a worker is free, the mail is
+     * admitted in that transaction and inserted with a lease, and is delivered at once; otherwise it becomes a request.
      */
     async welcoming(
       user: User,
@@ -120,12 +120,14 @@ export function createOutbox({ database, rates, mail, admission, turns, compose,
      * (OWASP ASVS 6.3.8).
      */
     async request(mailing: RequestedMail & { id?: string }, request: MailRequest): Promise<void> {
-      const insert = (tables: WriteTables) => insertRequest(tables, mailing, request);
+      const insert = (tables: WriteTables) => requestIn(tables, mailing, request);
       await (request.returnTo !== undefined ? database.change(insert) : database.write(insert));
+      wakeForRequest();
     },
 
-    /** The same in a transaction of the caller. */
-    requestIn: insertRequest,
+    /** The same in the caller's transaction. Call `wakeForRequest` after the commit. */
+    requestIn,
+    wakeForRequest,
 
     removeAllOf: rows.removeAllOf,
     sweep: rows.sweep,
