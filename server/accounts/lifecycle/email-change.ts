@@ -18,7 +18,14 @@ import {
 } from '../credentials/index.ts';
 import type { EmailChangeRows, OneTimeTokens, Outbox, RecordEvent } from '../mail/index.ts';
 import { changeAsOwner, endSessionsOf, type Session } from '../sessions/index.ts';
-import { type Consents, type DeleteUser, type LockedUser, lockUser, type RegistrationPolicy } from '../users/index.ts';
+import {
+  type Account,
+  type Consents,
+  type DeleteUser,
+  type LockedUser,
+  lockUser,
+  type RegistrationPolicy,
+} from '../users/index.ts';
 import { undoDeletion } from './deletion.ts';
 
 const ofOtherDomain = {
@@ -83,13 +90,16 @@ export const createEmailChange = (needs: Needs) => {
      * same, and the worker mails that owner instead. UNAUTHENTICATED if the session has ended since validation.
      */
     async changeEmail(session: Session, email: string, { caller, browser }: Request): Promise<void> {
-      const { user } = session;
-      if (email === user.email) throw new ServiceError('VALIDATION_FAILED', unchanged);
+      const requireOther = (user: Pick<Account, 'email'>) => {
+        if (email === user.email) throw new ServiceError('VALIDATION_FAILED', unchanged);
+      };
+      requireOther(session.user);
       if (!registration.allowsChangeTo(email)) throw new ServiceError('VALIDATION_FAILED', ofOtherDomain);
       await limits.enforce('mailRequest', caller.clientAddress);
-      const mail = { kind: 'confirm-email', email, userId: user.id, detail: hashOf(browser) } as const;
-      await changeAsOwner(needs, session, async (_em, tables) => {
+      await changeAsOwner(needs, session, async (_em, tables, user) => {
+        requireOther(user);
         await record(tables, user, { kind: 'email-change-requested', details: { email } }, caller);
+        const mail = { kind: 'confirm-email', email, userId: user.id, detail: hashOf(browser) } as const;
         await outbox.requestIn(tables, mail, caller);
       });
       outbox.wakeForRequest();

@@ -38,8 +38,33 @@ async function loggedIn(name: string) {
   return session;
 }
 
+const requestedOf = (userId: string) =>
+  parts.database.query((tables) =>
+    tables
+      .selectFrom('outbox')
+      .select('email')
+      .where('user_id', '=', userId)
+      .where('kind', '=', 'confirm-email')
+      .execute(),
+  );
 const change = (session: Awaited<ReturnType<typeof loggedIn>>, email: string) =>
   rules.accounts.lifecycle.emailChange.changeEmail(session, email, { caller, browser });
+
+test('an address that another request has set since the validation is refused as unchanged', async () => {
+  const session = await loggedIn('ada');
+  const { id } = session.user;
+  const moved = 'countess@example.test';
+  await parts.database.write((tables) =>
+    tables.updateTable('users').set({ email: moved }).where('id', '=', id).execute(),
+  );
+  await expect(change(session, moved)).rejects.toMatchObject({
+    code: 'VALIDATION_FAILED',
+    details: { email: { rule: 'unchanged' } },
+  });
+  expect(await requestedOf(id)).toEqual([]);
+  await change(session, 'lovelace@example.test');
+  expect(await requestedOf(id)).toEqual([{ email: 'lovelace@example.test' }]);
+});
 
 type Work = (...given: unknown[]) => Promise<unknown>;
 
