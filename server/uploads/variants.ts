@@ -79,8 +79,10 @@ export function createVariants(sizes: ImageSizes, { database, objects, usage, is
       .where('state', 'in', stored);
 
   const waiting = (): Promise<number> => database.query((tables) => countUpTo(tables, due(tables)));
-  const isLeft = async (): Promise<boolean> =>
-    (await database.query((tables) => due(tables).select('object_key').limit(1).executeTakeFirst())) !== undefined;
+  const waitingKeys = async (most: number): Promise<string[]> => {
+    const rows = await database.query((tables) => due(tables).select('object_key as key').limit(most).execute());
+    return rows.map(({ key }) => key);
+  };
 
   gauges(async () => ({ account_images_without_variants: await waiting() }));
   for (const outcome of ['made', 'skipped', 'deleted']) count('account_image_variants_total', { outcome }, 0);
@@ -267,7 +269,7 @@ export function createVariants(sizes: ImageSizes, { database, objects, usage, is
         if (images.length > 0) return images;
         await sweep();
         // Some may be leased by a process that was killed, or that found no storage.
-        nextLook = Date.now() + ((await isLeft()) ? LEASE_MS : LOOK_EVERY_MS);
+        nextLook = Date.now() + ((await waitingKeys(1)).length > 0 ? LEASE_MS : LOOK_EVERY_MS);
         return images;
       },
     },
@@ -280,6 +282,8 @@ export function createVariants(sizes: ImageSizes, { database, objects, usage, is
     stop: worker.stop,
     /** The number of images that wait for their variants. */
     waiting,
+    /** The keys of some of them, at most `most`. */
+    waitingKeys,
     take: leases.take,
     renew: leases.renew,
     sweep,

@@ -8,18 +8,19 @@ const POLL_MS = 1000;
 
 /** Resolves to how many images failed, 0 if none is left: another process may have made what failed here. */
 export async function makeAll(
-  { waiting, take, make, renew, sweep }: Pick<Variants, 'waiting' | 'take' | 'make' | 'renew' | 'sweep'>,
+  variants: Pick<Variants, 'waiting' | 'waitingKeys' | 'take' | 'make' | 'renew' | 'sweep'>,
   stopping: AbortSignal,
   output: Output,
 ): Promise<number> {
+  const { waiting, waitingKeys, take, make, renew, sweep } = variants;
   const failed = new Set<string>();
   const progress = createProgress(output, await waiting());
   while (!stopping.aborted) {
     const [image] = await take(1);
     if (!image) {
-      const left = await waiting();
-      progress.show(left);
-      if (left <= failed.size) break;
+      progress.show(await waiting());
+      const keys = await waitingKeys(failed.size + 1);
+      if (keys.every((key) => failed.has(key))) break;
       await delay(POLL_MS, undefined, { signal: stopping }).catch(() => undefined);
       continue;
     }
