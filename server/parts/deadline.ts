@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { unavailable } from '../errors.ts';
-import { isConflict, isMisdirected, isOutage } from './sql-errors.ts';
+import { isConflict, isMisdirected, isOutage as isSqlOutage } from './sql-errors.ts';
 
 const BACKOFF_MS = { first: 10, longest: 300 };
 /** How many servers may refuse a transaction before it fails. */
@@ -16,10 +16,15 @@ interface Deadline {
   ms: number;
   /** The part, for the log. */
   what: string;
+  /** By default the outages of a database. */
+  isOutage?(error: unknown): boolean;
 }
 
 /** Rejects with SERVICE_UNAVAILABLE on an outage and at the deadline; the signal then aborts the remaining work. */
-export async function withinDeadline<T>({ ms, what }: Deadline, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+export async function withinDeadline<T>(
+  { ms, what, isOutage = isSqlOutage }: Deadline,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   const abort = new AbortController();
   const deadline = Promise.withResolvers<never>();
   let ticks = 0;

@@ -1,6 +1,5 @@
 import { join } from 'node:path';
 import { RateLimiterSQLite } from 'rate-limiter-flexible';
-import { unavailable } from '../../errors.ts';
 import { createOutage } from '../../lib/outage.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { retryingConflicts, withinDeadline } from '../deadline.ts';
@@ -11,7 +10,7 @@ import { openWhenPossible } from './local-file.ts';
 
 const SWEEP_EVERY_MS = 60_000;
 /** The maximum wait of an operation for another process's lock. */
-const DEADLINE = { ms: 1000, what: 'the embedded key-value store' };
+const DEADLINE = { ms: 1000, what: 'the embedded key-value store', isOutage: () => true };
 
 type Run = <T>(work: (opened: SqliteFile) => T | Promise<T>) => Promise<T>;
 
@@ -23,12 +22,7 @@ export function localStore(dataDir: string, log: Pick<Log, 'warn'>): TextStore {
    * Runs one statement, or several that need not be atomic. No statement's validity depends on input, so every error is
    * an outage.
    */
-  const run: Run = (work) =>
-    withinDeadline(DEADLINE, (signal) => retryingConflicts(signal, async () => work(file()))).catch(
-      (error: unknown) => {
-        throw unavailable(error);
-      },
-    );
+  const run: Run = (work) => withinDeadline(DEADLINE, (signal) => retryingConflicts(signal, async () => work(file())));
   const sweeper = startSweeper(run, log);
 
   return {

@@ -14,7 +14,7 @@ import {
 import { checkReplies } from './redis-replies.ts';
 import { traceCommands } from './redis-spans.ts';
 
-const DEADLINE = { ms: COMMAND_MS, what: 'the Redis Cluster' };
+const DEADLINE = { ms: COMMAND_MS, what: 'the Redis Cluster', isOutage: () => true };
 
 /**
  * A Redis Cluster, found by any of `nodes`. Follows redirections (MOVED, ASK), which say that a command was not
@@ -73,8 +73,6 @@ export function connectToCluster({ url, nodes }: { url: string; nodes: RedisNode
     withinDeadline(DEADLINE, async () => {
       requireReady();
       return command();
-    }).catch((error: unknown) => {
-      throw unavailable(error);
     });
 
   return {
