@@ -154,16 +154,13 @@ export const createAuthorizations = ({ isOn, provider, grants, sessions, consent
         return isSilent ? finish(found, { error: UNMET }) : { step: 'second-factor', ...question };
       const consent: ConsentStep = { step: 'consent', ...question, scopes: request.scopes };
       const isAllowed = isOwn && answer.isAllowed === true && (await consents.isShown(id, consent));
-      if (!isAllowed) {
-        const isWanted =
-          wordsIn(prompt).includes('consent') ||
+      const mustAsk =
+        !application.trusted &&
+        !isAllowed &&
+        (wordsIn(prompt).includes('consent') ||
           mayBeAnother(application, params) ||
-          !(await grants.hasConsent(request));
-        if (isWanted && !application.trusted) {
-          if (isSilent) return finish(found, { error: 'consent_required' });
-          return consents.show(id, consent);
-        }
-      }
+          !(await grants.hasConsent(request)));
+      if (mustAsk) return isSilent ? finish(found, { error: 'consent_required' }) : consents.show(id, consent);
       const grantId = await grants.save({ ...request, sessionId: session.id }, caller);
       const login = { accountId: user.id, ts: Math.floor(known.at / 1000), remember: false, acr: levelOf(known) };
       return finish(found, { login, consent: { grantId } });
