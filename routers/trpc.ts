@@ -85,22 +85,25 @@ async function requireSession(ctx: Context, scope: Scope | undefined): Promise<S
   return session;
 }
 
-/** For logged-in callers, and for keys and tokens with the scope of the procedure. Runs before the input is read: a call without a session costs no more than this check. */
+/**
+ * For logged-in callers, and for keys and tokens with the scope of the procedure. Runs before the input is read: a call
+ * without a session costs no more than this check.
+ */
 const checkedProcedure = t.procedure.use(async ({ ctx, meta, type, next }) => {
   const session = await requireSession(ctx, meta?.scope);
-  // A process that was frozen finds requests that their callers have given up, and perhaps sent elsewhere.
+  // A process that was frozen may find requests that their callers have abandoned, and perhaps repeated elsewhere.
   if (type === 'mutation' && ctx.isGone()) throw new ServiceError('REQUEST_TIMEOUT');
   // Set, not merged: tRPC would copy the context, which takes longer than all other steps of a call.
   ctx.session = session;
   return next<{ session: Session }>({});
 });
 
-/** A token of an application, which lives for five minutes, its proof for one: both may end while a file arrives. */
+/** Its token (five minutes) or proof (one minute) may expire while a file arrives, so it is not checked again. */
 const isOfApplication = ({ credential }: Context): boolean =>
   credential !== undefined && !credential.token.startsWith(KEY_PREFIX);
 
 /**
- * Checks again after a body that was still on its way: its sender could hold the end back until the session, or the
+ * Checks the session again after a late body: a sender could hold back the end of the body until the session, or the
  * access key, has ended. The last check sets the cookie: another tab may have logged in since the first.
  */
 export const sessionProcedure = checkedProcedure.use(({ ctx, meta, next, getRawInput }) => {
@@ -143,7 +146,10 @@ async function requireRecent(ctx: Context & { session: Session }): Promise<void>
   if (!(await isRecent(ctx, ctx.session))) throw new ServiceError('REAUTHENTICATION_REQUIRED');
 }
 
-/** True if the user has given a credential in the session within the last ten minutes. Never in that of an administrator. */
+/**
+ * True if the user has given a credential in the session within the last ten minutes. False while an administrator acts
+ * for the user.
+ */
 export const isRecent = async ({ accounts }: Context, { id, actor }: Session): Promise<boolean> =>
   id !== undefined && !actor && (await accounts.sessions.isRecent(id));
 
@@ -262,7 +268,7 @@ export function serviceErrorOf(error: TRPCError): ServiceError {
   return new ServiceError(codeOfTrpc[error.code] ?? 'INTERNAL', { cause: cause ?? error });
 }
 
-/** A list of wrong elements has as many issues. */
+/** An array has one issue for each wrong element. */
 const MAX_ISSUES = 100;
 
 /** The broken rules of each field, with the message of the first. */

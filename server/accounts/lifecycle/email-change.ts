@@ -36,7 +36,7 @@ const ofOtherDomain = {
  */
 const LOOK_BACK_MS = 7 * 24 * 60 * 60_000;
 const unchanged = { details: { email: { message: 'This is already your email', rule: 'unchanged' } } };
-const elsewhere = { message: 'Please open the link in the browser in which you requested it' };
+const elsewhere = { message: 'Please open the link in the browser in which you requested the change' };
 
 /** The request of a logged-in user. `browser` is the id of the browser. */
 interface Request {
@@ -62,7 +62,7 @@ export const createEmailChange = (needs: Needs) => {
   const { database, deleteUser, emailChanges, limits, outbox, record, registration, tokens } = needs;
 
   /**
-   * Sets an address whose inbox is proven. EMAIL_TAKEN if another user has proven it; an unverified account with it is
+   * Sets an address after its inbox was proven. EMAIL_TAKEN if another user has proven it; an unverified account with it is
    * removed, unless it is blocked. The lock or the unique key decides between two users.
    */
   const moveTo = async (em: EntityManager, tables: AllTables, user: LockedUser, email: string): Promise<void> => {
@@ -107,7 +107,7 @@ export const createEmailChange = (needs: Needs) => {
 
     /**
      * Confirms the change once; a repeated token is no error. Mails an undo link to the former address. INVALID_TOKEN,
-     * also for another user's; EMAIL_TAKEN; FORBIDDEN in another browser, where the token stays usable.
+     * also for another user's; EMAIL_TAKEN; FORBIDDEN in another browser, which does not use up the token.
      */
     async confirmEmail(session: Session, token: string, { caller, browser }: Request): Promise<void> {
       const { id } = session.user;
@@ -133,7 +133,8 @@ export const createEmailChange = (needs: Needs) => {
 
     /**
      * Restores a former address; ends all sessions and mailed links. Removes later changes, a deletion, the password
-     * and methods added since LOOK_BACK_MS before the request. Resolves to the rest. INVALID_TOKEN; EMAIL_TAKEN.
+     * and methods added since LOOK_BACK_MS before the request. Resolves to the methods that stay.
+     * INVALID_TOKEN; EMAIL_TAKEN.
      */
     async undoEmailChange(token: string, caller: Caller): Promise<{ kept: ListedMethod[] }> {
       const sent = await database.query((tables) => emailChanges.find(tables, 'email-changed', token));

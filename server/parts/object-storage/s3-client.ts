@@ -91,10 +91,10 @@ export function connectS3(s3: S3Config): S3Connection {
 export const hasCode = (error: unknown, codes: readonly unknown[]): boolean =>
   error instanceof Error && 'code' in error && codes.includes(error.code);
 
-/** Answers that minio takes for an error without reading them: an unread answer keeps its connection. */
+/** Statuses that minio treats as errors without reading the body: an unread response would keep its connection. */
 const UNREAD = [408, 429, 499, 500, 502, 503, 504, 520];
 
-/** minio itself would wait forever. It calls `request` in this one of its forms only. */
+/** minio sets no time limit. It calls `request` only with options and a callback. */
 const withinTime = (request: typeof http.request, ms: number, agent: http.Agent) =>
   ((options: http.RequestOptions, answered?: (response: http.IncomingMessage) => void) => {
     const sent = request({ ...options, agent, signal: AbortSignal.timeout(ms) }, (response) => {

@@ -173,7 +173,7 @@ everywhere(
       const email = freshEmail();
       await call('account.changeEmail', { email }, inBrowser(session));
       const token = await mailedToken(stack, email, 'confirm-email');
-      const refusal = 'Please open the link in the browser in which you requested it';
+      const refusal = 'Please open the link in the browser in which you requested the change';
       const address = clientAddress();
       for (const browser of [undefined, 'C'.repeat(43), 'B'.repeat(42)]) {
         const reply = await call('account.confirmEmail', { token }, { session, browser, address });
