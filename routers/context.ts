@@ -32,6 +32,8 @@ export interface Context extends Rules {
   clientAddress(): string;
   /** The header Challenge-Solution, untrusted text; empty if missing. */
   challengeSolution(): string;
+  /** The header Expected-User, untrusted text: the id of the user for whom the caller acts; empty if missing. */
+  expectedUser(): string;
   /** The header User-Agent, untrusted text; empty if missing. */
   userAgent(): string;
   /** The language chosen in the browser, else the first supported one of Accept-Language; undefined without any. */

@@ -13,6 +13,7 @@ export const inProcessCaller = (name: string, parts: Omit<Rules, 'challenges'> &
     clientAddress: () => 'in process',
     challenges: undefined,
     challengeSolution: () => '',
+    expectedUser: () => '',
     userAgent: () => '',
     language: () => undefined,
     requestId: () => '',

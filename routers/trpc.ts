@@ -182,12 +182,23 @@ export const serviceProcedure = t.procedure.use(({ ctx, next }) => {
   return next();
 });
 
-/** The caller's session. Rejects if it cannot be checked, and for a credential that is invalid or without the scope. */
+/**
+ * The caller's session. Rejects if it cannot be checked or is not that of the header Expected-User, and for a credential
+ * that is invalid or without the scope.
+ */
 async function checkedSession(ctx: Context, scope?: Scope): Promise<Session | null> {
-  const { sessionToken: token } = ctx;
-  if (token === undefined) return ctx.credential === undefined ? null : sessionBy(ctx, ctx.credential, scope);
-  const session = await ctx.accounts.sessions.validate(token);
-  if (session) ctx.setLogUser(session.user.id);
+  const { sessionToken: token, credential } = ctx;
+  const session =
+    token === undefined
+      ? credential && (await sessionBy(ctx, credential, scope))
+      : await ctx.accounts.sessions.validate(token);
+  if (!session) return null;
+  const { id } = session.user;
+  ctx.setLogUser(id);
+  const expected = ctx.expectedUser();
+  // A page may show one user while another tab has logged in another.
+  if (expected !== '' && expected !== id)
+    throw new ServiceError('UNAUTHENTICATED', { message: 'Another user is logged in' });
   return session;
 }
 

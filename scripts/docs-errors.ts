@@ -24,7 +24,7 @@ const causes: Record<ErrorCode, { when: string; next: string; from?: string }> =
     next: 'Ask again. Offer `auth.forgotPassword`; the response does not tell whether there is an account.',
   },
   UNAUTHENTICATED: {
-    when: 'There is no session, it has ended, or the pending login, service token or access key is not valid.',
+    when: 'There is no session, it has ended or is not of the user in the header `Expected-User`, or the pending login, service token or access key is not valid.',
     next: 'Send the user to the log-in page, with `returnTo`.',
     from: 'every call that needs a session or a service token, and',
   },

@@ -6,8 +6,11 @@ import { isActing } from './session/draft.ts';
 
 export type { Profile, ProfileUpdateInput } from 'account-client';
 
+/** Sent with every call. Has the id of the shown user once it is known: another tab may log in another one. */
+export const headers: Record<string, string> = {};
+
 /** Calls the service that serves these pages; the browser sends its cookies. */
-export const api = createClient({ url: '', onChallenge: announceChallenge });
+export const api = createClient({ url: '', headers, onChallenge: announceChallenge });
 
 /** The browser did not use or create a passkey. The message is for users. */
 export class PasskeyError extends Error {}

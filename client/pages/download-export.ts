@@ -1,4 +1,5 @@
 import { NetworkError, ServiceError, TimeoutError } from 'account-client';
+import { headers } from './api.ts';
 import { saveFile } from './save-file.ts';
 
 /** The timeout of an export. */
@@ -14,7 +15,7 @@ export async function downloadExport(): Promise<void> {
 
 async function fetchExport(signal: AbortSignal): Promise<Blob> {
   try {
-    const response = await fetch('/api/account/export', { signal });
+    const response = await fetch('/api/account/export', { headers, signal });
     if (!response.ok) throw await refusalIn(response);
     return await response.blob();
   } catch (error) {

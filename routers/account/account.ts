@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import type { ListedMethod } from '../../server/accounts/credentials/index.ts';
-import { ServiceError } from '../../server/errors.ts';
 import { answerLogin, loggedIn, setRotated } from '../auth/login-answer.ts';
 import { answer, done } from '../schemas/done.ts';
 import * as fields from '../schemas/fields.ts';
@@ -156,19 +155,15 @@ export const account = router({
         path: '/api/account',
         summary: 'Delete the account of the logged-in user',
         description:
-          'Ends every session and hides the user. Until `removedAfter` the account can be restored (POST /auth/restore); after that all stored data of the user is removed. UNAUTHENTICATED if `userId` is not the logged-in user.',
+          'Ends every session and hides the user. Until `removedAfter` the account can be restored (POST /auth/restore); after that all stored data of the user is removed.',
         tags: ['Account'],
         protect: true,
         setsCookie: true,
         errors: ['REAUTHENTICATION_REQUIRED', 'LAST_ADMINISTRATOR', 'RATE_LIMITED'],
       },
     })
-    .input(z.object({ userId: z.string().optional().meta({ description: 'The user who was asked' }) }).optional())
     .output(done.extend({ deletedAt: unixSeconds, removedAfter: unixSeconds }))
-    .mutation(async ({ ctx, input }) => {
-      // Another tab may have logged in another user since the question.
-      if (input?.userId !== undefined && input.userId !== ctx.session.user.id)
-        throw new ServiceError('UNAUTHENTICATED');
+    .mutation(async ({ ctx }) => {
       const { deletedAt, removedAfter } = await ctx.accounts.lifecycle.deletion.deleteAccount(
         ctx.session,
         callerOf(ctx),

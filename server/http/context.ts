@@ -104,6 +104,10 @@ class RequestContext implements Context {
     return this.#ctx.get('Challenge-Solution');
   }
 
+  expectedUser() {
+    return this.#ctx.get('Expected-User');
+  }
+
   userAgent() {
     return this.#ctx.get('User-Agent');
   }

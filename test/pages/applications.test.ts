@@ -229,6 +229,30 @@ inBrowser(['real'], (scenario) => {
     );
   });
 
+  test('the user whom another tab has logged in is asked before a device is connected', async () => {
+    const { begin, redeem } = await deviceParty(scenario());
+    const { session, email } = await loggedIn(scenario());
+    const other = await loggedIn(scenario());
+    const codes = await begin();
+    await scenario().visit(
+      async (page) => {
+        await page.goto(codes.verification_uri_complete ?? '');
+        await press(page, 'Continue');
+        await page.getByText(email).waitFor();
+        await page.request.post('/auth/login', { data: { email: other.email, password: PASSWORD } });
+        await press(page, 'Allow');
+        await heading(page, 'Connect a device');
+        expect(await page.getByLabel('Code').inputValue()).toBe(codes.user_code);
+        await press(page, 'Continue');
+        await page.getByText(other.email).waitFor();
+        await press(page, 'Allow');
+        await heading(page, 'The device is connected');
+        expect((await redeem(codes)).claims()?.sub).toBe(other.id);
+      },
+      { session },
+    );
+  });
+
   test('a wrong code says so, and a device that is not allowed gets nothing', async () => {
     const { begin, redeem } = await deviceParty(scenario());
     const { session } = await loggedIn(scenario());

@@ -4,6 +4,7 @@ import { afterAll, expect, test } from 'vitest';
 import { isAlive, loggedIn, PASSWORD } from '../contract/rig/scenario.ts';
 import { environmentFor, namedEnvironmentFor, startHostileProvider } from '../provider/hostile.ts';
 import { somebody } from '../provider/login.ts';
+import { until } from '../rig/until.ts';
 import { heading, inBrowser, press, said } from './browser.ts';
 
 /** The stored data of a user: downloaded, deleted, and restored on the log-in page. */
@@ -77,10 +78,43 @@ inBrowser(
           await press(page, 'Delete account');
           await said(page, 'alert', 'Your session has ended.');
           expect(await isAlive(call, other.session)).toBe(true);
+          await press(page, 'Download your data');
+          await page.getByRole('alert').filter({ hasText: 'Your session has ended.' }).nth(1).waitFor();
 
           await page.evaluate("dispatchEvent(new Event('focus'))");
           await page.getByText(`Type ${other.email}`).waitFor();
           expect(await confirmation.inputValue()).toBe('');
+        },
+        { session },
+      );
+    });
+
+    test('a page changes nothing of the user whom another tab has logged in, also before its check of the focus is answered', async () => {
+      const { call, visit } = scenario();
+      const { session } = await loggedIn(scenario());
+      const other = await loggedIn(scenario(), { name: 'Mary Somerville' });
+      const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+      await visit(
+        async (page) => {
+          await page.goto('/dashboard');
+          await page.getByLabel('Name').fill('Grace Hopper');
+          await page.request.post('/auth/login', { data: { email: other.email, password: PASSWORD } });
+          await page.route('**/trpc/*profile.get*', async (route) => {
+            await answered;
+            await route.continue();
+          });
+          const asked = page.waitForRequest('**/trpc/*profile.get*');
+          await page.evaluate("dispatchEvent(new Event('focus'))");
+          await press(page, 'Save');
+          await asked;
+          await said(page, 'alert', 'Your session has ended.');
+          const { data } = await call('profile.get', undefined, { session: other.session });
+          expect(data.user.name).toBe(other.name);
+
+          answer();
+          await until(async () => (await page.getByLabel('Name').inputValue()) === other.name, {
+            what: 'the other user',
+          });
         },
         { session },
       );

@@ -1,7 +1,8 @@
+import { createClient } from 'account-client';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { pagePaths } from '../../../server/shared/page-paths.ts';
 import { readProfile } from '../account-menu/account-menu.tsx';
-import { api, type Refusal, refusalIn } from '../api.ts';
+import { headers, type Refusal, refusalIn } from '../api.ts';
 import { followProfile } from '../language/language-of-profile.ts';
 import { dropDraft, dropShownUser } from './draft.ts';
 import { rememberPage } from './way-back.ts';
@@ -22,9 +23,11 @@ export function useSessionData<T>(read: () => Promise<T | undefined>) {
     turn.current += 1;
     const own = turn.current;
     try {
-      const [found, follow] = await Promise.all([read(), followProfile()]);
+      const [{ user }, found, follow] = await Promise.all([readProfile(), read(), followProfile()]);
       // The browser navigates away: nothing to show.
-      if (own === turn.current && found !== undefined && !follow()) setData(() => found);
+      if (own !== turn.current || found === undefined || follow()) return;
+      headers['expected-user'] = user.id;
+      setData(() => found);
     } catch (error) {
       if (own !== turn.current) return;
       const found = refusalIn(error);
@@ -49,9 +52,12 @@ export function useSessionData<T>(read: () => Promise<T | undefined>) {
   return { data, setData, refusal, load };
 }
 
-/** Another tab may have logged in another user, whom the forms of this page must not change. */
+/** Asks for the user of the session, whoever this page shows. */
+const unbound = createClient({ url: '' });
+
+/** Another tab may have logged in another user. */
 async function reloadIfAnother(): Promise<void> {
-  const [shown, now] = await Promise.all([readProfile(), api.profile.get.query()]);
+  const [shown, now] = await Promise.all([readProfile(), unbound.profile.get.query()]);
   if (now.user.id === shown.user.id) return;
   dropDraft();
   location.reload();

@@ -26,15 +26,16 @@ export function Device() {
   return asked ? <Question first={asked} /> : <CodeForm onAsked={setAsked} />;
 }
 
-/** Resolves to undefined if the browser leaves for a login. */
+/** Resolves to undefined if the browser leaves: for a login, or because this page shows a user who is logged out. */
 async function send(userCode: string, answer: Answer = {}) {
   const next = await api.authorizations.device.mutate({ userCode, ...answer }).catch((error: unknown) => {
     if (refusalIn(error).code === 'UNAUTHENTICATED') return undefined;
     throw error;
   });
   if (next && next.step !== 'login') return next;
-  rememberPage(`${new URLSearchParams({ user_code: userCode })}`);
-  location.replace(pagePaths.logIn);
+  const query = `${new URLSearchParams({ user_code: userCode })}`;
+  if (next) rememberPage(query);
+  location.replace(next ? pagePaths.logIn : `?${query}`);
   return undefined;
 }
 
@@ -84,7 +85,7 @@ function Question({ first }: { first: AuthorizationsDeviceOutput }) {
     try {
       const next = await send(userCode, chosen);
       if (next?.step === 'done') setOutcome(chosen.allow ? 'allowed' : 'denied');
-      // Another tab has logged in another user.
+      // The question has changed, such as by a second factor.
       else if (next) setAsked(next);
     } catch (error) {
       const found = refusalIn(error);

@@ -153,8 +153,8 @@ function matching(
   return { route, parameters: Object.fromEntries(route.parameters.map((name, i) => [name, decode(values[i] ?? '')])) };
 }
 
-/** The query of a read or a DELETE, else the JSON body. Path parameters take precedence. */
+/** The query of a read, else the JSON body. Path parameters take precedence. */
 async function readInput(ctx: Context, type: TRPCProcedureType, parameters?: object): Promise<object> {
-  const input = type === 'query' || ctx.method === 'DELETE' ? ctx.query : await readJson(ctx);
+  const input = type === 'query' ? ctx.query : await readJson(ctx);
   return parameters ? { ...input, ...parameters } : input;
 }

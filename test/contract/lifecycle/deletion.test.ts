@@ -118,17 +118,6 @@ everywhere((scenario) => {
     await leave(call, session);
   });
 
-  test('a deletion for another user than the one who is logged in changes nothing', async () => {
-    const { call } = scenario();
-    const { session, ...person } = await loggedIn(scenario());
-    const before = await loggedIn(scenario());
-    expectRefusal(await call('account.delete', { userId: before.id }, { session }), 401, 'UNAUTHENTICATED');
-    expect(await isSeen(call, person)).toEqual([true, true, true]);
-    expect(await isSeen(call, before)).toEqual([true, true, true]);
-    expect(await call('account.delete', { userId: person.id }, { session })).toMatchObject({ status: 200 });
-    expect(await isSeen(call, person)).toEqual([false, false, false]);
-  });
-
   test('twenty concurrent deletions count as one, with one mail', async () => {
     const { call, stack } = scenario();
     const { session, ...person } = await loggedIn(scenario());

@@ -204,8 +204,7 @@ const overRest =
       return value;
     });
     const hasBody = method !== 'GET' && method !== 'DELETE' && input !== undefined;
-    const query =
-      method === 'GET' || method === 'DELETE' ? `?${new URLSearchParams(fields as Record<string, string>)}` : '';
+    const query = method === 'GET' ? `?${new URLSearchParams(fields as Record<string, string>)}` : '';
     const body = Array.isArray(input) || typeof input !== 'object' ? input : fields;
     const address = url + path + query;
     const signed = await options.sign?.(method, address);

@@ -90,7 +90,7 @@ function Deletion({ id, email, onDeleted }: DeletionProps) {
     draft: { key: `deletion:${id}`, names: ['confirmation'] },
     async send() {
       await withRecentCredential(
-        () => api.account.delete.mutate({ userId: id }),
+        () => api.account.delete.mutate(),
         ({ removedAfter }) => {
           dropDraft();
           onDeleted(removedAfter);
