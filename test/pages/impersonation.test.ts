@@ -96,6 +96,24 @@ inBrowser(
         );
     });
 
+    test('a page whose profile could not be read asks for it again, and shows the bar', async () => {
+      const { call, visit } = scenario();
+      const admin = await administrator(scenario());
+      const { session } = await setUpApp(scenario(), admin);
+      const user = await verified(scenario());
+      const acting = sessionIn(await call('users.impersonate', { id: user.id }, { session }));
+      await visit(
+        async (page) => {
+          await page.route('**/trpc/*profile.get*', (route) => route.fulfill({ status: 404, body: 'No such host' }), {
+            times: 1,
+          });
+          await page.goto('/dashboard');
+          await page.getByText(`You are acting as ${user.email}`).waitFor();
+        },
+        { session: acting ?? '' },
+      );
+    });
+
     test('no bar is shown in the sessions of the user', async () => {
       const { visit } = scenario();
       const admin = await administrator(scenario());

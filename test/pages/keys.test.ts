@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { createKey, KEY_PATTERN } from '../contract/rig/key-scenario.ts';
 import { growOld, loggedIn, PASSWORD } from '../contract/rig/scenario.ts';
 import { findings } from './axe.ts';
-import { inBrowser, openRow, press, said } from './browser.ts';
+import { heading, inBrowser, openRow, press, said } from './browser.ts';
 
 /** Access keys on the Security page. */
 
@@ -11,6 +11,30 @@ const card = (page: Page) => page.getByRole('region', { name: 'Access keys' });
 const entries = (page: Page) => card(page).getByRole('listitem');
 
 inBrowser(['real'], (scenario) => {
+  test.each([
+    ['the same user finds', true],
+    ['another user of the tab does not find', false],
+  ])('after the session has ended, %s what was typed for a key', async (_, isSame) => {
+    const { visit } = scenario();
+    const { session, ...typing } = await loggedIn(scenario());
+    const { email } = isSame ? typing : await loggedIn(scenario());
+    await visit(
+      async (page) => {
+        await page.goto('/dashboard/security#keys');
+        await card(page).getByLabel('Name of the key').fill('Backup');
+        await page.context().clearCookies();
+        await page.reload();
+        await page.getByLabel('Email').fill(email);
+        await page.getByLabel('Password').fill(PASSWORD);
+        await press(page, 'Log in');
+        await heading(page, 'Security');
+        await openRow(page, 'Access keys');
+        expect(await card(page).getByLabel('Name of the key').inputValue()).toBe(isSame ? 'Backup' : '');
+      },
+      { session },
+    );
+  });
+
   test.each([320, 1280])('a key is created at %i px, shown once, used and revoked', async (width) => {
     const { call, stack, visit } = scenario();
     const { session, id } = await loggedIn(scenario());

@@ -22,13 +22,19 @@ export function AccountMenu({ user }: { user: Profile | undefined }) {
 
 let reading: Promise<ProfileGetOutput> | undefined;
 
-/** Once for the page, which begins with the menu alone. */
+/** Once for the page, which begins with the menu alone. After a failure the next reader asks again. */
 export const readProfile = (): Promise<ProfileGetOutput> => {
-  reading ??= api.profile.get.query().then((answer) => {
-    noteActing(answer.impersonation !== undefined);
-    noteRole(answer.role);
-    return answer;
-  });
+  reading ??= api.profile.get
+    .query()
+    .then((answer) => {
+      noteActing(answer.impersonation !== undefined);
+      noteRole(answer.role);
+      return answer;
+    })
+    .catch((error: unknown) => {
+      reading = undefined;
+      throw error;
+    });
   return reading;
 };
 

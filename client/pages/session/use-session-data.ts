@@ -1,10 +1,10 @@
-import { createClient } from 'account-client';
+import { createClient, type ProfileGetOutput } from 'account-client';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { pagePaths } from '../../../server/shared/page-paths.ts';
 import { readProfile } from '../account-menu/account-menu.tsx';
 import { headers, type Refusal, refusalIn } from '../api.ts';
 import { followProfile } from '../language/language-of-profile.ts';
-import { dropDraft, dropShownUser } from './draft.ts';
+import { dropDraft, dropShownUser, keepDraft, noteActing, readDraft } from './draft.ts';
 import { rememberPage } from './way-back.ts';
 
 /**
@@ -23,10 +23,10 @@ export function useSessionData<T>(read: () => Promise<T | undefined>) {
     turn.current += 1;
     const own = turn.current;
     try {
-      const [{ user }, found, follow] = await Promise.all([readProfile(), read(), followProfile()]);
+      const [profile, found, follow] = await Promise.all([readProfile(), read(), followProfile()]);
       // The browser navigates away: nothing to show.
       if (own !== turn.current || found === undefined || follow()) return;
-      headers['expected-user'] = user.id;
+      belongTo(profile);
       setData(() => found);
     } catch (error) {
       if (own !== turn.current) return;
@@ -50,6 +50,19 @@ export function useSessionData<T>(read: () => Promise<T | undefined>) {
   }, []);
 
   return { data, setData, refusal, load };
+}
+
+/** The user to whom the drafts of this tab belong. */
+const OWNER = 'owner';
+
+/** The calls of this page act for the shown user only. What another one has typed in this tab is deleted. */
+function belongTo({ user: { id }, impersonation }: ProfileGetOutput): void {
+  headers['expected-user'] = id;
+  if ((readDraft(OWNER)['id'] ?? id) !== id) {
+    dropDraft();
+    noteActing(impersonation !== undefined);
+  }
+  keepDraft(OWNER, { id });
 }
 
 /** Asks for the user of the session, whoever this page shows. */
