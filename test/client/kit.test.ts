@@ -212,6 +212,12 @@ inBrowser(['embedded'], (scenario) => {
         await loginAs(page, stack.appUrl, await newUser(stack.appUrl, { name: 'Grace Hopper' }));
         await press(page, 'Render again');
         await heading(page, 'Grace Hopper');
+        // The same as before the logout.
+        await press(page, 'Log out');
+        await heading(page, 'Nobody');
+        await loginAs(page, stack.appUrl, await newUser(stack.appUrl, { name: 'Ada King' }));
+        await press(page, 'Render again');
+        await heading(page, 'Ada King');
       },
       { elsewhere: [frontEnd.url] },
     );

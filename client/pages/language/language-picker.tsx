@@ -7,7 +7,7 @@ import { keepLanguage } from './language-cookie.ts';
 import { saveLanguage } from './language-of-profile.ts';
 import { language, markup } from './texts.ts';
 
-/** In a closed list each arrow and letter chooses another language: the last one counts, at Enter or at leaving it. */
+/** In a closed list each arrow key and letter selects a language; the selection applies at Enter or on blur. */
 let isByKey = false;
 
 /** Chooses the language for this browser, and for the profile of a logged-in user. */
@@ -34,8 +34,12 @@ export function LanguagePicker() {
         id="language"
         value={language}
         onKeyDown={(event) => {
-          isByKey = event.key !== 'Enter';
+          // Those that open the list, in which Enter sends no event.
+          isByKey = !['Enter', ' ', 'F4'].includes(event.key) && !event.altKey;
           choose(event);
+        }}
+        onPointerDown={() => {
+          isByKey = false;
         }}
         onChange={choose}
         onBlur={(event) => {

@@ -1,18 +1,9 @@
 'use client';
 
-import {
-  createContext,
-  type ReactNode,
-  useContext,
-  useEffect,
-  useId,
-  useRef,
-  useState,
-  useSyncExternalStore,
-} from 'react';
+import { createContext, type ReactNode, useContext, useEffect, useId, useState, useSyncExternalStore } from 'react';
 import type { Profile } from '../api.ts';
 import { srcSet } from '../pictures.ts';
-import { createSessionStore, type Session, type SessionStore, type SessionStoreOptions } from './session.ts';
+import { createSessionStore, isOther, type Session, type SessionStore, type SessionStoreOptions } from './session.ts';
 import {
   buttonStyle,
   englishLabels,
@@ -45,12 +36,10 @@ type AccountProviderProps = { children?: ReactNode } & (SessionStoreOptions | { 
 /** Around everything that knows the user. On a server each request has a provider, and so a store, of its own. */
 export function AccountProvider({ children, ...options }: AccountProviderProps) {
   const [store] = useState(() => ('store' in options ? options.store : createSessionStore(options)));
-  const rendered = 'store' in options ? undefined : JSON.stringify(options.initialSession);
-  const before = useRef(rendered);
+  const rendered = 'store' in options ? undefined : options.initialSession;
   // A server has rendered the page again, such as after a login in an action: the check decides who is logged in.
   useEffect(() => {
-    if (before.current !== rendered) void store.refresh();
-    before.current = rendered;
+    if (rendered !== undefined && isOther(store.getSnapshot(), rendered)) void store.refresh();
   }, [rendered, store]);
   return <Store value={store}>{children}</Store>;
 }

@@ -73,7 +73,8 @@ export function createSessionStore({
   let checking: Promise<Session> | undefined;
   let tabs: BroadcastChannel | undefined;
   let unwatch: (() => void) | undefined;
-  let hadSubscribers = false;
+  /** Without subscribers the store has learned nothing. */
+  let isOutdated = false;
 
   const show = (next: Session): boolean => {
     if (next.error === current.error && textOf(next) === textOf(current)) return false;
@@ -136,9 +137,10 @@ export function createSessionStore({
     if (isOld && document.visibilityState === 'visible') void check();
   };
 
-  /** Tells a tab what it should show: a check has said so. */
+  /** Tells a tab what it should show: the last check has said so. */
   const correct = (shows: string | null): void => {
-    if (current.error !== undefined || current.status === 'pending' || idOf(current) === shows) return;
+    const isUnknown = checking !== undefined || current.error !== undefined || current.status === 'pending';
+    if (isUnknown || idOf(current) === shows) return;
     tabs?.postMessage({ known: current.status === 'logged-in' ? current : null } satisfies News);
   };
 
@@ -171,16 +173,15 @@ export function createSessionStore({
     client,
     subscribe(listener) {
       const notify = () => listener();
-      // Without subscribers the store has learned nothing.
-      const isOutdated = hadSubscribers && listeners.size === 0;
-      hadSubscribers = true;
       listeners.add(notify);
       watchersOf.get(client)?.add(whileCalling);
       if (globalThis.document) unwatch ??= watch();
       if (current.status === 'pending' || isOutdated) void check();
+      isOutdated = false;
       return () => {
         listeners.delete(notify);
         if (listeners.size > 0) return;
+        isOutdated = true;
         watchersOf.get(client)?.delete(whileCalling);
         unwatch?.();
         unwatch = undefined;
@@ -210,6 +211,10 @@ type News = { known: InitialSession } | { shows: string | null };
 const idOf = ({ user }: Session): string | null => user?.id ?? null;
 
 const textOf = ({ error, ...known }: Session): string => JSON.stringify(known);
+
+/** Whether a session is another one than a server has rendered. */
+export const isOther = (session: Session, rendered: InitialSession): boolean =>
+  textOf(session) !== textOf(sessionOf(rendered));
 
 function sessionOf(known: InitialSession | undefined): Session {
   if (!known) return known === null ? { status: 'logged-out', user: null } : { status: 'pending', user: known };

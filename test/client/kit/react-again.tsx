@@ -1,10 +1,20 @@
-import { AccountProvider, type InitialSession, useUser } from 'account-client/react';
+import { AccountProvider, type InitialSession, useLogOut, useUser } from 'account-client/react';
 import { useState } from 'react';
 import { createRoot } from 'react-dom/client';
 
 const url = new URLSearchParams(location.search).get('service') ?? '';
 
-const Name = () => <h1>{useUser()?.name ?? 'Nobody'}</h1>;
+function Name() {
+  const logOut = useLogOut();
+  return (
+    <>
+      <h1>{useUser()?.name ?? 'Nobody'}</h1>
+      <button type="button" onClick={() => void logOut()}>
+        Log out
+      </button>
+    </>
+  );
+}
 
 /** As a framework whose server renders the page again, such as after a login in an action. */
 function App() {

@@ -143,6 +143,23 @@ test('a page that a server rendered for another user makes the other tabs ask', 
   expect(same.requests).toEqual([]);
 });
 
+test('an answer that another question has replaced corrects no other tab', async () => {
+  const [first, second] = [Promise.withResolvers<string>(), Promise.withResolvers<string>()];
+  const other = tab([first.promise, second.promise], { initialSession: null });
+  const pages = [];
+  for (const count of [1, 2]) {
+    pages.push(tab([], { initialSession: { user: profileOf('Ada') } }));
+    await expect.poll(() => other.requests).toHaveLength(count);
+  }
+  first.resolve('Ada');
+  // Its answer has been read when that of a later call is.
+  await other.client.auth.logout.mutate();
+  second.resolve('Ada');
+  await settled(other, null, 'Ada');
+  other.set(profileOf('Ada L.'));
+  for (const page of pages) await settled(page, 'Ada', 'Ada L.');
+});
+
 test('a page that a server rendered before the last login learns of it', async () => {
   const other = tab(['Grace', 'Grace']);
   await settled(other, undefined, 'Grace');
