@@ -24,17 +24,14 @@ let reading: Promise<ProfileGetOutput> | undefined;
 
 /** Once for the page, which begins with the menu alone. After a failure the next reader asks again. */
 export const readProfile = (): Promise<ProfileGetOutput> => {
-  reading ??= api.profile.get
-    .query()
-    .then((answer) => {
-      noteActing(answer.impersonation !== undefined);
-      noteRole(answer.role);
-      return answer;
-    })
-    .catch((error: unknown) => {
-      reading = undefined;
-      throw error;
-    });
+  reading ??= api.profile.get.query().then((answer) => {
+    noteActing(answer.impersonation !== undefined);
+    noteRole(answer.role);
+    return answer;
+  });
+  reading.catch(() => {
+    reading = undefined;
+  });
   return reading;
 };
 

@@ -35,7 +35,7 @@ export function LanguagePicker() {
         value={language}
         onKeyDown={(event) => {
           // Those that open the list, in which Enter sends no event.
-          isByKey = !['Enter', ' ', 'F4'].includes(event.key) && !event.altKey;
+          isByKey = !event.altKey && !/Enter| |F4/.test(event.key);
           choose(event);
         }}
         onPointerDown={() => {

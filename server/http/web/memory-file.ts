@@ -4,10 +4,12 @@ import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { Context } from 'koa';
 import { lazy } from '../../lib/lazy.ts';
 
-/** Quality 9 of Brotli is within a few percent of the best, in a tenth of its time. */
-const brotli = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } };
+/** Quality 10 is 5 % smaller than 9 in the same time for small files, and takes seconds for a megabyte. */
+const qualityFor = ({ length }: Buffer) => (length < 100_000 ? 10 : 9);
+
 const encoders = {
-  br: (plain: Buffer) => promisify(brotliCompress)(plain, brotli),
+  br: (plain: Buffer) =>
+    promisify(brotliCompress)(plain, { params: { [constants.BROTLI_PARAM_QUALITY]: qualityFor(plain) } }),
   gzip: (plain: Buffer) => promisify(gzip)(plain, { level: 9 }),
 };
 
