@@ -226,6 +226,26 @@ describe('the language of a page', () => {
       }, look);
     });
 
+    test.each(['Space', 'Alt+ArrowDown'])('a choice in the list that %s has opened applies at Enter', async (key) => {
+      await scenario().visit(async (page) => {
+        await page.goto('/register');
+        await picker(page).focus();
+        for (const each of ['ArrowDown', key, 'ArrowDown', 'Enter']) await page.keyboard.press(each);
+        await heading(page, 'Créez votre compte');
+      });
+    });
+
+    test('a choice by pointer applies at once, also after one by keyboard that has not', async () => {
+      await scenario().visit(async (page) => {
+        await page.goto('/register');
+        await picker(page).focus();
+        await page.keyboard.press('End');
+        await picker(page).click();
+        await picker(page).selectOption('Deutsch');
+        await heading(page, 'Konto erstellen');
+      });
+    });
+
     test.each(languages)('is used for the account that is confirmed or disowned: %s', async (language) => {
       const { stack, visit } = scenario();
       const write = writer(texts, language);

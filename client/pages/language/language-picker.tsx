@@ -34,9 +34,10 @@ export function LanguagePicker() {
         id="language"
         value={language}
         onKeyDown={(event) => {
-          // Those that open the list, in which Enter sends no event.
-          isByKey = !event.altKey && !/Enter| |F4/.test(event.key);
-          choose(event);
+          const { key, altKey } = event;
+          // A list that these open sends no keys, and a choice in it applies at once.
+          isByKey = !['Enter', ' ', 'F4'].includes(key) && !altKey;
+          if (key === 'Enter') choose(event);
         }}
         onPointerDown={() => {
           isByKey = false;
