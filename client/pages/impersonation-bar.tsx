@@ -1,6 +1,5 @@
 import type { ProfileGetOutput } from 'account-client';
-import { useEffect, useState } from 'preact/hooks';
-import { readProfile } from './account-menu/account-menu.tsx';
+import { useProfile } from './account-menu/account-menu.tsx';
 import { time } from './language/in-readers-language.ts';
 import { text } from './language/texts.ts';
 import { LogOut } from './views/login/log-out.tsx';
@@ -20,10 +19,7 @@ export const ImpersonationBar = ({ impersonation: { expiresAt }, email }: Props)
 
 /** On pages that do not load the profile themselves, and before it is loaded. */
 export function OwnImpersonationBar() {
-  const [found, setFound] = useState<ProfileGetOutput>();
-  useEffect(() => {
-    readProfile().then(setFound, () => undefined);
-  }, []);
+  const found = useProfile();
   if (!found?.impersonation) return null;
   return <ImpersonationBar impersonation={found.impersonation} email={found.user.email} />;
 }

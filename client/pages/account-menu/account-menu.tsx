@@ -24,29 +24,31 @@ let reading: Promise<ProfileGetOutput> | undefined;
 
 /** Once for the page, which begins with the menu alone. After a failure the next reader asks again. */
 export const readProfile = (): Promise<ProfileGetOutput> => {
-  reading ??= api.profile.get.query().then((answer) => {
-    noteActing(answer.impersonation !== undefined);
-    noteRole(answer.role);
-    return answer;
-  });
-  reading.catch(() => {
-    reading = undefined;
-  });
+  reading ??= api.profile.get.query().then(
+    (answer) => {
+      noteActing(answer.impersonation !== undefined);
+      noteRole(answer.role);
+      return answer;
+    },
+    (error: unknown) => {
+      reading = undefined;
+      throw error;
+    },
+  );
   return reading;
 };
 
-/** On pages that do not load the profile themselves. */
-export function OwnAccountMenu() {
-  const [user, setUser] = useState<Profile>();
-  // Without it the menu has everything but the name.
+/** For pages that do not load the profile themselves. Undefined until it is read, or if it cannot be. */
+export function useProfile(): ProfileGetOutput | undefined {
+  const [found, setFound] = useState<ProfileGetOutput>();
   useEffect(() => {
-    readProfile().then(
-      (answer) => setUser(answer.user),
-      () => undefined,
-    );
+    readProfile().then(setFound, () => undefined);
   }, []);
-  return <AccountMenu user={user} />;
+  return found;
 }
+
+/** Without a profile the menu has everything but the name. */
+export const OwnAccountMenu = () => <AccountMenu user={useProfile()?.user} />;
 
 export function Menu({ user }: { user: ShownUser | undefined }) {
   const { isOpen, root, button } = useMenu();

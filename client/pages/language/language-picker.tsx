@@ -1,5 +1,5 @@
 import type { TargetedEvent } from 'preact';
-import { isLanguage, type Language, languageNames, languages } from '../../../server/shared/texts/languages.ts';
+import { isLanguage, languageNames, languages } from '../../../server/shared/texts/languages.ts';
 import { useAction } from '../form/use-action.ts';
 import { sentenceFor } from '../form/use-form.ts';
 import { dropAskedLanguage } from '../session/way-back.ts';
@@ -14,16 +14,15 @@ let isByKey = false;
 export function LanguagePicker() {
   const { refusal, act } = useAction();
   const choose = ({ currentTarget: { value } }: TargetedEvent<HTMLSelectElement>) => {
-    if (!isByKey && isLanguage(value) && value !== language) void apply(value);
-  };
-  const apply = (chosen: Language) =>
-    act('choose', async () => {
-      await saveLanguage(chosen);
-      keepLanguage(chosen);
+    if (isByKey || !isLanguage(value) || value === language) return;
+    void act('choose', async () => {
+      await saveLanguage(value);
+      keepLanguage(value);
       dropAskedLanguage();
       location.reload();
       return undefined;
     });
+  };
 
   return (
     <div class="language">
@@ -34,10 +33,9 @@ export function LanguagePicker() {
         id="language"
         value={language}
         onKeyDown={(event) => {
-          const { key, altKey } = event;
           // A list that these open sends no keys, and a choice in it applies at once.
-          isByKey = !['Enter', ' ', 'F4'].includes(key) && !altKey;
-          if (key === 'Enter') choose(event);
+          isByKey = !event.altKey && !['Enter', ' ', 'F4'].includes(event.key);
+          if (event.key === 'Enter') choose(event);
         }}
         onPointerDown={() => {
           isByKey = false;

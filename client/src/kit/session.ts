@@ -73,8 +73,10 @@ export function createSessionStore({
   let checking: Promise<Session> | undefined;
   let tabs: BroadcastChannel | undefined;
   let unwatch: (() => void) | undefined;
-  /** Without subscribers the store has learned nothing. */
+  /** Without subscribers the store learns nothing. */
   let isOutdated = false;
+  /** Whom other tabs show that no check has confirmed since. */
+  const doubted = new Set<string | null>();
 
   const show = (next: Session): boolean => {
     if (next.error === current.error && textOf(next) === textOf(current)) return false;
@@ -86,11 +88,13 @@ export function createSessionStore({
   const learn = (known: InitialSession): boolean => {
     turn += 1;
     checkedAt = Date.now();
+    doubted.clear();
     return show(sessionOf(known));
   };
 
   const tell = (known: InitialSession): void => {
-    if (learn(known)) tabs?.postMessage({ known } satisfies News);
+    const isDoubted = [...doubted].some((shown) => shown !== idOf(sessionOf(known)));
+    if (learn(known) || isDoubted) tabs?.postMessage({ known } satisfies News);
   };
 
   /** Calls that return a user do not name the administrator who acts: that of the same user stays. */
@@ -137,13 +141,6 @@ export function createSessionStore({
     if (isOld && document.visibilityState === 'visible') void check();
   };
 
-  /** Tells a tab what it should show: the last check has said so. */
-  const correct = (shows: string | null): void => {
-    const isUnknown = checking !== undefined || current.error !== undefined || current.status === 'pending';
-    if (isUnknown || idOf(current) === shows) return;
-    tabs?.postMessage({ known: current.status === 'logged-in' ? current : null } satisfies News);
-  };
-
   /** On a page only: React Native has none of these. */
   const watch = (): (() => void) => {
     const events = new AbortController();
@@ -153,8 +150,10 @@ export function createSessionStore({
     channel?.addEventListener('message', ({ data }: MessageEvent<News>) => {
       if ('known' in data) learn(data.known);
       // A check under way may have been answered before the login of that tab.
-      else if (data.shows !== idOf(current) || checking) void refresh().then(() => correct(data.shows));
-      else turn += 1;
+      else if (data.shows !== idOf(current) || checking) {
+        doubted.add(data.shows);
+        void refresh();
+      } else turn += 1;
     });
     // A server has rendered it, such as after a login. Its user may be outdated, so the other tabs ask.
     if (current.status !== 'pending') channel?.postMessage({ shows: idOf(current) } satisfies News);

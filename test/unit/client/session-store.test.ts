@@ -143,28 +143,41 @@ test('a page that a server rendered for another user makes the other tabs ask', 
   expect(same.requests).toEqual([]);
 });
 
-test('an answer that another question has replaced corrects no other tab', async () => {
-  const [first, second] = [Promise.withResolvers<string>(), Promise.withResolvers<string>()];
-  const other = tab([first.promise, second.promise], { initialSession: null });
-  const pages = [];
-  for (const count of [1, 2]) {
-    pages.push(tab([], { initialSession: { user: profileOf('Ada') } }));
-    await expect.poll(() => other.requests).toHaveLength(count);
-  }
-  first.resolve('Ada');
-  // Its answer has been read when that of a later call is.
-  await other.client.auth.logout.mutate();
-  second.resolve('Ada');
-  await settled(other, null, 'Ada');
-  other.set(profileOf('Ada L.'));
-  for (const page of pages) await settled(page, 'Ada', 'Ada L.');
-});
-
 test('a page that a server rendered before the last login learns of it', async () => {
   const other = tab(['Grace', 'Grace']);
   await settled(other, undefined, 'Grace');
   await settled(tab([], { initialSession: null }), null, 'Grace');
   expect(other.seen).toEqual([undefined, 'Grace']);
+});
+
+test('a check that a newer one has overtaken corrects no other tab', async () => {
+  const [first, second] = [Promise.withResolvers<string>(), Promise.withResolvers<string>()];
+  const store = tab([first.promise, second.promise], { initialSession: null });
+  const one = tab([], { initialSession: { user: profileOf('Ada') } });
+  await expect.poll(() => store.requests).toHaveLength(1);
+  const two = tab([], { initialSession: { user: profileOf('Ada') } });
+  await expect.poll(() => store.requests).toHaveLength(2);
+  first.resolve('Ada');
+  await checksOf(store);
+  second.resolve('Ada');
+  await settled(store, null, 'Ada');
+  await store.logOut();
+  await settled(one, 'Ada', null);
+  await settled(two, 'Ada', null);
+});
+
+test('a tab that a server rendered during a check is corrected by the check that overtakes it', async () => {
+  const [first, second] = [Promise.withResolvers<string>(), Promise.withResolvers<string>()];
+  const store = tab(['Ada', first.promise, second.promise]);
+  await settled(store, undefined, 'Ada');
+  const outdated = tab([], { initialSession: null });
+  await expect.poll(() => store.requests).toHaveLength(2);
+  tab([], { initialSession: { user: profileOf('Ada') } });
+  await expect.poll(() => store.requests).toHaveLength(3);
+  first.resolve('Ada');
+  await checksOf(store);
+  second.resolve('Ada');
+  await expect.poll(() => outdated.getSnapshot().user?.name).toBe('Ada');
 });
 
 test('a logout of a session that has ended is one', async () => {
