@@ -145,6 +145,7 @@ inBrowser(
           await page
             .context()
             .addCookies([{ name: 'auth_session', value: mine.session, url: stack.appUrl, httpOnly: true }]);
+          await page.reload();
           await authenticator.keep([]);
           await add(page);
           const own = await authenticator.credentials();
