@@ -44,8 +44,10 @@ export interface ClientOptions {
    * it may return another one.
    */
   token?: (() => string | Promise<string>) | undefined;
-  /** Called when a call must wait for a proof of work (CHALLENGE), with a promise that settles when it is solved. The client
-   * solves it by itself. */
+  /**
+   * Called when a call must wait for a proof of work (CHALLENGE), with a promise that settles when it is solved. The
+   * client solves it by itself.
+   */
   onChallenge?: OnChallenge | undefined;
   /** False: a call that needs a proof of work rejects with CHALLENGE_REQUIRED, for a server that passes it on. Default: true. */
   solveChallenges?: boolean | undefined;

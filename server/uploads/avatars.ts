@@ -36,7 +36,8 @@ export function createAvatars({ database, objects, deletions, ownOnly }: Parts) 
   return {
     /**
      * Call in the transaction that changes the profile. Resolves to the variants of the new avatar. VALIDATION_FAILED
-     * if the avatar is being deleted, or must be an upload and is none. Deletions lock the same rows.
+     * if the avatar is being deleted, or is not an upload although the service requires one. Deletions lock the same
+     * rows.
      */
     async changed(tables: AllTables, { userId, former, next }: AvatarChange): Promise<string | null> {
       const [formerKey, nextKey] = [keyOf(former), keyOf(next)];

@@ -8,6 +8,15 @@ import { shifts } from './layout-shifts.ts';
 inBrowser(
   ['real'],
   (scenario) => {
+    /** A user, and the session of an administrator who acts for the user. */
+    const acting = async () => {
+      const admin = await administrator(scenario());
+      const { session } = await setUpApp(scenario(), admin);
+      const user = await verified(scenario());
+      const reply = await scenario().call('users.impersonate', { id: user.id }, { session });
+      return { user, session: sessionIn(reply) ?? '' };
+    };
+
     test('an administrator acts for a user from /admin, sees the bar on every page, and ends it there', async () => {
       const { visit } = scenario();
       const admin = await administrator(scenario());
@@ -64,11 +73,8 @@ inBrowser(
     });
 
     test('an administrator who acts for a user is told why an act is refused, and is asked for no password', async () => {
-      const { call, visit } = scenario();
-      const admin = await administrator(scenario());
-      const { session } = await setUpApp(scenario(), admin);
-      const user = await verified(scenario());
-      const acting = sessionIn(await call('users.impersonate', { id: user.id }, { session }));
+      const { visit } = scenario();
+      const { session } = await acting();
       await visit(
         async (page) => {
           await page.goto('/dashboard/data');
@@ -76,32 +82,26 @@ inBrowser(
           await said(page, 'alert', 'Das ist nicht möglich, während ein Administrator für den Benutzer handelt');
           expect(await page.getByRole('textbox', { name: 'Ihr Passwort' }).count()).toBe(0);
         },
-        { session: acting ?? '', locale: 'de' },
+        { session, locale: 'de' },
       );
     });
 
     test('a tab that has not read the profile yet shows the bar', async () => {
-      const { call, visit } = scenario();
-      const admin = await administrator(scenario());
-      const { session } = await setUpApp(scenario(), admin);
-      const user = await verified(scenario());
-      const acting = sessionIn(await call('users.impersonate', { id: user.id }, { session }));
+      const { visit } = scenario();
+      const { user, session } = await acting();
       for (const path of ['/login', '/register', '/confirm-email', '/device', '/nowhere'])
         await visit(
           async (page) => {
             await page.goto(path);
             await page.getByText(`You are acting as ${user.email}`).waitFor();
           },
-          { session: acting ?? '' },
+          { session },
         );
     });
 
     test('a page whose profile could not be read asks for it again, and shows the bar', async () => {
-      const { call, visit } = scenario();
-      const admin = await administrator(scenario());
-      const { session } = await setUpApp(scenario(), admin);
-      const user = await verified(scenario());
-      const acting = sessionIn(await call('users.impersonate', { id: user.id }, { session }));
+      const { visit } = scenario();
+      const { user, session } = await acting();
       await visit(
         async (page) => {
           await page.route('**/trpc/*profile.get*', (route) => route.fulfill({ status: 404, body: 'No such host' }), {
@@ -110,7 +110,7 @@ inBrowser(
           await page.goto('/dashboard');
           await page.getByText(`You are acting as ${user.email}`).waitFor();
         },
-        { session: acting ?? '' },
+        { session },
       );
     });
 

@@ -65,7 +65,7 @@ function belongTo({ user: { id }, impersonation }: ProfileGetOutput): void {
   keepDraft(OWNER, { id });
 }
 
-/** Asks for the user of the session, whoever this page shows. */
+/** Its calls name no user: it finds out who is logged in. */
 const unbound = createClient({ url: '' });
 
 /** Another tab may have logged in another user. */

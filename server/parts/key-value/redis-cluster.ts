@@ -1,18 +1,16 @@
-import { Cluster, type Redis } from 'ioredis';
+import { Cluster } from 'ioredis';
 import type { RedisNode } from '../../config/index.ts';
 import { unavailable } from '../../errors.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { withinDeadline } from '../deadline.ts';
 import {
   COMMAND_MS,
-  limitHandshake,
+  prepareServer,
   type RedisConnection,
   reportOutage,
   retryDelay,
   serverOptions,
 } from './redis-connection.ts';
-import { checkReplies } from './redis-replies.ts';
-import { traceCommands } from './redis-spans.ts';
 
 const DEADLINE = { ms: COMMAND_MS, what: 'the Redis Cluster', isOutage: () => true };
 
@@ -38,11 +36,7 @@ export function connectToCluster({ url, nodes }: { url: string; nodes: RedisNode
     maxRedirections: 5,
     slotsRefreshInterval: 5000,
   });
-  cluster.on('+node', (node: Redis) => {
-    limitHandshake(node);
-    checkReplies(node);
-    traceCommands(node);
-  });
+  cluster.on('+node', prepareServer);
 
   /** The nodes reported as failing. */
   const failing = new Set<string>();

@@ -1,6 +1,8 @@
 import type { Redis, RedisCommander, RedisOptions } from 'ioredis';
 import type { Log } from '../../telemetry/log.ts';
 import { isRefused } from '../refusal.ts';
+import { checkReplies } from './redis-replies.ts';
+import { traceCommands } from './redis-spans.ts';
 
 /** One server, the master that Sentinels name, or a Cluster: the connection behind the store of redis.ts. */
 export interface RedisConnection {
@@ -32,10 +34,17 @@ export const serverOptions = {
 } satisfies RedisOptions;
 
 /** Closes a connection that is accepted and then stays silent: the next one may reach a server that responds. */
-export function limitHandshake(server: Redis): void {
+function limitHandshake(server: Redis): void {
   const { options } = server;
   server.on('connecting', () => Object.assign(options, { socketTimeout: HANDSHAKE_MS }));
   server.on('ready', () => Object.assign(options, { socketTimeout: serverOptions.socketTimeout }));
+}
+
+/** For each server, and each node of a cluster, before it connects. */
+export function prepareServer(server: Redis): void {
+  limitHandshake(server);
+  checkReplies(server);
+  traceCommands(server);
 }
 
 /** Milliseconds until the next attempt to connect; never gives up. */

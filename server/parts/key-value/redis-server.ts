@@ -7,14 +7,12 @@ import type { Log } from '../../telemetry/log.ts';
 import { withinDeadline } from '../deadline.ts';
 import {
   COMMAND_MS,
-  limitHandshake,
+  prepareServer,
   type RedisConnection,
   reportOutage,
   retryDelay,
   serverOptions,
 } from './redis-connection.ts';
-import { checkReplies } from './redis-replies.ts';
-import { traceCommands } from './redis-spans.ts';
 
 const DEADLINE = { ms: COMMAND_MS, what: 'Redis' };
 /** The maximum number of keys in one MGET. */
@@ -32,9 +30,7 @@ export function connectToServer(
     maxRetriesPerRequest: 0,
     retryStrategy: retryDelay,
   });
-  limitHandshake(redis);
-  checkReplies(redis);
-  traceCommands(redis);
+  prepareServer(redis);
   const outage = createOutage({
     began: (error) => reportOutage(log, error, 'Redis'),
     ended: () => log.info('Redis is back'),
